@@ -1,0 +1,21 @@
+"""provenet: recover the weights of a neural network from samples of what it does."""
+
+from provenet import datasets
+from provenet.activations import Activation
+from provenet.datasets import random_network, sample
+from provenet.exceptions import InvalidInput
+from provenet.matching import parameter_error
+from provenet.networks import Network, load_network
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Activation",
+    "InvalidInput",
+    "Network",
+    "datasets",
+    "load_network",
+    "parameter_error",
+    "random_network",
+    "sample",
+]

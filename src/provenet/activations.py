@@ -1,0 +1,153 @@
+"""Activations and their Hermite coefficients at any bias.
+
+For a unit vector w, `E[sigma(w.x + b) He_k(x)] = c_k(b) w^(x)k` with
+`c_k(b) = E[sigma(g + b) He_k(g)]`, g standard normal. Integration by parts gives
+`c_{k+1}(b) = c_k'(b)`, so one closed form for `c_0` yields all others; for ReLU these are ATV21
+Lemma 3.5: `c_0 = b Phi(b) + phi(b)`, `c_1 = Phi(b)`, `c_k = (-1)^k phi(b) He_{k-2}(b)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from provenet.exceptions import InvalidInput
+from provenet.hermite import he, normal_cdf, normal_density, quadrature_coefficient
+from provenet.typing import Array
+
+Coefficients = Callable[[int, Array], Array]
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A scalar function with what recovery needs to know about it.
+
+    `degree` is the degree of positive homogeneity, `sigma(s z) = s^degree sigma(z)` for s > 0 (None
+    when there is none); `even` says that `sigma(-z) = sigma(z)`; `kinked` that it is not smooth at
+    zero. `coefficients(k, b)` is the closed form of `c_k(b)`; without it quadrature serves.
+    """
+
+    name: str
+    function: Callable[[Array], Array]
+    derivative: Callable[[Array], Array]
+    degree: int | None = None
+    even: bool = False
+    kinked: bool = True
+    coefficients: Coefficients | None = None
+
+    def __call__(self, z: Array) -> Array:
+        """`sigma(z)`, elementwise."""
+        return self.function(z)
+
+    def hermite(self, k: int, b: Array | float) -> Array:
+        """`c_k(b)`, the k-th Hermite coefficient of `sigma(. + b)`."""
+        biases = np.asarray(b, dtype=float)
+        if self.coefficients is not None:
+            return self.coefficients(k, biases)
+        return self.hermite_by_quadrature(k, biases)
+
+    def hermite_by_quadrature(self, k: int, b: Array | float) -> Array:
+        """`c_k(b)` by numerical integration, split at the kink."""
+
+        def one(bias: float) -> float:
+            return quadrature_coefficient(
+                lambda g: self.function(g + bias), k, (-bias,) if self.kinked else ()
+            )
+
+        return np.asarray(np.vectorize(one, otypes=[float])(np.asarray(b, dtype=float)))
+
+
+def _step_coefficients(k: int, b: Array) -> Array:
+    """Coefficients of the 0/1 step: `Phi`, then the derivatives of `phi`."""
+    if k == 0:
+        return normal_cdf(b)
+    return (-1) ** (k - 1) * normal_density(b) * he(k - 1, b)
+
+
+def _relu_coefficients(k: int, b: Array) -> Array:
+    if k == 0:
+        return b * normal_cdf(b) + normal_density(b)
+    return _step_coefficients(k - 1, b)
+
+
+def _relu2_coefficients(k: int, b: Array) -> Array:
+    if k == 0:
+        return (1 + b**2) * normal_cdf(b) + b * normal_density(b)
+    return 2 * _relu_coefficients(k - 1, b)
+
+
+def _relu3_coefficients(k: int, b: Array) -> Array:
+    if k == 0:
+        return (b**3 + 3 * b) * normal_cdf(b) + (b**2 + 2) * normal_density(b)
+    return 3 * _relu2_coefficients(k - 1, b)
+
+
+def _abs_coefficients(k: int, b: Array) -> Array:
+    """|z| = 2 relu(z) - z."""
+    linear = b if k == 0 else np.full_like(b, float(k == 1))
+    return 2 * _relu_coefficients(k, b) - linear
+
+
+def _relu(z: Array) -> Array:
+    return np.maximum(z, 0.0)
+
+
+def _step(z: Array) -> Array:
+    return (z > 0).astype(float)
+
+
+RELU = Activation("relu", _relu, _step, degree=1, coefficients=_relu_coefficients)
+ABS = Activation("abs", np.abs, np.sign, degree=1, even=True, coefficients=_abs_coefficients)
+
+_BY_NAME = {
+    a.name: a
+    for a in (
+        RELU,
+        Activation(
+            "relu2",
+            lambda z: _relu(z) ** 2,
+            lambda z: 2 * _relu(z),
+            degree=2,
+            coefficients=_relu2_coefficients,
+        ),
+        Activation(
+            "relu3",
+            lambda z: _relu(z) ** 3,
+            lambda z: 3 * _relu(z) ** 2,
+            degree=3,
+            coefficients=_relu3_coefficients,
+        ),
+        Activation("step", _step, np.zeros_like, degree=0, coefficients=_step_coefficients),
+        Activation(
+            "sigmoid",
+            special.expit,
+            lambda z: special.expit(z) * special.expit(-z),
+            kinked=False,
+        ),
+        Activation(
+            "exp",
+            np.exp,
+            np.exp,
+            kinked=False,
+            coefficients=lambda k, b: np.exp(b + 0.5),
+        ),
+        ABS,
+    )
+}
+
+
+def get_activation(activation: str | Activation | Any) -> Activation:
+    """The activation of that name, or the object itself if it is one."""
+    if isinstance(activation, Activation):
+        return activation
+    found = _BY_NAME.get(activation) if isinstance(activation, str) else None
+    if found is None:
+        raise InvalidInput(
+            f"The activation {activation!r} is unknown: use one of {', '.join(_BY_NAME)}, "
+            "or a provenet.Activation of your own."
+        )
+    return found

@@ -1,0 +1,45 @@
+"""Which unit of one network is which unit of another, and how far apart they are."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from provenet.networks import Network
+from provenet.typing import AnyArray, Array
+
+
+def unit_distances(first: Network, second: Network) -> Array:
+    """`|w-w'| + |a-a'| + |b-b'|` for every pair of units of two canonical networks."""
+    weights = np.linalg.norm(first.weights[:, None] - second.weights[None], axis=2)
+    a, b = np.atleast_2d(first.output_weights), np.atleast_2d(second.output_weights)
+    outputs = np.linalg.norm(a[:, :, None] - b[:, None, :], axis=0)
+    return weights + outputs + np.abs(first.biases[:, None] - second.biases)
+
+
+def match_units(estimate: Network, truth: Network) -> tuple[AnyArray, AnyArray]:
+    """Indices into both canonical networks that pair their units with the least total distance."""
+    return linear_sum_assignment(unit_distances(estimate.canonical(), truth.canonical()))
+
+
+def parameter_error(estimate: Network, truth: Network) -> float:
+    """Largest `|w-w'| + |a-a'| + |b-b'|` over matched units of the canonical forms.
+
+    Infinite when the networks have different shapes. The output bias and a linear term count too:
+    their own error is taken if it is larger.
+    """
+    estimate, truth = estimate.canonical(), truth.canonical()
+    if (estimate.weights.shape, estimate.outputs) != (truth.weights.shape, truth.outputs):
+        return float("inf")
+    distance = unit_distances(estimate, truth)
+    rows, columns = linear_sum_assignment(distance)
+    errors = [
+        *distance[rows, columns],
+        np.linalg.norm(np.asarray(estimate.output_bias) - truth.output_bias),
+        np.linalg.norm(_linear(estimate) - _linear(truth)),
+    ]
+    return float(max(errors))
+
+
+def _linear(network: Network) -> Array:
+    return np.zeros(1) if network.linear is None else network.linear

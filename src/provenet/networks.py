@@ -1,0 +1,210 @@
+"""One-hidden-layer networks `f(x) = A sigma(W x + b) + V x + c`: values, canonical form, files.
+
+`V x` is a linear term beside the units. A network that was drawn or trained usually has none; a
+recovered one has it when some units could not be told apart from a linear function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from provenet.activations import Activation, get_activation
+from provenet.exceptions import InvalidInput
+from provenet.files import load_npz, write_npz
+from provenet.typing import AnyArray, Array
+
+_ROWS_AT_ONCE = 8192
+
+
+def row_blocks(n: int, rows: int = _ROWS_AT_ONCE) -> Iterator[slice]:
+    """Slices that cover `range(n)` in blocks of at most `rows`."""
+    return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Network:
+    """A network with one hidden layer; every array is read-only.
+
+    Shapes: `weights` (units, features), `biases` (units,), `output_weights` (units,) for one output
+    or (outputs, units) for several, `output_bias` a number or (outputs,), `linear` (features,) or
+    (outputs, features), or None.
+    """
+
+    weights: Array
+    biases: Array
+    output_weights: Array
+    output_bias: Array | float
+    activation: Activation
+    linear: Array | None
+
+    def __init__(
+        self,
+        weights: Any,
+        biases: Any = None,
+        output_weights: Any = None,
+        output_bias: Any = 0.0,
+        activation: str | Activation = "relu",
+        *,
+        linear: Any = None,
+    ) -> None:
+        """Check the shapes and store the arrays; biases default to 0, output weights to 1."""
+        W = _array(weights, "weights", (2,))
+        units, features = W.shape
+        b = np.zeros(units) if biases is None else _array(biases, "biases", (1,))
+        A = np.ones(units) if output_weights is None else _array(output_weights, "output_weights", (1, 2))
+        c = _array(output_bias, "output_bias", (0, 1))
+        _check(b.shape == (units,), f"biases must have shape ({units},), not {b.shape}")
+        _check(
+            A.shape[-1] == units,
+            f"output_weights must have {units} entries, one a unit, in the last axis, not {A.shape}",
+        )
+        _check(
+            c.shape in ((), A.shape[:-1]),
+            f"output_bias must be a number or have shape {A.shape[:-1]}, not {c.shape}",
+        )
+        set_field = object.__setattr__  # the dataclass is frozen
+        set_field(self, "weights", W)
+        set_field(self, "biases", b)
+        set_field(self, "output_weights", A)
+        set_field(self, "output_bias", c if c.ndim else float(c))
+        set_field(self, "activation", get_activation(activation))
+        set_field(self, "linear", None)
+        if linear is not None:
+            V = _array(linear, "linear", (1, 2))
+            shape = (*A.shape[:-1], features)
+            _check(V.shape == shape, f"linear must have shape {shape}, not {V.shape}")
+            set_field(self, "linear", V)
+
+    @property
+    def units(self) -> int:
+        """Number of hidden units."""
+        return int(self.weights.shape[0])
+
+    @property
+    def features(self) -> int:
+        """Number of inputs."""
+        return int(self.weights.shape[1])
+
+    @property
+    def outputs(self) -> int | None:
+        """Number of outputs; None when labels are plain numbers."""
+        return None if self.output_weights.ndim == 1 else int(self.output_weights.shape[0])
+
+    def __call__(self, X: Any) -> Array:
+        """Outputs for the rows of `X`: (n, features) -> (n,) or (n, outputs), in bounded memory."""
+        inputs = np.asarray(X)
+        if inputs.ndim != 2 or inputs.shape[1] != self.features:
+            raise InvalidInput(
+                f"X must have shape (n, {self.features}) for this network, not {inputs.shape}."
+            )
+        shape = (len(inputs),) if self.outputs is None else (len(inputs), self.outputs)
+        y = np.empty(shape)
+        for rows in row_blocks(len(inputs)):
+            x = np.asarray(inputs[rows], dtype=float)
+            z = x @ self.weights.T + self.biases
+            y[rows] = self.activation(z) @ self.output_weights.T + self.output_bias
+            if self.linear is not None:
+                y[rows] += x @ self.linear.T
+        return y
+
+    def __repr__(self) -> str:
+        """One line: sizes and activation."""
+        outputs = "" if self.outputs is None else f", outputs={self.outputs}"
+        linear = "" if self.linear is None else ", with a linear term"
+        return (
+            f"Network(features={self.features}, units={self.units}{outputs}, "
+            f"activation={self.activation.name!r}{linear})"
+        )
+
+    def canonical(self) -> Network:
+        """The same function with rows of `weights` of norm 1 and units in a fixed order.
+
+        The norm moves into the output weights where the activation is positively homogeneous. A
+        unit without weights is a constant and moves into the output bias. For an even activation
+        the first non-zero weight is made positive. Units are ordered by falling size of their
+        output weight.
+        """
+        W, b, A = self.weights, self.biases, self.output_weights
+        norm = np.linalg.norm(W, axis=1)
+        constant = norm == 0
+        c = self.output_bias + A[..., constant] @ self.activation(b[constant])
+        W, b, A, norm = W[~constant], b[~constant], A[..., ~constant], norm[~constant]
+        if self.activation.degree is not None:
+            W, b, A = W / norm[:, None], b / norm, A * norm**self.activation.degree
+        if self.activation.even and len(W):
+            first = np.argmax(W != 0, axis=1)
+            sign = np.sign(W[np.arange(len(W)), first])
+            W, b = W * sign[:, None], b * sign
+        size = np.abs(A) if A.ndim == 1 else np.linalg.norm(A, axis=0)
+        order = np.lexsort((*W.T[::-1], -size))
+        return Network(W[order], b[order], A[..., order], c, self.activation, linear=self.linear)
+
+    def replace(self, **changes: Any) -> Network:
+        """A copy with some of the constructor's arguments changed."""
+        fields = {
+            name: getattr(self, name)
+            for name in ("weights", "biases", "output_weights", "output_bias", "activation", "linear")
+        }
+        return Network(**{**fields, **changes})
+
+    def keep(self, units: AnyArray) -> Network:
+        """The network of some of its units (a mask or indices); the linear part stays."""
+        return self.replace(
+            weights=self.weights[units],
+            biases=self.biases[units],
+            output_weights=self.output_weights[..., units],
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the network to an `.npz` file, whole or not at all."""
+        arrays: dict[str, Any] = {
+            "weights": self.weights,
+            "biases": self.biases,
+            "output_weights": self.output_weights,
+            "output_bias": np.asarray(self.output_bias),
+            "activation": np.asarray(self.activation.name),
+        }
+        if self.linear is not None:
+            arrays["linear"] = self.linear
+        write_npz(path, arrays)
+
+
+def load_network(path: str | PathLike[str]) -> Network:
+    """Read a network that `Network.save` wrote."""
+    arrays = load_npz(path)
+    needed = ("weights", "biases", "output_weights", "output_bias", "activation")
+    missing = [name for name in needed if name not in arrays]
+    if missing:
+        raise InvalidInput(
+            f"{path} is not a network file: it lacks {', '.join(missing)}; "
+            "use a file written by Network.save."
+        )
+    return Network(
+        *(arrays[name] for name in needed[:-1]),
+        activation=str(arrays["activation"]),
+        linear=arrays.get("linear"),
+    )
+
+
+def _array(value: Any, name: str, ndims: tuple[int, ...]) -> Array:
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"The network's {name} must be numbers: {error}.") from None
+    _check(
+        array.ndim in ndims,
+        f"{name} must have {' or '.join(map(str, ndims))} dimensions, not {array.ndim}",
+    )
+    _check(bool(np.isfinite(array).all()), f"{name} must be finite")
+    array.flags.writeable = False
+    return array
+
+
+def _check(condition: bool, problem: str) -> None:
+    if not condition:
+        raise InvalidInput(f"The network's {problem}.")
