@@ -6,16 +6,27 @@ from provenet.datasets import random_network, sample
 from provenet.exceptions import InvalidInput
 from provenet.matching import parameter_error
 from provenet.networks import Network, load_network
+from provenet.recover import METHODS, recover
+from provenet.result import Recovery, Status
+from provenet.sources import ArraySource, PopulationSource, QuerySource, Source
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "METHODS",
     "Activation",
+    "ArraySource",
     "InvalidInput",
     "Network",
+    "PopulationSource",
+    "QuerySource",
+    "Recovery",
+    "Source",
+    "Status",
     "datasets",
     "load_network",
     "parameter_error",
     "random_network",
+    "recover",
     "sample",
 ]

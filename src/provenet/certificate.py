@@ -1,0 +1,136 @@
+"""The evidence for an answer: what it leaves unexplained, and whether the data can tell at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from provenet.moments import Standardisation
+from provenet.networks import Network
+from provenet.refine import Covariance, Parameters, linear_part, without_each_unit
+from provenet.sources.arrays import ArraySource
+from provenet.sources.base import Source
+from provenet.typing import AnyArray, Array
+
+_SIGNIFICANT = 5.0
+"""Standard deviations at which a check on the inputs gives a warning."""
+
+
+@dataclass(frozen=True)
+class GaussianCheck:
+    """Whether the inputs look Gaussian, as the theorems of the moment route assume."""
+
+    ok: bool
+    message: str
+    skewness: float
+    """Largest over the inputs."""
+    excess_kurtosis: float
+    """Largest over the inputs."""
+    radial_kurtosis: float
+    """Mardia's kurtosis of all inputs together, over its Gaussian value, less 1."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The evidence behind a status."""
+
+    residual: float
+    """Root mean square residual on samples not used in the fit."""
+    relative_residual: float
+    """The same over the standard deviation of the labels."""
+    rounding: float
+    """The residual that floating point alone would leave."""
+    noise: float
+    """Estimated standard deviation of the label noise; 0 when the fit is exact."""
+    samples_fitted: int
+    samples_held_out: int
+    parameters: int
+    condition: float
+    """Condition number of the weights, rows of norm 1."""
+    parameter_error_bound: float
+    """How far the residual lets a unit be from the truth, to first order."""
+    undetermined: int
+    """Directions in the space of the parameters that the samples leave free."""
+    weakest_unit: int | None
+    """The unit (row of the network's weights) that the fit could most easily do without."""
+    weakest_margin: float
+    """By how many standard deviations of the noise (or of rounding) it stands out."""
+    rarer_side: AnyArray
+    """For each unit, how many samples lie on the rarer side of its kink."""
+    width_evidence: str
+    """How sure the number of units is, in words."""
+    gaussian: GaussianCheck
+    warnings: tuple[str, ...] = ()
+
+
+def check_gaussian(X: Array, standardisation: Standardisation) -> GaussianCheck:
+    """Skewness and kurtosis of each input, and Mardia's kurtosis of all together."""
+    n, d = X.shape
+    skewness = float(np.max(np.abs(stats.skew(X, axis=0))))
+    kurtosis = float(np.max(np.abs(stats.kurtosis(X, axis=0))))
+    z = standardisation.apply(X)
+    radial = float(np.mean(np.einsum("nd,nd->n", z, z) ** 2) / (d * (d + 2)) - 1)
+    deviations = {
+        "skewed": skewness / np.sqrt(6 / n),
+        "heavier or lighter in their tails": kurtosis / np.sqrt(24 / n),
+        "spread unevenly about their centre": abs(radial) / np.sqrt(8 / (n * d * (d + 2))),
+    }
+    worst = max(deviations, key=lambda name: deviations[name])
+    ok = deviations[worst] < _SIGNIFICANT
+    message = (
+        f"The inputs look Gaussian (largest deviation {deviations[worst]:.1f} sigma)."
+        if ok
+        else f"The inputs do not look Gaussian: they are {worst} ({deviations[worst]:.0f} sigma)."
+    )
+    return GaussianCheck(bool(ok), message, skewness, kurtosis, radial)
+
+
+def rounding_level(network: Network, X: Array) -> float:
+    """Root mean square rounding error of the network's own evaluation at the rows of X."""
+    size = np.abs(X) @ np.abs(network.weights).T + np.abs(network.biases)
+    total = size @ np.abs(network.output_weights) + abs(float(network.output_bias))
+    if network.linear is not None:
+        total += np.abs(X) @ np.abs(network.linear)
+    return float(np.finfo(float).eps * np.sqrt(np.mean(total**2)))
+
+
+def rarer_side(network: Network, X: Array) -> AnyArray:
+    """For each unit, the number of samples on the rarer side of its kink."""
+    active = np.sum(X @ network.weights.T + network.biases > 0, axis=0)
+    return np.minimum(active, len(X) - active)
+
+
+def weakest_unit(samples: Source, network: Network, noise: float) -> tuple[int | None, float, float]:
+    """The unit whose loss costs least: its index, its margin over the noise, and the residual then."""
+    if network.units == 0:
+        return None, 0.0, float("nan")
+    parameters = Parameters.of(network)
+    sums = linear_part(samples, parameters, network.activation)
+    cost = without_each_unit(sums, parameters)
+    i = int(np.argmin(cost))
+    residual = np.sqrt((sums.rss + cost[i]) / samples.size)
+    return i, float(np.sqrt(cost[i]) / max(noise, 1e-300)), float(residual)
+
+
+def condition_number(network: Network) -> float:
+    """Condition number of the weights, rows of norm 1; infinite when they are dependent."""
+    if network.units == 0:
+        return float("nan")
+    if network.units > network.features:
+        return float("inf")
+    rows = network.weights / np.linalg.norm(network.weights, axis=1, keepdims=True)
+    return float(np.linalg.cond(rows))
+
+
+def unresolved_units(covariance: Covariance, noise: float, sides: AnyArray, fewest: int) -> AnyArray:
+    """Units that the samples do not pin down: hardly ever on one side, or of unknown direction."""
+    errors = covariance.standard_errors(noise)
+    unknown = np.linalg.norm(errors.weights, axis=1) > 0.5
+    return np.flatnonzero(unknown | (sides < fewest))
+
+
+def residual_on(samples: ArraySource, network: Network) -> float:
+    """Root mean square residual of a network on samples."""
+    return float(np.sqrt(np.mean((network(samples.X) - samples.y) ** 2)))

@@ -1,0 +1,71 @@
+"""Tensor power iteration with indefinite whitening.
+
+Write `s_i = <w_i, u>` for independent units w_i. The map `u <- T_2^-1 T_4(u, u, u, .)` acts on these
+coordinates as `s_i <- (b_i^2 - 1) s_i^3`, and `u <- T_2^-1 T_3(u, u, .)` as `s_i <- -b_i s_i^2`
+(ATV21, Lemma 3.5, with the factor `a_i phi(b_i)` divided out by `T_2`): a power method that
+converges cubically or quadratically to a u that sees one unit alone, for any signs of the a_i. Then
+`T_2 u` is parallel to that unit. Units already found are kept out by `<w_j, u> = 0`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from provenet.typing import Array
+
+_STARTS = 50
+_ITERATIONS = 40
+
+
+def power_directions(
+    T2: Array, T3: Array, T4: Array, rng: np.random.Generator, weights: tuple[float, float]
+) -> Array:
+    """As many unit directions (rows, up to sign) as `T_2` has rank (it must be regular).
+
+    `weights` say how far `T_3` and `T_4` are to be trusted (one over their errors): of the fixed
+    points found from many starts the one that stands out most from the error is kept.
+    """
+    d = len(T2)
+    inverse = np.linalg.inv(T2)
+    flat3, flat4 = T3.reshape(d, d * d), T4.reshape(d * d, d * d)
+    found = np.empty((0, d))
+    for _ in range(d):
+        outside = _complement(found)
+        U = rng.standard_normal((_STARTS, len(outside))) @ outside
+        half = _STARTS // 2
+        U = np.vstack([_iterate(U[:half], inverse, outside, flat3, flat4, order=3),
+                       _iterate(U[half:], inverse, outside, flat3, flat4, order=4)])
+        W = U @ T2
+        W /= np.linalg.norm(W, axis=1, keepdims=True)
+        third, fourth = _contract(U, flat3, flat4)
+        size = np.abs(np.einsum("sd,de,se->s", U, T2, U)) + 1e-300
+        strength = np.hypot(
+            weights[0] * np.einsum("sd,sd->s", third, U) / size**1.5,
+            weights[1] * np.einsum("sd,sd->s", fourth, U) / size**2,
+        )
+        found = np.vstack([found, W[np.nanargmax(strength)]])
+    return found
+
+
+def _complement(found: Array) -> Array:
+    """Orthonormal rows of the space orthogonal to the directions found so far."""
+    d = found.shape[1]
+    if len(found) == 0:
+        return np.eye(d)
+    return np.linalg.svd(found, full_matrices=True)[2][len(found) :]
+
+
+def _contract(U: Array, flat3: Array, flat4: Array) -> tuple[Array, Array]:
+    """`T_3(u, u, .)` and `T_4(u, u, u, .)` for every row u."""
+    s, d = U.shape
+    pairs = np.einsum("si,sj->sij", U, U).reshape(s, d * d)
+    return pairs @ flat3.T, np.einsum("sij,sj->si", (pairs @ flat4).reshape(s, d, d), U)
+
+
+def _iterate(U: Array, inverse: Array, outside: Array, flat3: Array, flat4: Array, order: int) -> Array:
+    project = outside.T @ outside
+    U = U / np.linalg.norm(U, axis=1, keepdims=True)
+    for _ in range(_ITERATIONS):
+        U = _contract(U, flat3, flat4)[order - 3] @ inverse @ project
+        U = U / (np.linalg.norm(U, axis=1, keepdims=True) + 1e-300)
+    return U

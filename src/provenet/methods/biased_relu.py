@@ -1,0 +1,166 @@
+"""`"biased-relu"`: ReLU units with biases from Hermite moments (ATV21).
+
+Letters of the paper: its W has units as columns, here as rows; `f_k` is `T_k`. The coefficient of
+`w_i^(x)k` in `T_k` is `(-1)^k a_i phi(b_i) He_{k-2}(b_i)` for k >= 2 (Lemma 3.5).
+
+The faithful road is Algorithm 6 for order 1: Algorithm 4 (Jennrich on T_3 and on T_4, union without
+duplicates, RecoverScalars), then Algorithm 3 (FixSigns). Its thresholds eta_1 (rank), eta_2 (weak
+terms) and eta_3 (duplicates) are read from the sampling errors of the moments.
+
+The default road projects to the span of the units first, starts from the indefinite power iteration
+and from random directions, and fits all moments jointly (`decomposition`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from provenet.activations import RELU
+from provenet.decomposition import MomentFit, fit_moments, jennrich, power_directions
+from provenet.moments import MomentRequest, Moments
+from provenet.networks import Network
+from provenet.scalars import coefficients_of, recover_scalars
+from provenet.signs import fix_signs
+from provenet.subspace import Span, noise_edge, span_of_units
+from provenet.typing import Array
+from provenet.workspace import Candidate, Workspace
+
+_POWER_STARTS = 4
+_RANDOM_STARTS = 24
+_CANDIDATES = 12
+
+
+def biased_relu(workspace: Workspace) -> Iterator[Candidate]:
+    """Candidates from the moments, the most likely first."""
+    with workspace.stage("moments", "order 2"):
+        full = workspace.source.moments(MomentRequest(workspace.standardisation, order=2))
+    if workspace.faithful:
+        yield from _faithful(workspace)
+        return
+    span = span_of_units(full.tensors[2], full.errors[2], workspace.units)
+    if span.rank == 0:
+        return
+    moments = projected_moments(workspace, span)
+    with workspace.stage("decompose"):
+        fits = moment_fits(workspace, moments)
+    for fit in fits[:_CANDIDATES]:
+        if workspace.out_of_time:
+            return
+        yield Candidate(network_of(workspace, fit, span.basis), spectrum_evidence(span))
+
+
+def projected_moments(workspace: Workspace, span: Span) -> Moments:
+    """`T_0 .. T_4` inside the span of the units."""
+    with workspace.stage("moments", f"orders 3 and 4 in {span.rank} dimensions"):
+        return workspace.source.moments(
+            MomentRequest(workspace.standardisation, 4, span.basis, span.quadratic)
+        )
+
+
+def spectrum_evidence(span: Span) -> str:
+    """What the spectrum of `T_2` says about the number of units."""
+    return (
+        f"{span.rank} eigenvalues of the second moment were kept; the smallest is "
+        f"{span.gap:.1f} times the noise level or the next one."
+    )
+
+
+def moment_fits(workspace: Workspace, moments: Moments) -> list[MomentFit]:
+    """Distinct fits in moment space from many starts, best first."""
+    rng, T = workspace.rng, moments.tensors
+    rank = len(T[2])
+    trust = tuple(1 / max(e, 1e-12) for e in moments.errors[3:5])
+    starts: list[tuple[Array, Array]] = []
+    for _ in range(_POWER_STARTS):
+        W = power_directions(T[2], T[3], T[4], rng, (trust[0], trust[1]))
+        starts.append((W, np.clip(recover_scalars(T, W)[1], -2.5, 2.5)))
+    for _ in range(_RANDOM_STARTS):
+        starts.append((rng.standard_normal((rank, rank)), rng.uniform(-1.5, 1.5, rank)))
+    fits = sorted((fit_moments(T, RELU, W, b) for W, b in starts), key=lambda fit: fit.risk)
+    distinct = [fits[0]]
+    for fit in fits[1:]:
+        if fit.risk > distinct[-1].risk * (1 + 1e-6) + 1e-12:
+            distinct.append(fit)
+    return distinct
+
+
+def network_of(workspace: Workspace, fit: MomentFit, basis: Array) -> Network:
+    """A fit in moment space as a network on standardised inputs, signs and constant settled."""
+    s = workspace.standardisation
+    b = np.clip(fit.b, -4.0, 4.0)
+    signs = fix_signs(basis @ s.linear, fit.a, fit.W)
+    W, b = fit.W * signs[:, None], b * signs
+    c = s.label_mean - fit.a @ RELU.hermite(0, b)
+    return Network(W @ basis, b, fit.a, c)
+
+
+# ---------------------------------------------------------------- the paper's algorithm
+
+
+def _faithful(workspace: Workspace) -> Iterator[Candidate]:
+    """ATV21, Algorithm 6, on moments in all of the space."""
+    with workspace.stage("moments", "orders 3 and 4"):
+        moments = workspace.source.moments(MomentRequest(workspace.standardisation, order=4))
+    with workspace.stage("decompose"):
+        W, evidence = algorithm_4(moments, workspace.units, workspace.rng)
+        if len(W) == 0:
+            return
+        a, b = recover_scalars(moments.tensors, W)
+        signs = fix_signs(moments.tensors[1], a, W)
+        W, b = W * signs[:, None], b * signs
+        c = float(moments.tensors[0]) - a @ RELU.hermite(0, b)
+    yield Candidate(Network(W, b, a, c), evidence)
+
+
+def algorithm_4(
+    moments: Moments, units: int | None, rng: np.random.Generator
+) -> tuple[Array, str]:
+    """Steps 1 to 4: the directions in `T_3` and in `T_4`, weak terms and duplicates removed."""
+    T3, T4 = moments.tensors[3], moments.tensors[4]
+    d = len(T3)
+    directions, strengths = [np.empty((0, d))], [np.empty(0)]
+    ranks = []
+    for T, error in ((T3, moments.errors[3]), (T4.reshape(d, d, d * d), moments.errors[4])):
+        ranks.append(_rank(T.reshape(d, -1), error, units))
+        U = jennrich(T, ranks[-1], rng)
+        noise = error * np.sqrt(T.size)
+        alpha = np.abs(coefficients_of(T.reshape((d,) * (3 if T is T3 else 4)), U))
+        keep = alpha > max(_weak(error, d), 1e-10 * float(alpha.max(initial=0.0)))
+        directions.append(U[keep])
+        strengths.append(alpha[keep] / max(noise, 1e-12))
+    pooled, order = np.vstack(directions), np.argsort(-np.concatenate(strengths))
+    W = _without_duplicates(pooled[order], moments, units)
+    return W, f"T_3 has rank {ranks[0]} and T_4 rank {ranks[1]} above the noise; {len(W)} distinct."
+
+
+def _rank(flat: Array, error: float, units: int | None) -> int:
+    """eta_1: singular values of a flattening above those of pure sampling error."""
+    values = np.linalg.svd(flat, compute_uv=False)
+    d, columns = flat.shape
+    edge = 1.5 * error * (np.sqrt(d) + np.sqrt(columns))
+    found = int(np.sum(values > max(edge, 1e-10 * values[0])))
+    return found if units is None else min(found, units)
+
+
+def _weak(error: float, d: int) -> float:
+    """eta_2: a rank-one term no stronger than the error of T_2-like matrices is not a signal."""
+    return noise_edge(error, d)
+
+
+def _without_duplicates(W: Array, moments: Moments, units: int | None) -> Array:
+    """eta_3: keep a direction unless, up to sign, it lies closer to a kept one than errors allow.
+
+    Directions come from the strongest terms first. Two estimates of one unit differ by their
+    sampling errors; two different units by more, or no method could tell them apart.
+    """
+    relative = max(moments.errors[3:5]) * len(W[0]) ** 1.5 / (np.linalg.norm(moments.tensors[2]) + 1e-300)
+    closest = np.clip(1 - 5 * relative**2, 0.8, 1 - 1e-10)
+    kept: list[Array] = []
+    for w in W:
+        if units is not None and len(kept) == units:
+            break
+        if all(abs(w @ v) < closest for v in kept):
+            kept.append(w)
+    return np.array(kept).reshape(-1, W.shape[1])

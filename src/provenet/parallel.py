@@ -1,0 +1,55 @@
+"""All cores for sums over blocks of samples, one BLAS thread each.
+
+numpy and scipy bring a BLAS of their own each, and the idle threads of one spin against the other:
+on two cores a small solve can take ten times as long as on one. So BLAS is held to a single thread
+for the length of a recovery, and the cores are used by threads over blocks of samples instead.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache, reduce
+from operator import add
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+Sum = TypeVar("Sum")
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """A context in which BLAS uses one thread; the caller's setting comes back at its end."""
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="blas")
+    return limits
+
+
+@cache
+def workers() -> int:
+    """How many threads to use: the cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers(), thread_name_prefix="provenet")
+
+
+def sum_over(blocks: Sequence[slice], term: Callable[[slice], Sum]) -> Sum:
+    """`sum(term(block) for block in blocks)`; each thread adds up every so-manieth block itself.
+
+    At most one running sum and one term are held a thread, and the order of additions depends only
+    on the number of threads, so the same machine gives the same digits.
+    """
+
+    def share(first: int, step: int) -> Sum:
+        return reduce(add, (term(block) for block in blocks[first::step]))
+
+    threads = min(workers(), len(blocks))
+    if threads <= 1:
+        return share(0, 1)
+    return reduce(add, _pool().map(lambda first: share(first, threads), range(threads)))

@@ -1,0 +1,120 @@
+"""The front door: checks the input, runs a method, keeps the best answer."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from provenet.activations import Activation, get_activation
+from provenet.conclude import conclude
+from provenet.exceptions import InvalidInput
+from provenet.methods import METHODS, Method
+from provenet.parallel import one_blas_thread
+from provenet.result import Progress, Recovery, Status
+from provenet.sources import Source
+from provenet.typing import Seed
+from provenet.validation import as_source, check_data, check_options
+from provenet.workspace import Workspace, prepare
+
+__all__ = ["METHODS", "recover"]
+
+DEFAULT_BUDGET = 60.0
+"""Seconds after which no new attempt is begun."""
+
+_RANK = {Status.EXACT: 3, Status.WITHIN_NOISE: 2, Status.PARTIAL: 1, Status.FAILED: 0}
+
+
+def recover(
+    X: Any,
+    y: Any = None,
+    *,
+    units: int | None = None,
+    method: str = "auto",
+    activation: str | Activation = "relu",
+    noise: float | None = None,
+    rng: Seed = None,
+    progress: Progress | None = None,
+    budget: float = DEFAULT_BUDGET,
+    faithful: bool = False,
+    refine: bool = True,
+) -> Recovery:
+    """Recover the network behind samples `(X, y)`, or behind a `Source` given in place of both.
+
+    Parameters
+    ----------
+    X, y
+        Inputs (n, features) and labels (n,), in memory or memory-mapped.
+    units
+        Number of hidden units; found when left out.
+    method
+        One of `provenet.METHODS`; "auto" chooses.
+    noise
+        Standard deviation of the label noise, if known; estimated when left out.
+    rng
+        Seed or generator; the same seed gives the same answer.
+    progress
+        Called as `progress(stage, fraction, message)`; a negative fraction means unknown.
+    budget
+        Seconds after which no further attempt is begun.
+    faithful
+        Use the paper's algorithm as it stands, where the method has one.
+    refine
+        Whether to finish with least squares on the samples.
+
+    Raises
+    ------
+    InvalidInput
+        If the input cannot be used. Bad luck is never an exception: see `Recovery.status`.
+    """
+    chosen = check_options(method, METHODS, get_activation(activation), units, noise, budget)
+    source = as_source(X, y)
+    report = progress or (lambda stage, fraction, message: None)
+    with one_blas_thread():
+        standardisation = check_data(source, units, chosen)
+        workspace = prepare(
+            source,
+            units=units,
+            noise=noise,
+            refine=refine,
+            faithful=faithful,
+            rng=np.random.default_rng(rng),
+            progress=report,
+            budget=budget,
+            standardisation=standardisation,
+        )
+        return _best_of(workspace, chosen)
+
+
+def _best_of(workspace: Workspace, method: Method) -> Recovery:
+    """Conclude candidates until one is a success, or candidates or time are used up."""
+    best: Recovery | None = None
+    for candidate in method.candidates(workspace):
+        result = conclude(workspace, candidate, method.name)
+        if best is None or _value(result) > _value(best):
+            best = result
+        if best.success or workspace.out_of_time:
+            break
+    workspace.timings["total"] = time.monotonic() - workspace.started
+    if best is None:
+        return _nothing_found(workspace, method)
+    return best
+
+
+def _value(result: Recovery) -> tuple[int, float]:
+    residual = np.inf if result.certificate is None else result.certificate.residual
+    return _RANK[result.status], -residual
+
+
+def _nothing_found(workspace: Workspace, method: Method) -> Recovery:
+    return Recovery(
+        network=None,
+        status=Status.FAILED,
+        message=(
+            "Nothing in the samples stands above their sampling error: take more samples, or use "
+            'method="expand-prune", which needs far fewer.'
+        ),
+        method=method.name,
+        timings=dict(workspace.timings),
+    )

@@ -1,0 +1,51 @@
+"""What a recovery returns: the same fields whatever happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from provenet.certificate import Certificate
+from provenet.networks import Network
+from provenet.refine import StandardErrors
+
+Progress = Callable[[str, float, str], None]
+"""Called as `progress(stage, fraction, message)`; a negative fraction means that it is unknown."""
+
+
+class Status(StrEnum):
+    """How far a recovery got."""
+
+    EXACT = "exact"
+    """Every parameter to machine precision: unseen samples are predicted to the last digits."""
+    WITHIN_NOISE = "within noise"
+    """The least-squares network; what is left on unseen samples is noise."""
+    PARTIAL = "partial"
+    """Some units are recovered; others are missing, undetermined, or hidden in a linear term."""
+    FAILED = "failed"
+    """The network, if there is one, does not explain the samples."""
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """A recovered network, how it was found, and how far it can be trusted.
+
+    `network` is the best one found, in canonical form; None only when nothing was found at all.
+    `message` says what happened and what to try next. `ambiguities` lists, in words, what the data
+    leave open. `timings` are seconds a stage.
+    """
+
+    network: Network | None
+    status: Status
+    message: str
+    method: str
+    certificate: Certificate | None = None
+    standard_errors: StandardErrors | None = None
+    ambiguities: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def success(self) -> bool:
+        """True when all the units that were asked for, or found, are recovered."""
+        return self.status in (Status.EXACT, Status.WITHIN_NOISE)

@@ -1,0 +1,237 @@
+"""Search for units by expanding, swapping and pruning: no theorem, but any inputs and few samples.
+
+The model is `sum_i beta_i |w_i.x + b_i| + v.x + c`. With absolute values and a free linear part a
+unit and its opposite are the same thing, which removes the sign barrier of ordinary training; a few
+units more than needed remove most bad minima of the rest. What bad minima remain are left by
+swapping: the least useful units make room for those that best explain what is left (chosen from a
+random pool by the drop of the residual that each would bring), and Levenberg-Marquardt runs again.
+
+A chain starts narrow and swaps; when swaps no longer help it grows by about a third. It ends with a
+residual of zero, and is then pruned to the smallest width that keeps it zero; or, with noise, where
+more units no longer lower Schwarz's criterion `n log(rss) + p log(n)`, and is pruned by the same
+criterion. (The plain F-test is too mild here: a new unit is the best of many that were tried.)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from provenet.activations import ABS
+from provenet.refine import (
+    Fit,
+    Parameters,
+    fit_linear_part,
+    linear_part,
+    refine,
+    solve_scaled,
+    without_each_unit,
+)
+from provenet.sources.arrays import ArraySource
+from provenet.typing import AnyArray, Array
+
+ZERO = 1e-9
+"""A residual below this fraction of the labels' spread counts as zero during the search."""
+_POOL = 400
+_POOL_ROWS = 3000
+_SWAP_TOLERANCE = 1e-3
+_SWAP_ITERATIONS = 30
+_WORTHWHILE = 0.8
+_FEWEST_ROWS = 300
+_ROWS_A_PARAMETER = 5
+_PRUNE_ITERATIONS = 8
+_PRUNE_CANDIDATES = 3
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Standardised samples in memory and the limits of the search."""
+
+    samples: ArraySource
+    spread: float
+    deadline: float = np.inf
+
+    @property
+    def widest(self) -> int:
+        """The most units whose parameters the samples can still determine with something to spare."""
+        n, d = self.samples.size, self.samples.features
+        return max(1, int((0.75 * n - d - 1) / (d + 1)))
+
+    def parameters(self, units: int) -> int:
+        """Free parameters of a model: direction, bias and weight of each unit, and the linear part."""
+        d = self.samples.features
+        return units * (d + 1) + d + 1
+
+    def criterion(self, fit: Fit) -> float:
+        """Schwarz's criterion."""
+        n = self.samples.size
+        floor = (1e-15 * self.spread) ** 2 * n
+        p = self.parameters(fit.parameters.units)
+        return float(n * np.log(max(fit.rss, floor)) + p * np.log(n))
+
+    def is_zero(self, fit: Fit) -> bool:
+        """Whether a fit leaves nothing."""
+        return fit.rms <= ZERO * self.spread
+
+    def for_width(self, units: int) -> Problem:
+        """The same problem on as many samples as a model of this width needs."""
+        rows = max(_FEWEST_ROWS, _ROWS_A_PARAMETER * self.parameters(units))
+        if rows >= self.samples.size:
+            return self
+        return replace(self, samples=ArraySource(self.samples.X[:rows], self.samples.y[:rows]))
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the deadline has passed."""
+        return time.monotonic() > self.deadline
+
+    def refine(self, parameters: Parameters, iterations: int, tolerance: float) -> Fit:
+        """Levenberg-Marquardt within the deadline; without units the linear part alone."""
+        if parameters.units == 0:
+            fitted, rss = fit_linear_part(self.samples, parameters, ABS, passes=2)
+            return Fit(fitted, rss, self.samples.size, 0, "converged")
+        return refine(
+            self.samples,
+            parameters,
+            ABS,
+            spread=self.spread,
+            iterations=iterations,
+            tolerance=tolerance,
+            deadline=self.deadline,
+        )
+
+
+def random_units(X: Array, units: int, rng: np.random.Generator) -> Array:
+    """Units with random directions whose kinks pass through random samples."""
+    weights = rng.standard_normal((units, X.shape[1]))
+    weights /= np.linalg.norm(weights, axis=1, keepdims=True)
+    through = X[rng.integers(len(X), size=units)]
+    return np.column_stack([weights, -np.einsum("ud,ud->u", weights, through)])
+
+
+def promising_units(
+    problem: Problem, parameters: Parameters, units: int, rng: np.random.Generator
+) -> Array:
+    """Of a random pool, the units that would lower the residual most, chosen one after another."""
+    X, y = problem.samples.rows(0, min(_POOL_ROWS, problem.samples.size))
+    pool = random_units(X, _POOL, rng)
+    Phi = np.column_stack(
+        [np.abs(X @ parameters.theta[:, :-1].T + parameters.theta[:, -1]), X, np.ones(len(X))]
+    )
+    F = np.abs(X @ pool[:, :-1].T + pool[:, -1])
+    gram = Phi.T @ Phi
+    target = np.column_stack([F, y])
+    target -= Phi @ solve_scaled(gram, Phi.T @ target, 1e-10)
+    F, r = target[:, :-1], target[:, -1]
+    chosen = []
+    for _ in range(units):
+        energy = np.einsum("nf,nf->f", F, F)
+        gain = (r @ F) ** 2 / (energy + 1e-9 * energy.max() + 1e-300)
+        gain[chosen] = -1.0
+        best = int(np.argmax(gain))
+        chosen.append(best)
+        unit = F[:, best] / np.sqrt(energy[best] + 1e-300)
+        F = F - np.outer(unit, unit @ F)
+        r = r - unit * (unit @ r)
+    return pool[chosen]
+
+
+def start(problem: Problem, theta: Array) -> Fit:
+    """Refine from the given units, the linear part unknown."""
+    beta = np.zeros(len(theta) + problem.samples.features + 1)
+    return problem.refine(Parameters(theta, beta), _SWAP_ITERATIONS, _SWAP_TOLERANCE)
+
+
+def usefulness(problem: Problem, parameters: Parameters) -> Array:
+    """How much the sum of squares would grow without each unit, the rest refitted linearly."""
+    return without_each_unit(linear_part(problem.samples, parameters, ABS), parameters)
+
+
+def with_new_units(
+    problem: Problem, fit: Fit, drop: AnyArray, add: int, rng: np.random.Generator
+) -> Fit:
+    """Drop some units, add promising ones, refine."""
+    kept = np.ones(fit.parameters.units, dtype=bool)
+    kept[drop] = False
+    old = fit.parameters.keep(kept)
+    new = promising_units(problem, old, add, rng)
+    beta = np.concatenate([old.beta[: old.units], np.zeros(add), old.linear])
+    widened = Parameters(np.vstack([old.theta, new]), beta)
+    return problem.refine(widened, _SWAP_ITERATIONS, _SWAP_TOLERANCE)
+
+
+def swap(problem: Problem, fit: Fit, failures: int, rng: np.random.Generator) -> Fit:
+    """Exchange a few of the least useful units; the more failures, the wider the choice."""
+    m = fit.parameters.units
+    count = min(m, max(2, m // 8))
+    order = np.argsort(usefulness(problem, fit.parameters))
+    drop = rng.permutation(order[: min(m, 2 * count + failures)])[:count]
+    return with_new_units(problem, fit, drop, count, rng)
+
+
+def expand(
+    problem: Problem, fit: Fit, swaps: int, widest: int, rng: np.random.Generator
+) -> Iterator[Fit]:
+    """Swap and grow until the residual is zero, more units no longer pay, or time is over.
+
+    Yields the best fit so far after each step; the last one is the result.
+    """
+    scores: dict[int, float] = {}
+    while True:
+        width = fit.parameters.units
+        part = problem.for_width(width)
+        failures = 0
+        while not part.is_zero(fit) and failures < swaps and not problem.out_of_time:
+            trial = swap(part, fit, failures, rng)
+            failures = 0 if trial.rss < _WORTHWHILE * fit.rss else failures + 1
+            fit = min(fit, trial, key=lambda f: f.rss)
+            yield fit
+        if part is not problem:
+            last = part.is_zero(fit)
+            fit = problem.refine(fit.parameters, _SWAP_ITERATIONS if last else 1, _SWAP_TOLERANCE)
+        scores[width] = problem.criterion(fit)
+        yield fit
+        best_width = min(scores, key=lambda w: scores[w])
+        pays = width <= 1.4 * best_width + 1
+        if problem.is_zero(fit) or problem.out_of_time or not pays or width >= widest:
+            return
+        add = min(1 + width // 3, widest - width)
+        nothing = np.empty(0, dtype=int)
+        fit = with_new_units(problem.for_width(width + add), fit, nothing, add, rng)
+
+
+def prune(problem: Problem, fit: Fit, units: int | None = None) -> tuple[Fit, Fit | None]:
+    """Drop units one by one while that costs nothing (or down to `units`), refining in between.
+
+    Returns the narrowest good fit, and the best fit with one unit fewer that was rejected.
+    """
+    # A redundant unit leaves a residual of zero behind after a few steps, or never.
+    iterations = _PRUNE_ITERATIONS if problem.is_zero(fit) else _SWAP_ITERATIONS
+    while fit.parameters.units > 0:
+        m = fit.parameters.units
+        asked = units is not None and m > units
+        order = np.argsort(usefulness(problem, fit.parameters))
+        best: Fit | None = None
+        for j in order[:_PRUNE_CANDIDATES]:
+            trial = problem.refine(
+                fit.parameters.keep(np.arange(m) != j), iterations, _SWAP_TOLERANCE / 10
+            )
+            if best is None or trial.rss < best.rss:
+                best = trial
+            if _as_good(problem, best, fit):
+                break
+        if best is None or not (asked or _as_good(problem, best, fit)):
+            return fit, best
+        fit = best
+        if units is not None and fit.parameters.units <= units:
+            break
+    return fit, None
+
+
+def _as_good(problem: Problem, narrower: Fit, fit: Fit) -> bool:
+    if problem.is_zero(fit):
+        return problem.is_zero(narrower)
+    return problem.criterion(narrower) < problem.criterion(fit)

@@ -1,0 +1,62 @@
+"""What every source of samples can answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from provenet.moments import LinearSums, MomentRequest, Moments, MomentSums, Standardisation
+from provenet.networks import row_blocks
+from provenet.parallel import sum_over
+from provenet.subspace import standardisation_from
+from provenet.typing import Array
+
+Sum = TypeVar("Sum")
+
+ROWS_AT_ONCE = 4096
+
+
+class Source(ABC):
+    """Samples (x, y), reached only through sums over all of them and draws of some of them.
+
+    A subclass gives `rows(start, stop)`; the sums follow. A source whose moments are known by other
+    means overrides `moments`.
+    """
+
+    features: int
+    size: int
+    outputs: int | None = None
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Samples `start` to `stop` as float64 arrays (n, features) and (n,)."""
+
+    def total(self, term: Callable[[Array, Array], Sum], rows: int = ROWS_AT_ONCE) -> Sum:
+        """The sum of `term(X, y)` over all samples, `rows` at a time, on all cores.
+
+        `term` returns anything that can be added; a bounded number of terms is held at once.
+        """
+        blocks = list(row_blocks(self.size, rows))
+        return sum_over(blocks, lambda block: term(*self.rows(block.start, block.stop)))
+
+    def linear_sums(self) -> tuple[LinearSums, Array, float]:
+        """First and second moments of (x, y) about an origin near the mean, and that origin."""
+        X, y = self.rows(0, min(self.size, ROWS_AT_ONCE))
+        origin, label_origin = X.mean(axis=0), float(y.mean())
+        sums = self.total(lambda X, y: LinearSums.of(X, y, origin, label_origin))
+        return sums, origin, label_origin
+
+    def standardisation(self) -> Standardisation:
+        """Mean and covariance of the inputs and the linear regression of the labels, in one pass."""
+        return standardisation_from(*self.linear_sums())
+
+    def moments(self, request: MomentRequest) -> Moments:
+        """Hermite moments of the labels in one pass."""
+        return self.total(lambda X, y: MomentSums.of(request, X, y)).finish(request)
+
+    @abstractmethod
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """`n` samples at random, no one twice (fresh ones if the source can make them)."""

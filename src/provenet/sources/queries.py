@@ -1,0 +1,78 @@
+"""A function that may be asked: it draws its own Gaussian inputs and counts its queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+
+import numpy as np
+
+from provenet.exceptions import InvalidInput
+from provenet.networks import row_blocks
+from provenet.sources.base import Source
+from provenet.typing import Array, Seed
+
+
+class QuerySource(Source):
+    """`samples` standard normal inputs and a function's answers to them.
+
+    Inputs are made anew from the seed whenever they are needed; answers are kept (8 bytes a
+    sample), so no input is ever asked twice however many passes an algorithm makes. `draw` makes
+    further inputs. `queries` counts every answer the function gave.
+    """
+
+    _BLOCK = 4096
+
+    def __init__(
+        self,
+        function: Callable[[Array], Array],
+        features: int,
+        samples: int = 100_000,
+        *,
+        rng: Seed = None,
+    ) -> None:
+        """Nothing is asked until samples are needed."""
+        if features < 1 or samples < 1:
+            raise InvalidInput("A queried function needs at least one feature and one sample.")
+        self.function, self.features, self.size = function, features, samples
+        self.queries = 0
+        self._lock = Lock()
+        self._entropy = int(np.random.default_rng(rng).integers(2**63))
+        self._answers = np.full(samples, np.nan)
+
+    def ask(self, X: Array) -> Array:
+        """The function's answers to the rows of `X`, checked and counted."""
+        with self._lock:  # sums run on several threads; the function need not be safe for that
+            y = np.asarray(self.function(X), dtype=float)
+            self.queries += len(X)
+        if y.shape != (len(X),):
+            raise InvalidInput(
+                f"The queried function answered {len(X)} inputs with shape {y.shape}: "
+                f"it must return shape ({len(X)},)."
+            )
+        if not np.isfinite(y).all():
+            bad = int(np.argmin(np.isfinite(y)))
+            raise InvalidInput(
+                f"The queried function answered {y[bad]} to the input {X[bad].tolist()}: "
+                "it must be finite for every input."
+            )
+        return y
+
+    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Inputs made from the seed, answers from memory or from the function."""
+        first, last = start // self._BLOCK, -(-stop // self._BLOCK)
+        X = np.concatenate([self._inputs(block) for block in range(first, last)])
+        X = X[start - first * self._BLOCK : stop - first * self._BLOCK]
+        new = np.isnan(self._answers[start:stop])
+        if new.any():
+            self._answers[start:stop][new] = self.ask(X[new])
+        return X, self._answers[start:stop].copy()
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """`n` fresh inputs and their answers."""
+        X = rng.standard_normal((n, self.features))
+        return X, np.concatenate([self.ask(X[rows]) for rows in row_blocks(n)])
+
+    def _inputs(self, block: int) -> Array:
+        rng = np.random.default_rng([self._entropy, block])
+        return rng.standard_normal((self._BLOCK, self.features))

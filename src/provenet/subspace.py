@@ -1,0 +1,103 @@
+"""Whitening for any covariance, the span of the units, and how many units there are.
+
+With linearly independent weights the range of `T_2 = sum_i a_i phi(b_i) w_i w_i^T` is the span of
+the units, and its rank their number: the coefficient `a phi(b)` never vanishes (ERRATA, ATV21 8).
+From samples every eigenvalue carries noise. A symmetric d x d matrix of independent errors of size
+s has its eigenvalues within `2 s sqrt(d)`, with fluctuations of order `s d^(-1/6)` at the edge
+(Wigner; Tracy and Widom), and s is known, because the sampling error of a mean can be estimated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr, solve_triangular
+
+from provenet.moments import LinearSums, Standardisation
+from provenet.typing import Array
+
+_DEPENDENT = 1e-10
+_EDGE_FLUCTUATIONS = 4.0
+
+
+def standardisation_from(
+    sums: LinearSums, origin: Array, label_origin: float
+) -> Standardisation:
+    """Mean, whitening and linear regression from the first and second moments of (x, y)."""
+    mean, label_mean = sums.x / sums.n, sums.y / sums.n
+    covariance = sums.xx / sums.n - np.outer(mean, mean)
+    cross = sums.xy / sums.n - label_mean * mean
+    spread = np.sqrt(max(sums.yy / sums.n - label_mean**2, 0.0))
+    scale = np.sqrt(np.diag(covariance))
+    factor = np.linalg.cholesky(covariance / np.outer(scale, scale))
+    whiten = solve_triangular(factor, np.diag(1 / scale), lower=True)
+    return Standardisation(
+        mean=origin + mean,
+        whiten=whiten,
+        label_mean=float(label_origin + label_mean),
+        label_spread=float(spread),
+        linear=whiten @ cross,
+        samples=sums.n,
+    )
+
+
+def dependent_columns(sums: LinearSums) -> list[int]:
+    """Inputs that are, to rounding, constant or a linear combination of the other inputs."""
+    mean = sums.x / sums.n
+    covariance = sums.xx / sums.n - np.outer(mean, mean)
+    scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    constant = scale <= _DEPENDENT * np.sqrt(np.diag(sums.xx) / sums.n + 1e-300)
+    if constant.any():
+        return [int(i) for i in np.flatnonzero(constant)]
+    correlation = covariance / np.outer(scale, scale)
+    _, R, pivot = qr(correlation, pivoting=True)
+    dependent = np.abs(np.diag(R)) <= _DEPENDENT * abs(R[0, 0])
+    return sorted(int(i) for i in pivot[dependent])
+
+
+@dataclass(frozen=True)
+class Span:
+    """Orthonormal rows that span the units, the spectrum they were read from, and its noise."""
+
+    basis: Array
+    eigenvalues: Array
+    """All eigenvalues of `T_2`, by falling size."""
+    noise_level: float
+    """Eigenvalues below this are what sampling error alone produces."""
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the span: the number of units when their weights are independent."""
+        return len(self.basis)
+
+    @property
+    def quadratic(self) -> Array:
+        """`T_2` in the coordinates of the basis: diagonal."""
+        return np.diag(self.eigenvalues[: self.rank])
+
+    @property
+    def gap(self) -> float:
+        """The smallest eigenvalue kept over the largest that was not (or the noise level)."""
+        if self.rank == 0:
+            return 0.0
+        rest = np.abs(self.eigenvalues[self.rank :])
+        floor = max(self.noise_level, rest[0] if len(rest) else 0.0, 1e-300)
+        return float(np.abs(self.eigenvalues[self.rank - 1]) / floor)
+
+
+def noise_edge(entry_error: float, d: int) -> float:
+    """Largest eigenvalue to expect of a symmetric d x d matrix of pure sampling error."""
+    s = entry_error * np.sqrt(d / (d + 1))  # diagonal entries carry twice the variance
+    return float(s * (2 * np.sqrt(d) + _EDGE_FLUCTUATIONS * d ** (-1 / 6)))
+
+
+def span_of_units(T2: Array, entry_error: float, rank: int | None = None) -> Span:
+    """The eigenvectors of `T_2` that stand above its noise, or the `rank` strongest."""
+    values, vectors = np.linalg.eigh(T2)
+    order = np.argsort(-np.abs(values))
+    values, vectors = values[order], vectors[:, order]
+    rounding = 1e-12 * np.abs(values[0])
+    level = max(noise_edge(entry_error, len(T2)), float(rounding))
+    found = int(np.sum(np.abs(values) > level)) if rank is None else rank
+    return Span(vectors[:, :found].T.copy(), values, level)

@@ -1,0 +1,141 @@
+"""Checks at the door: bad input gets one clear sentence before any work is done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from provenet.activations import Activation
+from provenet.exceptions import InvalidInput
+from provenet.methods import Method
+from provenet.moments import Standardisation
+from provenet.sources import ArraySource, QuerySource, Source
+from provenet.subspace import dependent_columns, standardisation_from
+from provenet.typing import AnyArray, Array
+
+
+def check_options(
+    method: str,
+    methods: Mapping[str, Method],
+    activation: Activation,
+    units: int | None,
+    noise: float | None,
+    budget: float,
+) -> Method:
+    """The chosen method, if all options can be used."""
+    if method not in methods:
+        raise InvalidInput(f"The method {method!r} is unknown: use one of {', '.join(methods)}.")
+    chosen = methods[method]
+    if activation.name not in chosen.activations:
+        raise InvalidInput(
+            f"The method {method!r} serves the activations {', '.join(chosen.activations)} only, "
+            f"not {activation.name!r}."
+        )
+    if units is not None and (not isinstance(units, Integral) or isinstance(units, bool)):
+        raise InvalidInput(f"units must be a whole number, not {units!r}.")
+    if units is not None and units < 1:
+        raise InvalidInput(f"units must be at least 1, not {units}; leave it out to find it.")
+    if noise is not None and not (math.isfinite(noise) and noise >= 0):
+        raise InvalidInput(f"noise is a standard deviation, so at least 0, not {noise}.")
+    if not budget > 0:
+        raise InvalidInput(f"budget must be a positive number of seconds, not {budget}.")
+    return chosen
+
+
+def as_source(X: Any, y: Any) -> Source:
+    """Samples as a source; a source passes through."""
+    if isinstance(X, Source):
+        if y is not None:
+            raise InvalidInput("A source brings its own labels: leave y out.")
+        return X
+    if y is None:
+        raise InvalidInput("Labels y are missing: call recover(X, y), or recover(source).")
+    inputs, labels = _numeric(X, "X"), _numeric(y, "y")
+    if inputs.ndim != 2:
+        raise InvalidInput(
+            f"X must have two dimensions (samples, features), not {inputs.ndim}; "
+            "use X.reshape(-1, 1) for a single feature."
+        )
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InvalidInput(
+            f"y must have one dimension, one label a sample, not shape {labels.shape}; "
+            "recover several outputs one column at a time."
+        )
+    if len(inputs) != len(labels):
+        raise InvalidInput(
+            f"X has {len(inputs)} samples but y has {len(labels)}: they must be as many."
+        )
+    if inputs.shape[0] == 0 or inputs.shape[1] == 0:
+        raise InvalidInput(f"X has shape {inputs.shape}: there is nothing to learn from.")
+    return ArraySource(inputs, labels)
+
+
+def _numeric(data: Any, name: str) -> AnyArray:
+    """Real numbers as an array, without a copy where that is possible (memory-mapped files)."""
+    try:
+        array = np.asanyarray(data)
+        if array.dtype.kind == "O":
+            array = array.astype(float)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{name} must be an array of numbers: {error}.") from None
+    if array.dtype.kind not in "fiub":
+        raise InvalidInput(
+            f"{name} must hold real numbers, not {array.dtype}: convert it with astype(float)."
+        )
+    return array
+
+
+def check_data(source: Source, units: int | None, method: Method) -> Standardisation:
+    """Check shapes and values, and standardise: the passes that every method needs anyway."""
+    _check_counts(source, units, method)
+    if not isinstance(source, ArraySource):
+        return source.standardisation()
+    _check_finite(source)
+    sums, origin, label_origin = source.linear_sums()
+    variance = sums.yy / sums.n - (sums.y / sums.n) ** 2
+    if variance <= 1e-24 * (label_origin**2 + sums.yy / sums.n) or sums.yy == 0:
+        raise InvalidInput("y is constant: there is no network to see; check the labels.")
+    dependent = dependent_columns(sums)
+    if dependent:
+        raise InvalidInput(
+            f"Columns {dependent} of X are constant, duplicated or linear combinations of the "
+            "others (counted from 0): remove them."
+        )
+    return standardisation_from(sums, origin, label_origin)
+
+
+def _check_counts(source: Source, units: int | None, method: Method) -> None:
+    if units is not None and method.independent_units and units > source.features:
+        raise InvalidInput(
+            f"The method {method.name!r} needs at most as many units as features, and "
+            f'{units} > {source.features}: use method="expand-prune".'
+        )
+    parameters = (units or 1) * (source.features + 2) + 1
+    if source.size < parameters and not isinstance(source, QuerySource):
+        raise InvalidInput(
+            f"{source.size} samples are fewer than the {parameters} parameters of a network with "
+            f"{source.features} features and {units or 1} units: take more samples."
+        )
+
+
+def _check_finite(source: ArraySource) -> None:
+    def bad(X: Array, y: Array) -> int:
+        return 0 if np.isfinite(X.sum()) and np.isfinite(y.sum()) else 1
+
+    if source.total(bad) == 0:
+        return
+    for start in range(0, source.size, 4096):
+        X, y = source.rows(start, min(start + 4096, source.size))
+        rows = np.flatnonzero(~(np.isfinite(X).all(axis=1) & np.isfinite(y)))
+        if len(rows):
+            row = int(rows[0])
+            name = "y" if np.isfinite(X[row]).all() else "X"
+            raise InvalidInput(
+                f"{name} is not finite in row {start + row}: remove or repair such rows."
+            )

@@ -1,0 +1,415 @@
+"""The command line as its users meet it: a process with arguments, output and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet import cli
+from provenet.io import load_samples, save_samples
+from provenet.result import Recovery, Status
+
+ENVIRONMENT = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "80", "NO_COLOR": "1"}
+SMALL = ("--features", "5", "--units", "2", "--samples", "300")
+
+
+class Ended(NamedTuple):
+    returncode: Any
+    stdout: str
+    stderr: str
+
+
+def run(*args: object, cwd: Path | None = None) -> Ended:
+    """`python -m provenet` as a process of its own."""
+    process = subprocess.run(
+        [sys.executable, "-m", "provenet", *map(str, args)],
+        cwd=cwd,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+    return Ended(process.returncode, process.stdout, process.stderr)
+
+
+def invoke(capsys: pytest.CaptureFixture[str], args: list[str]) -> Ended:
+    """The same in this process: no start-up time, and what it calls can be replaced."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        cli.app(args)
+    return Ended(end.value.code, *capsys.readouterr())
+
+
+def refused(ended: Ended, *words: str) -> None:
+    """Exit code 2, nothing on stdout, one sentence and no traceback on stderr."""
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stdout == ""
+    assert ended.stderr.startswith("Error: ")
+    assert ended.stderr.count("\n") == 1 and ended.stderr.endswith(".\n")
+    for word in words:
+        assert word in ended.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Samples of one small network, in files of every kind, and the network itself."""
+    path = tmp_path_factory.mktemp("samples")
+    ended = run("simulate", "s.npz", *SMALL, "--seed", 3, "--truth", "truth.npz", cwd=path)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == "" and "s.npz, truth.npz" in ended.stderr
+    X, y = load_samples(path / "s.npz")
+    save_samples(path / "s.csv", X, y)
+    save_samples(path / "X.npy", X, y, labels=path / "y.npy")
+    return path
+
+
+# Success
+
+
+def test_version_and_help() -> None:
+    assert run("--version").stdout == f"provenet {pn.__version__}\n"
+    shown = run("--help")
+    assert shown.returncode == 0
+    for name in ("demo", "simulate", "recover", "compare", "methods"):
+        assert name in shown.stdout
+
+
+def test_demo_shows_both_networks_and_the_error() -> None:
+    ended = run("demo", *SMALL)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert max(map(len, ended.stdout.splitlines())) <= 80
+    for word in ("hidden", "found", "exact", "5 features, 2 ReLU units"):
+        assert word in ended.stdout
+    assert "\x1b" not in ended.stdout
+
+
+def test_demo_is_the_same_for_the_same_seed() -> None:
+    first, again, other = (
+        json.loads(run("demo", *SMALL, "--json", "--seed", seed).stdout) for seed in (1, 1, 2)
+    )
+    assert first["network"] == again["network"] != other["network"]
+    assert first["parameter_error"] <= 1e-8 and other["parameter_error"] <= 1e-8
+    assert first["truth"]["output_bias"] != 0
+
+
+def test_demo_with_noise_gives_standard_errors() -> None:
+    ended = run("demo", *SMALL[:-1], 2000, "--noise", 0.1, "--json")
+    answer = json.loads(ended.stdout)
+    assert ended.returncode == 0 and answer["status"] == "within noise"
+    errors = np.array(answer["standard_errors"]["biases"])
+    assert errors.shape == (2,) and (errors > 0).all()
+    assert answer["parameter_error"] < 0.1
+    assert 0.08 < answer["certificate"]["noise"] < 0.12
+
+
+@pytest.mark.parametrize("files", [("s.npz",), ("s.csv",), ("X.npy", "y.npy")])
+def test_recover_from_every_kind_of_file(folder: Path, files: tuple[str, ...]) -> None:
+    ended = run("recover", *files, "--truth", "truth.npz", "--json", "--quiet", cwd=folder)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stderr == ""
+    answer = json.loads(ended.stdout)
+    assert answer["status"] == "exact" and answer["success"] is True
+    assert np.shape(answer["network"]["weights"]) == (2, 5)
+    assert answer["parameter_error"] <= 1e-8
+
+
+def test_recover_tells_everything_and_writes_the_network(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "net.npz"
+    ended = run("recover", "s.npz", "--truth", "truth.npz", "--out", out, cwd=folder)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert max(map(len, ended.stdout.splitlines())) <= 80
+    for word in ("exact", "Certificate", "residual", "condition", "Parameter error"):
+        assert word in ended.stdout
+    assert f"Wrote {out}" in ended.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["net.npz"]
+    truth = pn.load_network(folder / "truth.npz")
+    assert pn.parameter_error(pn.load_network(out), truth) <= 1e-8
+
+
+def test_quiet_is_one_line(folder: Path) -> None:
+    ended = run("recover", "s.npz", "--quiet", cwd=folder)
+    assert ended.returncode == 0 and ended.stderr == ""
+    assert ended.stdout.startswith("exact") and ended.stdout.count("\n") == 1
+
+
+def test_simulate_is_the_same_for_the_same_seed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, seed in (("a.npz", 1), ("b.csv", 1), ("c.npz", 2)):
+        args = ["simulate", str(tmp_path / name), *SMALL, "--seed", str(seed), "--quiet"]
+        assert invoke(capsys, args) == (0, "", "")
+    (X, y), (X2, y2), (X3, _) = (load_samples(tmp_path / n) for n in ("a.npz", "b.csv", "c.npz"))
+    assert np.array_equal(X, X2) and np.array_equal(y, y2) and not np.array_equal(X, X3)
+
+
+def test_simulate_a_pair_of_files_and_the_truth(tmp_path: Path) -> None:
+    ended = run(
+        *("simulate", "X.npy", "--labels", "y.npy", "--truth", "net.npz", *SMALL),
+        *("--bias-scale", 0.5, "--json"),
+        cwd=tmp_path,
+    )
+    assert json.loads(ended.stdout) == {"samples": "X.npy", "labels": "y.npy", "truth": "net.npz"}
+    X, y = load_samples(tmp_path / "X.npy", tmp_path / "y.npy")
+    network = pn.load_network(tmp_path / "net.npz")
+    assert X.shape == (300, 5) and np.allclose(network(X), y, atol=1e-12)
+    assert np.abs(network.biases).max() <= 0.5
+
+
+def test_compare(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth = pn.load_network(folder / "truth.npz")
+    true, near, narrow = (
+        str(path / f"{name}.npz")
+        for path, name in ((folder, "truth"), (tmp_path, "near"), (tmp_path, "narrow"))
+    )
+    truth.replace(biases=truth.biases + 1e-4).save(near)
+    truth.keep(np.array([0])).save(narrow)
+    same = run("compare", true, true)
+    assert same.returncode == 0 and "Parameter error: 0, within 1e-08" in same.stdout
+    far = run("compare", near, true, "--json")
+    answer = json.loads(far.stdout)
+    assert far.returncode == 3 and answer["within_tolerance"] is False
+    assert 0.9e-4 < answer["parameter_error"] < 1.1e-4
+    assert invoke(capsys, ["compare", near, true, "--tolerance", "1e-3"]).returncode == 0
+    fewer = invoke(capsys, ["compare", narrow, true])
+    assert fewer.returncode == 3 and "no match" in fewer.stdout and "infinite" in fewer.stdout
+    lone = invoke(capsys, ["compare", narrow, true, "--json"])
+    assert json.loads(lone.stdout)["parameter_error"] is None
+
+
+def test_methods() -> None:
+    shown = run("methods")
+    assert shown.returncode == 0 and shown.stderr == ""
+    listed = json.loads(run("methods", "--json").stdout)
+    names = [method["name"] for method in listed]
+    assert {"biased-relu", "expand-prune"} <= set(names)
+    assert all(method["summary"] and method["needs"] for method in listed)
+    assert all(name in shown.stdout for name in names)
+
+
+# Not recovered
+
+
+def test_not_recovered_is_exit_code_3(folder: Path) -> None:
+    """One unit cannot explain two, and noise is ruled out."""
+    ended = run(
+        *("recover", "s.npz", "--units", 1, "--noise", 0, "--budget", 3, "--json"), cwd=folder
+    )
+    assert ended.returncode == 3, ended.stderr
+    answer = json.loads(ended.stdout)
+    assert answer["success"] is False and answer["status"] in ("partial", "failed")
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, result: Recovery) -> None:
+    monkeypatch.setattr(cli, "recover_network", lambda *args, **options: result)
+
+
+@pytest.mark.parametrize(
+    ("status", "known", "written"),
+    [
+        (Status.EXACT, True, True),
+        (Status.PARTIAL, True, True),
+        (Status.FAILED, True, False),
+        (Status.FAILED, False, False),
+    ],
+)
+def test_a_network_is_written_only_if_there_is_one(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    status: Status,
+    known: bool,
+    written: bool,
+) -> None:
+    network = pn.load_network(folder / "truth.npz") if known else None
+    pretend(monkeypatch, Recovery(network, status, "so it went", "auto"))
+    out = tmp_path / "net.npz"
+    for options in ([], ["--json"], ["--quiet"]):
+        args = ["recover", str(folder / "s.npz"), "--out", str(out), *options]
+        ended = invoke(capsys, args)
+        assert ended.returncode == (0 if status is Status.EXACT else 3), ended.stderr
+        assert out.exists() is written
+        assert "so it went" in ended.stdout
+        assert ("not written" in ended.stderr) is (not written and "--quiet" not in options)
+
+
+def test_demo_does_not_believe_a_wrong_certificate(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = pn.random_network(2, 5, rng=99)
+    pretend(monkeypatch, Recovery(wrong, Status.EXACT, "all is well", "auto"))
+    ended = invoke(capsys, ["demo", *SMALL])
+    assert ended.returncode == 3 and "all is well" in ended.stdout
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["recover"], ["SAMPLES"]),
+        (["recover", "s.npz", "--units", "0"], ["--units"]),
+        (["recover", "s.npz", "--units", "two"], ["--units"]),
+        (["recover", "s.npz", "--noise", "-1"], ["--noise"]),
+        (["recover", "s.npz", "--noise", "nan"], ["--noise"]),
+        (["recover", "s.npz", "--noise", "inf"], ["--noise"]),
+        (["recover", "s.npz", "--seed", "-1"], ["--seed"]),
+        (["recover", "s.npz", "--nonsense"], ["--nonsense"]),
+        (["nonsense"], ["nonsense"]),
+        (["demo", "--samples", "0"], ["--samples"]),
+        (["compare", "truth.npz"], ["TRUTH"]),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(
+    capsys: pytest.CaptureFixture[str], args: list[str], words: list[str]
+) -> None:
+    ended = invoke(capsys, args)
+    assert ended.returncode == 2 and ended.stdout == "" and "Traceback" not in ended.stderr
+    for word in words:
+        assert word in ended.stderr
+
+
+def test_wrong_usage_of_a_process() -> None:
+    ended = run("recover", "--units", "0", "s.npz")
+    assert ended.returncode == 2 and ended.stdout == "" and "--units" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["recover", "none.npz"], ["none.npz", "does not exist"]),
+        (["recover", "X.npy"], ["X.npy", "second .npy"]),
+        (["recover", "s.npz", "y.npy"], ["s.npz", "leave out"]),
+        (["recover", "half.npz"], ["half.npz", "truncated"]),
+        (["recover", "empty.csv"], ["empty.csv", "empty"]),
+        (["recover", "words.csv"], ["words.csv", "line 2", "column 6"]),
+        (["recover", "notes.txt"], ["notes.txt", "extension"]),
+        (["recover", "truth.npz"], ["truth.npz", "lacks X and y"]),
+        (["recover", "nan.npz"], ["finite"]),
+        (["recover", "constant.npz"], ["constant"]),
+        (["recover", "twice.npz"], ["column"]),
+        (["recover", "few.npz"], ["samples"]),
+        (["recover", "s.npz", "--method", "magic"], ["magic", "biased-relu", "expand-prune"]),
+        (["recover", "s.npz", "--units", "9", "--method", "biased-relu"], ["expand-prune"]),
+        (["recover", "s.npz", "--out", "no/net.npz"], ["no", "does not exist"]),
+        (["recover", "s.npz", "--out", "net.txt"], ["net.txt", ".npz"]),
+        (["recover", "s.npz", "--out", "s.npz"], ["s.npz", "input"]),
+        (["recover", "s.npz", "--truth", "none.npz"], ["none.npz", "does not exist"]),
+        (["recover", "s.npz", "--truth", "other.npz"], ["other.npz", "4 features"]),
+        (["recover", "s.npz", "--truth", "s.npz"], ["s.npz", "not a network"]),
+        (["compare", "truth.npz", "other.npz"], ["features", "5 and 4"]),
+        (["compare", "truth.npz", "s.npz"], ["s.npz", "not a network"]),
+        (["compare", "half.npz", "truth.npz"], ["half.npz"]),
+        (["compare", "X.npy", "truth.npz"], ["X.npy", ".npz"]),
+        (["compare", "truth.npz", "notes.txt"], ["notes.txt", ".npz"]),
+        (["simulate", "s.txt"], ["s.txt", "extension"]),
+        (["simulate", "new.npy"], ["new.npy", "second .npy"]),
+        (["simulate", "new.npz", "--truth", "new.npz"], ["same name"]),
+        (["simulate", "no/new.npz"], ["no", "does not exist"]),
+        (["simulate", "new.npz", "--truth", "net.txt"], ["net.txt", ".npz"]),
+        (["simulate", "new.npz", "--samples", "1000000000000"], ["memory"]),
+        (["demo", "--samples", "20", "--quiet"], ["samples"]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else None,
+)
+def test_bad_input_is_one_sentence(
+    bad: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    args: list[str],
+    words: list[str],
+) -> None:
+    monkeypatch.chdir(bad)
+    before = sorted(bad.iterdir())
+    refused(invoke(capsys, args), *words)
+    assert sorted(bad.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (["recover", "half.npz", "--json"], "truncated"),
+        (["recover", "nan.npz", "--out", "net.npz"], "finite"),
+        (["recover", "s.npz", "--method", "magic"], "magic"),
+    ],
+)
+def test_bad_input_to_a_process(bad: Path, args: list[str], word: str) -> None:
+    before = sorted(bad.iterdir())
+    refused(run(*args, cwd=bad), word)
+    assert sorted(bad.iterdir()) == before
+
+
+@pytest.fixture(scope="module")
+def bad(folder: Path) -> Path:
+    """Files that cannot be used, each for a reason of its own."""
+    X, y = load_samples(folder / "s.npz")
+    hole, whole = X.copy(), (folder / "s.npz").read_bytes()
+    hole[7, 2] = np.nan
+    (folder / "half.npz").write_bytes(whole[: len(whole) // 2])
+    (folder / "empty.csv").touch()
+    (folder / "words.csv").write_text("1,2,3,4,5,6\n1,2,3,4,5,six\n")
+    (folder / "notes.txt").write_text("1,2,3\n")
+    np.savez(folder / "nan.npz", X=hole, y=y)
+    np.savez(folder / "constant.npz", X=X, y=np.ones(len(y)))
+    np.savez(folder / "twice.npz", X=X[:, [0, 1, 2, 3, 1]], y=y)
+    np.savez(folder / "few.npz", X=X[:6], y=y[:6])
+    pn.random_network(2, 4, rng=0).save(folder / "other.npz")
+    return folder
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(file: Any, **arrays: Any) -> None:
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    ended = invoke(capsys, ["simulate", str(tmp_path / "s.npz"), *SMALL])
+    refused(ended, "No space left on device.")
+    assert list(tmp_path.iterdir()) == []
+
+
+# Ctrl-C
+
+
+def test_interrupting_leaves_nothing_behind(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6000, 40))
+    np.savez(tmp_path / "s.npz", X=X, y=pn.random_network(40, 40, bias_scale=1.5, rng=0)(X))
+    # A shell may start its jobs with SIGINT ignored, and that is inherited: undo it first.
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from provenet.cli import main; main()"
+    )
+    args = ["recover", "s.npz", "--out", "net.npz", "--budget", "100"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *args],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    guard = threading.Timer(60, process.kill)
+    guard.start()
+    assert process.stderr is not None
+    stage = process.stderr.readline()  # printed once the recovery has run for a second
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate()
+    guard.cancel()
+    assert stage.strip() and process.returncode == 130, stage + stderr
+    assert stdout == "" and "Interrupted" in stderr and "Traceback" not in stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]

@@ -1,0 +1,295 @@
+"""Sample files: what is written is read back, and every bad file is one clear sentence."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from provenet import InvalidInput, io
+from provenet.io import load_samples, save_samples
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((30, 4))
+Y = RNG.standard_normal(30)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def sentence(error: pytest.ExceptionInfo[InvalidInput], *words: str) -> None:
+    """One line that ends in a full stop and names what it should."""
+    message = str(error.value)
+    assert "\n" not in message and message.endswith(".") and not message.endswith("..")
+    for word in words:
+        assert word in message
+
+
+@pytest.mark.parametrize("name", ["s.npz", "s.csv", "s.CSV"])
+def test_what_is_saved_is_read_back_to_the_last_digit(tmp_path: Path, name: str) -> None:
+    save_samples(tmp_path / name, X, Y)
+    inputs, labels = load_samples(tmp_path / name)
+    assert np.array_equal(inputs, X) and np.array_equal(labels, Y)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_pair_of_npy_files_is_memory_mapped_and_read_only(tmp_path: Path) -> None:
+    save_samples(tmp_path / "X.npy", X, Y, labels=tmp_path / "y.npy")
+    inputs, labels = load_samples(tmp_path / "X.npy", tmp_path / "y.npy")
+    assert isinstance(inputs, np.memmap) and isinstance(labels, np.memmap)
+    assert np.array_equal(inputs, X) and np.array_equal(labels, Y)
+    with pytest.raises(ValueError, match="read-only"):
+        inputs[0, 0] = 1.0
+
+
+def test_several_outputs_fit_an_archive_but_not_a_table(tmp_path: Path) -> None:
+    outputs = np.column_stack([Y, Y])
+    save_samples(tmp_path / "s.npz", X, outputs)
+    assert load_samples(tmp_path / "s.npz")[1].shape == (30, 2)
+    with pytest.raises(InvalidInput) as error:
+        save_samples(tmp_path / "s.csv", X, outputs)
+    sentence(error, "s.csv", ".npz")
+    assert not (tmp_path / "s.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("1,2,3\n4,5,6\n", 2),
+        ("a,b,y\n1,2,3\n4,5,6\n", 2),
+        ("# a,b,y\r\n1,2,3\r\n4,5,6", 2),
+        ("\ufeffa,b,y\n1,2,3\n", 1),
+        ('"a","b","y"\n"1","2","3"\n', 1),
+        ("\n\na,b,y\n\n1,2,3\n\n", 1),
+        ("0,1,2\n1,2,3\n", 1),  # the column numbers that pandas writes
+        ("0,1,y\n1,2,3\n", 1),
+        ("0,1\n1,2\n", 2),
+        (" 1 , 2 , 3 \n", 1),
+        ("1e0,-2.5E-3,.5\n", 1),
+    ],
+)
+def test_tables_with_and_without_a_header(tmp_path: Path, text: str, rows: int) -> None:
+    inputs, labels = load_samples(write(tmp_path / "s.csv", text))
+    assert len(inputs) == len(labels) == rows
+    assert inputs.shape[1] == text.strip().splitlines()[0].count(",")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["is empty"]),
+        ("\n \n", ["s.csv"]),
+        ("a,b,y\n", ["no samples"]),
+        ("1,2,3\n4,five,6\n", ["line 2", "column 2", "'five'"]),
+        ("a,b,y\n1,2,3\n4,5,\n", ["line 3", "column 3", "empty"]),
+        ("1,x,3\n4,5,6\n", ["line 1", "column 2", "'x'"]),
+        ("a,b,y\n1,2,3\n\n4,5\n", ["line 4", "2 columns", "have 3"]),
+        ("1,2,3\n4,5,6,7\n", ["line 2", "4 columns", "have 3"]),
+        ("1\n2\n", ["single column", "commas"]),
+        ("1;2;3\n4;5;6\n", ["single column", "commas"]),
+        ("1+2j,3,4\n1,2,3\n", ["line 1", "column 1"]),
+        ("1_000,3,4\n", ["line 1", "column 1"]),
+    ],
+)
+def test_bad_tables_name_the_place(tmp_path: Path, text: str, words: list[str]) -> None:
+    with pytest.raises(InvalidInput) as error:
+        load_samples(write(tmp_path / "s.csv", text))
+    sentence(error, "s.csv", *words)
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfea\x00,\x00", bytes(range(256)), b"\x00,\x01\n\x02,3"]
+)
+def test_a_table_that_is_not_text(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "s.csv").write_bytes(content)
+    with pytest.raises(InvalidInput) as error:
+        load_samples(tmp_path / "s.csv")
+    sentence(error, "s.csv")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"X": X}, ["lacks", "y", "holds X"]),
+        ({"inputs": X, "targets": Y}, ["X and y", "inputs, targets"]),
+        ({"X": X, "y": Y[:-1]}, ["30 samples", "29 labels"]),
+        ({"X": X[0], "y": Y}, ["X in", "2 dimensions", "not 1"]),
+        ({"X": X[None], "y": Y}, ["X in", "2 dimensions", "not 3"]),
+        ({"X": X, "y": np.float64(3)}, ["y in", "label"]),
+        ({"X": X.astype(str), "y": Y}, ["X in", "numbers"]),
+        ({"X": X, "y": Y + 1j}, ["y in", "numbers", "complex"]),
+        ({"X": X[:0], "y": Y[:0]}, ["no samples"]),
+        ({"X": X[:, :0], "y": Y}, ["no samples"]),
+        ({"X": X, "y": np.array([None] * 30)}, ["s.npz", "Object"]),
+    ],
+)
+def test_archives_with_the_wrong_arrays(
+    tmp_path: Path, arrays: dict[str, np.ndarray], words: list[str]
+) -> None:
+    np.savez(tmp_path / "s.npz", **arrays)
+    with pytest.raises(InvalidInput) as error:
+        load_samples(tmp_path / "s.npz")
+    sentence(error, "s.npz", *words)
+
+
+def test_an_archive_of_something_else(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "s.npz", "w") as archive:
+        archive.writestr("X.npy", "1,2,3")
+        archive.writestr("y.npy", "4")
+    with pytest.raises(InvalidInput) as error:
+        load_samples(tmp_path / "s.npz")
+    sentence(error, "s.npz")
+
+
+def damaged(content: bytes, how: str) -> bytes:
+    middle = len(content) // 3
+    flipped = bytes(byte ^ 0xFF for byte in content[middle : middle + 40])
+    return {
+        "empty": b"",
+        "half": content[: len(content) // 2],
+        "few bytes": content[:8],
+        "no end": content[:-30],
+        "flipped": content[:middle] + flipped + content[middle + 40 :],
+        "text": b"hello, world\n",
+        "pickle": b"\x80\x04N.",
+    }[how]
+
+
+@pytest.mark.parametrize(
+    "how", ["empty", "half", "few bytes", "no end", "flipped", "text", "pickle"]
+)
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_damaged_archives(tmp_path: Path, save: object, how: str) -> None:
+    file = tmp_path / "s.npz"
+    save(file, X=np.round(X), y=Y)  # type: ignore[operator]
+    file.write_bytes(damaged(file.read_bytes(), how))
+    with pytest.raises(InvalidInput) as error:
+        load_samples(file)
+    sentence(error, "s.npz")
+
+
+def test_an_archive_whose_compressed_bytes_are_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(path: object) -> None:
+        raise zlib.error("invalid distance too far back")
+
+    np.savez_compressed(tmp_path / "s.npz", X=X, y=Y)
+    monkeypatch.setattr(io, "load_npz", broken)
+    with pytest.raises(InvalidInput) as error:
+        load_samples(tmp_path / "s.npz")
+    sentence(error, "s.npz", "damaged")
+
+
+@pytest.mark.parametrize("how", ["empty", "half", "few bytes", "no end", "text", "pickle"])
+@pytest.mark.parametrize("which", ["X.npy", "y.npy"])
+def test_damaged_npy_files(tmp_path: Path, which: str, how: str) -> None:
+    save_samples(tmp_path / "X.npy", X, Y, labels=tmp_path / "y.npy")
+    file = tmp_path / which
+    file.write_bytes(damaged(file.read_bytes(), how))
+    with pytest.raises(InvalidInput) as error:
+        load_samples(tmp_path / "X.npy", tmp_path / "y.npy")
+    sentence(error, which)
+
+
+def test_pickled_arrays_are_never_opened(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", np.array([[None, {}]]), allow_pickle=True)
+    np.save(tmp_path / "y.npy", Y)
+    with pytest.raises(InvalidInput) as error:
+        load_samples(tmp_path / "X.npy", tmp_path / "y.npy")
+    sentence(error, "X.npy", "Python objects")
+
+
+@pytest.mark.parametrize(
+    ("path", "labels", "words"),
+    [
+        ("none.npz", None, ["none.npz", "does not exist"]),
+        ("none.csv", None, ["none.csv", "does not exist"]),
+        ("X.npy", "none.npy", ["none.npy", "does not exist"]),
+        ("X.npy", None, ["X.npy", "second .npy"]),
+        ("s.npz", "y.npy", ["s.npz", "leave out", "y.npy"]),
+        ("X.npy", "s.npz", ["s.npz", ".npy"]),
+        ("samples.txt", None, ["samples.txt", "extension", ".npz", ".csv"]),
+        ("samples", None, ["samples", "extension"]),
+        ("folder.npz", None, ["folder.npz", "folder"]),
+        ("X.npy", "short.npy", ["X.npy has 30", "short.npy has 29"]),
+    ],
+)
+def test_names_that_do_not_fit(
+    tmp_path: Path, path: str, labels: str | None, words: list[str]
+) -> None:
+    save_samples(tmp_path / "s.npz", X, Y)
+    save_samples(tmp_path / "X.npy", X, Y, labels=tmp_path / "y.npy")
+    np.save(tmp_path / "short.npy", Y[:-1])
+    (tmp_path / "samples.txt").write_text("1,2,3\n")
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(InvalidInput) as error:
+        load_samples(tmp_path / path, None if labels is None else tmp_path / labels)
+    sentence(error, *words)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads all")
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    save_samples(tmp_path / "s.npz", X, Y)
+    (tmp_path / "s.npz").chmod(0)
+    with pytest.raises(InvalidInput) as error:
+        load_samples(tmp_path / "s.npz")
+    sentence(error, "s.npz", "permissions")
+
+
+@pytest.mark.parametrize(
+    ("path", "labels"),
+    [("s.txt", None), ("X.npy", None), ("X.npy", "X.npy"), ("no/s.npz", None), ("s.csv", "y.npy")],
+)
+def test_saving_to_names_that_do_not_fit(tmp_path: Path, path: str, labels: str | None) -> None:
+    with pytest.raises(InvalidInput):
+        save_samples(tmp_path / path, X, Y, None if labels is None else tmp_path / labels)
+    assert list(tmp_path.iterdir()) == []
+
+
+def break_halfway(file: object, *args: object, **options: object) -> None:
+    file.write(b"half")  # type: ignore[attr-defined]
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("path", "labels", "writer"),
+    [("s.csv", None, "savetxt"), ("s.npz", None, "savez"), ("X.npy", "y.npy", "save")],
+)
+def test_an_interrupted_write_keeps_what_was_there(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    labels: str | None,
+    writer: str,
+) -> None:
+    second = None if labels is None else tmp_path / labels
+    save_samples(tmp_path / path, X, Y, second)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    monkeypatch.setattr(np, writer, break_halfway)
+    with pytest.raises(KeyboardInterrupt):
+        save_samples(tmp_path / path, X + 1, Y + 1, second)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_labels_are_not_left_without_their_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save, calls = np.save, []
+
+    def second_fails(file: object, array: np.ndarray, **options: object) -> None:
+        calls.append(array)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        save(file, array)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(np, "save", second_fails)
+    with pytest.raises(OSError, match="No space"):
+        save_samples(tmp_path / "X.npy", X, Y, labels=tmp_path / "y.npy")
+    assert len(calls) == 2 and list(tmp_path.iterdir()) == []
