@@ -65,7 +65,7 @@ def _step_coefficients(k: int, b: Array) -> Array:
     """Coefficients of the 0/1 step: `Phi`, then the derivatives of `phi`."""
     if k == 0:
         return normal_cdf(b)
-    return (-1) ** (k - 1) * normal_density(b) * he(k - 1, b)
+    return np.asarray((-1) ** (k - 1) * normal_density(b) * he(k - 1, b))
 
 
 def _relu_coefficients(k: int, b: Array) -> Array:

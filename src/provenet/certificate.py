@@ -99,11 +99,13 @@ def rounding_level(network: Network, X: Array) -> float:
 def rarer_side(network: Network, X: Array) -> AnyArray:
     """For each unit, the number of samples on the rarer side of its kink."""
     active = np.sum(X @ network.weights.T + network.biases > 0, axis=0)
-    return np.minimum(active, len(X) - active)
+    return np.asarray(np.minimum(active, len(X) - active))
 
 
-def weakest_unit(samples: Source, network: Network, noise: float) -> tuple[int | None, float, float]:
-    """The unit whose loss costs least: its index, its margin over the noise, and the residual then."""
+def weakest_unit(
+    samples: Source, network: Network, noise: float
+) -> tuple[int | None, float, float]:
+    """The unit whose loss costs least: index, margin over the noise, and the residual then."""
     if network.units == 0:
         return None, 0.0, float("nan")
     parameters = Parameters.of(network)
@@ -124,7 +126,9 @@ def condition_number(network: Network) -> float:
     return float(np.linalg.cond(rows))
 
 
-def unresolved_units(covariance: Covariance, noise: float, sides: AnyArray, fewest: int) -> AnyArray:
+def unresolved_units(
+    covariance: Covariance, noise: float, sides: AnyArray, fewest: int
+) -> AnyArray:
     """Units that the samples do not pin down: hardly ever on one side, or of unknown direction."""
     errors = covariance.standard_errors(noise)
     unknown = np.linalg.norm(errors.weights, axis=1) > 0.5

@@ -10,6 +10,7 @@ import functools
 import math
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
@@ -28,7 +29,7 @@ from provenet.io import check_pairing, load_samples, save_samples
 from provenet.matching import parameter_error
 from provenet.networks import Network, load_network
 from provenet.progress import StageProgress
-from provenet.recover import METHODS
+from provenet.recover import DEFAULT_BUDGET, METHODS
 from provenet.recover import recover as recover_network
 from provenet.result import Recovery, Status
 
@@ -153,7 +154,9 @@ def demo(
         show.introduce(out, truth, samples, noise)
     with StageProgress(_stderr(), quiet=quiet) as progress:
         X, y = sample(truth, samples, noise=noise, rng=rng)
+        began = time.perf_counter()
         result = recover_network(X, y, rng=seed, progress=progress)
+        seconds = time.perf_counter() - began
     error = _error(result, truth)
     if json:
         typer.echo(show.to_json(_summary(result, parameter_error=error, truth=truth.canonical())))
@@ -162,7 +165,7 @@ def demo(
             show.status_line(result), f"Parameter error: {show.small(error)}.", soft_wrap=True
         )
     else:
-        show.reveal(out, result, truth, error)
+        show.reveal(out, result, truth, error, seconds)
     # The truth is known here, so a certificate that is wrong does not pass.
     right = error <= _EXACT if result.status is Status.EXACT else math.isfinite(error)
     _exit_unless(result.success and right)
@@ -240,8 +243,8 @@ def recover(
         typer.Option(min=0, callback=_finite, help="Label noise, if known; else estimated."),
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(min=0, callback=_finite, help="Seconds to keep trying.")
-    ] = None,
+        float, typer.Option(min=0, callback=_finite, help="Seconds to go on trying.")
+    ] = DEFAULT_BUDGET,
     faithful: Annotated[
         bool, typer.Option("--faithful", help="The paper's algorithm as is.")
     ] = False,
@@ -333,7 +336,7 @@ def compare(
         answer = {"parameter_error": error, "tolerance": tolerance, "within_tolerance": same}
         typer.echo(show.to_json({**answer, "units": [network.units for network in networks]}))
     elif not quiet:
-        out.typer.echo(show.side_by_side(out, *networks, ("truth", "estimate")))
+        out.print(show.side_by_side(out, *networks, ("truth", "estimate")))
         out.print()
     if not json:
         verdict = "within" if same else "not within"
@@ -358,12 +361,12 @@ def _check_comparable(first: Path, second: Path, a: Network, b: Network) -> None
 def methods(json: Json = False, quiet: Quiet = False) -> None:
     """List the methods, what they need and the papers they come from."""
     if json:
-        typer.echo(show.to_json(list(METHODS.values())))
+        typer.echo(show.to_json([show.about(method) for method in METHODS.values()]))
     elif quiet:
         typer.echo("\n".join(METHODS))
     else:
         out = _stdout()
-        out.typer.echo(show.methods_table(METHODS.values()))
+        out.print(show.methods_table(METHODS.values()))
 
 
 def _error(result: Recovery, truth: Network) -> float:

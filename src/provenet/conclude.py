@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
-from provenet.activations import ABS, RELU
+from provenet.activations import RELU
 from provenet.certificate import (
     Certificate,
     condition_number,
@@ -26,11 +26,19 @@ from provenet.certificate import (
     unresolved_units,
     weakest_unit,
 )
-from provenet.networks import Network
-from provenet.refine import Covariance, Fit, Parameters, covariance, fit_linear_part, refine
+from provenet.networks import Network, as_absolute
+from provenet.refine import (
+    Covariance,
+    Fit,
+    Parameters,
+    StandardErrors,
+    covariance,
+    fit_linear_part,
+    refine,
+)
 from provenet.result import Recovery, Status
 from provenet.search import with_new_units
-from provenet.signs import signs_from_linear_part
+from provenet.signs import Signs, signs_from_linear_part
 from provenet.sources import ArraySource, StandardisedSource
 from provenet.typing import AnyArray, Array
 from provenet.workspace import Candidate, Workspace, user_samples
@@ -70,28 +78,20 @@ def conclude(workspace: Workspace, candidate: Candidate, method: str) -> Recover
 def polish(workspace: Workspace, network: Network) -> Polished:
     """Least squares from a candidate: first up to signs, then with the signs settled."""
     problem = workspace.problem
-    free = problem.refine(Parameters.of(as_absolute(network)), 100, 1e-7)
+    start = Parameters.of(as_absolute(network))
+    part = problem.for_width(start.units)
+    free = part.refine(start, 100, 1e-5)
+    if part is not problem:
+        free = problem.refine(free.parameters, 20, 1e-5)
     if free.parameters.units == 0:
-        return Polished(free.parameters.network(ABS).replace(activation=RELU), free.rss)
+        return Polished(free.parameters.network(RELU), free.rss)
+    unsettled = as_rectified(free.parameters, _signs(free.parameters).signs)
+    if not problem.is_zero(free) and _excess_on_unseen(workspace, unsettled, free.rss) is not None:
+        return Polished(unsettled, free.rss)  # a bad minimum: no need to go on
     settled, ambiguities = settle_signs(workspace, free)
     if _linear_term_needed(workspace, free, settled):
-        network = as_rectified(free.parameters, _signs(free.parameters).signs)
-        return Polished(network, free.rss, (*ambiguities, *_sign_ambiguity(network)))
+        return Polished(unsettled, free.rss, (*ambiguities, *_sign_ambiguity(unsettled)))
     return Polished(settled.parameters.network(RELU), settled.rss, ambiguities)
-
-
-def as_absolute(network: Network) -> Network:
-    """The same function with units `|z|` and a linear part: `a relu(z) = a |z| / 2 + a z / 2`."""
-    linear = np.zeros(network.features) if network.linear is None else network.linear
-    if network.activation.name == "abs":
-        return network.replace(linear=linear)
-    half = network.output_weights / 2
-    return network.replace(
-        output_weights=half,
-        linear=linear + half @ network.weights,
-        output_bias=network.output_bias + half @ network.biases,
-        activation=ABS,
-    )
 
 
 def as_rectified(parameters: Parameters, signs: Array) -> Network:
@@ -110,7 +110,7 @@ def as_rectified(parameters: Parameters, signs: Array) -> Network:
     )
 
 
-def _signs(parameters: Parameters):  # type: ignore[no-untyped-def]
+def _signs(parameters: Parameters) -> Signs:
     m = parameters.units
     return signs_from_linear_part(
         2 * parameters.beta[:m], parameters.theta[:, :-1], parameters.beta[m:-1]
@@ -215,7 +215,6 @@ def _certify(
         certificate=certificate,
         standard_errors=errors,
         ambiguities=polished.ambiguities,
-        timings=dict(workspace.timings),
     )
 
 
@@ -230,14 +229,14 @@ def _gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> E
     samples = problem.samples
     own = _canonical_order(workspace, polished.network)
     network = s.network_to_user(own).canonical()
-    parameters = _count_parameters(network)
+    parameters = network.free_parameters
     spare = max(samples.size - parameters, 1)
     residual, held_out = _unseen_residual(workspace, network, polished)
     rounding = rounding_level(network, workspace.held_out.X)
     fitted = np.sqrt(polished.rss / samples.size)
     exact = max(residual, fitted) <= _ROUNDING_MARGIN * rounding
     noise = 0.0 if exact else float(np.sqrt(polished.rss / spare))
-    spread = covariance(samples, own, s)
+    spread = _covariance_of_fit(workspace, own)
     sides = rarer_side(network, np.vstack([user_samples(workspace), workspace.held_out.X]))
     weakest, margin, without = weakest_unit(samples, own, max(noise, rounding))
     certificate = Certificate(
@@ -267,10 +266,17 @@ def _gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> E
     return Evidence(network, certificate, spread, unresolved, bool(exact))
 
 
-def _count_parameters(network: Network) -> int:
-    """Free parameters: direction, bias and weight of each unit, the linear term, the constant."""
-    linear = 0 if network.linear is None else network.features
-    return network.units * (network.features + 1) + linear + 1
+def _covariance_of_fit(workspace: Workspace, network: Network) -> Covariance:
+    """From as many samples as the width needs; from all of them if those leave anything open."""
+    problem = workspace.problem
+    part = problem.for_width(network.units)
+    found = covariance(part.samples, network, workspace.standardisation)
+    if part is problem:
+        return found
+    if found.rank_deficiency:
+        return covariance(problem.samples, network, workspace.standardisation)
+    share = part.samples.size / problem.samples.size
+    return replace(found, units=found.units * share, linear=found.linear * share)
 
 
 def _unseen_residual(
@@ -287,8 +293,8 @@ def _unseen_residual(
 
 def _finish_on_all(
     workspace: Workspace, network: Network, certificate: Certificate
-) -> tuple[Network, Certificate, object]:
-    """With noise every sample counts: least squares on all of them, and standard errors from all."""
+) -> tuple[Network, Certificate, StandardErrors]:
+    """With noise every sample counts: least squares and standard errors from all of them."""
     source = StandardisedSource(workspace.source, workspace.standardisation)
     if network.units and workspace.refine:
         fit = refine(
@@ -303,7 +309,8 @@ def _finish_on_all(
         )
         network = fit.parameters.network(RELU)
         certificate = replace(
-            certificate, noise=float(np.sqrt(fit.rss / max(source.size - certificate.parameters, 1)))
+            certificate,
+            noise=float(np.sqrt(fit.rss / max(source.size - certificate.parameters, 1))),
         )
     own = _canonical_order(workspace, network)
     spread = covariance(source, own, workspace.standardisation)
@@ -343,17 +350,16 @@ def _not_noise(workspace: Workspace, evidence: Evidence, polished: Polished) -> 
         return (
             f"This is the method's own answer, not refined. {left}: use refine=True to finish it."
         )
-    fitted, held_out = certificate.samples_fitted, certificate.samples_held_out
+    fitted = certificate.samples_fitted
     if fitted < 1.2 * certificate.parameters + _SPARE_SAMPLES:
         return (
             f"{left}, and {fitted} samples are too few to tell whether {certificate.parameters} "
             "parameters explain them or merely fit them: take more samples."
         )
-    inflation = 1 + certificate.parameters / max(fitted - certificate.parameters, 1)
-    F = certificate.residual**2 / (certificate.noise**2 * inflation)
-    if stats.f.sf(F, held_out, fitted - certificate.parameters) < _UNLIKELY:
+    excess = _excess_on_unseen(workspace, polished.network, polished.rss)
+    if excess is not None:
         return (
-            f"{left} on samples that were not fitted, {np.sqrt(F):.1f} times what noise would "
+            f"{left} on samples that were not fitted, {excess:.1f} times what noise would "
             "leave: this is not yet the network. Take more samples, or give more time with budget=."
         )
     if workspace.noise is not None and certificate.noise > 1.25 * workspace.noise:
@@ -361,20 +367,32 @@ def _not_noise(workspace: Workspace, evidence: Evidence, polished: Polished) -> 
             f"{left}, noise of {certificate.noise:.3g} where {workspace.noise:.3g} was given: "
             "there are more units, or the activation is another one."
         )
-    if workspace.units is None and _more_units_help(workspace, polished):
+    if _more_units_help(workspace, polished):
         return (
-            f"{left} that further units explain in part: the labels come from more units than the "
-            "samples can resolve, or not from such a network. Take more samples, give more time "
-            "with budget=, or another activation."
+            f"{left} that further units explain in part: the labels come from more units than "
+            f"{evidence.network.units}, or not from such a network. Leave units out to find their "
+            "number, take more samples, give more time with budget=, or name another activation."
         )
     return None
 
 
+def _excess_on_unseen(workspace: Workspace, network: Network, rss: float) -> float | None:
+    """How much larger the residual is on held-out samples than noise explains, or None (F-test)."""
+    held_out, fitted = workspace.held_out, workspace.problem.samples.size
+    spare = max(fitted - network.free_parameters, 1)
+    user = workspace.standardisation.network_to_user(network)
+    expected = rss / spare * (1 + network.free_parameters / spare)
+    F = residual_on(held_out, user) ** 2 / max(expected, 1e-300)
+    return float(np.sqrt(F)) if stats.f.sf(F, held_out.size, spare) < _UNLIKELY else None
+
+
 def _more_units_help(workspace: Workspace, polished: Polished) -> bool:
-    """Whether two more units, the best of many, lower Schwarz's criterion."""
-    problem = workspace.problem
+    """Whether two more units, the best of many, lower Schwarz's criterion.
+
+    This is part of the certificate, so it is done even when the budget is used up.
+    """
     parameters = Parameters.of(as_absolute(polished.network))
-    part = problem.for_width(parameters.units + 2)
+    part = replace(workspace.problem.for_width(parameters.units + 2), deadline=np.inf)
     fit = part.refine(parameters, 5, 1e-3)
     wider = with_new_units(part, fit, np.empty(0, dtype=int), 2, workspace.rng)
     return part.criterion(wider) < part.criterion(fit)

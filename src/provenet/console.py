@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from provenet.activations import Activation
+from provenet.certificate import Certificate
 from provenet.matching import match_units, unit_distances
 from provenet.networks import Network
 from provenet.result import Recovery, Status
@@ -87,12 +88,13 @@ def describe(network: Network) -> str:
 
 def status_line(result: Recovery) -> Text:
     """The status in its colour, then the message."""
-    return Text.assemble((str(result.status), _COLOURS[result.status]), ": ", result.message)
+    status = result.status.capitalize()
+    return Text.assemble((f"{status}.", _COLOURS[result.status]), " ", result.message)
 
 
 def introduce(out: Console, truth: Network, samples: int, noise: float) -> None:
     """What the demonstration is about to do."""
-    parameters = truth.units * (truth.features + 2) + 1
+    parameters = truth.free_parameters
     noisy = f"with noise of {noise:g}" if noise else "without noise"
     out.print(
         f"[bold]A random network is hidden[/]: {describe(truth)}, {parameters:,} parameters.\n"
@@ -100,17 +102,13 @@ def introduce(out: Console, truth: Network, samples: int, noise: float) -> None:
     )
 
 
-def reveal(out: Console, result: Recovery, truth: Network, error: float) -> None:
+def reveal(out: Console, result: Recovery, truth: Network, error: float, seconds: float) -> None:
     """The end of the demonstration: both networks, the status, what to try next."""
     if result.network is not None:
         out.print(side_by_side(out, result.network, truth, ("hidden", "found")))
         out.print()
-    seconds = sum(result.timings.values())
     out.print(status_line(result))
-    out.print(
-        f"Largest error of any unit: [bold]{small(error)}[/], "
-        f"in {seconds:.2g} seconds by {result.method}."
-    )
+    out.print(f"Largest error of any unit: [bold]{small(error)}[/], after {seconds:.2g} seconds.")
     out.print(
         "\n[dim]Next, with files:\n"
         "  provenet simulate samples.npz --truth hidden.npz\n"
@@ -289,31 +287,32 @@ def certificate_table(result: Recovery) -> RenderableType:
 
 
 def _evidence(result: Recovery) -> Iterable[tuple[str, str]]:
-    certificate = result.certificate
-    if certificate is not None:
-        yield (
-            "residual",
-            f"{small(certificate.relative_residual)} of the labels' spread, "
-            f"on {certificate.samples_held_out:,} samples not used in the fit",
-        )
-        yield "noise", small(certificate.noise) if certificate.noise else "none"
-        yield (
-            "samples",
-            f"{certificate.samples_fitted:,} fitted, for {certificate.parameters:,} parameters",
-        )
-        yield "condition", f"{certificate.condition:.3g} (condition number of the weights)"
-        yield "error bound", f"{small(certificate.parameter_error_bound)} on the parameters"
-        if certificate.weakest_unit is not None:
-            yield (
-                "weakest unit",
-                f"{certificate.weakest_unit + 1}, standing {certificate.weakest_margin:.2g} "
-                "times above the noise",
-            )
-        yield "width", certificate.width_evidence
-        yield "inputs", certificate.gaussian.message
-        yield from (("warning", warning) for warning in certificate.warnings)
+    if result.certificate is not None:
+        yield from _certified(result.certificate)
     yield from (("ambiguity", ambiguity) for ambiguity in result.ambiguities)
     yield "time", _timings(result.timings)
+
+
+def _certified(certificate: Certificate) -> Iterable[tuple[str, str]]:
+    residual, noise = _figure(certificate.relative_residual), certificate.noise
+    held_out = f"{certificate.samples_held_out:,} samples not used in the fit"
+    yield "residual", f"{residual} of the labels' spread, on {held_out}"
+    yield "noise", _figure(noise) if noise else "none"
+    parameters = f"{certificate.parameters:,} parameters"
+    yield "samples", f"{certificate.samples_fitted:,} fitted, for {parameters}"
+    yield "condition", f"{_figure(certificate.condition)} (condition number of the weights)"
+    yield "error bound", f"{_figure(certificate.parameter_error_bound)} on the parameters"
+    if certificate.weakest_unit is not None:
+        above = f"{_figure(certificate.weakest_margin)} standard deviations above "
+        above += "the noise" if noise else "rounding"
+        yield "weakest unit", f"number {certificate.weakest_unit + 1}, {above}"
+    yield "width", certificate.width_evidence
+    yield "inputs", certificate.gaussian.message
+    yield from (("warning", warning) for warning in certificate.warnings)
+
+
+def _figure(value: float) -> str:
+    return f"{value:.3g}" if math.isfinite(value) else small(value)
 
 
 def _timings(timings: Mapping[str, float]) -> str:
@@ -321,15 +320,19 @@ def _timings(timings: Mapping[str, float]) -> str:
     return stages or "not measured"
 
 
+def about(method: Any) -> dict[str, str]:
+    """A method's description, without the code that runs it."""
+    return {name: getattr(method, name) for name in ("name", "summary", "needs", "paper")}
+
+
 def methods_table(methods: Iterable[Any]) -> RenderableType:
     """Name, summary, assumptions and paper of each method."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False, show_lines=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("method", style="bold cyan", no_wrap=True)
-    table.add_column("what it does, and what it needs")
-    table.add_column("paper", style="dim")
+    table.add_column("what it does, what it needs, where it comes from")
     for method in methods:
-        about = Text.assemble(method.summary, "\n", (f"Needs: {method.needs}", "dim"))
-        table.add_row(method.name, about, Text(method.paper))
+        origin = f"\nneeds {method.needs}\npaper {method.paper}"
+        table.add_row(method.name, Text.assemble(method.summary, (origin, "dim")))
     return table
 
 

@@ -2,4 +2,4 @@
 
 
 class InvalidInput(ValueError):
-    """The input cannot be used; the message is one sentence that names the problem and a way out."""
+    """The input cannot be used; the message names the problem and a way out in one sentence."""

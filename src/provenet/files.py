@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
@@ -14,6 +15,8 @@ import numpy as np
 
 from provenet.exceptions import InvalidInput
 from provenet.typing import AnyArray
+
+_UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
 
 
 def check_writable(path: str | PathLike[str]) -> None:
@@ -56,16 +59,17 @@ def write_npz(path: str | PathLike[str], arrays: dict[str, Any]) -> None:
 
 def load_npz(path: str | PathLike[str]) -> dict[str, AnyArray]:
     """All arrays of an `.npz` file; nothing is ever unpickled."""
+    # numpy.load takes any other file for an array or a pickle, and leaks its handle if it fails.
+    if Path(path).is_file() and not zipfile.is_zipfile(path):
+        raise InvalidInput(
+            f"{path} is truncated or not an .npz archive: write it again with numpy.savez."
+        )
     try:
         with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise InvalidInput(f"{path} is not an .npz archive: write it with numpy.savez.")
-            return {name: archive[name] for name in archive.files}
+            return {name: np.asarray(archive[name]) for name in archive.files}
     except FileNotFoundError:
         raise InvalidInput(f"{path} does not exist: check the name.") from None
-    except InvalidInput:
-        raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise InvalidInput(
             f"{path} cannot be read as an .npz archive ({error}): write it again with numpy.savez."
         ) from None

@@ -14,22 +14,23 @@ def unit_distances(first: Network, second: Network) -> Array:
     weights = np.linalg.norm(first.weights[:, None] - second.weights[None], axis=2)
     a, b = np.atleast_2d(first.output_weights), np.atleast_2d(second.output_weights)
     outputs = np.linalg.norm(a[:, :, None] - b[:, None, :], axis=0)
-    return weights + outputs + np.abs(first.biases[:, None] - second.biases)
+    return np.asarray(weights + outputs + np.abs(first.biases[:, None] - second.biases))
 
 
 def match_units(estimate: Network, truth: Network) -> tuple[AnyArray, AnyArray]:
     """Indices into both canonical networks that pair their units with the least total distance."""
-    return linear_sum_assignment(unit_distances(estimate.canonical(), truth.canonical()))
+    rows, columns = linear_sum_assignment(unit_distances(estimate.canonical(), truth.canonical()))
+    return rows, columns
 
 
 def parameter_error(estimate: Network, truth: Network) -> float:
     """Largest `|w-w'| + |a-a'| + |b-b'|` over matched units of the canonical forms.
 
-    Infinite when the networks have different shapes. The output bias and a linear term count too:
-    their own error is taken if it is larger.
+    Infinite when the networks differ in shape or activation. The output bias and a linear term
+    count too: their own error is taken if it is larger.
     """
     estimate, truth = estimate.canonical(), truth.canonical()
-    if (estimate.weights.shape, estimate.outputs) != (truth.weights.shape, truth.outputs):
+    if _kind(estimate) != _kind(truth):
         return float("inf")
     distance = unit_distances(estimate, truth)
     rows, columns = linear_sum_assignment(distance)
@@ -39,6 +40,10 @@ def parameter_error(estimate: Network, truth: Network) -> float:
         np.linalg.norm(_linear(estimate) - _linear(truth)),
     ]
     return float(max(errors))
+
+
+def _kind(network: Network) -> tuple[object, ...]:
+    return network.weights.shape, network.outputs, network.activation.name
 
 
 def _linear(network: Network) -> Array:

@@ -18,6 +18,7 @@ matrix costs half of a general product.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any, Self
@@ -58,7 +59,7 @@ class Standardisation:
 
     def units_from_user(self, weights: Array, biases: Array) -> tuple[Array, Array]:
         """The inverse of `units_to_user`."""
-        own = np.linalg.solve(self.whiten.T, weights.T).T
+        own = np.asarray(np.linalg.solve(self.whiten.T, weights.T).T, dtype=float)
         return own, biases + weights @ self.mean
 
     def network_to_user(self, network: Network) -> Network:
@@ -197,7 +198,7 @@ def _symmetric_products(u: Array, r: Array, order: int) -> list[Array]:
             part.append(scaled @ q.T)
             if order >= 4:
                 part.append(q @ q.T)
-        sums = [sign * p for p in part] if not sums else [a + sign * p for a, p in zip(sums, part)]
+        sums = part if not sums else [a - p for a, p in zip(sums, part, strict=True)]
     return sums
 
 
@@ -224,7 +225,7 @@ def _hermite_from_raw(raw: list[Array]) -> list[Array]:
         M3 = raw[3][:, pair]
         out[3] = M3 - _spread_over_places(np.multiply.outer(raw[1], eye), [(0,), (1,), (2,)])
     if len(raw) > 4:
-        M4 = raw[4][pair[:, :, None, None], pair]
+        M4: Array = raw[4][pair[:, :, None, None], pair]
         pairs = list(combinations(range(4), 2))
         out[4] = (
             M4
@@ -242,7 +243,7 @@ def _pair_index(d: int) -> AnyArray:
     return index
 
 
-def _spread_over_places(term: Array, places: list[tuple[int, ...]]) -> Array:
+def _spread_over_places(term: Array, places: Sequence[tuple[int, ...]]) -> Array:
     """Sum of copies of `term` with its first axes moved to each of the given places."""
     total = np.zeros_like(term)
     for first in places:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from provenet.activations import Activation, get_activation
+from provenet.activations import ABS, Activation, get_activation
 from provenet.exceptions import InvalidInput
 from provenet.files import load_npz, write_npz
 from provenet.typing import AnyArray, Array
@@ -56,12 +56,16 @@ class Network:
         W = _array(weights, "weights", (2,))
         units, features = W.shape
         b = np.zeros(units) if biases is None else _array(biases, "biases", (1,))
-        A = np.ones(units) if output_weights is None else _array(output_weights, "output_weights", (1, 2))
+        A = (
+            np.ones(units)
+            if output_weights is None
+            else _array(output_weights, "output_weights", (1, 2))
+        )
         c = _array(output_bias, "output_bias", (0, 1))
         _check(b.shape == (units,), f"biases must have shape ({units},), not {b.shape}")
         _check(
             A.shape[-1] == units,
-            f"output_weights must have {units} entries, one a unit, in the last axis, not {A.shape}",
+            f"output_weights must have {units} entries in the last axis, not shape {A.shape}",
         )
         _check(
             c.shape in ((), A.shape[:-1]),
@@ -94,6 +98,17 @@ class Network:
     def outputs(self) -> int | None:
         """Number of outputs; None when labels are plain numbers."""
         return None if self.output_weights.ndim == 1 else int(self.output_weights.shape[0])
+
+    @property
+    def free_parameters(self) -> int:
+        """Parameters that the function determines.
+
+        Direction, bias and output weights of each unit (its scale is a convention), the linear term
+        and the output bias.
+        """
+        outputs = self.outputs or 1
+        linear = 0 if self.linear is None else self.linear.size
+        return self.units * (self.features + outputs) + linear + outputs
 
     def __call__(self, X: Any) -> Array:
         """Outputs for the rows of `X`: (n, features) -> (n,) or (n, outputs), in bounded memory."""
@@ -141,14 +156,22 @@ class Network:
             sign = np.sign(W[np.arange(len(W)), first])
             W, b = W * sign[:, None], b * sign
         size = np.abs(A) if A.ndim == 1 else np.linalg.norm(A, axis=0)
-        order = np.lexsort((*W.T[::-1], -size))
+        # Rounded, so that the last digits of equal sizes do not reorder units.
+        order = np.lexsort((*np.round(W.T[::-1], 9), -np.round(size, 9)))
         return Network(W[order], b[order], A[..., order], c, self.activation, linear=self.linear)
 
     def replace(self, **changes: Any) -> Network:
         """A copy with some of the constructor's arguments changed."""
         fields = {
             name: getattr(self, name)
-            for name in ("weights", "biases", "output_weights", "output_bias", "activation", "linear")
+            for name in (
+                "weights",
+                "biases",
+                "output_weights",
+                "output_bias",
+                "activation",
+                "linear",
+            )
         }
         return Network(**{**fields, **changes})
 
@@ -185,9 +208,26 @@ def load_network(path: str | PathLike[str]) -> Network:
             "use a file written by Network.save."
         )
     return Network(
-        *(arrays[name] for name in needed[:-1]),
-        activation=str(arrays["activation"]),
+        arrays["weights"],
+        arrays["biases"],
+        arrays["output_weights"],
+        arrays["output_bias"],
+        str(arrays["activation"]),
         linear=arrays.get("linear"),
+    )
+
+
+def as_absolute(network: Network) -> Network:
+    """The same function with units `|z|` and a linear part: `a relu(z) = a |z| / 2 + a z / 2`."""
+    linear = np.zeros(network.features) if network.linear is None else network.linear
+    if network.activation.name == "abs":
+        return network.replace(linear=linear)
+    half = network.output_weights / 2
+    return network.replace(
+        output_weights=half,
+        linear=linear + half @ network.weights,
+        output_bias=network.output_bias + half @ network.biases,
+        activation=ABS,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
@@ -23,17 +23,16 @@ class StageProgress:
     def __init__(self, console: Console, *, quiet: bool = False) -> None:
         """Draw on `console`, or nowhere if quiet."""
         self._console = console
-        self._quiet = quiet
-        self._bar = _bar(console) if console.is_terminal and not quiet else None
-        self._stage, self._since, self._announced = "", time.monotonic(), False
+        self._open = not quiet
+        self._bar = _bar(console) if console.is_terminal else None
+        self._stage = self._message = ""
+        self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
-        self._timer = threading.Timer(_PATIENCE, self._start)
-        self._timer.daemon = True
 
     def __enter__(self) -> StageProgress:
         """Begin to count the first second."""
-        if self._bar is not None:
-            self._timer.start()
+        if self._open and self._bar is not None:
+            self._wait(self._show_bar)
         return self
 
     def __exit__(
@@ -43,39 +42,53 @@ class StageProgress:
         trace: TracebackType | None,
     ) -> None:
         """Take the bar off the screen, whatever happened."""
-        self._timer.cancel()
         with self._lock:
-            bar, self._bar = self._bar, None
-        if bar is not None:
-            bar.stop()
+            self._open = False
+            if self._timer is not None:
+                self._timer.cancel()
+        if self._bar is not None:
+            self._bar.stop()
 
     def __call__(self, stage: str, fraction: float, message: str = "") -> None:
         """Show where the work stands; `fraction` runs from 0 to 1."""
         with self._lock:
+            if not self._open:
+                return
+            new = stage != self._stage
+            self._stage, self._message = stage, message
             if self._bar is not None:
-                self._update(self._bar, stage, fraction, message)
-            elif not self._quiet:
-                self._announce(stage, message)
+                self._update(self._bar, fraction)
+            elif new:
+                self._wait(lambda: self._show_line(stage))
 
-    def _start(self) -> None:
-        with self._lock:
-            if self._bar is not None:
-                self._bar.start()
+    def _wait(self, then: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = threading.Timer(_PATIENCE, then)
+        self._timer.daemon = True
+        self._timer.start()
 
-    def _update(self, bar: Progress, stage: str, fraction: float, message: str) -> None:
+    def _update(self, bar: Progress, fraction: float) -> None:
         # Progress.update takes a total of None for "unchanged", so the task is told itself.
         bar.tasks[0].total = 1.0 if fraction >= 0 else None
         done = min(max(fraction, 0.0), 1.0)
-        bar.update(bar.task_ids[0], description=stage, completed=done, message=message)
+        stage = _capital(self._stage)
+        bar.update(bar.task_ids[0], description=stage, completed=done, message=self._message)
 
-    def _announce(self, stage: str, message: str) -> None:
-        now = time.monotonic()
-        if stage != self._stage:
-            self._stage, self._since, self._announced = stage, now, False
-        if not self._announced and now - self._since > _PATIENCE:
-            self._announced = True
-            line = f"{stage}: {message}" if message else stage
-            self._console.print(Text(line), soft_wrap=True)
+    def _show_bar(self) -> None:
+        with self._lock:
+            if self._open and self._bar is not None:
+                self._bar.start()
+
+    def _show_line(self, stage: str) -> None:
+        with self._lock:
+            if self._open and stage == self._stage:
+                line = ": ".join(filter(None, (_capital(stage), self._message)))
+                self._console.print(Text(line), soft_wrap=True)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _bar(console: Console) -> Progress:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from provenet.activations import Activation, get_activation
 from provenet.conclude import conclude
-from provenet.exceptions import InvalidInput
 from provenet.methods import METHODS, Method
 from provenet.parallel import one_blas_thread
 from provenet.result import Progress, Recovery, Status
-from provenet.sources import Source
 from provenet.typing import Seed
 from provenet.validation import as_source, check_data, check_options
 from provenet.workspace import Workspace, prepare
@@ -96,10 +95,8 @@ def _best_of(workspace: Workspace, method: Method) -> Recovery:
             best = result
         if best.success or workspace.out_of_time:
             break
-    workspace.timings["total"] = time.monotonic() - workspace.started
-    if best is None:
-        return _nothing_found(workspace, method)
-    return best
+    timings = {**workspace.timings, "total": time.monotonic() - workspace.started}
+    return replace(best or _nothing_found(method), timings=timings)
 
 
 def _value(result: Recovery) -> tuple[int, float]:
@@ -107,7 +104,7 @@ def _value(result: Recovery) -> tuple[int, float]:
     return _RANK[result.status], -residual
 
 
-def _nothing_found(workspace: Workspace, method: Method) -> Recovery:
+def _nothing_found(method: Method) -> Recovery:
     return Recovery(
         network=None,
         status=Status.FAILED,
@@ -116,5 +113,4 @@ def _nothing_found(workspace: Workspace, method: Method) -> Recovery:
             'method="expand-prune", which needs far fewer.'
         ),
         method=method.name,
-        timings=dict(workspace.timings),
     )

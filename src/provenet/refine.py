@@ -22,7 +22,8 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
+from scipy.sparse.linalg import LinearOperator, cg
 
 from provenet.activations import Activation
 from provenet.moments import Standardisation, Sums
@@ -33,6 +34,10 @@ from provenet.typing import AnyArray, Array
 _BLOCK_BYTES = 4_000_000
 _FLOAT32_ABOVE = 1e-3
 _RIDGE = 1e-13
+_SINGULAR = 1e-12
+_DENSE_LIMIT = 3000
+"""From this many nonlinear parameters on, steps are found by conjugate gradients."""
+_CG_ITERATIONS = 200
 
 
 @dataclass(frozen=True)
@@ -213,13 +218,15 @@ def without_each_unit(sums: LinearPart, parameters: Parameters) -> Array:
     return np.asarray(parameters.beta[:m] ** 2 / np.abs(np.diag(inverse[:m])))
 
 
-class _Step:
-    """Damped steps from one set of normal equations."""
+class _DenseStep:
+    """Damped steps from one set of normal equations, theta by theta."""
 
     def __init__(self, equations: NormalEquations, thetas: int, ridge: float) -> None:
         H, g = equations.hessian, equations.gradient
         cross = H[:thetas, thetas:]
-        eliminated = solve_scaled(H[thetas:, thetas:], np.column_stack([cross.T, g[thetas:]]), ridge)
+        eliminated = solve_scaled(
+            H[thetas:, thetas:], np.column_stack([cross.T, g[thetas:]]), ridge
+        )
         self.matrix = H[:thetas, :thetas] - cross @ eliminated[:, :-1]
         self.rhs = g[:thetas] - cross @ eliminated[:, -1]
         diagonal = np.diag(H)[:thetas]
@@ -234,6 +241,73 @@ class _Step:
         except LinAlgError:
             return None
         return np.asarray(cho_solve(factor, self.rhs, check_finite=False))
+
+
+class _IterativeStep:
+    """Damped steps by conjugate gradients: no p x p matrix, a pass over the samples an iteration.
+
+    On standardised inputs the diagonal is a good preconditioner: a unit's own block of `J^T J` is
+    close to a multiple of the identity.
+    """
+
+    def __init__(
+        self, source: Source, parameters: Parameters, activation: Activation, gradient: Array
+    ) -> None:
+        self.source, self.parameters, self.activation = source, parameters, activation
+        self.rhs, self.thetas = gradient, parameters.theta.size
+        self.diagonal = source.total(lambda X, y: self._diagonal(X))
+        self.diagonal += 1e-10 * self.diagonal.mean()
+
+    def _diagonal(self, X: Array) -> Array:
+        z, phi = _features(self.parameters, self.activation, X)
+        slope = (self.activation.derivative(z) * self.parameters.beta[: self.parameters.units]) ** 2
+        own = np.column_stack([slope.T @ X**2, slope.sum(axis=0)])
+        return np.append(own, np.einsum("np,np->p", phi, phi))
+
+    def _product(self, v: Array) -> Array:
+        """`J^T J v`."""
+        m, width = self.parameters.theta.shape
+        direction = v[: self.thetas].reshape(m, width)
+
+        def term(X: Array, y: Array) -> Array:
+            z, phi = _features(self.parameters, self.activation, X)
+            slope = self.activation.derivative(z) * self.parameters.beta[:m]
+            moved = X @ direction[:, :-1].T + direction[:, -1]
+            change = np.einsum("nm,nm->n", slope, moved) + phi @ v[self.thetas :]
+            slope *= change[:, None]
+            own = np.column_stack([slope.T @ X, slope.sum(axis=0)])
+            return np.append(own, phi.T @ change)
+
+        return self.source.total(term)
+
+    def solve(self, damping: float) -> Array | None:
+        """The theta part of the damped step."""
+        extra = np.zeros_like(self.rhs)
+        extra[: self.thetas] = damping
+        extra = extra * self.diagonal + 1e-12 * self.diagonal
+        scale = np.sqrt(self.diagonal + extra)
+        size = len(self.rhs)
+        operator = LinearOperator(
+            (size, size),
+            matvec=lambda u: (self._product(u / scale) + extra * u / scale) / scale,
+            dtype=float,
+        )
+        found, _ = cg(operator, self.rhs / scale, rtol=1e-3, maxiter=_CG_ITERATIONS)
+        return np.asarray((found / scale)[: self.thetas])
+
+
+def gradient_sums(source: Source, parameters: Parameters, activation: Activation) -> LinearPart:
+    """One pass: `J^T r` and `r^T r` alone (no matrix)."""
+    m = parameters.units
+
+    def term(X: Array, y: Array) -> LinearPart:
+        z, phi = _features(parameters, activation, X)
+        r = phi @ parameters.beta - y
+        slope = activation.derivative(z) * parameters.beta[:m] * r[:, None]
+        own = np.column_stack([slope.T @ X, slope.sum(axis=0)])
+        return LinearPart(np.zeros(0), np.append(own, phi.T @ r), float(r @ r))
+
+    return source.total(term)
 
 
 def refine(
@@ -253,30 +327,38 @@ def refine(
     Ends when the residual is below `zero * spread`, when an iteration lowers the sum of squares by
     less than the fraction `tolerance`, when no step lowers it, or when iterations or time are over.
     """
-    n, thetas = source.size, parameters.theta.size
+    n = source.size
     current, rss = fit_linear_part(source, parameters.normalised(), activation, passes=2)
     best = Fit(current, np.inf, n, 0, "iterations")
     for iteration in range(1, iterations + 1):
-        single = np.sqrt(rss / n) > _FLOAT32_ABOVE * spread
-        equations = normal_equations(
-            source, current, activation, np.float32 if single else np.float64
-        )
-        previous, best_rss = best, equations.rss
-        if best_rss >= previous.rss:
+        step, new_rss = _prepare_step(source, current, activation, rss, spread)
+        previous = best
+        if new_rss >= previous.rss:
             return _ended(previous, iteration, "stuck")
-        best = Fit(current, best_rss, n, iteration, "iterations")
-        if np.sqrt(best_rss / n) <= zero * spread:
+        best = Fit(current, new_rss, n, iteration, "iterations")
+        if best.rms <= zero * spread:
             return _ended(best, iteration, "zero")
-        if previous.rss - best_rss <= tolerance * previous.rss < np.inf:
+        if previous.rss - new_rss <= tolerance * previous.rss < np.inf:
             return _ended(best, iteration, "converged")
         if time.monotonic() > deadline:
             return _ended(best, iteration, "time")
-        step = _Step(equations, thetas, 1e-6 if single else 1e-12)
-        trial, rss, damping = _try_steps(source, current, activation, step, best_rss, damping)
+        trial, rss, damping = _try_steps(source, current, activation, step, new_rss, damping)
         if trial is None:
             return _ended(best, iteration, "stuck")
         current = trial
     return best
+
+
+def _prepare_step(
+    source: Source, current: Parameters, activation: Activation, rss: float, spread: float
+) -> tuple[_DenseStep | _IterativeStep, float]:
+    """What a step needs at the current point, and the sum of squares there, computed afresh."""
+    if current.theta.size > _DENSE_LIMIT:
+        sums = gradient_sums(source, current, activation)
+        return _IterativeStep(source, current, activation, sums.gradient), sums.rss
+    single = np.sqrt(rss / source.size) > _FLOAT32_ABOVE * spread
+    equations = normal_equations(source, current, activation, np.float32 if single else np.float64)
+    return _DenseStep(equations, current.theta.size, 1e-6 if single else 1e-12), equations.rss
 
 
 def _ended(fit: Fit, iterations: int, reason: str) -> Fit:
@@ -287,7 +369,7 @@ def _try_steps(
     source: Source,
     current: Parameters,
     activation: Activation,
-    step: _Step,
+    step: _DenseStep | _IterativeStep,
     rss: float,
     damping: float,
     attempts: int = 10,
@@ -318,14 +400,14 @@ class StandardErrors:
 
 @dataclass(frozen=True)
 class Covariance:
-    """Covariance, for noise of size one, of each unit's (w, b, a) in canonical form, and of c, v."""
+    """Covariance, for noise of size one, of each unit's canonical (w, b, a), and of c, v."""
 
     units: Array
     """(units, features + 2, features + 2)."""
     linear: Array
     """Of the linear part (v, c) or (c,), in the user's coordinates."""
     rank_deficiency: int
-    """How many directions beyond the units' scales the data do not determine."""
+    """How many directions, other than the units' scales, the data do not determine."""
 
     def standard_errors(self, noise: float) -> StandardErrors:
         """Standard errors for noise of the given size."""
@@ -345,21 +427,19 @@ class Covariance:
         return float(residual_norm * np.sqrt(max(largest.max(), 0.0)))
 
 
-def covariance(
-    source: Source, network: Network, standardisation: Standardisation
-) -> Covariance:
+def covariance(source: Source, network: Network, standardisation: Standardisation) -> Covariance:
     """Covariance of the least-squares estimate (delta method) at a network on standardised inputs.
 
-    A unit's scale is not determined by the data ((w, b, a) and (s w, s b, a/s) are one function), so
-    the normal equations have one null direction a unit; canonical parameters do not see it.
+    A unit's scale is not determined by the data ((w, b, a) and (s w, s b, a/s) are one function),
+    so the normal equations have one null direction a unit; canonical parameters do not see it.
     """
     parameters = Parameters.of(network)
     m, width = parameters.theta.shape
     H = normal_equations(source, parameters, network.activation).hessian
-    inverse, null = _pseudo_inverse(H)
+    inverse, free = _inverse_up_to_scales(H, parameters)
     blocks = np.empty((m, width + 1, width + 1))
     for i in range(m):
-        own = np.append(np.arange(i * width, (i + 1) * width), m * width + i)
+        own = _unit_indices(i, m, width)
         D = _to_canonical(parameters.theta[i], parameters.beta[i], standardisation)
         blocks[i] = D @ inverse[np.ix_(own, own)] @ D.T
     rest = np.arange(m * width + m, len(H))
@@ -369,15 +449,36 @@ def covariance(
         D[:-1, :-1] = standardisation.whiten.T
         D[-1, :-1] = -standardisation.whiten @ standardisation.mean
         linear = D @ linear @ D.T
-    return Covariance(blocks, linear, max(null - m, 0))
+    return Covariance(blocks, linear, free)
 
 
-def _pseudo_inverse(H: Array) -> tuple[Array, int]:
-    """Pseudo-inverse of a positive semidefinite matrix, and the dimension of its null space."""
+def _unit_indices(i: int, units: int, width: int) -> AnyArray:
+    """Where the weights, the bias and the output weight of unit i stand among all parameters."""
+    return np.append(np.arange(i * width, (i + 1) * width), units * width + i)
+
+
+def _inverse_up_to_scales(H: Array, parameters: Parameters) -> tuple[Array, int]:
+    """An inverse of H but for the units' scales, and how many other directions are free.
+
+    Each unit's scale direction `(w, b, -a)` is a null vector of H. Adding its outer product makes H
+    regular and changes the inverse along that direction only, which canonical parameters ignore.
+    """
+    m, width = parameters.theta.shape
     scale = np.sqrt(np.diag(H))
     scale[scale == 0] = 1.0
-    values, vectors = np.linalg.eigh(H / scale / scale[:, None])
-    keep = values > 1e-12 * values[-1]
+    A = H / scale / scale[:, None]
+    for i in range(m):
+        own = _unit_indices(i, m, width)
+        null = np.append(parameters.theta[i], -parameters.beta[i]) * scale[own]
+        null /= np.linalg.norm(null)
+        A[np.ix_(own, own)] += np.outer(null, null)
+    factor, failed = lapack.dpotrf(A, lower=True)
+    if not failed and lapack.dpocon(factor, np.abs(A).sum(axis=0).max(), uplo="L")[0] > _SINGULAR:
+        inverse = lapack.dpotri(factor, lower=True)[0]
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        return inverse / scale / scale[:, None], 0
+    values, vectors = np.linalg.eigh(A)
+    keep = values > _SINGULAR * values[-1]
     root = vectors[:, keep] / np.sqrt(values[keep]) / scale[:, None]
     return root @ root.T, int(np.sum(~keep))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from provenet.hermite import he, normal_density
-from provenet.typing import Array
+from provenet.typing import AnyArray, Array
 
 _LARGEST_BIAS = 8.0
 """Beyond this `phi(b)` is below 1e-14, and a ratio of noise to noise could ask for any bias."""
@@ -27,7 +27,7 @@ def coefficients_of(T: Array, W: Array) -> Array:
         rhs = rhs @ W.T if rhs is T else np.einsum("...im,mi->...m", rhs, W)
     rhs = np.einsum("im,mi->m", rhs, W)
     gram = (W @ W.T) ** j
-    return np.linalg.lstsq(gram, rhs, rcond=1e-13)[0]
+    return np.asarray(np.linalg.lstsq(gram, rhs, rcond=1e-13)[0])
 
 
 def recover_scalars(tensors: tuple[Array, ...], W: Array, order: int = 1) -> tuple[Array, Array]:
@@ -52,7 +52,7 @@ def scalars_from_coefficients(zeta: Array, order: int) -> tuple[Array, Array]:
     return (-1.0) ** q * here / (normal_density(b) * _away_from_zero(hermite)), b
 
 
-def _pick(zeta: Array, rows: Array, units: Array) -> Array:
+def _pick(zeta: Array, rows: AnyArray, units: AnyArray) -> Array:
     return np.asarray(zeta[rows, units])
 
 

@@ -56,12 +56,12 @@ class Problem:
 
     @property
     def widest(self) -> int:
-        """The most units whose parameters the samples can still determine with something to spare."""
+        """The most units whose parameters the samples determine with something to spare."""
         n, d = self.samples.size, self.samples.features
         return max(1, int((0.75 * n - d - 1) / (d + 1)))
 
     def parameters(self, units: int) -> int:
-        """Free parameters of a model: direction, bias and weight of each unit, and the linear part."""
+        """Free parameters: direction, bias and weight of each unit, and the linear part."""
         d = self.samples.features
         return units * (d + 1) + d + 1
 
@@ -126,7 +126,7 @@ def promising_units(
     target = np.column_stack([F, y])
     target -= Phi @ solve_scaled(gram, Phi.T @ target, 1e-10)
     F, r = target[:, :-1], target[:, -1]
-    chosen = []
+    chosen: list[int] = []
     for _ in range(units):
         energy = np.einsum("nf,nf->f", F, F)
         gain = (r @ F) ** 2 / (energy + 1e-9 * energy.max() + 1e-300)

@@ -41,7 +41,9 @@ class Signs:
 def signs_from_linear_part(a: Array, W: Array, v: Array) -> Signs:
     """The signs xi that bring `sum_i xi_i a_i w_i / 2` closest to v."""
     M = (a[:, None] * W).T / 2
-    if M.shape[1] <= M.shape[0] and np.linalg.matrix_rank(M, tol=1e-8 * np.linalg.norm(M)) == len(a):
+    if M.shape[1] <= M.shape[0] and np.linalg.matrix_rank(M, tol=1e-8 * np.linalg.norm(M)) == len(
+        a
+    ):
         xi = np.where(np.linalg.lstsq(M, v, rcond=None)[0] < 0, -1.0, 1.0)
         return Signs(xi, v - M @ xi)
     if len(a) <= _EXHAUSTIVE_UNITS:

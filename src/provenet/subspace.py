@@ -21,9 +21,7 @@ _DEPENDENT = 1e-10
 _EDGE_FLUCTUATIONS = 4.0
 
 
-def standardisation_from(
-    sums: LinearSums, origin: Array, label_origin: float
-) -> Standardisation:
+def standardisation_from(sums: LinearSums, origin: Array, label_origin: float) -> Standardisation:
     """Mean, whitening and linear regression from the first and second moments of (x, y)."""
     mean, label_mean = sums.x / sums.n, sums.y / sums.n
     covariance = sums.xx / sums.n - np.outer(mean, mean)

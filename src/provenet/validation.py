@@ -88,7 +88,7 @@ def _numeric(data: Any, name: str) -> AnyArray:
         raise InvalidInput(
             f"{name} must hold real numbers, not {array.dtype}: convert it with astype(float)."
         )
-    return array
+    return np.asanyarray(array)
 
 
 def check_data(source: Source, units: int | None, method: Method) -> Standardisation:
@@ -116,7 +116,7 @@ def _check_counts(source: Source, units: int | None, method: Method) -> None:
             f"The method {method.name!r} needs at most as many units as features, and "
             f'{units} > {source.features}: use method="expand-prune".'
         )
-    parameters = (units or 1) * (source.features + 2) + 1
+    parameters = (units or 1) * (source.features + 1) + 1
     if source.size < parameters and not isinstance(source, QuerySource):
         raise InvalidInput(
             f"{source.size} samples are fewer than the {parameters} parameters of a network with "

@@ -1,10 +1,10 @@
 """Tensor power iteration with indefinite whitening.
 
-Write `s_i = <w_i, u>` for independent units w_i. The map `u <- T_2^-1 T_4(u, u, u, .)` acts on these
-coordinates as `s_i <- (b_i^2 - 1) s_i^3`, and `u <- T_2^-1 T_3(u, u, .)` as `s_i <- -b_i s_i^2`
-(ATV21, Lemma 3.5, with the factor `a_i phi(b_i)` divided out by `T_2`): a power method that
-converges cubically or quadratically to a u that sees one unit alone, for any signs of the a_i. Then
-`T_2 u` is parallel to that unit. Units already found are kept out by `<w_j, u> = 0`.
+Write `s_i = <w_i, u>` for independent units w_i. The map `u <- T_2^-1 T_4(u, u, u, .)` acts on
+these coordinates as `s_i <- (b_i^2 - 1) s_i^3`, and `u <- T_2^-1 T_3(u, u, .)` as
+`s_i <- -b_i s_i^2` (ATV21, Lemma 3.5, with the factor `a_i phi(b_i)` divided out by `T_2`): a
+power method that converges cubically or quadratically to a u that sees one unit alone, for any
+signs of the a_i. Then `T_2 u` is parallel to that unit. Units already found are kept out by `<w_j, u> = 0`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,19 @@ def power_directions(
     points found from many starts the one that stands out most from the error is kept.
     """
     d = len(T2)
-    inverse = np.linalg.inv(T2)
+    inverse = np.asarray(np.linalg.inv(T2), dtype=float)
     flat3, flat4 = T3.reshape(d, d * d), T4.reshape(d * d, d * d)
     found = np.empty((0, d))
     for _ in range(d):
         outside = _complement(found)
         U = rng.standard_normal((_STARTS, len(outside))) @ outside
         half = _STARTS // 2
-        U = np.vstack([_iterate(U[:half], inverse, outside, flat3, flat4, order=3),
-                       _iterate(U[half:], inverse, outside, flat3, flat4, order=4)])
+        U = np.vstack(
+            [
+                _iterate(U[:half], inverse, outside, flat3, flat4, order=3),
+                _iterate(U[half:], inverse, outside, flat3, flat4, order=4),
+            ]
+        )
         W = U @ T2
         W /= np.linalg.norm(W, axis=1, keepdims=True)
         third, fourth = _contract(U, flat3, flat4)
@@ -62,7 +66,9 @@ def _contract(U: Array, flat3: Array, flat4: Array) -> tuple[Array, Array]:
     return pairs @ flat3.T, np.einsum("sij,sj->si", (pairs @ flat4).reshape(s, d, d), U)
 
 
-def _iterate(U: Array, inverse: Array, outside: Array, flat3: Array, flat4: Array, order: int) -> Array:
+def _iterate(
+    U: Array, inverse: Array, outside: Array, flat3: Array, flat4: Array, order: int
+) -> Array:
     project = outside.T @ outside
     U = U / np.linalg.norm(U, axis=1, keepdims=True)
     for _ in range(_ITERATIONS):

@@ -8,7 +8,8 @@ duplicates, RecoverScalars), then Algorithm 3 (FixSigns). Its thresholds eta_1 (
 terms) and eta_3 (duplicates) are read from the sampling errors of the moments.
 
 The default road projects to the span of the units first, starts from the indefinite power iteration
-and from random directions, and fits all moments jointly (`decomposition`).
+and fits all moments jointly (`decomposition`). Units too weak to show in `T_2` are then searched
+for in what the found ones leave (`search`).
 """
 
 from __future__ import annotations
@@ -17,38 +18,59 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from provenet.activations import RELU
+from provenet.activations import ABS, RELU
 from provenet.decomposition import MomentFit, fit_moments, jennrich, power_directions
+from provenet.methods.expand_prune import expand_prune
 from provenet.moments import MomentRequest, Moments
-from provenet.networks import Network
+from provenet.networks import Network, as_absolute
+from provenet.refine import Fit, Parameters
 from provenet.scalars import coefficients_of, recover_scalars
 from provenet.signs import fix_signs
 from provenet.subspace import Span, noise_edge, span_of_units
 from provenet.typing import Array
 from provenet.workspace import Candidate, Workspace
 
-_POWER_STARTS = 4
-_RANDOM_STARTS = 24
-_CANDIDATES = 12
+_ATTEMPTS = 3
+_RANDOM_STARTS = 10
 
 
 def biased_relu(workspace: Workspace) -> Iterator[Candidate]:
-    """Candidates from the moments, the most likely first."""
-    with workspace.stage("moments", "order 2"):
-        full = workspace.source.moments(MomentRequest(workspace.standardisation, order=2))
+    """Candidates from the moments; then units that the moments could not show are searched for."""
     if workspace.faithful:
         yield from _faithful(workspace)
         return
-    span = span_of_units(full.tensors[2], full.errors[2], workspace.units)
+    span = find_span(workspace)
     if span.rank == 0:
         return
+    yield from from_span(workspace, span)
+
+
+def find_span(workspace: Workspace) -> Span:
+    """The span of the units, from `T_2`."""
+    with workspace.stage("moments", "order 2"):
+        full = workspace.source.moments(MomentRequest(workspace.standardisation, order=2))
+    return span_of_units(full.tensors[2], full.errors[2], workspace.units)
+
+
+def from_span(workspace: Workspace, span: Span) -> Iterator[Candidate]:
+    """Candidates by decomposition inside a span, then by search from the best of them."""
     moments = projected_moments(workspace, span)
-    with workspace.stage("decompose"):
-        fits = moment_fits(workspace, moments)
-    for fit in fits[:_CANDIDATES]:
-        if workspace.out_of_time:
+    part = workspace.problem.for_width(span.rank)
+    fits: list[Fit] = []
+    for attempt in range(_ATTEMPTS):
+        with workspace.stage("decompose"):
+            found = moment_fit(workspace, moments, random=attempt == _ATTEMPTS - 1)
+            network = network_of(workspace, found, span.basis)
+        if not workspace.refine:
+            yield Candidate(network, spectrum_evidence(span))
             return
-        yield Candidate(network_of(workspace, fit, span.basis), spectrum_evidence(span))
+        with workspace.stage("refine"):
+            fits.append(part.refine(Parameters.of(as_absolute(network)), 30, 1e-3))
+        if part.is_zero(fits[-1]):
+            yield Candidate(fits[-1].parameters.network(ABS), spectrum_evidence(span))
+            break
+    best = min(fits, key=lambda fit: fit.rss)
+    yield from expand_prune(workspace, best.parameters.theta)
 
 
 def projected_moments(workspace: Workspace, span: Span) -> Moments:
@@ -67,23 +89,19 @@ def spectrum_evidence(span: Span) -> str:
     )
 
 
-def moment_fits(workspace: Workspace, moments: Moments) -> list[MomentFit]:
-    """Distinct fits in moment space from many starts, best first."""
+def moment_fit(workspace: Workspace, moments: Moments, random: bool) -> MomentFit:
+    """A fit in moment space from the power iteration, or the best of several random starts."""
     rng, T = workspace.rng, moments.tensors
     rank = len(T[2])
-    trust = tuple(1 / max(e, 1e-12) for e in moments.errors[3:5])
-    starts: list[tuple[Array, Array]] = []
-    for _ in range(_POWER_STARTS):
-        W = power_directions(T[2], T[3], T[4], rng, (trust[0], trust[1]))
-        starts.append((W, np.clip(recover_scalars(T, W)[1], -2.5, 2.5)))
-    for _ in range(_RANDOM_STARTS):
-        starts.append((rng.standard_normal((rank, rank)), rng.uniform(-1.5, 1.5, rank)))
-    fits = sorted((fit_moments(T, RELU, W, b) for W, b in starts), key=lambda fit: fit.risk)
-    distinct = [fits[0]]
-    for fit in fits[1:]:
-        if fit.risk > distinct[-1].risk * (1 + 1e-6) + 1e-12:
-            distinct.append(fit)
-    return distinct
+    if random:
+        starts = [
+            (rng.standard_normal((rank, rank)), rng.uniform(-1.5, 1.5, rank))
+            for _ in range(_RANDOM_STARTS)
+        ]
+        return min((fit_moments(T, RELU, W, b) for W, b in starts), key=lambda fit: fit.risk)
+    trust = (1 / max(moments.errors[3], 1e-12), 1 / max(moments.errors[4], 1e-12))
+    W = power_directions(T[2], T[3], T[4], rng, trust)
+    return fit_moments(T, RELU, W, np.clip(recover_scalars(T, W)[1], -2.5, 2.5))
 
 
 def network_of(workspace: Workspace, fit: MomentFit, basis: Array) -> Network:
@@ -114,9 +132,7 @@ def _faithful(workspace: Workspace) -> Iterator[Candidate]:
     yield Candidate(Network(W, b, a, c), evidence)
 
 
-def algorithm_4(
-    moments: Moments, units: int | None, rng: np.random.Generator
-) -> tuple[Array, str]:
+def algorithm_4(moments: Moments, units: int | None, rng: np.random.Generator) -> tuple[Array, str]:
     """Steps 1 to 4: the directions in `T_3` and in `T_4`, weak terms and duplicates removed."""
     T3, T4 = moments.tensors[3], moments.tensors[4]
     d = len(T3)
@@ -155,7 +171,9 @@ def _without_duplicates(W: Array, moments: Moments, units: int | None) -> Array:
     Directions come from the strongest terms first. Two estimates of one unit differ by their
     sampling errors; two different units by more, or no method could tell them apart.
     """
-    relative = max(moments.errors[3:5]) * len(W[0]) ** 1.5 / (np.linalg.norm(moments.tensors[2]) + 1e-300)
+    relative = (
+        max(moments.errors[3:5]) * len(W[0]) ** 1.5 / (np.linalg.norm(moments.tensors[2]) + 1e-300)
+    )
     closest = np.clip(1 - 5 * relative**2, 0.8, 1 - 1e-10)
     kept: list[Array] = []
     for w in W:

@@ -30,14 +30,17 @@ def expand_prune(workspace: Workspace, known: Array | None = None) -> Iterator[C
         known = None
         with workspace.stage("search"):
             fit = start(problem.for_width(len(theta)), theta)
-            for fit in expand(problem, fit, swaps, widest, rng):
+            for better in expand(problem, fit, swaps, widest, rng):
+                fit = better
                 _tell(workspace, fit.parameters.units, fit.rms)
         wide = fit.parameters.units
         with workspace.stage("prune"):
             fit, rejected = prune(problem, fit, units)
         yield Candidate(
             fit.parameters.network(ABS),
-            _evidence(wide, fit.parameters.units, rejected and rejected.rms / workspace.spread),
+            _evidence(
+                wide, fit.parameters.units, rejected.rms / workspace.spread if rejected else None
+            ),
         )
         # The next chain starts afresh, near the width that served best so far.
         near = max(fit.parameters.units, 2)

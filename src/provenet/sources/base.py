@@ -50,7 +50,7 @@ class Source(ABC):
         return sums, origin, label_origin
 
     def standardisation(self) -> Standardisation:
-        """Mean and covariance of the inputs and the linear regression of the labels, in one pass."""
+        """Mean and covariance of the inputs, linear regression of the labels, in one pass."""
         return standardisation_from(*self.linear_sums())
 
     def moments(self, request: MomentRequest) -> Moments:

@@ -14,15 +14,15 @@ class StandardisedSource(Source):
 
     def __init__(self, source: Source, standardisation: Standardisation) -> None:
         """Wrap a source; nothing is read."""
-        self.source, self.standardisation = source, standardisation
+        self.source, self.transform = source, standardisation
         self.features, self.size, self.outputs = source.features, source.size, source.outputs
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
         """Standardised inputs and unchanged labels."""
         X, y = self.source.rows(start, stop)
-        return self.standardisation.apply(X), y
+        return self.transform.apply(X), y
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """A draw of the source, standardised."""
         X, y = self.source.draw(n, rng)
-        return self.standardisation.apply(X), y
+        return self.transform.apply(X), y
