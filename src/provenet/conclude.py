@@ -79,10 +79,7 @@ def polish(workspace: Workspace, network: Network) -> Polished:
     """Least squares from a candidate: first up to signs, then with the signs settled."""
     problem = workspace.problem
     start = Parameters.of(as_absolute(network))
-    part = problem.for_width(start.units)
-    free = part.refine(start, 100, 1e-5)
-    if part is not problem:
-        free = problem.refine(free.parameters, 20, 1e-5)
+    free = problem.refine_in_steps(start, 100, 1e-5, last=20)
     if free.parameters.units == 0:
         return Polished(free.parameters.network(RELU), free.rss)
     unsettled = as_rectified(free.parameters, _signs(free.parameters).signs)

@@ -104,6 +104,15 @@ class Problem:
         )
 
 
+    def refine_in_steps(
+        self, parameters: Parameters, iterations: int, tolerance: float, last: int
+    ) -> Fit:
+        """Refine on as many samples as the width needs, then by `last` iterations on all."""
+        part = self.for_width(parameters.units)
+        fit = part.refine(parameters, iterations, tolerance)
+        return fit if part is self else self.refine(fit.parameters, last, tolerance)
+
+
 def random_units(X: Array, units: int, rng: np.random.Generator) -> Array:
     """Units with random directions whose kinks pass through random samples."""
     weights = rng.standard_normal((units, X.shape[1]))
@@ -216,8 +225,8 @@ def prune(problem: Problem, fit: Fit, units: int | None = None) -> tuple[Fit, Fi
         order = np.argsort(usefulness(problem, fit.parameters))
         best: Fit | None = None
         for j in order[:_PRUNE_CANDIDATES]:
-            trial = problem.refine(
-                fit.parameters.keep(np.arange(m) != j), iterations, _SWAP_TOLERANCE / 10
+            trial = problem.refine_in_steps(
+                fit.parameters.keep(np.arange(m) != j), iterations, _SWAP_TOLERANCE / 10, last=4
             )
             if best is None or trial.rss < best.rss:
                 best = trial

@@ -4,7 +4,8 @@ Write `s_i = <w_i, u>` for independent units w_i. The map `u <- T_2^-1 T_4(u, u,
 these coordinates as `s_i <- (b_i^2 - 1) s_i^3`, and `u <- T_2^-1 T_3(u, u, .)` as
 `s_i <- -b_i s_i^2` (ATV21, Lemma 3.5, with the factor `a_i phi(b_i)` divided out by `T_2`): a
 power method that converges cubically or quadratically to a u that sees one unit alone, for any
-signs of the a_i. Then `T_2 u` is parallel to that unit. Units already found are kept out by `<w_j, u> = 0`.
+signs of the a_i. Then `T_2 u` is parallel to that unit. Units already found are kept out by
+`<w_j, u> = 0`.
 """
 
 from __future__ import annotations
