@@ -47,6 +47,8 @@ _ROUNDING_MARGIN = 10.0
 _UNLIKELY = 1e-4
 """Level of the tests for what is not noise."""
 _SPARE_SAMPLES = 5
+_VISIBLE = 0.2
+_SMALL_RESIDUAL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -353,6 +355,11 @@ def _not_noise(workspace: Workspace, evidence: Evidence, polished: Polished) -> 
             f"{left}, and {fitted} samples are too few to tell whether {certificate.parameters} "
             "parameters explain them or merely fit them: take more samples."
         )
+    if _too_few_to_see_units(certificate, evidence.network.features):
+        return (
+            f"{left}, and {fitted} samples are too few to tell noise from further units: "
+            "take more samples."
+        )
     excess = _excess_on_unseen(workspace, polished.network, polished.rss)
     if excess is not None:
         return (
@@ -364,6 +371,11 @@ def _not_noise(workspace: Workspace, evidence: Evidence, polished: Polished) -> 
             f"{left}, noise of {certificate.noise:.3g} where {workspace.noise:.3g} was given: "
             "there are more units, or the activation is another one."
         )
+    if evidence.network.units == 0:
+        return (
+            "No unit stands above the noise of the labels: take more samples, or check that the "
+            "labels belong to these inputs."
+        )
     if _more_units_help(workspace, polished):
         return (
             f"{left} that further units explain in part: the labels come from more units than "
@@ -371,6 +383,16 @@ def _not_noise(workspace: Workspace, evidence: Evidence, polished: Polished) -> 
             "number, take more samples, give more time with budget=, or name another activation."
         )
     return None
+
+
+def _too_few_to_see_units(certificate: Certificate, features: int) -> bool:
+    """Whether a unit that makes a fifth of the residual would go unseen by Schwarz's criterion.
+
+    A residual of less than a thousandth of the labels is not asked: no unit hides there by chance.
+    """
+    n = certificate.samples_fitted
+    visible = (features + 1) * np.log(n) < _VISIBLE * n
+    return certificate.relative_residual > _SMALL_RESIDUAL and not visible
 
 
 def _excess_on_unseen(workspace: Workspace, network: Network, rss: float) -> float | None:
@@ -395,14 +417,33 @@ def _more_units_help(workspace: Workspace, polished: Polished) -> bool:
     return part.criterion(wider) < part.criterion(fit)
 
 
+def _weakest_stands_out(evidence: Evidence) -> bool:
+    """Whether even the weakest unit is worth its parameters (Schwarz's criterion)."""
+    certificate, features = evidence.certificate, evidence.network.features
+    if evidence.exact:
+        return certificate.weakest_margin > 100 * np.sqrt(certificate.samples_fitted)
+    needed = (features + 1) * np.log(certificate.samples_fitted)
+    return bool(certificate.weakest_margin**2 > needed)
+
+
 def _what_is_missing(workspace: Workspace, evidence: Evidence) -> str | None:
     """Which units are not recovered although the samples are explained, or None."""
     network, certificate = evidence.network, evidence.certificate
     found = "explained exactly" if evidence.exact else "explained up to noise"
+    if network.units == 0:
+        return (
+            "The labels are a linear function of the inputs: no unit has its kink within reach of "
+            "the samples. Take samples further out."
+        )
     if certificate.samples_fitted < certificate.parameters + _SPARE_SAMPLES:
         return (
             f"The samples are {found}, but {certificate.samples_fitted} of them cannot confirm "
             f"{certificate.parameters} parameters: take more samples."
+        )
+    if not _weakest_stands_out(evidence):
+        return (
+            f"The samples are {found}, but unit {certificate.weakest_unit} hardly contributes: it "
+            "cannot be told from nothing. Ask for fewer units, or take more samples."
         )
     if len(evidence.unresolved):
         return (

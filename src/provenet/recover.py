@@ -91,12 +91,30 @@ def _best_of(workspace: Workspace, method: Method) -> Recovery:
     best: Recovery | None = None
     for candidate in method.candidates(workspace):
         result = conclude(workspace, candidate, method.name)
+        settled = result.success or _cannot_be_bettered(result, best)
         if best is None or _value(result) > _value(best):
             best = result
-        if best.success or workspace.out_of_time:
+        if settled or workspace.out_of_time:
             break
     timings = {**workspace.timings, "total": time.monotonic() - workspace.started}
     return replace(best or _nothing_found(method), timings=timings)
+
+
+def _cannot_be_bettered(result: Recovery, before: Recovery | None) -> bool:
+    """Whether the samples are explained and only the samples themselves are at fault.
+
+    Without noise one such answer is enough; with noise two searches must end alike.
+    """
+    if result.status is not Status.PARTIAL or result.network is None or result.certificate is None:
+        return False
+    if result.certificate.noise == 0:
+        return True
+    return (
+        before is not None
+        and before.status is Status.PARTIAL
+        and before.network is not None
+        and before.network.units == result.network.units
+    )
 
 
 def _value(result: Recovery) -> tuple[int, float]:

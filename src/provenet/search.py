@@ -103,7 +103,6 @@ class Problem:
             deadline=self.deadline,
         )
 
-
     def refine_in_steps(
         self, parameters: Parameters, iterations: int, tolerance: float, last: int
     ) -> Fit:
@@ -212,32 +211,47 @@ def expand(
         fit = with_new_units(problem.for_width(width + add), fit, nothing, add, rng)
 
 
-def prune(problem: Problem, fit: Fit, units: int | None = None) -> tuple[Fit, Fit | None]:
-    """Drop units one by one while that costs nothing (or down to `units`), refining in between.
+def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit | None]:
+    """Drop units while that costs nothing, and until at most `most` are left, refining in between.
 
     Returns the narrowest good fit, and the best fit with one unit fewer that was rejected.
     """
     # A redundant unit leaves a residual of zero behind after a few steps, or never.
     iterations = _PRUNE_ITERATIONS if problem.is_zero(fit) else _SWAP_ITERATIONS
     while fit.parameters.units > 0:
-        m = fit.parameters.units
-        asked = units is not None and m > units
-        order = np.argsort(usefulness(problem, fit.parameters))
+        too_many = most is not None and fit.parameters.units > most
         best: Fit | None = None
-        for j in order[:_PRUNE_CANDIDATES]:
+        for drop in _choices_to_drop(problem, fit):
+            kept = np.ones(fit.parameters.units, dtype=bool)
+            kept[drop] = False
             trial = problem.refine_in_steps(
-                fit.parameters.keep(np.arange(m) != j), iterations, _SWAP_TOLERANCE / 10, last=4
+                fit.parameters.keep(kept), iterations, _SWAP_TOLERANCE / 10, last=4
             )
-            if best is None or trial.rss < best.rss:
+            if _as_good(problem, trial, fit):
                 best = trial
-            if _as_good(problem, best, fit):
                 break
-        if best is None or not (asked or _as_good(problem, best, fit)):
+            if len(drop) == 1 and (best is None or trial.rss < best.rss):
+                best = trial
+        if best is None or not (too_many or _as_good(problem, best, fit)):
             return fit, best
         fit = best
-        if units is not None and fit.parameters.units <= units:
-            break
     return fit, None
+
+
+def _choices_to_drop(problem: Problem, fit: Fit) -> Iterator[AnyArray]:
+    """Half of the units that look useless, all at once; then the least useful ones singly."""
+    cost = usefulness(problem, fit.parameters)
+    order = np.argsort(cost)
+    n, a_unit = problem.samples.size, problem.samples.features + 1
+    if problem.is_zero(fit):
+        useless = cost < n * (ZERO * problem.spread) ** 2
+    else:
+        useless = n * np.log1p(cost / fit.rss) < a_unit * np.log(n)
+    several = int(useless.sum()) // 2
+    if several > 1:
+        yield order[:several]
+    for j in order[:_PRUNE_CANDIDATES]:
+        yield np.array([j])
 
 
 def _as_good(problem: Problem, narrower: Fit, fit: Fit) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from provenet.typing import Array
 
-_DRAWS = 20
+_DRAWS = 100
 
 
 def jennrich(T: Array, rank: int, rng: np.random.Generator) -> Array:

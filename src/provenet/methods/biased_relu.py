@@ -15,6 +15,7 @@ for in what the found ones leave (`search`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from provenet.networks import Network, as_absolute
 from provenet.refine import Fit, Parameters
 from provenet.scalars import coefficients_of, recover_scalars
 from provenet.signs import fix_signs
-from provenet.subspace import Span, noise_edge, span_of_units
+from provenet.subspace import Span, span_of_units
 from provenet.typing import Array
 from provenet.workspace import Candidate, Workspace
 
@@ -134,51 +135,51 @@ def _faithful(workspace: Workspace) -> Iterator[Candidate]:
 
 def algorithm_4(moments: Moments, units: int | None, rng: np.random.Generator) -> tuple[Array, str]:
     """Steps 1 to 4: the directions in `T_3` and in `T_4`, weak terms and duplicates removed."""
-    T3, T4 = moments.tensors[3], moments.tensors[4]
-    d = len(T3)
-    directions, strengths = [np.empty((0, d))], [np.empty(0)]
-    ranks = []
-    for T, error in ((T3, moments.errors[3]), (T4.reshape(d, d, d * d), moments.errors[4])):
-        ranks.append(_rank(T.reshape(d, -1), error, units))
-        U = jennrich(T, ranks[-1], rng)
-        noise = error * np.sqrt(T.size)
-        alpha = np.abs(coefficients_of(T.reshape((d,) * (3 if T is T3 else 4)), U))
-        keep = alpha > max(_weak(error, d), 1e-10 * float(alpha.max(initial=0.0)))
-        directions.append(U[keep])
-        strengths.append(alpha[keep] / max(noise, 1e-12))
-    pooled, order = np.vstack(directions), np.argsort(-np.concatenate(strengths))
-    W = _without_duplicates(pooled[order], moments, units)
-    return W, f"T_3 has rank {ranks[0]} and T_4 rank {ranks[1]} above the noise; {len(W)} distinct."
-
-
-def _rank(flat: Array, error: float, units: int | None) -> int:
-    """eta_1: singular values of a flattening above those of pure sampling error."""
-    values = np.linalg.svd(flat, compute_uv=False)
-    d, columns = flat.shape
-    edge = 1.5 * error * (np.sqrt(d) + np.sqrt(columns))
-    found = int(np.sum(values > max(edge, 1e-10 * values[0])))
-    return found if units is None else min(found, units)
-
-
-def _weak(error: float, d: int) -> float:
-    """eta_2: a rank-one term no stronger than the error of T_2-like matrices is not a signal."""
-    return noise_edge(error, d)
-
-
-def _without_duplicates(W: Array, moments: Moments, units: int | None) -> Array:
-    """eta_3: keep a direction unless, up to sign, it lies closer to a kept one than errors allow.
-
-    Directions come from the strongest terms first. Two estimates of one unit differ by their
-    sampling errors; two different units by more, or no method could tell them apart.
-    """
-    relative = (
-        max(moments.errors[3:5]) * len(W[0]) ** 1.5 / (np.linalg.norm(moments.tensors[2]) + 1e-300)
+    third, fourth = (_terms(moments, order, units, rng) for order in (3, 4))
+    W = np.vstack([third.directions, fourth.directions])
+    doubt = np.concatenate([third.doubt, fourth.doubt])
+    W = _without_duplicates(W, doubt)[:units]
+    return W, (
+        f"T_3 has rank {third.rank} and T_4 rank {fourth.rank} above the noise; "
+        f"{len(W)} directions are distinct."
     )
-    closest = np.clip(1 - 5 * relative**2, 0.8, 1 - 1e-10)
-    kept: list[Array] = []
-    for w in W:
-        if units is not None and len(kept) == units:
-            break
-        if all(abs(w @ v) < closest for v in kept):
-            kept.append(w)
-    return np.array(kept).reshape(-1, W.shape[1])
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """Rank-one terms of a tensor: their directions, and how far each may be off (radians)."""
+
+    rank: int
+    directions: Array
+    doubt: Array
+
+
+def _terms(moments: Moments, order: int, units: int | None, rng: np.random.Generator) -> _Terms:
+    """Jennrich on one tensor.
+
+    The singular values that pure sampling error gives a flattening are the scale for everything:
+    eta_1 (rank) and eta_2 (weak terms) equal it, and over a term's coefficient it is that term's
+    angular error, from which eta_3 (duplicates) follows.
+    """
+    T, error = moments.tensors[order], moments.errors[order]
+    d = len(T)
+    flat = T.reshape(d, -1)
+    values = np.linalg.svd(flat, compute_uv=False)
+    edge = 1.5 * error * (np.sqrt(d) + np.sqrt(flat.shape[1]))
+    threshold = max(edge, 1e-10 * values[0])
+    rank = int(np.sum(values > threshold))
+    U = jennrich(T.reshape(d, d, -1), min(rank, units or rank), rng)
+    alpha = np.abs(coefficients_of(T, U))
+    strong = alpha > threshold
+    return _Terms(rank, U[strong], threshold / alpha[strong])
+
+
+def _without_duplicates(W: Array, doubt: Array) -> Array:
+    """Keep a direction unless, up to sign, a surer one lies within the doubts of the two."""
+    kept: list[int] = []
+    for i in np.argsort(doubt):
+        apart = [1 - abs(W[i] @ W[j]) for j in kept]
+        within = [max(doubt[i] + doubt[j], 1e-5) ** 2 / 2 for j in kept]
+        if all(a > w for a, w in zip(apart, within, strict=True)):
+            kept.append(int(i))
+    return W[kept]

@@ -1,0 +1,120 @@
+"""Problems built to fool the certificate: it must never call a wrong answer a success."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import provenet as pn
+
+
+def network_of(truth, seed=0, n=800, budget=3.0, **options):
+    X, y = pn.sample(truth, n, rng=seed)
+    return pn.recover(X, y, rng=seed, budget=budget, **options)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("n", [70, 90, 120])
+def test_too_few_samples(n, seed):
+    """61 parameters: at 70 samples nothing can be certain, at 120 only lucky draws are."""
+    truth = pn.random_network(5, 10, bias_scale=1.5, rng=seed).canonical()
+    result = network_of(truth, seed=seed + 50, n=n, budget=1.0)
+    if result.success:
+        assert pn.parameter_error(result.network, truth) < 1e-8
+
+
+@pytest.mark.parametrize("angle", [1e-1, 1e-2, 1e-3, 1e-4])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_two_nearly_parallel_units(angle, sign):
+    base = pn.random_network(3, 6, rng=1)
+    weights = base.weights.copy()
+    weights[1] = weights[0] + angle * np.random.default_rng(0).standard_normal(6)
+    biases = np.full(3, 0.2)
+    truth = pn.Network(weights, biases, [1.0, sign * 0.8, 0.6]).canonical()
+    X, y = pn.sample(truth, 600, rng=2)
+    result = pn.recover(X, y, rng=0, budget=3.0)
+    if result.success and result.network.units == 3:
+        assert pn.parameter_error(result.network, truth) < 1e-6
+    elif result.success:
+        # Fewer units can be right only if no sample, seen or unseen, tells the two apart.
+        fresh, labels = pn.sample(truth, 600, rng=3)
+        between = np.mean(np.abs(result.network(fresh) - labels) > 1e-9)
+        assert between < 0.01
+
+
+def test_a_unit_that_never_fires_is_not_invented():
+    base = pn.random_network(3, 6, rng=2)
+    biases = np.array([0.1, -0.4, -9.0])
+    result = network_of(base.replace(biases=biases), units=3)
+    assert result.status == "partial"
+    assert result.network.units == 2
+
+
+def test_a_unit_that_fires_on_a_handful_of_samples_is_not_called_exact():
+    base = pn.random_network(3, 6, rng=2)
+    truth = base.replace(biases=np.array([0.1, -0.4, -2.75]))
+    X, y = pn.sample(truth, 800, rng=0)
+    fires = np.sum(X @ base.weights[2] > 2.75)
+    assert 0 < fires < 7  # fewer than the unit's own parameters
+    result = pn.recover(X, y, rng=0, budget=3.0)
+    assert result.status in ("partial", "failed")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda z: np.tanh(2 * z),
+        lambda z: np.square(z),
+        lambda z: np.maximum(z, 0) ** 2,
+        lambda z: 1 / (1 + np.exp(-3 * z)),
+        np.sin,
+    ],
+    ids=["tanh", "square", "relu2", "sigmoid", "sin"],
+)
+def test_another_activation(function):
+    base = pn.random_network(3, 5, rng=4)
+    X, _ = pn.sample(base, 1000, rng=5)
+    y = function(X @ base.weights.T + base.biases) @ base.output_weights
+    assert not pn.recover(X, y, rng=0, budget=2.0).success
+
+
+def test_heavy_tailed_inputs_warn_but_do_not_stop():
+    truth = pn.random_network(4, 6, rng=6).canonical()
+    X = np.random.default_rng(7).standard_t(2.5, (1500, 6))
+    result = pn.recover(X, truth(X), rng=0)
+    assert result.status == "exact"
+    assert pn.parameter_error(result.network, truth) < 1e-8
+    assert not result.certificate.gaussian.ok
+    assert result.certificate.warnings
+
+
+def test_pure_noise_is_no_network():
+    rng = np.random.default_rng(8)
+    X, y = rng.standard_normal((500, 5)), rng.standard_normal(500)
+    result = pn.recover(X, y, rng=0, budget=1.0)
+    assert result.status == "failed"
+
+
+def test_a_linear_function_has_no_units():
+    X = np.random.default_rng(9).standard_normal((200, 4))
+    result = pn.recover(X, X @ np.arange(4.0) + 1.0, rng=0, budget=1.0)
+    assert result.status == "partial"
+    assert result.network.units == 0
+    assert np.allclose(result.network.linear, np.arange(4.0))
+
+
+def test_a_budget_that_runs_out_is_not_a_success():
+    truth = pn.random_network(12, 20, bias_scale=1.5, rng=10)
+    result = network_of(truth, n=1200, budget=0.05)
+    assert not result.success
+    assert result.message
+
+
+def test_rounded_labels_are_noise_not_exactness():
+    truth = pn.random_network(3, 5, rng=11).canonical()
+    X, y = pn.sample(truth, 600, rng=12)
+    result = pn.recover(X, y.astype(np.float32), rng=0)
+    assert result.status == "within noise"
+    # float32 keeps 24 bits: relative rounding 2^-25 / sqrt(3) or so of labels of size one.
+    assert 1e-9 < result.certificate.noise < 1e-6
+    assert pn.parameter_error(result.network, truth) < 1e-6
