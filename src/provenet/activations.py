@@ -43,22 +43,23 @@ class Activation:
         """`sigma(z)`, elementwise."""
         return self.function(z)
 
-    def hermite(self, k: int, b: Array | float) -> Array:
-        """`c_k(b)`, the k-th Hermite coefficient of `sigma(. + b)`."""
-        biases = np.asarray(b, dtype=float)
-        if self.coefficients is not None:
+    def hermite(self, k: int, b: Array | float, scale: Array | float = 1.0) -> Array:
+        """The k-th Hermite coefficient of `sigma(scale . + b)`; `c_k(b)` for scale 1."""
+        biases, scales = np.asarray(b, dtype=float), np.asarray(scale, dtype=float)
+        if self.coefficients is not None and self.degree is not None:
+            return scales**self.degree * self.coefficients(k, biases / scales)
+        if self.coefficients is not None and np.all(scales == 1):
             return self.coefficients(k, biases)
-        return self.hermite_by_quadrature(k, biases)
+        return self.hermite_by_quadrature(k, biases, scales)
 
-    def hermite_by_quadrature(self, k: int, b: Array | float) -> Array:
-        """`c_k(b)` by numerical integration, split at the kink."""
+    def hermite_by_quadrature(self, k: int, b: Array | float, scale: Array | float = 1.0) -> Array:
+        """The same by numerical integration, split at the kink."""
 
-        def one(bias: float) -> float:
-            return quadrature_coefficient(
-                lambda g: self.function(g + bias), k, (-bias,) if self.kinked else ()
-            )
+        def one(bias: float, size: float) -> float:
+            kink = (-bias / size,) if self.kinked else ()
+            return quadrature_coefficient(lambda g: self.function(size * g + bias), k, kink)
 
-        return np.asarray(np.vectorize(one, otypes=[float])(np.asarray(b, dtype=float)))
+        return np.asarray(np.vectorize(one, otypes=[float])(b, scale))
 
 
 def _step_coefficients(k: int, b: Array) -> Array:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from provenet.covariance import Covariance
 from provenet.moments import Standardisation
 from provenet.networks import Network
-from provenet.refine import Covariance, Parameters, linear_part, without_each_unit
+from provenet.refine import Parameters, linear_part, without_each_unit
 from provenet.sources.arrays import ArraySource
 from provenet.sources.base import Source
 from provenet.typing import AnyArray, Array
@@ -71,7 +72,9 @@ def check_gaussian(X: Array, standardisation: Standardisation) -> GaussianCheck:
     skewness = float(np.max(np.abs(stats.skew(X, axis=0))))
     kurtosis = float(np.max(np.abs(stats.kurtosis(X, axis=0))))
     z = standardisation.apply(X)
-    radial = float(np.mean(np.einsum("nd,nd->n", z, z) ** 2) / (d * (d + 2)) - 1)
+    squares = np.einsum("nd,nd->n", z, z)
+    # Over the square of its own mean: the inputs may be a draw from those that were standardised.
+    radial = float(np.mean(squares**2) / np.mean(squares) ** 2 * d / (d + 2) - 1)
     deviations = {
         "skewed": skewness / np.sqrt(6 / n),
         "heavier or lighter in their tails": kurtosis / np.sqrt(24 / n),

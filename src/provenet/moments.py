@@ -165,16 +165,19 @@ class MomentSums(Sums):
     def finish(self, request: MomentRequest) -> Moments:
         """Hermite moments and their sampling errors from the sums."""
         tensors = _hermite_from_raw([np.asarray(m / self.n) for m in self.raw])
+        variances = [
+            max(self.squares[k] / self.n - np.sum(T**2), 0.0) / T.size
+            for k, T in enumerate(tensors)
+        ]
+        # What was taken off the labels is put back: it is the estimate of the lower orders.
         s = request.standardisation
-        if request.basis is None:
-            tensors[0], tensors[1] = np.asarray(s.label_mean), s.linear
+        tensors[0] = np.asarray(s.label_mean)
+        tensors[1] = s.linear if request.basis is None else request.basis @ s.linear
+        variances[0] = s.label_spread**2
         if request.quadratic is not None:
             tensors[2] = request.quadratic
-        errors = []
-        for k, T in enumerate(tensors):
-            variance = max(self.squares[k] / self.n - np.sum(T**2), 0.0) / self.n
-            errors.append(float(np.sqrt(variance / T.size)))
-        return Moments(tuple(tensors), tuple(errors), self.n)
+        errors = tuple(float(np.sqrt(v / self.n)) for v in variances)
+        return Moments(tuple(tensors), errors, self.n)
 
 
 def _object_array(items: list[Array]) -> AnyArray:
@@ -253,13 +256,14 @@ def _spread_over_places(term: Array, places: Sequence[tuple[int, ...]]) -> Array
 
 
 def population_moments(network: Network, request: MomentRequest) -> Moments:
-    """Exact moments of a canonical network on standard normal inputs (ATV21, Lemma 3.5)."""
+    """Exact moments of a network on standard normal inputs (ATV21, Lemma 3.5)."""
     basis = np.eye(network.features) if request.basis is None else request.basis
-    W = network.weights @ basis.T
+    norm = np.linalg.norm(network.weights, axis=1)
+    W = network.weights / norm[:, None] @ basis.T
     tensors: list[Array] = []
     for k in range(request.order + 1):
-        coefficient = network.output_weights * network.activation.hermite(k, network.biases)
-        tensors.append(symmetric_tensor(coefficient, W, k))
+        coefficient = network.activation.hermite(k, network.biases, norm)
+        tensors.append(symmetric_tensor(network.output_weights * coefficient, W, k))
     tensors[0] = tensors[0] + network.output_bias
     if network.linear is not None:
         tensors[1] = tensors[1] + basis @ network.linear

@@ -22,11 +22,11 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from provenet.activations import Activation
-from provenet.moments import Standardisation, Sums
+from provenet.moments import Sums
 from provenet.networks import Network
 from provenet.sources.base import Source
 from provenet.typing import AnyArray, Array
@@ -34,8 +34,7 @@ from provenet.typing import AnyArray, Array
 _BLOCK_BYTES = 4_000_000
 _FLOAT32_ABOVE = 1e-3
 _RIDGE = 1e-13
-_SINGULAR = 1e-12
-_DENSE_LIMIT = 3000
+DENSE_LIMIT = 3000
 """From this many nonlinear parameters on, steps are found by conjugate gradients."""
 _CG_ITERATIONS = 200
 
@@ -243,7 +242,7 @@ class _DenseStep:
         return np.asarray(cho_solve(factor, self.rhs, check_finite=False))
 
 
-class _IterativeStep:
+class IterativeStep:
     """Damped steps by conjugate gradients: no p x p matrix, a pass over the samples an iteration.
 
     On standardised inputs the diagonal is a good preconditioner: a unit's own block of `J^T J` is
@@ -253,10 +252,11 @@ class _IterativeStep:
     def __init__(
         self, source: Source, parameters: Parameters, activation: Activation, gradient: Array
     ) -> None:
+        """`gradient` is the right-hand side `J^T r`."""
         self.source, self.parameters, self.activation = source, parameters, activation
         self.rhs, self.thetas = gradient, parameters.theta.size
-        self.diagonal = source.total(lambda X, y: self._diagonal(X))
-        self.diagonal += 1e-10 * self.diagonal.mean()
+        diagonal = source.total(lambda X, y: self._diagonal(X))
+        self.diagonal = diagonal + 1e-10 * diagonal.mean()
 
     def _diagonal(self, X: Array) -> Array:
         z, phi = _features(self.parameters, self.activation, X)
@@ -264,7 +264,7 @@ class _IterativeStep:
         own = np.column_stack([slope.T @ X**2, slope.sum(axis=0)])
         return np.append(own, np.einsum("np,np->p", phi, phi))
 
-    def _product(self, v: Array) -> Array:
+    def product(self, v: Array) -> Array:
         """`J^T J v`."""
         m, width = self.parameters.theta.shape
         direction = v[: self.thetas].reshape(m, width)
@@ -289,7 +289,7 @@ class _IterativeStep:
         size = len(self.rhs)
         operator = LinearOperator(
             (size, size),
-            matvec=lambda u: (self._product(u / scale) + extra * u / scale) / scale,
+            matvec=lambda u: (self.product(u / scale) + extra * u / scale) / scale,
             dtype=float,
         )
         found, _ = cg(operator, self.rhs / scale, rtol=1e-3, maxiter=_CG_ITERATIONS)
@@ -351,11 +351,11 @@ def refine(
 
 def _prepare_step(
     source: Source, current: Parameters, activation: Activation, rss: float, spread: float
-) -> tuple[_DenseStep | _IterativeStep, float]:
+) -> tuple[_DenseStep | IterativeStep, float]:
     """What a step needs at the current point, and the sum of squares there, computed afresh."""
-    if current.theta.size > _DENSE_LIMIT:
+    if current.theta.size > DENSE_LIMIT:
         sums = gradient_sums(source, current, activation)
-        return _IterativeStep(source, current, activation, sums.gradient), sums.rss
+        return IterativeStep(source, current, activation, sums.gradient), sums.rss
     single = np.sqrt(rss / source.size) > _FLOAT32_ABOVE * spread
     equations = normal_equations(source, current, activation, np.float32 if single else np.float64)
     return _DenseStep(equations, current.theta.size, 1e-6 if single else 1e-12), equations.rss
@@ -369,7 +369,7 @@ def _try_steps(
     source: Source,
     current: Parameters,
     activation: Activation,
-    step: _DenseStep | _IterativeStep,
+    step: _DenseStep | IterativeStep,
     rss: float,
     damping: float,
     attempts: int = 10,
@@ -385,118 +385,3 @@ def _try_steps(
                 return trial, trial_rss, max(damping / 5, 1e-13)
         damping *= 4
     return None, rss, damping
-
-
-@dataclass(frozen=True)
-class StandardErrors:
-    """Standard errors of a canonical network's parameters, in the shapes of the network's own."""
-
-    weights: Array
-    biases: Array
-    output_weights: Array
-    output_bias: float
-    linear: Array | None
-
-
-@dataclass(frozen=True)
-class Covariance:
-    """Covariance, for noise of size one, of each unit's canonical (w, b, a), and of c, v."""
-
-    units: Array
-    """(units, features + 2, features + 2)."""
-    linear: Array
-    """Of the linear part (v, c) or (c,), in the user's coordinates."""
-    rank_deficiency: int
-    """How many directions, other than the units' scales, the data do not determine."""
-
-    def standard_errors(self, noise: float) -> StandardErrors:
-        """Standard errors for noise of the given size."""
-        errors = noise * np.sqrt(np.maximum(np.diagonal(self.units, axis1=1, axis2=2), 0.0))
-        linear = noise * np.sqrt(np.maximum(np.diag(self.linear), 0.0))
-        return StandardErrors(
-            weights=errors[:, :-2],
-            biases=errors[:, -2],
-            output_weights=errors[:, -1],
-            output_bias=float(linear[-1]),
-            linear=linear[:-1] if len(linear) > 1 else None,
-        )
-
-    def error_bound(self, residual_norm: float) -> float:
-        """Largest distance of a unit from the truth that a residual of this norm allows."""
-        largest = np.linalg.eigvalsh(self.units)[:, -1] if len(self.units) else np.zeros(1)
-        return float(residual_norm * np.sqrt(max(largest.max(), 0.0)))
-
-
-def covariance(source: Source, network: Network, standardisation: Standardisation) -> Covariance:
-    """Covariance of the least-squares estimate (delta method) at a network on standardised inputs.
-
-    A unit's scale is not determined by the data ((w, b, a) and (s w, s b, a/s) are one function),
-    so the normal equations have one null direction a unit; canonical parameters do not see it.
-    """
-    parameters = Parameters.of(network)
-    m, width = parameters.theta.shape
-    H = normal_equations(source, parameters, network.activation).hessian
-    inverse, free = _inverse_up_to_scales(H, parameters)
-    blocks = np.empty((m, width + 1, width + 1))
-    for i in range(m):
-        own = _unit_indices(i, m, width)
-        D = _to_canonical(parameters.theta[i], parameters.beta[i], standardisation)
-        blocks[i] = D @ inverse[np.ix_(own, own)] @ D.T
-    rest = np.arange(m * width + m, len(H))
-    linear = inverse[np.ix_(rest, rest)]
-    if parameters.has_linear:
-        D = np.eye(len(rest))
-        D[:-1, :-1] = standardisation.whiten.T
-        D[-1, :-1] = -standardisation.whiten @ standardisation.mean
-        linear = D @ linear @ D.T
-    return Covariance(blocks, linear, free)
-
-
-def _unit_indices(i: int, units: int, width: int) -> AnyArray:
-    """Where the weights, the bias and the output weight of unit i stand among all parameters."""
-    return np.append(np.arange(i * width, (i + 1) * width), units * width + i)
-
-
-def _inverse_up_to_scales(H: Array, parameters: Parameters) -> tuple[Array, int]:
-    """An inverse of H but for the units' scales, and how many other directions are free.
-
-    Each unit's scale direction `(w, b, -a)` is a null vector of H. Adding its outer product makes H
-    regular and changes the inverse along that direction only, which canonical parameters ignore.
-    """
-    m, width = parameters.theta.shape
-    scale = np.sqrt(np.diag(H))
-    scale[scale == 0] = 1.0
-    A = H / scale / scale[:, None]
-    for i in range(m):
-        own = _unit_indices(i, m, width)
-        null = np.append(parameters.theta[i], -parameters.beta[i]) * scale[own]
-        null /= np.linalg.norm(null)
-        A[np.ix_(own, own)] += np.outer(null, null)
-    factor, failed = lapack.dpotrf(A, lower=True)
-    if not failed and lapack.dpocon(factor, np.abs(A).sum(axis=0).max(), uplo="L")[0] > _SINGULAR:
-        inverse = lapack.dpotri(factor, lower=True)[0]
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        return inverse / scale / scale[:, None], 0
-    values, vectors = np.linalg.eigh(A)
-    keep = values > _SINGULAR * values[-1]
-    root = vectors[:, keep] / np.sqrt(values[keep]) / scale[:, None]
-    return root @ root.T, int(np.sum(~keep))
-
-
-def _to_canonical(theta: Array, a: float, standardisation: Standardisation) -> Array:
-    """Derivative of a unit's canonical (w, b, a) in the user's coordinates by its own (w, b, a)."""
-    w, d = theta[:-1], len(theta) - 1
-    to_user = np.eye(d + 2)
-    to_user[:d, :d] = standardisation.whiten.T
-    to_user[d, :d] = -standardisation.whiten @ standardisation.mean
-    u = standardisation.whiten.T @ w
-    b = theta[-1] - u @ standardisation.mean
-    s = np.linalg.norm(u)
-    direction = u / s
-    D = np.zeros((d + 2, d + 2))
-    D[:d, :d] = (np.eye(d) - np.outer(direction, direction)) / s
-    D[d, :d] = -b * direction / s**2
-    D[d, d] = 1 / s
-    D[d + 1, :d] = a * direction
-    D[d + 1, d + 1] = s
-    return D @ to_user

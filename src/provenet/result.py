@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from provenet.certificate import Certificate
+from provenet.covariance import StandardErrors
 from provenet.networks import Network
-from provenet.refine import StandardErrors
 
 Progress = Callable[[str, float, str], None]
 """Called as `progress(stage, fraction, message)`; a negative fraction means that it is unknown."""

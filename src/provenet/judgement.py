@@ -1,0 +1,179 @@
+"""From the evidence to a status, and to a message that says what to try next.
+
+- *exact* asks for a residual at the level of rounding on samples that no fit saw, for every unit to
+  have more samples than it has parameters on both sides of its kink, and for a Jacobian of full
+  rank: otherwise other networks fit the samples as well;
+- *within noise* asks that unseen samples are predicted no worse than fitted ones, and that no
+  further unit explains anything of what is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from provenet.certificate import Certificate
+from provenet.covariance import Covariance
+from provenet.networks import Network, as_absolute
+from provenet.polish import Polished, excess_on_unseen
+from provenet.refine import Parameters
+from provenet.result import Status
+from provenet.search import with_new_units
+from provenet.typing import AnyArray
+from provenet.workspace import Workspace
+
+_SPARE_SAMPLES = 5
+_VISIBLE = 0.2
+_SMALL_RESIDUAL = 1e-3
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A polished network in the user's coordinates with everything that was measured of it."""
+
+    network: Network
+    certificate: Certificate
+    covariance: Covariance
+    unresolved: AnyArray
+    exact: bool
+
+
+def judge(workspace: Workspace, evidence: Evidence, polished: Polished) -> tuple[Status, str]:
+    """The status and a message that says what happened and what to try next."""
+    failure = None if evidence.exact else _not_noise(workspace, evidence, polished)
+    if failure is not None:
+        return Status.FAILED, failure
+    gap = _what_is_missing(workspace, evidence)
+    if gap is not None:
+        return Status.PARTIAL, gap
+    certificate, units = evidence.certificate, evidence.network.units
+    if evidence.exact:
+        return Status.EXACT, (
+            f"All {units} units recovered to machine precision: {certificate.samples_held_out} "
+            f"samples that were not fitted are predicted to {certificate.relative_residual:.0e} "
+            "of the labels' spread."
+        )
+    return Status.WITHIN_NOISE, (
+        f"All {units} units recovered as well as noise of size {certificate.noise:.3g} allows; "
+        "see the standard errors, and take more samples to make them smaller."
+    )
+
+
+def _not_noise(workspace: Workspace, evidence: Evidence, polished: Polished) -> str | None:
+    """Why what is left cannot be noise, or None."""
+    certificate = evidence.certificate
+    left = f"A residual of {certificate.relative_residual:.1e} of the labels' spread is left"
+    if not workspace.refine:
+        return (
+            f"This is the method's own answer, not refined. {left}: use refine=True to finish it."
+        )
+    fitted = certificate.samples_fitted
+    if fitted < 1.2 * certificate.parameters + _SPARE_SAMPLES:
+        return (
+            f"{left}, and {fitted} samples are too few to tell whether {certificate.parameters} "
+            "parameters explain them or merely fit them: take more samples."
+        )
+    if _too_few_to_see_units(certificate, evidence.network.features):
+        return (
+            f"{left}, and {fitted} samples are too few to tell noise from further units: "
+            "take more samples."
+        )
+    excess = excess_on_unseen(workspace, polished.network, polished.rss)
+    if excess is not None:
+        return (
+            f"{left} on samples that were not fitted, {excess:.1f} times what noise would "
+            "leave: this is not yet the network. Take more samples, or give more time with budget=."
+        )
+    if workspace.noise is not None and certificate.noise > 1.25 * workspace.noise:
+        return (
+            f"{left}, noise of {certificate.noise:.3g} where {workspace.noise:.3g} was given: "
+            "there are more units, or the activation is another one."
+        )
+    if evidence.network.units == 0:
+        return (
+            "No unit stands above the noise of the labels: take more samples, or check that the "
+            "labels belong to these inputs."
+        )
+    if _more_units_help(workspace, polished):
+        return (
+            f"{left} that further units explain in part: the labels come from more units than "
+            f"{evidence.network.units}, or not from such a network. Leave units out to find their "
+            "number, take more samples, give more time with budget=, or name another activation."
+        )
+    return None
+
+
+def _too_few_to_see_units(certificate: Certificate, features: int) -> bool:
+    """Whether a unit that makes a fifth of the residual would go unseen by Schwarz's criterion.
+
+    A residual of less than a thousandth of the labels is not asked: no unit hides there by chance.
+    """
+    n = certificate.samples_fitted
+    visible = (features + 1) * np.log(n) < _VISIBLE * n
+    return certificate.relative_residual > _SMALL_RESIDUAL and not visible
+
+
+def _more_units_help(workspace: Workspace, polished: Polished) -> bool:
+    """Whether two more units, the best of many, lower Schwarz's criterion.
+
+    This is part of the certificate, so it is done even when the budget is used up.
+    """
+    parameters = Parameters.of(as_absolute(polished.network))
+    part = replace(workspace.problem.for_width(parameters.units + 2), deadline=np.inf)
+    fit = part.refine(parameters, 5, 1e-3)
+    wider = with_new_units(part, fit, np.empty(0, dtype=int), 2, workspace.rng)
+    return part.criterion(wider) < part.criterion(fit)
+
+
+def _weakest_stands_out(evidence: Evidence) -> bool:
+    """Whether even the weakest unit is worth its parameters (Schwarz's criterion)."""
+    certificate, features = evidence.certificate, evidence.network.features
+    if evidence.exact:
+        return bool(certificate.weakest_margin > 100 * np.sqrt(certificate.samples_fitted))
+    needed = (features + 1) * np.log(certificate.samples_fitted)
+    return bool(certificate.weakest_margin**2 > needed)
+
+
+def _what_is_missing(workspace: Workspace, evidence: Evidence) -> str | None:
+    """Which units are not recovered although the samples are explained, or None."""
+    network, certificate = evidence.network, evidence.certificate
+    found = "explained exactly" if evidence.exact else "explained up to noise"
+    if network.units == 0:
+        return (
+            "The labels are a linear function of the inputs: no unit has its kink within reach of "
+            "the samples. Take samples further out."
+        )
+    if certificate.samples_fitted < certificate.parameters + _SPARE_SAMPLES:
+        return (
+            f"The samples are {found}, but {certificate.samples_fitted} of them cannot confirm "
+            f"{certificate.parameters} parameters: take more samples."
+        )
+    if not _weakest_stands_out(evidence):
+        return (
+            f"The samples are {found}, but unit {certificate.weakest_unit} hardly contributes: it "
+            "cannot be told from nothing. Ask for fewer units, or take more samples."
+        )
+    if len(evidence.unresolved):
+        return (
+            f"The samples are {found}, but units {evidence.unresolved.tolist()} are not pinned "
+            "down by them (too few samples on one side of the kink, or too much noise): "
+            "take more samples."
+        )
+    if certificate.undetermined:
+        return (
+            f"The samples are {found}, but they leave {certificate.undetermined} directions of the "
+            "parameters free (units too close to each other to tell apart): take more samples."
+        )
+    if network.linear is not None:
+        return (
+            f"The samples are {found} by {network.units} units and a linear term: one or more "
+            "units have no kink within reach of the samples. Take more samples, or samples further "
+            "out, to tell them apart."
+        )
+    if workspace.units is not None and workspace.units > network.units:
+        return (
+            f"The samples are {found} by {network.units} units, not {workspace.units}: the others "
+            "show no kink in these samples. Take more samples, or ask for fewer units."
+        )
+    return None

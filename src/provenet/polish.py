@@ -1,0 +1,151 @@
+"""Least squares from a method's answer, and the signs of its units.
+
+The answer is first refined up to signs (absolute values and a free linear part), where nothing is
+in the way. Then the signs that the linear part asks for are set and the linear term is dropped; it
+stays only if the samples are explained significantly worse without it: then some units have no kink
+within reach of the samples, and the term stands for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from provenet.activations import RELU
+from provenet.certificate import residual_on
+from provenet.networks import Network, as_absolute
+from provenet.refine import Fit, Parameters, fit_linear_part, refine
+from provenet.signs import Signs, signs_from_linear_part
+from provenet.typing import Array
+from provenet.workspace import Workspace
+
+UNLIKELY = 1e-4
+"""Level of the tests for what is not noise."""
+
+
+@dataclass(frozen=True)
+class Polished:
+    """A refined network on standardised inputs."""
+
+    network: Network
+    rss: float
+    """Residual sum of squares on the samples that were fitted."""
+    ambiguities: tuple[str, ...] = ()
+
+
+def polish(workspace: Workspace, network: Network) -> Polished:
+    """Least squares from a candidate: first up to signs, then with the signs settled."""
+    problem = workspace.problem
+    start = Parameters.of(as_absolute(network))
+    free = problem.refine_in_steps(start, 100, 1e-5, last=20)
+    if free.parameters.units == 0:
+        return Polished(free.parameters.network(RELU), free.rss)
+    unsettled = as_rectified(free.parameters, _signs(free.parameters).signs)
+    if not problem.is_zero(free) and excess_on_unseen(workspace, unsettled, free.rss) is not None:
+        return Polished(unsettled, free.rss)  # a bad minimum: no need to go on
+    settled, ambiguities = settle_signs(workspace, free)
+    if _linear_term_needed(workspace, free, settled):
+        return Polished(unsettled, free.rss, (*ambiguities, *_sign_ambiguity(unsettled)))
+    return Polished(settled.parameters.network(RELU), settled.rss, ambiguities)
+
+
+def as_rectified(parameters: Parameters, signs: Array) -> Network:
+    """The inverse of `as_absolute` for given signs; what they do not explain stays linear."""
+    m = parameters.units
+    a = 2 * parameters.beta[:m]
+    theta = parameters.theta * signs[:, None]
+    explained = a / 2 @ theta
+    return Network(
+        theta[:, :-1],
+        theta[:, -1],
+        a,
+        parameters.beta[-1] - explained[-1],
+        RELU,
+        linear=parameters.beta[m:-1] - explained[:-1],
+    )
+
+
+def _signs(parameters: Parameters) -> Signs:
+    m = parameters.units
+    return signs_from_linear_part(
+        2 * parameters.beta[:m], parameters.theta[:, :-1], parameters.beta[m:-1]
+    )
+
+
+def settle_signs(workspace: Workspace, free: Fit) -> tuple[Fit, tuple[str, ...]]:
+    """The best fit without a linear term, from the signs that the linear part asks for."""
+    problem = workspace.problem
+    found = _signs(free.parameters)
+    signs = found.signs
+    if not problem.is_zero(free):
+        signs = _flip_while_better(workspace, free.parameters, signs)
+    ambiguities = tuple(
+        f"The signs of units {np.flatnonzero(other != signs).tolist()} could all be reversed."
+        for other in found.alternatives
+    )
+    fit = refine(
+        problem.samples,
+        _without_linear(free.parameters, signs),
+        RELU,
+        spread=problem.spread,
+        iterations=100,
+        tolerance=1e-9,
+        damping=1e-6,
+        deadline=problem.deadline,
+    )
+    return fit, ambiguities
+
+
+def _without_linear(parameters: Parameters, signs: Array) -> Parameters:
+    return Parameters.of(as_rectified(parameters, signs).replace(linear=None))
+
+
+def _flip_while_better(workspace: Workspace, parameters: Parameters, signs: Array) -> Array:
+    """With noise the linear part may mislead: flip single signs while that lowers the residual."""
+    samples = workspace.problem.for_width(parameters.units).samples
+
+    def misfit(xi: Array) -> float:
+        return fit_linear_part(samples, _without_linear(parameters, xi), RELU)[1]
+
+    best = misfit(signs)
+    while True:
+        flips = [signs * np.where(np.arange(len(signs)) == i, -1.0, 1.0) for i in range(len(signs))]
+        values = [misfit(xi) for xi in flips]
+        i = int(np.argmin(values))
+        if values[i] >= best:
+            return signs
+        signs, best = flips[i], values[i]
+
+
+def _linear_term_needed(workspace: Workspace, free: Fit, settled: Fit) -> bool:
+    """Whether the fit with a linear term is better than chance allows (F-test)."""
+    problem = workspace.problem
+    if problem.is_zero(free):
+        return not problem.is_zero(settled)
+    n, d = problem.samples.size, problem.samples.features
+    spare = n - problem.parameters(free.parameters.units)
+    if spare <= 0:
+        return False
+    F = (settled.rss - free.rss) / d / (free.rss / spare)
+    return bool(stats.f.sf(F, d, spare) < UNLIKELY)
+
+
+def _sign_ambiguity(network: Network) -> tuple[str, ...]:
+    if network.units == 0:
+        return ()
+    return (
+        "The network has a linear term, so the sign of each unit is a convention: "
+        "reversing it changes only the linear term.",
+    )
+
+
+def excess_on_unseen(workspace: Workspace, network: Network, rss: float) -> float | None:
+    """How much larger the residual is on held-out samples than noise explains, or None (F-test)."""
+    held_out, fitted = workspace.held_out, workspace.problem.samples.size
+    spare = max(fitted - network.free_parameters, 1)
+    user = workspace.standardisation.network_to_user(network)
+    expected = rss / spare * (1 + network.free_parameters / spare)
+    F = residual_on(held_out, user) ** 2 / max(expected, 1e-300)
+    return float(np.sqrt(F)) if stats.f.sf(F, held_out.size, spare) < UNLIKELY else None
