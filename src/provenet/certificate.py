@@ -46,12 +46,14 @@ class Certificate:
     noise: float
     """Estimated standard deviation of the label noise; 0 when the fit is exact."""
     samples_fitted: int
+    distinct_inputs: int
+    """Of the inputs fitted and held out, how many differ; repeated ones tell nothing new."""
     samples_held_out: int
     parameters: int
     condition: float
     """Condition number of the weights, rows of norm 1."""
     parameter_error_bound: float
-    """How far the residual lets a unit be from the truth, to first order."""
+    """How far the residual lets a unit be from the truth, relatively and to first order."""
     undetermined: int
     """Directions in the space of the parameters that the samples leave free."""
     weakest_unit: int | None

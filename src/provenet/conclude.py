@@ -26,7 +26,7 @@ from provenet.polish import Polished, polish
 from provenet.refine import DENSE_LIMIT, Parameters, refine
 from provenet.result import Recovery, Status
 from provenet.sources import ArraySource, StandardisedSource
-from provenet.workspace import Candidate, Workspace, user_samples
+from provenet.workspace import Candidate, Workspace
 
 _ROUNDING_MARGIN = 10.0
 
@@ -83,7 +83,7 @@ def _gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> E
     exact = max(residual, fitted) <= _ROUNDING_MARGIN * rounding
     noise = 0.0 if exact else float(np.sqrt(polished.rss / spare))
     spread = _covariance_of_fit(workspace, own, exact)
-    sides = rarer_side(network, np.vstack([user_samples(workspace), workspace.held_out.X]))
+    sides = rarer_side(network, workspace.inputs)
     weakest, margin, without = weakest_unit(samples, own, max(noise, rounding))
     certificate = Certificate(
         residual=residual,
@@ -91,11 +91,12 @@ def _gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> E
         rounding=rounding,
         noise=noise,
         samples_fitted=samples.size,
+        distinct_inputs=len(workspace.inputs),
         samples_held_out=held_out,
         parameters=parameters,
         condition=condition_number(network),
         parameter_error_bound=spread.error_bound(
-            np.sqrt(samples.size) * max(fitted, rounding) if exact else noise
+            network, np.sqrt(samples.size) * max(fitted, rounding) if exact else noise
         ),
         undetermined=spread.rank_deficiency,
         weakest_unit=weakest,

@@ -23,6 +23,7 @@ from provenet.sources.base import Source
 from provenet.typing import AnyArray, Array
 
 _SINGULAR = 1e-12
+_LANCZOS_ZERO = 1e-9
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,18 @@ class Covariance:
             linear=linear[:-1] if len(linear) > 1 else None,
         )
 
-    def error_bound(self, residual_norm: float) -> float:
-        """Largest distance of a unit from the truth that a residual of this norm allows."""
-        largest = np.linalg.eigvalsh(self.units)[:, -1] if len(self.units) else np.zeros(1)
+    def error_bound(self, network: Network, residual_norm: float) -> float:
+        """Largest error of a unit that a residual of this norm allows, to first order.
+
+        Of the weights' direction, of the bias relative to `1 + |b|`, of the output weight relative
+        to its size.
+        """
+        if network.units == 0:
+            return 0.0
+        scale = np.ones(self.units.shape[:2])
+        scale[:, -2] = 1 / (1 + np.abs(network.biases))
+        scale[:, -1] = 1 / np.abs(network.output_weights)
+        largest = np.linalg.eigvalsh(self.units * scale[:, :, None] * scale[:, None, :])[:, -1]
         return float(residual_norm * np.sqrt(max(largest.max(), 0.0)))
 
 
@@ -93,8 +103,8 @@ def covariance_bound(
     operator = LinearOperator((size, size), matvec=apply, dtype=float)
     start = np.random.default_rng(0).standard_normal(size)
     smallest = float(eigsh(operator, 1, which="SA", v0=start, tol=0.1, ncv=30)[0][0])
-    determined = smallest > _SINGULAR
-    inverse = sparse.diags_array(1 / (max(smallest, _SINGULAR) * scale**2)).tocsr()
+    determined = smallest > _LANCZOS_ZERO
+    inverse = sparse.diags_array(1 / (max(smallest, _LANCZOS_ZERO) * scale**2)).tocsr()
     return _in_user_coordinates(inverse, int(not determined), parameters, standardisation)
 
 

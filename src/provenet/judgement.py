@@ -26,6 +26,8 @@ from provenet.workspace import Workspace
 _SPARE_SAMPLES = 5
 _VISIBLE = 0.2
 _SMALL_RESIDUAL = 1e-3
+_FEWEST_UNSEEN = 5
+_LARGEST_EXACT_ERROR = 1e-7
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def judge(workspace: Workspace, evidence: Evidence, polished: Polished) -> tuple
     failure = None if evidence.exact else _not_noise(workspace, evidence, polished)
     if failure is not None:
         return Status.FAILED, failure
-    gap = _what_is_missing(workspace, evidence)
+    gap = _what_is_missing(workspace, evidence, polished)
     if gap is not None:
         return Status.PARTIAL, gap
     certificate, units = evidence.certificate, evidence.network.units
@@ -109,7 +111,7 @@ def _too_few_to_see_units(certificate: Certificate, features: int) -> bool:
 
     A residual of less than a thousandth of the labels is not asked: no unit hides there by chance.
     """
-    n = certificate.samples_fitted
+    n = min(certificate.samples_fitted, certificate.distinct_inputs)
     visible = (features + 1) * np.log(n) < _VISIBLE * n
     return certificate.relative_residual > _SMALL_RESIDUAL and not visible
 
@@ -135,7 +137,7 @@ def _weakest_stands_out(evidence: Evidence) -> bool:
     return bool(certificate.weakest_margin**2 > needed)
 
 
-def _what_is_missing(workspace: Workspace, evidence: Evidence) -> str | None:
+def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polished) -> str | None:
     """Which units are not recovered although the samples are explained, or None."""
     network, certificate = evidence.network, evidence.certificate
     found = "explained exactly" if evidence.exact else "explained up to noise"
@@ -144,10 +146,16 @@ def _what_is_missing(workspace: Workspace, evidence: Evidence) -> str | None:
             "The labels are a linear function of the inputs: no unit has its kink within reach of "
             "the samples. Take samples further out."
         )
-    if certificate.samples_fitted < certificate.parameters + _SPARE_SAMPLES:
+    distinct = min(certificate.samples_fitted, certificate.distinct_inputs)
+    if distinct < certificate.parameters + _SPARE_SAMPLES:
         return (
-            f"The samples are {found}, but {certificate.samples_fitted} of them cannot confirm "
+            f"The samples are {found}, but {distinct} different inputs cannot confirm "
             f"{certificate.parameters} parameters: take more samples."
+        )
+    if workspace.unseen < _FEWEST_UNSEEN and evidence.exact:
+        return (
+            f"The samples are {found}, but the inputs repeat each other so much that none is left "
+            "to confirm it: other networks may agree on these. Take samples with other inputs."
         )
     if not _weakest_stands_out(evidence):
         return (
@@ -165,11 +173,22 @@ def _what_is_missing(workspace: Workspace, evidence: Evidence) -> str | None:
             f"The samples are {found}, but they leave {certificate.undetermined} directions of the "
             "parameters free (units too close to each other to tell apart): take more samples."
         )
+    if evidence.exact and certificate.parameter_error_bound > _LARGEST_EXACT_ERROR:
+        return (
+            f"The samples are {found}, but they hardly determine the units: relative errors up to "
+            f"{certificate.parameter_error_bound:.0e} would not show. Take more samples, centre "
+            "inputs that are far from zero, or remove nearly dependent ones."
+        )
     if network.linear is not None:
         return (
             f"The samples are {found} by {network.units} units and a linear term: one or more "
             "units have no kink within reach of the samples. Take more samples, or samples further "
             "out, to tell them apart."
+        )
+    if polished.ambiguities:
+        return (
+            f"The samples are {found}, but the signs of some units cannot be known from any "
+            "samples: see the ambiguities."
         )
     if workspace.units is not None and workspace.units > network.units:
         return (

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from provenet.activations import Activation, get_activation
+from provenet.agreement import is_beyond_doubt, unconfirmed
 from provenet.conclude import conclude
 from provenet.methods import METHODS, Method
 from provenet.parallel import one_blas_thread
@@ -19,7 +20,7 @@ from provenet.workspace import Workspace, prepare
 
 __all__ = ["METHODS", "recover"]
 
-DEFAULT_BUDGET = 60.0
+DEFAULT_BUDGET = 120.0
 """Seconds after which no new attempt is begun."""
 
 _RANK = {Status.EXACT: 3, Status.WITHIN_NOISE: 2, Status.PARTIAL: 1, Status.FAILED: 0}
@@ -87,39 +88,29 @@ def recover(
 
 
 def _best_of(workspace: Workspace, method: Method) -> Recovery:
-    """Conclude candidates until one is a success, or candidates or time are used up."""
-    best: Recovery | None = None
+    """Conclude candidates until one is beyond doubt, or candidates or time are used up."""
+    results: list[Recovery] = []
+    best = _nothing_found(method)
     for candidate in method.candidates(workspace):
-        result = conclude(workspace, candidate, method.name)
-        settled = result.success or _cannot_be_bettered(result, best)
-        if best is None or _value(result) > _value(best):
-            best = result
-        if settled or workspace.out_of_time:
+        results.append(conclude(workspace, candidate, method.name))
+        best = max(results, key=_value)
+        if is_beyond_doubt(best, results) or workspace.out_of_time:
             break
+    if best.success and not is_beyond_doubt(best, results):
+        best = unconfirmed(best, len(results))
     timings = {**workspace.timings, "total": time.monotonic() - workspace.started}
-    return replace(best or _nothing_found(method), timings=timings)
-
-
-def _cannot_be_bettered(result: Recovery, before: Recovery | None) -> bool:
-    """Whether the samples are explained and only the samples themselves are at fault.
-
-    Without noise one such answer is enough; with noise two searches must end alike.
-    """
-    if result.status is not Status.PARTIAL or result.network is None or result.certificate is None:
-        return False
-    if result.certificate.noise == 0:
-        return True
-    return (
-        before is not None
-        and before.status is Status.PARTIAL
-        and before.network is not None
-        and before.network.units == result.network.units
-    )
+    return replace(best, timings=timings)
 
 
 def _value(result: Recovery) -> tuple[int, float]:
-    residual = np.inf if result.certificate is None else result.certificate.residual
-    return _RANK[result.status], -residual
+    """Better status first; with noise, then the lower value of Schwarz's criterion."""
+    certificate = result.certificate
+    if certificate is None:
+        return _RANK[result.status], -np.inf
+    if result.status in (Status.EXACT, Status.FAILED):
+        return _RANK[result.status], -certificate.residual
+    n, p = certificate.samples_fitted, certificate.parameters
+    return _RANK[result.status], -(2 * n * np.log(certificate.noise + 1e-300) + p * np.log(n))
 
 
 def _nothing_found(method: Method) -> Recovery:

@@ -57,7 +57,7 @@ def _exhaustive(M: Array, v: Array) -> Signs:
     misfit = np.linalg.norm(patterns @ M.T - v, axis=1)
     order = np.argsort(misfit, kind="stable")
     best = patterns[order[0]]
-    same = misfit[order[1:]] <= misfit[order[0]] + 1e-9 * np.linalg.norm(v)
+    same = misfit[order[1:]] <= misfit[order[0]] + 1e-9 * np.linalg.norm(M)
     return Signs(best, v - M @ best, tuple(patterns[order[1:][same]]))
 
 
@@ -72,7 +72,7 @@ def _local_search(M: Array, v: Array) -> Array:
         pairs = single[:, None] + single + 2 * gram
         np.fill_diagonal(pairs, single)
         i, j = np.unravel_index(np.argmin(pairs), pairs.shape)
-        if pairs[i, j] >= -1e-12 * (v @ v):
+        if pairs[i, j] >= -1e-12 * (v @ v + np.sum(M**2)):  # rounding is no gain
             return xi
         xi = xi.copy()
         xi[[i, j]] *= -1

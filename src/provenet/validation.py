@@ -13,9 +13,12 @@ from provenet.activations import Activation
 from provenet.exceptions import InvalidInput
 from provenet.methods import Method
 from provenet.moments import Standardisation
-from provenet.sources import ArraySource, QuerySource, Source
+from provenet.sources import ArraySource, Source
 from provenet.subspace import dependent_columns, standardisation_from
 from provenet.typing import AnyArray, Array
+
+_LARGEST = 1e70
+"""Fourth powers of the data must stay finite."""
 
 
 def check_options(
@@ -51,7 +54,7 @@ def as_source(X: Any, y: Any) -> Source:
     if isinstance(X, Source):
         if y is not None:
             raise InvalidInput("A source brings its own labels: leave y out.")
-        return X
+        return as_source(X.X, X.y) if isinstance(X, ArraySource) else X
     if y is None:
         raise InvalidInput("Labels y are missing: call recover(X, y), or recover(source).")
     inputs, labels = _numeric(X, "X"), _numeric(y, "y")
@@ -83,7 +86,8 @@ def _numeric(data: Any, name: str) -> AnyArray:
         if array.dtype.kind == "O":
             array = array.astype(float)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{name} must be an array of numbers: {error}.") from None
+        reason = str(error).rstrip(".")
+        raise InvalidInput(f"{name} must be an array of numbers: {reason}.") from None
     if array.dtype.kind not in "fiub":
         raise InvalidInput(
             f"{name} must hold real numbers, not {array.dtype}: convert it with astype(float)."
@@ -95,11 +99,20 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     """Check shapes and values, and standardise: the passes that every method needs anyway."""
     _check_counts(source, units, method)
     if not isinstance(source, ArraySource):
-        return source.standardisation()
+        standardisation = source.standardisation()
+        if not standardisation.label_spread > 1e-12 * abs(standardisation.label_mean):
+            raise InvalidInput("The labels are constant: there is no network to see.")
+        return standardisation
     _check_finite(source)
-    sums, origin, label_origin = source.linear_sums()
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums, origin, label_origin = source.linear_sums()
+    largest = max(float(np.diag(sums.xx).max()), sums.yy)
+    if not largest < _LARGEST**2 * sums.n:
+        raise InvalidInput(
+            f"X or y holds values beyond {_LARGEST:.0e}, whose squares overflow: rescale them."
+        )
     variance = sums.yy / sums.n - (sums.y / sums.n) ** 2
-    if variance <= 1e-24 * (label_origin**2 + sums.yy / sums.n) or sums.yy == 0:
+    if variance <= 1e-24 * (label_origin**2 + sums.yy / sums.n) or variance < _LARGEST**-2:
         raise InvalidInput("y is constant: there is no network to see; check the labels.")
     dependent = dependent_columns(sums)
     if dependent:
@@ -117,7 +130,7 @@ def _check_counts(source: Source, units: int | None, method: Method) -> None:
             f'{units} > {source.features}: use method="expand-prune".'
         )
     parameters = (units or 1) * (source.features + 1) + 1
-    if source.size < parameters and not isinstance(source, QuerySource):
+    if source.size < parameters:
         raise InvalidInput(
             f"{source.size} samples are fewer than the {parameters} parameters of a network with "
             f"{source.features} features and {units or 1} units: take more samples."
@@ -126,7 +139,8 @@ def _check_counts(source: Source, units: int | None, method: Method) -> None:
 
 def _check_finite(source: ArraySource) -> None:
     def bad(X: Array, y: Array) -> int:
-        return 0 if np.isfinite(X.sum()) and np.isfinite(y.sum()) else 1
+        with np.errstate(all="ignore"):  # a sum is finite only if all that it adds up is
+            return 0 if np.isfinite(X.sum()) and np.isfinite(y.sum()) else 1
 
     if source.total(bad) == 0:
         return

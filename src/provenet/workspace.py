@@ -40,6 +40,10 @@ class Workspace:
     """The samples to fit, standardised, in random order."""
     held_out: ArraySource
     """Samples that no fit sees, in the user's coordinates."""
+    inputs: Array
+    """All inputs drawn, in the user's coordinates, each once however often it is repeated."""
+    unseen: int
+    """How many of the held-out inputs are not repeated among the fitted ones."""
     gaussian: GaussianCheck
     units: int | None
     noise: float | None
@@ -77,6 +81,11 @@ class Workspace:
             self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - begin
 
 
+def row_keys(X: Array) -> Array:
+    """A number a row, equal for equal rows and, but for chance, for these only."""
+    return X @ np.random.default_rng(0).standard_normal(X.shape[1])
+
+
 def prepare(
     source: Source,
     *,
@@ -95,11 +104,15 @@ def prepare(
     X, y = source.draw(n, rng)
     held = int(np.clip(n // 10, min(10, n // 3), _MOST_HELD_OUT))
     samples = ArraySource(standardisation.apply(X[held:]), y[held:])
+    keys = row_keys(X)
+    _, first = np.unique(keys, return_index=True)
     return Workspace(
         source=source,
         standardisation=standardisation,
         problem=Problem(samples, standardisation.label_spread, started + budget),
         held_out=ArraySource(X[:held], y[:held]),
+        inputs=X[first],
+        unseen=len(np.setdiff1d(keys[:held], keys[held:])),
         gaussian=check_gaussian(X, standardisation),
         units=units,
         noise=noise,
@@ -109,10 +122,3 @@ def prepare(
         progress=progress,
         started=started,
     )
-
-
-def user_samples(workspace: Workspace) -> Array:
-    """The inputs that were fitted, in the user's coordinates."""
-    s = workspace.standardisation
-    z = workspace.problem.samples.X
-    return np.asarray(np.linalg.solve(s.whiten, z.T).T + s.mean)

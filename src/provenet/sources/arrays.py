@@ -14,7 +14,7 @@ class ArraySource(Source):
     def __init__(self, X: AnyArray, y: AnyArray) -> None:
         """Hold references to the arrays; nothing is read yet."""
         self.X, self.y = X, y
-        self.size, self.features = X.shape
+        self.size, self.features = len(X), int(X.shape[-1])
         self.outputs = None if y.ndim == 1 else int(y.shape[1])
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
