@@ -14,7 +14,7 @@ from rich.console import Console
 
 from provenet import Network, random_network
 from provenet.console import network_table, number, side_by_side, small, to_json
-from provenet.refine import StandardErrors
+from provenet.covariance import StandardErrors
 
 
 def render(table: object, width: int = 80) -> list[str]:

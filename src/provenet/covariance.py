@@ -23,7 +23,7 @@ from provenet.sources.base import Source
 from provenet.typing import AnyArray, Array
 
 _SINGULAR = 1e-12
-_LANCZOS_ZERO = 1e-9
+_LANCZOS_ZERO = 1e-5
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,16 @@ def covariance_bound(
     scale = np.sqrt(products.diagonal)
     scales = _scale_directions(parameters, scale)
 
+    # ARPACK moves its start into the range of the operator, where a null space has no part.
+    shift = 1e-2
+
     def apply(v: Array) -> Array:
         v = v.ravel()
-        return np.asarray(products.product(v / scale) / scale + scales.T @ (scales @ v))
+        return np.asarray(products.product(v / scale) / scale + scales.T @ (scales @ v) + shift * v)
 
     operator = LinearOperator((size, size), matvec=apply, dtype=float)
     start = np.random.default_rng(0).standard_normal(size)
-    smallest = float(eigsh(operator, 1, which="SA", v0=start, tol=0.1, ncv=30)[0][0])
+    smallest = float(eigsh(operator, 1, which="SA", v0=start, tol=1e-4, ncv=30)[0][0]) - shift
     determined = smallest > _LANCZOS_ZERO
     inverse = sparse.diags_array(1 / (max(smallest, _LANCZOS_ZERO) * scale**2)).tocsr()
     return _in_user_coordinates(inverse, int(not determined), parameters, standardisation)

@@ -157,7 +157,7 @@ class Network:
             W, b = W * sign[:, None], b * sign
         size = np.abs(A) if A.ndim == 1 else np.linalg.norm(A, axis=0)
         # Rounded, so that the last digits of equal sizes do not reorder units.
-        order = np.lexsort((b, *np.round(W.T[::-1], 9), -np.round(size, 9)))
+        order = np.lexsort((*np.atleast_2d(A), b, *np.round(W.T[::-1], 9), -np.round(size, 9)))
         return Network(W[order], b[order], A[..., order], c, self.activation, linear=self.linear)
 
     def replace(self, **changes: Any) -> Network:

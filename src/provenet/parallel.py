@@ -39,6 +39,11 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers(), thread_name_prefix="provenet")
 
 
+if hasattr(os, "register_at_fork"):
+    # A forked child inherits the pool, but none of its threads: it makes its own.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 def sum_over(blocks: Sequence[slice], term: Callable[[slice], Sum]) -> Sum:
     """`sum(term(block) for block in blocks)`; each thread adds up every so-manieth block itself.
 

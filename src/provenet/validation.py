@@ -54,7 +54,10 @@ def as_source(X: Any, y: Any) -> Source:
     if isinstance(X, Source):
         if y is not None:
             raise InvalidInput("A source brings its own labels: leave y out.")
-        return as_source(X.X, X.y) if isinstance(X, ArraySource) else X
+        if isinstance(X, ArraySource):
+            checked = as_source(X.X, X.y)
+            return X if X.y.ndim == 1 else checked
+        return X
     if y is None:
         raise InvalidInput("Labels y are missing: call recover(X, y), or recover(source).")
     inputs, labels = _numeric(X, "X"), _numeric(y, "y")

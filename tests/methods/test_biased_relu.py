@@ -46,8 +46,8 @@ def test_default_road_on_a_population_needs_no_samples_for_its_moments():
     assert pn.parameter_error(result.network, truth) < 1e-5
 
 
-# Orthonormal weights, every coefficient of T_3 and T_4 far from zero: a benign network, so that what
-# is seen is sampling error and not conditioning.
+# Orthonormal weights, every coefficient of T_3 and T_4 far from zero: a benign network, so that
+# what is seen is sampling error and not conditioning.
 BENIGN = pn.Network(np.eye(5)[:3], [0.5, -0.6, 0.4], [1.0, -1.0, 1.2], 1.0)
 
 

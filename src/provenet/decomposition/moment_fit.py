@@ -85,13 +85,13 @@ def fit_moments(
     tensors: tuple[Array, ...], activation: Activation, W: Array, b: Array, iterations: int = 400
 ) -> MomentFit:
     """L-BFGS from the given directions and biases; the output weights start at their best."""
-    risk = _Risk(tensors, activation, len(W))
+    scale = float(np.linalg.norm(tensors[2]))  # L-BFGS stops at absolute sizes: make them relative
+    risk = _Risk(tuple(T / scale for T in tensors), activation, len(W))
     V = W / np.linalg.norm(W, axis=1, keepdims=True)
     x = np.concatenate([risk.best_output_weights(b, V), b, V.ravel()])
-    found = minimize(
-        risk, x, jac=True, method="L-BFGS-B", options={"maxiter": iterations, "maxcor": 20}
-    )
+    options = {"maxiter": iterations, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9}
+    found = minimize(risk, x, jac=True, method="L-BFGS-B", options=options)
     m = len(W)
     W = found.x[2 * m :].reshape(m, -1)
     W = W / np.linalg.norm(W, axis=1, keepdims=True)
-    return MomentFit(found.x[:m], found.x[m : 2 * m], W, float(found.fun))
+    return MomentFit(scale * found.x[:m], found.x[m : 2 * m], W, scale**2 * float(found.fun))

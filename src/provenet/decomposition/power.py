@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from provenet.typing import Array
+from provenet.typing import AnyArray, Array
 
 _STARTS = 50
-_ITERATIONS = 40
+_ITERATIONS = 60
+_SETTLED = 1e-10
 
 
 def power_directions(
@@ -34,21 +35,19 @@ def power_directions(
         outside = _complement(found)
         U = rng.standard_normal((_STARTS, len(outside))) @ outside
         half = _STARTS // 2
-        U = np.vstack(
-            [
-                _iterate(U[:half], inverse, outside, flat3, flat4, order=3),
-                _iterate(U[half:], inverse, outside, flat3, flat4, order=4),
-            ]
-        )
-        W = U @ T2
-        W /= np.linalg.norm(W, axis=1, keepdims=True)
+        parts = [
+            _iterate(part, inverse, outside, flat3, flat4, order)
+            for part, order in ((U[:half], 3), (U[half:], 4))
+        ]
+        U, settled = (np.concatenate(both) for both in zip(*parts, strict=True))
         third, fourth = _contract(U, flat3, flat4)
-        size = np.abs(np.einsum("sd,de,se->s", U, T2, U)) + 1e-300
+        # For a unit vector u these are single entries of the tensors: signal over error as it is.
         strength = np.hypot(
-            weights[0] * np.einsum("sd,sd->s", third, U) / size**1.5,
-            weights[1] * np.einsum("sd,sd->s", fourth, U) / size**2,
+            weights[0] * np.einsum("sd,sd->s", third, U),
+            weights[1] * np.einsum("sd,sd->s", fourth, U),
         )
-        found = np.vstack([found, W[np.nanargmax(strength)]])
+        best = np.argmax(np.where(settled, strength, 1e-12 * strength))
+        found = np.vstack([found, _normalised(U[best] @ T2)])
     return found
 
 
@@ -69,10 +68,15 @@ def _contract(U: Array, flat3: Array, flat4: Array) -> tuple[Array, Array]:
 
 def _iterate(
     U: Array, inverse: Array, outside: Array, flat3: Array, flat4: Array, order: int
-) -> Array:
+) -> tuple[Array, AnyArray]:
+    """Where the power iteration of one order leads from each start, and whether it has settled."""
     project = outside.T @ outside
-    U = U / np.linalg.norm(U, axis=1, keepdims=True)
+    U = _normalised(U)
     for _ in range(_ITERATIONS):
-        U = _contract(U, flat3, flat4)[order - 3] @ inverse @ project
-        U = U / (np.linalg.norm(U, axis=1, keepdims=True) + 1e-300)
-    return U
+        before = U
+        U = _normalised(_contract(U, flat3, flat4)[order - 3] @ inverse @ project)
+    return U, np.abs(np.einsum("sd,sd->s", U, before)) > 1 - _SETTLED
+
+
+def _normalised(U: Array) -> Array:
+    return np.asarray(U / (np.linalg.norm(U, axis=-1, keepdims=True) + 1e-300))

@@ -1,0 +1,147 @@
+"""Problems built from their answers, and checks that several tests share."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.optimize import linear_sum_assignment
+
+import provenet as pn
+from provenet.moments import MomentRequest, Standardisation, population_moments
+from provenet.typing import Array
+
+ROUNDING = 1e-13
+"""A few hundred units in the last place of a number near 1."""
+
+ROOTS_AND_MORE = np.array([0.0, 1.0, -1.0, 0.0, 0.7, -1.4])
+"""Biases at the roots of He_1 (order 3 vanishes) and He_2 (order 4 vanishes), and elsewhere."""
+
+
+def special_network(seed: int, features: int = 6) -> pn.Network:
+    """Six units with random weights, output weights of both signs and the biases above."""
+    net = pn.random_network(6, features, rng=seed)
+    signs = np.array([1.0, -1.0, 1.0, -1.0, -1.0, 1.0])
+    return net.replace(
+        biases=ROOTS_AND_MORE, output_weights=np.abs(net.output_weights) * signs, output_bias=0.3
+    )
+
+
+def identity_standardisation(features: int) -> Standardisation:
+    """Inputs that are standard normal already, labels untouched."""
+    return Standardisation(np.zeros(features), np.eye(features), 0.0, 1.0, np.zeros(features), None)
+
+
+def random_standardisation(features: int, rng: np.random.Generator) -> Standardisation:
+    """A mean and a whitening that are nothing special (of condition number well below 100)."""
+    return Standardisation(
+        mean=rng.standard_normal(features),
+        whiten=np.eye(features) + 0.3 * rng.standard_normal((features, features)),
+        label_mean=0.5,
+        label_spread=1.0,
+        linear=rng.standard_normal(features),
+        samples=None,
+    )
+
+
+def exact_tensors(network: pn.Network, order: int = 4) -> tuple[Array, ...]:
+    """`T_0 .. T_order` on standard normal inputs."""
+    request = MomentRequest(identity_standardisation(network.features), order)
+    return population_moments(network.canonical(), request).tensors
+
+
+def in_span(network: pn.Network) -> pn.Network:
+    """The network in orthonormal coordinates of the span of its units, where T_2 is regular."""
+    basis = np.linalg.qr(network.weights.T)[0].T
+    return network.replace(weights=network.weights @ basis.T)
+
+
+def direction_error(found: Array, truth: Array) -> float:
+    """Largest distance, up to sign, between unit vectors after matching; rows of both as many."""
+    assert found.shape == truth.shape
+    inner = found @ truth.T
+    rows, columns = linear_sum_assignment(-np.abs(inner))
+    signs = np.sign(inner[rows, columns])
+    return float(np.linalg.norm(found[rows] * signs[:, None] - truth[columns], axis=1).max())
+
+
+def symmetrised(T: Array) -> Array:
+    """The mean over all orders of the axes, scaled so that distinct entries keep their variance."""
+    orders = list(permutations(range(T.ndim)))
+    return np.asarray(sum(np.transpose(T, order) for order in orders) / np.sqrt(len(orders)))
+
+
+def assert_symmetric(T: Array) -> None:
+    """Exchanging any two neighbouring axes changes nothing but rounding."""
+    for axis in range(T.ndim - 1):
+        np.testing.assert_allclose(
+            T, np.swapaxes(T, axis, axis + 1), rtol=0, atol=ROUNDING * (1 + np.abs(T).max())
+        )
+
+
+def run_script(script: str, timeout: float = 20.0) -> str:
+    """What a script prints in a process of its own; one that hangs is ended and fails the test."""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=timeout, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def is_a_sentence(error: pytest.ExceptionInfo[pn.InvalidInput], *words: str) -> None:
+    """One line that ends in one full stop, names the problem and, with `words`, a way out."""
+    message = str(error.value)
+    assert "\n" not in message and message.endswith(".") and not message.endswith("..")
+    for word in words:
+        assert word in message, message
+
+
+def jacobian(network: pn.Network, X: Array) -> Array:
+    """`d f(x) / d (w_1, b_1, .., w_m, b_m, a, v, c)` by the plain formula, one row a sample."""
+    rows = []
+    for x in X:
+        z = network.weights @ x + network.biases
+        slope = network.output_weights * network.activation.derivative(z)
+        units = [np.append(s * x, s) for s in slope]
+        linear = [] if network.linear is None else list(x)
+        rows.append(np.concatenate([*units, network.activation(z), linear, [1.0]]))
+    return np.array(rows)
+
+
+numbers = st.floats(-3, 3, allow_subnormal=False)
+
+
+@st.composite
+def networks(
+    draw: st.DrawFn, activations: tuple[str, ...] = ("relu", "abs", "relu2"), outputs: bool = True
+) -> pn.Network:
+    """Small networks, also with units alike, without weights or without effect."""
+    units, features = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    # A coarse grid makes equal units and equal sizes likely: that is where an order can slip.
+    fine = draw(st.booleans())
+    grid = st.integers(-16, 16).map(lambda i: i / 8) if fine else st.sampled_from([-1.0, 0.0, 1.0])
+    several = draw(st.sampled_from([None, 2])) if outputs else None
+    shape = (units,) if several is None else (several, units)
+    linear = draw(st.booleans())
+    return pn.Network(
+        draw(hnp.arrays(float, (units, features), elements=grid)),
+        draw(hnp.arrays(float, units, elements=grid)),
+        draw(hnp.arrays(float, shape, elements=grid)),
+        draw(hnp.arrays(float, shape[:-1], elements=grid)),
+        draw(st.sampled_from(activations)),
+        linear=draw(hnp.arrays(float, (*shape[:-1], features), elements=grid)) if linear else None,
+    )
+
+
+orders = st.permutations(range(4))
+
+
+def permuted(network: pn.Network, order: Sequence[int]) -> pn.Network:
+    """The same network with its units listed in the order of a longer list."""
+    return network.keep(np.array([i for i in order if i < network.units]))
