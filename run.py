@@ -51,7 +51,7 @@ def check() -> None:
 
 def main() -> None:
     """Parse the one argument that there is."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - the reader may have an older one
         sys.exit("provenet needs Python 3.11 or newer.")
     task = sys.argv[1] if len(sys.argv) > 1 else ""
     if task not in ("demo", "check"):

@@ -168,12 +168,11 @@ def test_canonical_is_idempotent(network: pn.Network) -> None:
     assert_same_parameters(once.canonical(), once)
 
 
-# FAILS: Network.canonical orders units by size of a, then by w, and leaves ties of both in the
-# order given; units that differ only in bias (relu(x+1) + relu(x-1)) or sign of a are such.
 @given(networks(), orders)
 @example(pn.Network([[1.0], [1.0]], [1.0, -1.0]), [1, 0])
 @example(pn.Network([[1.0], [1.0]], [0.0, 0.0], [1.0, -1.0]), [1, 0])
 def test_canonical_ignores_the_order_of_units(network: pn.Network, order: list[int]) -> None:
+    """Also of units that differ only in their bias, or only in the sign of their output weight."""
     assert_same_parameters(permuted(network, order).canonical(), network.canonical())
 
 

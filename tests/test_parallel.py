@@ -74,9 +74,8 @@ def test_workers_are_the_cores_of_this_process() -> None:
     assert workers() >= 1
 
 
-# FAILS: the pool of threads is made once and kept; after os.fork (multiprocessing's way on Linux up
-# to Python 3.13) the child inherits the pool without its threads and waits for ever.
 def test_a_forked_process_has_threads_of_its_own() -> None:
+    """The child inherits the pool but not its threads: it would wait for them for ever."""
     printed = run_script("""
 import os, sys, time, warnings
 from provenet import parallel

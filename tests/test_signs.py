@@ -61,8 +61,6 @@ def test_more_units_than_features_by_trying_all(seed: int) -> None:
     assert found.alternatives == ()
 
 
-# FAILS: _exhaustive compares misfits with 1e-9 |v|, which is zero for just such a function; the
-# scale should be that of the units.
 def test_signs_that_the_function_does_not_tell_are_all_listed() -> None:
     """ATV21, Claim 4.8: three units in a plane sum to zero, so all of them may be reversed."""
     angle = 2 * np.pi * np.arange(3) / 3
@@ -101,9 +99,8 @@ def test_many_dependent_units_by_local_search(seed: int) -> None:
         assert np.linalg.norm(v - M @ xi) >= size - 1e-9
 
 
-# FAILS: _local_search ends when the gain is below 1e-12 |v|^2. Where v is small against the units
-# rounding alone brings such a gain, in turn there and back, and the loop never ends.
 def test_the_local_search_ends() -> None:
+    """With nothing to explain, rounding alone looks like a gain, there and back again."""
     run_script("""
 import numpy as np
 from provenet.signs import signs_from_linear_part

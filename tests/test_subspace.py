@@ -30,9 +30,9 @@ def test_standardised_inputs_have_mean_0_and_covariance_1(seed: int, offset: flo
     y = rng.standard_normal(50) + offset
     s = standardisation_from(sums_of(X, y, X[0]), X[0], 0.0)
     Z = s.apply(X)
-    # Rounding of the inputs' mean, relative to their spread of 1e-3, where there is an offset.
-    tolerance = 1e-10 + 1e-12 * offset
-    np.testing.assert_allclose(Z.mean(axis=0), 0.0, rtol=0, atol=1e-10 + 1e-8 * (offset > 0))
+    # Rounding; with the offset that of the mean, 1e-12, over the least of the spreads, 1e-3.
+    tolerance = (1e-8 if offset else 1e-11) * np.linalg.cond(M)
+    np.testing.assert_allclose(Z.mean(axis=0), 0.0, rtol=0, atol=tolerance)
     np.testing.assert_allclose(np.cov(Z.T, bias=True), np.eye(3), rtol=0, atol=tolerance)
     assert s.label_mean == pytest.approx(y.mean(), rel=1e-12)
     assert s.label_spread == pytest.approx(y.std(), rel=1e-12 + 1e-15 * offset**2)

@@ -60,6 +60,10 @@ class Certificate:
     """The unit (row of the network's weights) that the fit could most easily do without."""
     weakest_margin: float
     """By how many standard deviations of the noise (or of rounding) it stands out."""
+    closest_pair: tuple[int, int, int] | None
+    """The two units that fewest samples lie between, and how many do."""
+    residual_kurtosis: float
+    """Excess kurtosis of what the fit leaves; 0 for Gaussian noise."""
     rarer_side: AnyArray
     """For each unit, how many samples lie on the rarer side of its kink."""
     width_evidence: str
@@ -105,6 +109,31 @@ def rarer_side(network: Network, X: Array) -> AnyArray:
     """For each unit, the number of samples on the rarer side of its kink."""
     active = np.sum(X @ network.weights.T + network.biases > 0, axis=0)
     return np.asarray(np.minimum(active, len(X) - active))
+
+
+def closest_pair(network: Network, X: Array) -> tuple[int, int, int] | None:
+    """The two units whose kinks fewest samples lie between: their indices and that number.
+
+    Samples on which one is on and the other off, or, for opposite units, both on or both off. None
+    for a single unit.
+    """
+    if network.units < 2:
+        return None
+    active = (X @ network.weights.T + network.biases > 0).astype(float)
+    both = active.T @ active
+    alone = both.diagonal()
+    differ = alone[:, None] + alone - 2 * both
+    between = np.minimum(differ, len(X) - differ)
+    np.fill_diagonal(between, np.inf)
+    i, j = sorted(np.unravel_index(np.argmin(between), between.shape))
+    return int(i), int(j), int(between[i, j])
+
+
+def residual_kurtosis(samples: Source, network: Network) -> float:
+    """Excess kurtosis of the residual: 0 for Gaussian noise, large when few samples stand out."""
+    sums = samples.total(lambda X, y: np.array([np.sum((network(X) - y) ** k) for k in (2, 4)]))
+    n = samples.size
+    return float(n * sums[1] / max(sums[0] ** 2, 1e-300) - 3)
 
 
 def weakest_unit(

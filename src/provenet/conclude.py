@@ -12,15 +12,17 @@ import numpy as np
 from provenet.activations import RELU
 from provenet.certificate import (
     Certificate,
+    closest_pair,
     condition_number,
     rarer_side,
+    residual_kurtosis,
     residual_on,
     rounding_level,
     unresolved_units,
     weakest_unit,
 )
 from provenet.covariance import Covariance, StandardErrors, covariance, covariance_bound
-from provenet.judgement import Evidence, judge
+from provenet.judgement import Evidence, fewest_to_confirm, judge
 from provenet.networks import Network
 from provenet.polish import Polished, polish
 from provenet.refine import DENSE_LIMIT, Parameters, refine
@@ -101,6 +103,8 @@ def _gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> E
         undetermined=spread.rank_deficiency,
         weakest_unit=weakest,
         weakest_margin=margin,
+        closest_pair=closest_pair(network, workspace.inputs),
+        residual_kurtosis=residual_kurtosis(samples, own),
         rarer_side=sides,
         width_evidence=(
             f"{candidate.width_evidence} Without its weakest unit the residual would be "
@@ -109,7 +113,7 @@ def _gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> E
         gaussian=workspace.gaussian,
         warnings=() if workspace.gaussian.ok else (workspace.gaussian.message,),
     )
-    unresolved = unresolved_units(spread, noise, sides, network.features + 1)
+    unresolved = unresolved_units(spread, noise, sides, fewest_to_confirm(network))
     return Evidence(network, certificate, spread, unresolved, bool(exact))
 
 

@@ -70,7 +70,7 @@ class Covariance:
             return 0.0
         scale = np.ones(self.units.shape[:2])
         scale[:, -2] = 1 / (1 + np.abs(network.biases))
-        scale[:, -1] = 1 / np.abs(network.output_weights)
+        scale[:, -1] = 1 / np.maximum(np.abs(network.output_weights), 1e-300)
         largest = np.linalg.eigvalsh(self.units * scale[:, :, None] * scale[:, None, :])[:, -1]
         return float(residual_norm * np.sqrt(max(largest.max(), 0.0)))
 

@@ -28,6 +28,7 @@ _VISIBLE = 0.2
 _SMALL_RESIDUAL = 1e-3
 _FEWEST_UNSEEN = 5
 _LARGEST_EXACT_ERROR = 1e-7
+_HEAVY_TAILS = 4.0
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,14 @@ def judge(workspace: Workspace, evidence: Evidence, polished: Polished) -> tuple
     certificate, units = evidence.certificate, evidence.network.units
     if evidence.exact:
         return Status.EXACT, (
-            f"All {units} units recovered to machine precision: {certificate.samples_held_out} "
-            f"samples that were not fitted are predicted to {certificate.relative_residual:.0e} "
-            "of the labels' spread."
+            f"All {units} units that show in the samples are recovered to machine precision: "
+            f"{certificate.samples_held_out} samples that were not fitted are predicted to "
+            f"{certificate.relative_residual:.0e} of the labels' spread."
         )
     return Status.WITHIN_NOISE, (
-        f"All {units} units recovered as well as noise of size {certificate.noise:.3g} allows; "
-        "see the standard errors, and take more samples to make them smaller."
+        f"A network of {units} units explains the samples up to noise of size "
+        f"{certificate.noise:.3g}; its parameters are known up to their standard errors. "
+        "Take more samples to make these smaller."
     )
 
 
@@ -85,7 +87,8 @@ def _not_noise(workspace: Workspace, evidence: Evidence, polished: Polished) -> 
     if excess is not None:
         return (
             f"{left} on samples that were not fitted, {excess:.1f} times what noise would "
-            "leave: this is not yet the network. Take more samples, or give more time with budget=."
+            "leave: this is not yet the network. Take more samples, give more time with budget=, "
+            "or ask for more units."
         )
     if workspace.noise is not None and certificate.noise > 1.25 * workspace.noise:
         return (
@@ -117,15 +120,28 @@ def _too_few_to_see_units(certificate: Certificate, features: int) -> bool:
 
 
 def _more_units_help(workspace: Workspace, polished: Polished) -> bool:
-    """Whether two more units, the best of many, lower Schwarz's criterion.
+    """Whether one or two more units, the best of many, lower Schwarz's criterion.
 
     This is part of the certificate, so it is done even when the budget is used up.
     """
     parameters = Parameters.of(as_absolute(polished.network))
     part = replace(workspace.problem.for_width(parameters.units + 2), deadline=np.inf)
     fit = part.refine(parameters, 5, 1e-3)
-    wider = with_new_units(part, fit, np.empty(0, dtype=int), 2, workspace.rng)
-    return part.criterion(wider) < part.criterion(fit)
+    wider = (
+        with_new_units(part, fit, np.empty(0, dtype=int), units, workspace.rng) for units in (1, 2)
+    )
+    return any(part.criterion(more) < part.criterion(fit) for more in wider)
+
+
+def fewest_to_confirm(network: Network) -> int:
+    """Samples a linear piece of the function needs: its parameters, and two to confirm them."""
+    return network.features + 3
+
+
+def _few_stand_out(certificate: Certificate) -> bool:
+    """Whether the residual has much heavier tails than noise, which is Gaussian or nearly so."""
+    chance = 6 * np.sqrt(24 / certificate.samples_fitted)
+    return bool(certificate.residual_kurtosis > max(chance, _HEAVY_TAILS))
 
 
 def _weakest_stands_out(evidence: Evidence) -> bool:
@@ -167,6 +183,18 @@ def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polishe
             f"The samples are {found}, but units {evidence.unresolved.tolist()} are not pinned "
             "down by them (too few samples on one side of the kink, or too much noise): "
             "take more samples."
+        )
+    pair = certificate.closest_pair
+    if pair is not None and pair[2] < fewest_to_confirm(network):
+        return (
+            f"The samples are {found}, but only {pair[2]} of them lie between the kinks of units "
+            f"{pair[0]} and {pair[1]}, too few to tell the two apart: take more samples."
+        )
+    if not evidence.exact and _few_stand_out(certificate):
+        return (
+            f"The samples are {found}, but most are explained far better than a few (excess "
+            f"kurtosis {certificate.residual_kurtosis:.0f}): these may be outliers, or two units "
+            "close to each other that were taken for one. Look at the largest residuals."
         )
     if certificate.undetermined:
         return (

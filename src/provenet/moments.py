@@ -76,7 +76,7 @@ class Standardisation:
         weights, biases = self.units_from_user(network.weights, network.biases)
         if network.linear is None:
             return network.replace(weights=weights, biases=biases)
-        linear = np.linalg.solve(self.whiten.T, network.linear)
+        linear = np.linalg.solve(self.whiten.T, network.linear.T).T
         constant = network.output_bias + network.linear @ self.mean
         return network.replace(weights=weights, biases=biases, linear=linear, output_bias=constant)
 

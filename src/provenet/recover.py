@@ -90,13 +90,15 @@ def recover(
 def _best_of(workspace: Workspace, method: Method) -> Recovery:
     """Conclude candidates until one is beyond doubt, or candidates or time are used up."""
     results: list[Recovery] = []
-    best = _nothing_found(method)
+    best: Recovery | None = None
     for candidate in method.candidates(workspace):
         results.append(conclude(workspace, candidate, method.name))
         best = max(results, key=_value)
         if is_beyond_doubt(best, results) or workspace.out_of_time:
             break
-    if best.success and not is_beyond_doubt(best, results):
+    if best is None:
+        best = _nothing_found(method, workspace.out_of_time)
+    elif best.success and not is_beyond_doubt(best, results):
         best = unconfirmed(best, len(results))
     timings = {**workspace.timings, "total": time.monotonic() - workspace.started}
     return replace(best, timings=timings)
@@ -113,13 +115,11 @@ def _value(result: Recovery) -> tuple[int, float]:
     return _RANK[result.status], -(2 * n * np.log(certificate.noise + 1e-300) + p * np.log(n))
 
 
-def _nothing_found(method: Method) -> Recovery:
-    return Recovery(
-        network=None,
-        status=Status.FAILED,
-        message=(
-            "Nothing in the samples stands above their sampling error: take more samples, or use "
-            'method="expand-prune", which needs far fewer.'
-        ),
-        method=method.name,
+def _nothing_found(method: Method, out_of_time: bool) -> Recovery:
+    message = (
+        "The budget was used up before anything was found: give more time with budget=."
+        if out_of_time
+        else "Nothing in the samples stands above their sampling error: take more samples, or use "
+        'method="expand-prune", which needs far fewer.'
     )
+    return Recovery(network=None, status=Status.FAILED, message=message, method=method.name)

@@ -112,11 +112,13 @@ class Problem:
         return fit if part is self else self.refine(fit.parameters, last, tolerance)
 
 
-def random_units(X: Array, units: int, rng: np.random.Generator) -> Array:
+def random_units(
+    X: Array, units: int, rng: np.random.Generator, chances: Array | None = None
+) -> Array:
     """Units with random directions whose kinks pass through random samples."""
     weights = rng.standard_normal((units, X.shape[1]))
     weights /= np.linalg.norm(weights, axis=1, keepdims=True)
-    through = X[rng.integers(len(X), size=units)]
+    through = X[rng.choice(len(X), size=units, p=chances)]
     return np.column_stack([weights, -np.einsum("ud,ud->u", weights, through)])
 
 
@@ -125,12 +127,19 @@ def promising_units(
 ) -> Array:
     """Of a random pool, the units that would lower the residual most, chosen one after another."""
     X, y = problem.samples.rows(0, min(_POOL_ROWS, problem.samples.size))
-    pool = random_units(X, _POOL, rng)
     Phi = np.column_stack(
         [np.abs(X @ parameters.theta[:, :-1].T + parameters.theta[:, -1]), X, np.ones(len(X))]
     )
-    F = np.abs(X @ pool[:, :-1].T + pool[:, -1])
     gram = Phi.T @ Phi
+    left = np.square(y - Phi @ solve_scaled(gram, Phi.T @ y, 1e-10))
+    # Half of the kinks through any samples, half through those that are explained worst.
+    pool = np.vstack(
+        [
+            random_units(X, _POOL // 2, rng),
+            random_units(X, _POOL // 2, rng, left / left.sum() if left.sum() > 0 else None),
+        ]
+    )
+    F = np.abs(X @ pool[:, :-1].T + pool[:, -1])
     target = np.column_stack([F, y])
     target -= Phi @ solve_scaled(gram, Phi.T @ target, 1e-10)
     F, r = target[:, :-1], target[:, -1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ def check_options(
     budget: float,
 ) -> Method:
     """The chosen method, if all options can be used."""
-    if method not in methods:
+    if not isinstance(method, str) or method not in methods:
         raise InvalidInput(f"The method {method!r} is unknown: use one of {', '.join(methods)}.")
     chosen = methods[method]
     if activation.name not in chosen.activations:
@@ -42,11 +42,15 @@ def check_options(
         raise InvalidInput(f"units must be a whole number, not {units!r}.")
     if units is not None and units < 1:
         raise InvalidInput(f"units must be at least 1, not {units}; leave it out to find it.")
-    if noise is not None and not (math.isfinite(noise) and noise >= 0):
-        raise InvalidInput(f"noise is a standard deviation, so at least 0, not {noise}.")
-    if not budget > 0:
-        raise InvalidInput(f"budget must be a positive number of seconds, not {budget}.")
+    if noise is not None and not (_is_number(noise) and math.isfinite(noise) and noise >= 0):
+        raise InvalidInput(f"noise is a standard deviation, so at least 0, not {noise!r}.")
+    if not (_is_number(budget) and budget > 0):
+        raise InvalidInput(f"budget must be a positive number of seconds, not {budget!r}.")
     return chosen
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def as_source(X: Any, y: Any) -> Source:
@@ -85,9 +89,13 @@ def as_source(X: Any, y: Any) -> Source:
 def _numeric(data: Any, name: str) -> AnyArray:
     """Real numbers as an array, without a copy where that is possible (memory-mapped files)."""
     try:
+        if isinstance(data, np.ma.MaskedArray):
+            raise InvalidInput(f"{name} is a masked array: leave out the samples with gaps.")
         array = np.asanyarray(data)
         if array.dtype.kind == "O":
             array = array.astype(float)
+    except InvalidInput:
+        raise
     except (TypeError, ValueError) as error:
         reason = str(error).rstrip(".")
         raise InvalidInput(f"{name} must be an array of numbers: {reason}.") from None
@@ -104,7 +112,9 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     if not isinstance(source, ArraySource):
         standardisation = source.standardisation()
         if not standardisation.label_spread > 1e-12 * abs(standardisation.label_mean):
-            raise InvalidInput("The labels are constant: there is no network to see.")
+            raise InvalidInput(
+                "The labels are constant: there is no network to see; check the function."
+            )
         return standardisation
     _check_finite(source)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -43,7 +43,7 @@ class Workspace:
     inputs: Array
     """All inputs drawn, in the user's coordinates, each once however often it is repeated."""
     unseen: int
-    """How many of the held-out inputs are not repeated among the fitted ones."""
+    """How many different inputs are held out."""
     gaussian: GaussianCheck
     units: int | None
     noise: float | None
@@ -82,8 +82,11 @@ class Workspace:
 
 
 def row_keys(X: Array) -> Array:
-    """A number a row, equal for equal rows and, but for chance, for these only."""
-    return X @ np.random.default_rng(0).standard_normal(X.shape[1])
+    """A number a row, equal for equal rows and, but for chance, for these only.
+
+    Not a matrix product, which rounds the same row differently in different places.
+    """
+    return np.asarray((X * np.random.default_rng(0).standard_normal(X.shape[1])).sum(axis=1))
 
 
 def prepare(
@@ -102,17 +105,19 @@ def prepare(
     started = time.monotonic()
     n = min(source.size, max(_MOST_DRAWN, _DRAWN_A_FEATURE * source.features))
     X, y = source.draw(n, rng)
-    held = int(np.clip(n // 10, min(10, n // 3), _MOST_HELD_OUT))
-    samples = ArraySource(standardisation.apply(X[held:]), y[held:])
-    keys = row_keys(X)
-    _, first = np.unique(keys, return_index=True)
+    _, first, group = np.unique(row_keys(X), return_index=True, return_inverse=True)
+    # Repeated inputs are held out together: a sample that was fitted tells nothing about its twin.
+    distinct = len(first)
+    count = int(np.clip(distinct // 10, min(10, distinct // 3), _MOST_HELD_OUT))
+    held = np.isin(group, rng.permutation(distinct)[:count])
+    samples = ArraySource(standardisation.apply(X[~held]), y[~held])
     return Workspace(
         source=source,
         standardisation=standardisation,
         problem=Problem(samples, standardisation.label_spread, started + budget),
-        held_out=ArraySource(X[:held], y[:held]),
+        held_out=ArraySource(X[held], y[held]),
         inputs=X[first],
-        unseen=len(np.setdiff1d(keys[:held], keys[held:])),
+        unseen=count,
         gaussian=check_gaussian(X, standardisation),
         units=units,
         noise=noise,

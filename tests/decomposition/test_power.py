@@ -13,11 +13,9 @@ from provenet.typing import Array
 EXACT = 1e-8
 """Rounding times the condition of T_2, and what 40 iterations leave."""
 
-# SOME FAIL: among the iterates power_directions keeps the one with the largest
-# T_k(u, .., u) / |u T_2 u|^(k/2). That is unbounded when the a_i have both signs: an iterate that
-# has not converged (one of order 3 where only units with b = 0 are left, or of order 4 where only
-# b = +-1 are) may have u T_2 u near zero, and then wins over every true unit. A candidate should be
-# judged by how nearly it is a fixed point of both maps: with that change all of these pass.
+# Among many iterates those that have not settled must not be chosen: of order 3 where only units
+# with b = 0 are left, of order 4 where only b = +-1 are. With output weights of both signs they are
+# easily the largest by any measure relative to u T_2 u, which they can bring near zero.
 
 
 def find(net: pn.Network, seed: int, weights: tuple[float, float] = (1.0, 1.0)) -> Array:
@@ -41,23 +39,22 @@ def test_few_units_and_many(units: int, seed: int) -> None:
     assert direction_error(find(net, seed), net.weights) < EXACT
 
 
-# FAILS: where T_3 or T_4 is exactly zero the iterates of that order are zero vectors, and dividing
-# by their norm warns "invalid value encountered in divide".
 @pytest.mark.parametrize("bias", [0.0, 1.0, -1.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_one_order_alone(bias: float, seed: int) -> None:
-    """Biases all at 0 leave the fourth order alone, all at 1 or -1 the third."""
+    """Biases all at 0 leave the fourth order alone, all at 1 or -1 the third: the other is zero."""
     net = in_span(special_network(seed, 20)).replace(biases=np.full(6, bias))
     assert direction_error(find(net, 0), net.weights) < EXACT
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(15))
 @pytest.mark.parametrize("biases", ["roots", "zero", "any"])
 def test_errors_of_the_tensors_move_the_directions_in_proportion(seed: int, biases: str) -> None:
-    net = in_span(special_network(seed, 20))
-    if biases != "roots":
-        rng = np.random.default_rng(seed)
-        net = net.replace(biases=np.zeros(6) if biases == "zero" else rng.uniform(-1, 1, 6))
+    if biases == "roots":
+        net = in_span(special_network(seed, 20))
+    else:
+        scale = 0.0 if biases == "zero" else 1.0
+        net = in_span(pn.random_network(6, 20, bias_scale=scale, rng=seed))
     T = exact_tensors(net)
     rng = np.random.default_rng(seed)
     E = [symmetrised(rng.standard_normal(t.shape)) for t in T[2:]]
@@ -67,6 +64,6 @@ def test_errors_of_the_tensors_move_the_directions_in_proportion(seed: int, bias
         found = power_directions(*noisy, np.random.default_rng(1), (2.0, 1.0))
         return direction_error(found, net.weights)
 
-    # To first order, times the condition of the problem (a few hundred here).
-    assert error(1e-7) < 1e-3
-    assert error(1e-9) < 1e-5
+    # To first order, times the condition of the problem: over 50 seeds below 300.
+    assert error(1e-7) < 1e-4
+    assert error(1e-9) < 1e-6

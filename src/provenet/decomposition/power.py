@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from provenet.typing import AnyArray, Array
+from provenet.typing import Array
 
 _STARTS = 50
 _ITERATIONS = 60
-_SETTLED = 1e-10
 
 
 def power_directions(
@@ -24,8 +23,8 @@ def power_directions(
 ) -> Array:
     """As many unit directions (rows, up to sign) as `T_2` has rank (it must be regular).
 
-    `weights` say how far `T_3` and `T_4` are to be trusted (one over their errors): of the fixed
-    points found from many starts the one that stands out most from the error is kept.
+    `weights` say how far `T_3` and `T_4` are to be trusted (one over their errors): of the points
+    found from many starts the one that is most nearly a fixed point of both maps is kept.
     """
     d = len(T2)
     inverse = np.asarray(np.linalg.inv(T2), dtype=float)
@@ -35,20 +34,37 @@ def power_directions(
         outside = _complement(found)
         U = rng.standard_normal((_STARTS, len(outside))) @ outside
         half = _STARTS // 2
-        parts = [
-            _iterate(part, inverse, outside, flat3, flat4, order)
-            for part, order in ((U[:half], 3), (U[half:], 4))
-        ]
-        U, settled = (np.concatenate(both) for both in zip(*parts, strict=True))
-        third, fourth = _contract(U, flat3, flat4)
-        # For a unit vector u these are single entries of the tensors: signal over error as it is.
-        strength = np.hypot(
-            weights[0] * np.einsum("sd,sd->s", third, U),
-            weights[1] * np.einsum("sd,sd->s", fourth, U),
+        U = np.concatenate(
+            [
+                _iterate(part, inverse, outside, flat3, flat4, order)
+                for part, order in ((U[:half], 3), (U[half:], 4))
+            ]
         )
-        best = np.argmax(np.where(settled, strength, 1e-12 * strength))
-        found = np.vstack([found, _normalised(U[best] @ T2)])
+        best = _best(U, inverse, outside, flat3, flat4, weights)
+        found = np.vstack([found, _normalised(best @ T2)])
     return found
+
+
+def _best(
+    U: Array,
+    inverse: Array,
+    outside: Array,
+    flat3: Array,
+    flat4: Array,
+    weights: tuple[float, float],
+) -> Array:
+    """The u that is most nearly a fixed point of both maps at once, as a unit's is.
+
+    An iterate that has not settled is a fixed point of neither, and one that settled on the error
+    of a vanishing tensor is one of that map alone.
+    """
+    along, across = np.zeros(len(U)), np.zeros(len(U))
+    for weight, T in zip(weights, _contract(U, flat3, flat4), strict=True):
+        image = weight * T @ inverse @ outside.T @ outside
+        size = np.einsum("sd,sd->s", image, U)
+        along = np.hypot(along, size)
+        across = np.hypot(across, np.linalg.norm(image - size[:, None] * U, axis=1))
+    return np.asarray(U[np.argmax(along / (across + 1e-9 * max(weights)))])
 
 
 def _complement(found: Array) -> Array:
@@ -68,14 +84,13 @@ def _contract(U: Array, flat3: Array, flat4: Array) -> tuple[Array, Array]:
 
 def _iterate(
     U: Array, inverse: Array, outside: Array, flat3: Array, flat4: Array, order: int
-) -> tuple[Array, AnyArray]:
-    """Where the power iteration of one order leads from each start, and whether it has settled."""
+) -> Array:
+    """Where the power iteration of one order leads from each start."""
     project = outside.T @ outside
     U = _normalised(U)
     for _ in range(_ITERATIONS):
-        before = U
         U = _normalised(_contract(U, flat3, flat4)[order - 3] @ inverse @ project)
-    return U, np.abs(np.einsum("sd,sd->s", U, before)) > 1 - _SETTLED
+    return U
 
 
 def _normalised(U: Array) -> Array:

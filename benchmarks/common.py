@@ -1,0 +1,156 @@
+"""What the benchmarks share: problems with known answers, fresh processes, time and memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import scipy
+import sklearn
+
+import provenet as pn
+from provenet.certificate import rarer_side
+from provenet.parallel import workers
+from provenet.typing import Array
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BIAS_SCALE = 1.5
+
+INPUTS: dict[str, Callable[[np.random.Generator, tuple[int, int]], Array]] = {
+    "gauss": lambda rng, shape: rng.standard_normal(shape),
+    "uniform": lambda rng, shape: rng.uniform(-1.5, 1.5, shape),
+    "student-t": lambda rng, shape: rng.standard_t(4, shape),
+    "integers": lambda rng, shape: rng.integers(-2, 3, shape).astype(float),
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A hidden network, samples of it, and fresh samples that no solver sees."""
+
+    truth: pn.Network
+    X: Array
+    y: Array
+    fresh: Array
+
+    def relative_residual(self, network: pn.Network) -> float:
+        """Root mean square error on the fresh samples over the spread of their labels."""
+        labels = self.truth(self.fresh)
+        return float(np.sqrt(np.mean((network(self.fresh) - labels) ** 2)) / np.std(labels))
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether the samples show every unit.
+
+        A unit with at most `features` samples on one side of its kink is not determined: other
+        units of the same network bend between the same samples.
+        """
+        return bool(np.all(rarer_side(self.truth, self.X) > self.truth.features))
+
+
+def random_problem(
+    features: int, units: int, samples: int, inputs: str, noise: float, seed: int
+) -> Problem:
+    """The issue's ensemble: unit weights, |a| in [0.5, 1.5], b in [-1.5, 1.5], an output bias."""
+    network = pn.random_network(units, features, bias_scale=BIAS_SCALE, rng=seed)
+    rng = np.random.default_rng([seed, features, units, samples])
+    truth = network.replace(output_bias=rng.uniform(-1.0, 1.0))
+    X = INPUTS[inputs](rng, (samples, features))
+    y = truth(X)
+    if noise:
+        y += noise * rng.standard_normal(samples)
+    return Problem(truth, X, y, INPUTS[inputs](rng, (5000, features)))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds, and memory in MB beyond what was held before (None where it cannot be measured)."""
+
+    seconds: float
+    memory: float | None
+
+
+def measured(call: Callable[[], T]) -> tuple[T, Cost]:
+    """Run `call`; its peak memory is the high-water mark, reset before, less the memory held then.
+
+    Exact only in a fresh process: a used heap hides what is taken from it again.
+    """
+    before = _reset_high_water()
+    begin = time.perf_counter()
+    result = call()
+    seconds = time.perf_counter() - begin
+    after = _process_memory("VmHWM")
+    known = before is not None and after is not None
+    return result, Cost(seconds, after - before if known else None)  # type: ignore[operator]
+
+
+def _reset_high_water() -> float | None:
+    """Set the kernel's peak-memory mark of this process to its present memory (Linux), in MB."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return None
+    return _process_memory("VmRSS")
+
+
+def _process_memory(field: str) -> float | None:
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(field)), None)
+
+
+def in_fresh_process(task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a module-level function in a new process and return its result.
+
+    The process is forked from one that has only imported provenet, so its memory starts small.
+    """
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["provenet"])
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(task, *args, **kwargs).result()
+
+
+def markdown_row(cells: Iterable[object]) -> str:
+    """One line of a Markdown table."""
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def markdown_head(titles: Iterable[str]) -> str:
+    """The two first lines of a Markdown table."""
+    titles = list(titles)
+    return f"{markdown_row(titles)}\n{markdown_row('---' for _ in titles)}"
+
+
+def machine() -> dict[str, Any]:
+    """Where a result was measured."""
+    return {
+        "processor": _processor(),
+        "cores": workers(),
+        "load at start": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "provenet": pn.__version__,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())

@@ -1,0 +1,150 @@
+"""The moment pass against plain matrix multiplication, on the same machine in the same run.
+
+    python benchmarks/moments.py [--samples N] [--repeats N]
+
+Both use all cores: matrix multiplication by BLAS's own threads, the pass by provenet's threads over
+blocks of samples, one BLAS thread each, as inside `recover`. They take turns, and of each the best
+time counts, so that a busy machine disturbs both alike.
+
+Only useful operations are counted, a multiplication and an addition a sample for each of
+
+- the entries of the matrix that maps an input to its coordinates u and to its linear part,
+  `features * (coordinates + 1)`;
+- the distinct products of u of every order up to the highest, 1 included:
+  `binomial(coordinates + order, order)`, which is how many distinct numbers all the tensors
+  `T_0 .. T_order` together hold.
+
+What the pass does beyond that (forming factors, control variates, estimating sampling errors,
+products summed twice) counts as time and not as work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+
+import provenet as pn
+from common import machine, markdown_head, markdown_row
+from provenet.moments import MomentRequest
+from provenet.parallel import one_blas_thread
+from provenet.subspace import span_of_units
+from provenet.typing import Array
+
+AIM = 0.5
+SIZES = ((20, 10), (50, 20))
+SQUARE = 1500
+TITLES = (
+    "features, units, samples",
+    "pass",
+    "seconds",
+    "useful GFLOP/s",
+    "square dgemm GFLOP/s",
+    "of square dgemm",
+    "tall dgemm GFLOP/s",
+    "of tall dgemm",
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Something to time, and how many floating-point operations of it are useful."""
+
+    run: Callable[[], object]
+    operations: float
+
+    def seconds(self) -> float:
+        """One run by the clock."""
+        begin = time.perf_counter()
+        self.run()
+        return time.perf_counter() - begin
+
+
+def useful_operations(features: int, coordinates: int, order: int, samples: int) -> float:
+    """See the top of this file."""
+    return 2.0 * samples * (features * (coordinates + 1) + comb(coordinates + order, order))
+
+
+def product(A: Array, B: Array) -> Work:
+    """A plain matrix product with all of BLAS's threads."""
+    return Work(lambda: A @ B, 2.0 * A.shape[0] * A.shape[1] * B.shape[1])
+
+
+def moment_pass(source: pn.Source, request: MomentRequest) -> Work:
+    """One pass over all samples, as inside `recover`."""
+    s = request.standardisation
+    coordinates = s.features if request.basis is None else len(request.basis)
+
+    def run() -> None:
+        with one_blas_thread():
+            source.moments(request)
+
+    work = useful_operations(s.features, coordinates, request.order, source.size)
+    return Work(run, work)
+
+
+def best_rates(works: list[Work], repeats: int) -> list[float]:
+    """Operations a second of each, its best of several turns; the first turn warms up."""
+    turns = np.array([[work.seconds() for work in works] for _ in range(repeats + 1)])
+    best = turns[1:].min(axis=0)
+    return [work.operations / seconds for work, seconds in zip(works, best, strict=True)]
+
+
+def requests(source: pn.Source, units: int) -> dict[str, MomentRequest]:
+    """The two passes of the moment route: `T_2` in all of the space, `T_4` in the units' span."""
+    s = source.standardisation()
+    second = MomentRequest(s, 2)
+    found = source.moments(second)
+    span = span_of_units(found.tensors[2], found.errors[2], units)
+    return {
+        "order 2": second,
+        f"order 4 in {units} dimensions": MomentRequest(s, 4, span.basis, span.quadratic),
+    }
+
+
+def table_lines(features: int, units: int, samples: int, repeats: int) -> list[str]:
+    """Both passes at one size."""
+    rng = np.random.default_rng(0)
+    network = pn.random_network(units, features, bias_scale=1.5, rng=rng)
+    source = pn.ArraySource(*pn.sample(network, samples, rng=rng))
+    square = rng.standard_normal((2, SQUARE, SQUARE))
+    pairs = units * (units + 1) // 2
+    tall = rng.standard_normal((2, pairs, min(samples, 100_000)))
+    lines = []
+    for name, request in requests(source, units).items():
+        work = moment_pass(source, request)
+        rates = best_rates([work, product(*square), product(tall[0], tall[1].T)], repeats)
+        ours, dgemm, slim = rates
+        cells = (
+            f"{features}, {units}, {samples:.0e}",
+            name,
+            f"{work.operations / ours:.3f}",
+            f"{ours / 1e9:.1f}",
+            f"{dgemm / 1e9:.1f}",
+            f"{ours / dgemm:.2f}",
+            f"{slim / 1e9:.1f}",
+            f"{ours / slim:.2f}",
+        )
+        lines.append(markdown_row(cells))
+    return lines
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--samples", type=int, default=1_000_000)
+    parser.add_argument("--repeats", type=int, default=7)
+    args = parser.parse_args()
+    print(", ".join(f"{name} {value}" for name, value in machine().items()) + "\n")
+    print(markdown_head(TITLES), flush=True)
+    for features, units in SIZES:
+        print("\n".join(table_lines(features, units, args.samples, args.repeats)), flush=True)
+    print(f"\nThe aim: {AIM} of the rate of dgemm.")
+
+
+if __name__ == "__main__":
+    main()
