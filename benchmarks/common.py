@@ -17,14 +17,19 @@ import scipy
 import sklearn
 
 import provenet as pn
+from provenet.activations import RELU
 from provenet.certificate import rarer_side
 from provenet.parallel import workers
+from provenet.refine import Parameters, normal_equations
 from provenet.typing import Array
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 BIAS_SCALE = 1.5
+_PLENTY = 20
+"""So many samples a parameter determine every parameter."""
+_SINGULAR = 1e-12
 
 INPUTS: dict[str, Callable[[np.random.Generator, tuple[int, int]], Array]] = {
     "gauss": lambda rng, shape: rng.standard_normal(shape),
@@ -50,12 +55,25 @@ class Problem:
 
     @property
     def identifiable(self) -> bool:
-        """Whether the samples show every unit.
-
-        A unit with at most `features` samples on one side of its kink is not determined: other
-        units of the same network bend between the same samples.
-        """
+        """Whether every unit has more samples than features on both sides of its kink."""
         return bool(np.all(rarer_side(self.truth, self.X) > self.truth.features))
+
+    @property
+    def determined(self) -> bool:
+        """Whether no other networks near the truth fit the samples: a Jacobian of full rank.
+
+        Weaker than `identifiable`: a single unit that is hardly ever off is known by what the
+        others leave of the linear part.
+        """
+        units, features = self.truth.weights.shape
+        parameters = units * (features + 1) + 1
+        if len(self.y) > _PLENTY * parameters:
+            return True
+        source = pn.ArraySource(self.X, self.y)
+        H = normal_equations(source, Parameters.of(self.truth), RELU).hessian
+        scale = np.sqrt(np.diag(H)) + 1e-300
+        values = np.linalg.eigvalsh(H / scale / scale[:, None])
+        return bool(np.sum(values > _SINGULAR * values[-1]) >= parameters)
 
 
 def random_problem(

@@ -122,6 +122,9 @@ class Outcome:
     memory: float | None
     """Peak in MB beyond the samples."""
     identifiable: bool
+    """Each unit has more samples than features on both sides of its kink."""
+    determined: bool
+    """No other networks near the hidden one fit the samples."""
 
     @property
     def wrong_success(self) -> bool:
@@ -184,6 +187,7 @@ def judged(
         seconds=cost.seconds,
         memory=cost.memory,
         identifiable=problem.identifiable,
+        determined=problem.determined,
     )
 
 
@@ -275,10 +279,14 @@ def remarks(outcomes: list[Outcome]) -> str:
     ratios = [o.ratio for o in outcomes if o.ratio is not None]
     if ratios:
         parts.append(f"error ratio median {np.median(ratios):.3f}, max {max(ratios):.3f}")
-    shown = [o for o in outcomes if o.identifiable]
-    if len(shown) < len(outcomes):
-        found = sum(o.recovered for o in shown)
-        parts.append(f"{len(shown)} identifiable, {found} of them recovered")
+    for name, shown in (
+        ("identifiable", [o for o in outcomes if o.identifiable]),
+        ("determined", [o for o in outcomes if o.determined]),
+    ):
+        if len(shown) < len(outcomes):
+            parts.append(
+                f"{len(shown)} {name}, {sum(o.recovered for o in shown)} of them recovered"
+            )
     return "; ".join(parts)
 
 

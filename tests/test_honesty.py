@@ -118,3 +118,63 @@ def test_rounded_labels_are_noise_not_exactness():
     # float32 keeps 24 bits: relative rounding 2^-25 / sqrt(3) or so of labels of size one.
     assert 1e-9 < result.certificate.noise < 1e-6
     assert pn.parameter_error(result.network, truth) < 1e-6
+
+
+def network_with_a_close_pair(angle, sign, seed, features=5):
+    """Three units and a fourth whose kink lies a small angle off the first one's."""
+    rng = np.random.default_rng([seed, 7])
+    base = pn.random_network(3, features, rng=rng)
+    w = base.weights[0]
+    aside = rng.standard_normal(features)
+    aside -= aside @ w * w
+    near = np.cos(angle) * w + np.sin(angle) * aside / np.linalg.norm(aside)
+    network = pn.Network(
+        np.vstack([base.weights, near]),
+        np.append(base.biases, base.biases[0]),
+        np.append(base.output_weights, sign * base.output_weights[0]),
+    )
+    return network, rng
+
+
+@pytest.mark.parametrize(("angle", "sign", "seed"), [(0.03, -1, 3), (0.02, 1, 11), (0.02, 1, 2)])
+def test_a_wedge_that_only_a_few_samples_lie_in(angle, sign, seed):
+    """As many samples between two kinks as parameters: everything fits, nothing is confirmed."""
+    truth, rng = network_with_a_close_pair(angle, sign, seed)
+    X = rng.standard_normal((600, 5))
+    result = pn.recover(X, truth(X), rng=seed, budget=3.0)
+    if result.success:
+        assert pn.parameter_error(result.network, truth) < 1e-8
+
+
+@pytest.mark.parametrize("seed", [0, 4, 5])
+def test_a_close_pair_under_noise_is_found_or_missed_but_not_taken_for_one(seed):
+    truth, rng = network_with_a_close_pair(0.03, 1, seed)
+    X = rng.standard_normal((3000, 5))
+    y = truth(X)
+    result = pn.recover(X, y + 1e-3 * y.std() * rng.standard_normal(3000), rng=seed, budget=5.0)
+    assert not result.success or result.network.units == 4
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_signs_that_noise_hides_are_named(seed):
+    """relu(z + b1) + relu(-z + b2) is, up to a constant, the same with both signs reversed."""
+    rng = np.random.default_rng([seed, 8])
+    base = pn.random_network(3, 5, rng=rng)
+    truth = pn.Network(
+        np.vstack([base.weights, -base.weights[0]]),
+        np.append(base.biases, rng.uniform(-1, 1)),
+        np.append(base.output_weights, base.output_weights[0]),
+    )
+    X = rng.standard_normal((1500, 5))
+    y = truth(X)
+    result = pn.recover(X, y + 0.05 * y.std() * rng.standard_normal(1500), rng=seed, budget=5.0)
+    assert result.status == "partial"
+    assert any("opposite sign" in text for text in result.ambiguities)
+
+
+def test_repeated_inputs_confirm_nothing():
+    """Eleven different inputs, each many times, with labels that no small network made."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((11, 3))[rng.permutation(np.repeat(np.arange(11), 12))]
+    y = X @ [1.0, -2.0, 0.5] + np.sin(7 * X[:, 0])
+    assert not pn.recover(X, y, rng=0, budget=1.0).success

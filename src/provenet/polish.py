@@ -18,11 +18,13 @@ from provenet.certificate import residual_on
 from provenet.networks import Network, as_absolute
 from provenet.refine import Fit, Parameters, fit_linear_part, refine
 from provenet.signs import Signs, signs_from_linear_part
-from provenet.typing import Array
+from provenet.typing import AnyArray, Array
 from provenet.workspace import Workspace
 
 UNLIKELY = 1e-4
 """Level of the tests for what is not noise."""
+_CLEARLY_WORSE = 15.0
+"""Twice the difference in log-likelihood at which a choice of signs is ruled out."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,11 @@ def settle_signs(workspace: Workspace, free: Fit) -> tuple[Fit, tuple[str, ...]]
     """The best fit without a linear term, from the signs that the linear part asks for."""
     problem = workspace.problem
     found = _signs(free.parameters)
-    signs = found.signs
+    signs, alternatives = found.signs, found.alternatives
     if not problem.is_zero(free):
-        signs = _flip_while_better(workspace, free.parameters, signs)
+        signs, alternatives = _flip_while_better(workspace, free.parameters, signs)
     ambiguities = tuple(
-        f"The signs of units {np.flatnonzero(other != signs).tolist()} could all be reversed."
-        for other in found.alternatives
+        _describe_reversal(workspace, free.parameters, other != signs) for other in alternatives
     )
     fit = refine(
         problem.samples,
@@ -102,21 +103,39 @@ def _without_linear(parameters: Parameters, signs: Array) -> Parameters:
     return Parameters.of(as_rectified(parameters, signs).replace(linear=None))
 
 
-def _flip_while_better(workspace: Workspace, parameters: Parameters, signs: Array) -> Array:
-    """With noise the linear part may mislead: flip single signs while that lowers the residual."""
+def _describe_reversal(workspace: Workspace, parameters: Parameters, units: AnyArray) -> str:
+    """Name units by their output weights, which do not depend on the order of units."""
+    norm = np.linalg.norm(parameters.theta[:, :-1] @ workspace.standardisation.whiten, axis=1)
+    weights = (2 * parameters.beta[: parameters.units] * norm)[units]
+    return (
+        f"The units with output weights {np.round(weights, 4).tolist()} may as well all have the "
+        "opposite sign: the samples do not tell."
+    )
+
+
+def _flip_while_better(
+    workspace: Workspace, parameters: Parameters, signs: Array
+) -> tuple[Array, tuple[Array, ...]]:
+    """With noise the linear part may mislead: flip one sign or two while that lowers the residual.
+
+    Returns the best signs, and those a flip or two away that the samples do not rule out.
+    """
     samples = workspace.problem.for_width(parameters.units).samples
 
     def misfit(xi: Array) -> float:
         return fit_linear_part(samples, _without_linear(parameters, xi), RELU)[1]
 
-    best = misfit(signs)
+    m, best = len(signs), misfit(signs)
+    pairs = [{i, j} for i in range(m) for j in range(i, m)]
     while True:
-        flips = [signs * np.where(np.arange(len(signs)) == i, -1.0, 1.0) for i in range(len(signs))]
-        values = [misfit(xi) for xi in flips]
+        flips = [signs * np.where(np.isin(np.arange(m), list(pair)), -1.0, 1.0) for pair in pairs]
+        values = np.array([misfit(xi) for xi in flips])
         i = int(np.argmin(values))
         if values[i] >= best:
-            return signs
-        signs, best = flips[i], values[i]
+            break
+        signs, best = flips[i], float(values[i])
+    possible = samples.size * np.log(values / best) < _CLEARLY_WORSE
+    return signs, tuple(xi for xi, as_good in zip(flips, possible, strict=True) if as_good)
 
 
 def _linear_term_needed(workspace: Workspace, free: Fit, settled: Fit) -> bool:
