@@ -12,7 +12,8 @@ Two counts of the pass's operations are given:
   its linear part, `k (k + 1)` for the second order and, at order 4, `2 k q + q (q + 1)` with
   `q = k (k + 1) / 2` for the third and fourth (symmetric products count half);
 - *distinct*: two operations for each distinct entry of `T_0 .. T_order`, of which there are
-  `binomial(k + order, order)`, instead. The fourth-order products hold every distinct entry up to three times.
+  `binomial(k + order, order)`, instead. The fourth-order products hold every distinct entry up to
+  three times.
 
 What the pass does beyond that (forming factors, control variates, sampling errors) counts as time
 and not as work.

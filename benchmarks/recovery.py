@@ -45,7 +45,7 @@ PROVENET = "provenet"
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the issue's table."""
+    """One line of the table."""
 
     name: str
     features: int
@@ -333,7 +333,7 @@ def arguments() -> argparse.Namespace:
         metavar="ROW",
         help="rows by name (see --list), or must, aims, all",
     )
-    parser.add_argument("--seeds", type=int, help="seeds a row (default: as the issue asks)")
+    parser.add_argument("--seeds", type=int, help="seeds a row (default: as many as the row says)")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--budget", type=float, default=60.0, help="seconds for a recovery")
     parser.add_argument("--peers", action="store_true", help="run the rivals too, on small rows")
