@@ -79,7 +79,7 @@ class Problem:
 def random_problem(
     features: int, units: int, samples: int, inputs: str, noise: float, seed: int
 ) -> Problem:
-    """The networks of the table: unit weights, |a| in [0.5, 1.5], b in [-1.5, 1.5], an output bias."""
+    """A network of the table: unit weights, |a| in [0.5, 1.5], b in [-1.5, 1.5], output bias."""
     network = pn.random_network(units, features, bias_scale=BIAS_SCALE, rng=seed)
     rng = np.random.default_rng([seed, features, units, samples])
     truth = network.replace(output_bias=rng.uniform(-1.0, 1.0))
