@@ -1,8 +1,9 @@
 """All cores for sums over blocks of samples, one BLAS thread each.
 
 numpy and scipy bring a BLAS of their own each, and the idle threads of one spin against the other:
-on two cores a search of small solves took seven times as long as on one thread. So BLAS is held to a single thread
-for the length of a recovery, and the cores are used by threads over blocks of samples instead.
+on two cores a search of small solves took seven times as long as on one thread. So BLAS is held to
+a single thread for the length of a recovery, and the cores are used by threads over blocks of
+samples instead.
 """
 
 from __future__ import annotations
