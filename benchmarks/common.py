@@ -20,7 +20,8 @@ import provenet as pn
 from provenet.activations import RELU
 from provenet.certificate import rarer_side
 from provenet.parallel import workers
-from provenet.refine import Parameters, normal_equations
+from provenet.model import Parameters
+from provenet.normal_equations import normal_equations
 from provenet.typing import Array
 
 P = ParamSpec("P")

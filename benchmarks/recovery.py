@@ -31,7 +31,8 @@ from common import (
 )
 from provenet.activations import RELU
 from provenet.parallel import one_blas_thread
-from provenet.refine import Parameters, refine
+from provenet.model import Parameters
+from provenet.refine import refine
 
 EXACT = 1e-8
 """Largest parameter error of a success without noise."""

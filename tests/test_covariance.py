@@ -11,7 +11,8 @@ import provenet as pn
 from helpers import identity_standardisation, jacobian, random_standardisation
 from provenet.activations import RELU
 from provenet.covariance import Covariance, covariance, covariance_bound
-from provenet.refine import Parameters, refine
+from provenet.model import Parameters
+from provenet.refine import refine
 from provenet.sources import ArraySource, StandardisedSource
 from provenet.typing import Array
 

@@ -9,7 +9,8 @@ import provenet as pn
 from provenet.activations import RELU
 from provenet.matching import match_units
 from provenet.parallel import one_blas_thread
-from provenet.refine import Parameters, refine
+from provenet.model import Parameters
+from provenet.refine import refine
 from provenet.sources import ArraySource
 
 # A refinement that ends at a residual of rounding size leaves parameters with errors of rounding

@@ -8,8 +8,9 @@ Lemma 3.5: `c_0 = b Phi(b) + phi(b)`, `c_1 = Phi(b)`, `c_k = (-1)^k phi(b) He_{k
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ class Activation:
     `degree` is the degree of positive homogeneity, `sigma(s z) = s^degree sigma(z)` for s > 0 (None
     when there is none); `even` says that `sigma(-z) = sigma(z)`; `kinked` that it is not smooth at
     zero. `coefficients(k, b)` is the closed form of `c_k(b)`; without it quadrature serves.
+    `slope` is set for `z if z > 0 else slope * z`. `inverse` undoes the function for z > 0, if it
+    is zero for z <= 0 (a *rectified* function, BJW19 section 9.1).
     """
 
     name: str
@@ -38,6 +41,13 @@ class Activation:
     even: bool = False
     kinked: bool = True
     coefficients: Coefficients | None = None
+    slope: float | None = None
+    inverse: Callable[[Array], Array] | None = None
+
+    @property
+    def family(self) -> str:
+        """The name without its parameter: `leaky_relu` of `leaky_relu(0.1)`."""
+        return self.name.partition("(")[0]
 
     def __call__(self, z: Array) -> Array:
         """`sigma(z)`, elementwise."""
@@ -101,8 +111,39 @@ def _step(z: Array) -> Array:
     return (z > 0).astype(float)
 
 
-RELU = Activation("relu", _relu, _step, degree=1, coefficients=_relu_coefficients)
-ABS = Activation("abs", np.abs, np.sign, degree=1, even=True, coefficients=_abs_coefficients)
+def leaky_relu(slope: float) -> Activation:
+    """`z` for z > 0 and `slope * z` below: `(1 - slope) relu(z) + slope z`."""
+    if not (np.isfinite(slope) and slope < 1):
+        raise InvalidInput(f"The slope of a leaky ReLU must be less than 1, not {slope}.")
+
+    def coefficients(k: int, b: Array) -> Array:
+        linear = b if k == 0 else np.full_like(b, float(k == 1))
+        return (1 - slope) * _relu_coefficients(k, b) + slope * linear
+
+    return Activation(
+        f"leaky_relu({slope!r})",
+        lambda z: np.where(z > 0, z, slope * z),
+        lambda z: np.where(z > 0, 1.0, slope),
+        degree=1,
+        coefficients=coefficients,
+        slope=float(slope),
+    )
+
+
+RELU = Activation(
+    "relu",
+    _relu,
+    _step,
+    degree=1,
+    coefficients=_relu_coefficients,
+    slope=0.0,
+    inverse=lambda h: h,
+)
+ABS = Activation(
+    "abs", np.abs, np.sign, degree=1, even=True, coefficients=_abs_coefficients, slope=-1.0
+)
+LEAKY_RELU = replace(leaky_relu(0.01), name="leaky_relu")
+"""In a network: slope 0.01. In `recover`: the slope is found."""
 
 _BY_NAME = {
     a.name: a
@@ -114,6 +155,7 @@ _BY_NAME = {
             lambda z: 2 * _relu(z),
             degree=2,
             coefficients=_relu2_coefficients,
+            inverse=np.sqrt,
         ),
         Activation(
             "relu3",
@@ -121,6 +163,7 @@ _BY_NAME = {
             lambda z: 3 * _relu(z) ** 2,
             degree=3,
             coefficients=_relu3_coefficients,
+            inverse=np.cbrt,
         ),
         Activation("step", _step, np.zeros_like, degree=0, coefficients=_step_coefficients),
         Activation(
@@ -137,8 +180,10 @@ _BY_NAME = {
             coefficients=lambda k, b: np.exp(b + 0.5),
         ),
         ABS,
+        LEAKY_RELU,
     )
 }
+_LEAKY = re.compile(r"leaky_relu\((?P<slope>[^()]+)\)")
 
 
 def get_activation(activation: str | Activation | Any) -> Activation:
@@ -146,9 +191,19 @@ def get_activation(activation: str | Activation | Any) -> Activation:
     if isinstance(activation, Activation):
         return activation
     found = _BY_NAME.get(activation) if isinstance(activation, str) else None
+    leaky = _LEAKY.fullmatch(activation) if isinstance(activation, str) else None
+    if leaky is not None:
+        return leaky_relu(_number(leaky["slope"]))
     if found is None:
         raise InvalidInput(
             f"The activation {activation!r} is unknown: use one of {', '.join(_BY_NAME)}, "
             "or a provenet.Activation of your own."
         )
     return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"The slope of a leaky ReLU must be a number, not {text!r}.") from None

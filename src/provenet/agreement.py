@@ -31,7 +31,7 @@ def is_beyond_doubt(best: Recovery, results: Sequence[Recovery]) -> bool:
     if certificate.noise == 0:
         return True
     if best.success and (
-        certificate.samples_fitted >= _MANY_SAMPLES_A_PARAMETER * certificate.parameters
+        certificate.labels_fitted >= _MANY_SAMPLES_A_PARAMETER * certificate.parameters
     ):
         return True
     if any(agree(best, other) for other in results if other is not best):
@@ -49,15 +49,16 @@ def agree(first: Recovery, second: Recovery) -> bool:
     if a.linear is not None:  # signs of units are a convention then, so only widths compare
         return True
     mine, theirs = match_units(a, b)
-    return all(
-        bool(
-            np.all(
-                np.abs(getattr(a, name)[mine] - getattr(b, name)[theirs])
-                <= _CLOSE * getattr(errors, name)[mine]
-            )
-        )
-        for name in ("weights", "biases", "output_weights")
+    pairs = (
+        (a.weights[mine], b.weights[theirs], errors.weights[mine]),
+        (a.biases[mine], b.biases[theirs], errors.biases[mine]),
+        (
+            a.output_weights[..., mine],
+            b.output_weights[..., theirs],
+            errors.output_weights[..., mine],
+        ),
     )
+    return all(bool(np.all(np.abs(x - y) <= _CLOSE * error)) for x, y, error in pairs)
 
 
 def unconfirmed(best: Recovery, searches: int) -> Recovery:

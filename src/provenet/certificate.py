@@ -8,9 +8,10 @@ import numpy as np
 from scipy import stats
 
 from provenet.covariance import Covariance
+from provenet.model import Parameters
 from provenet.moments import Standardisation
 from provenet.networks import Network
-from provenet.refine import Parameters, linear_part, without_each_unit
+from provenet.normal_equations import linear_part, without_each_unit
 from provenet.sources.arrays import ArraySource
 from provenet.sources.base import Source
 from provenet.typing import AnyArray, Array
@@ -45,6 +46,8 @@ class Certificate:
     """The residual that floating point alone would leave."""
     noise: float
     """Estimated standard deviation of the label noise; 0 when the fit is exact."""
+    outputs: int
+    """Numbers a label: 1 for plain labels."""
     samples_fitted: int
     distinct_inputs: int
     """Of the inputs fitted and held out, how many differ; repeated ones tell nothing new."""
@@ -71,6 +74,11 @@ class Certificate:
     gaussian: GaussianCheck
     warnings: tuple[str, ...] = ()
 
+    @property
+    def labels_fitted(self) -> int:
+        """How many numbers were fitted: samples times outputs."""
+        return self.samples_fitted * self.outputs
+
 
 def check_gaussian(X: Array, standardisation: Standardisation) -> GaussianCheck:
     """Skewness and kurtosis of each input, and Mardia's kurtosis of all together."""
@@ -96,13 +104,17 @@ def check_gaussian(X: Array, standardisation: Standardisation) -> GaussianCheck:
     return GaussianCheck(bool(ok), message, skewness, kurtosis, radial)
 
 
-def rounding_level(network: Network, X: Array) -> float:
-    """Root mean square rounding error of the network's own evaluation at the rows of X."""
+def rounding_level(network: Network, X: Array) -> Array:
+    """Root mean square rounding error of the network's own evaluation at the rows of X, an output.
+
+    Rounding of z is worth its size times the activation's slope there.
+    """
     size = np.abs(X) @ np.abs(network.weights).T + np.abs(network.biases)
-    total = size @ np.abs(network.output_weights) + abs(float(network.output_bias))
+    worth = size * np.abs(network.activation.derivative(size))
+    total = worth @ np.abs(network.output_weights).T + np.abs(network.output_bias)
     if network.linear is not None:
-        total += np.abs(X) @ np.abs(network.linear)
-    return float(np.finfo(float).eps * np.sqrt(np.mean(total**2)))
+        total += np.abs(X) @ np.abs(network.linear).T
+    return np.asarray(np.finfo(float).eps * np.sqrt(np.mean(total**2, axis=0)))
 
 
 def rarer_side(network: Network, X: Array) -> AnyArray:
@@ -130,10 +142,17 @@ def closest_pair(network: Network, X: Array) -> tuple[int, int, int] | None:
 
 
 def residual_kurtosis(samples: Source, network: Network) -> float:
-    """Excess kurtosis of the residual: 0 for Gaussian noise, large when few samples stand out."""
-    sums = samples.total(lambda X, y: np.array([np.sum((network(X) - y) ** k) for k in (2, 4)]))
-    n = samples.size
-    return float(n * sums[1] / max(sums[0] ** 2, 1e-300) - 3)
+    """Excess kurtosis of the residual: 0 for Gaussian noise, large when few samples stand out.
+
+    The largest over the outputs, which may have noise of different size.
+    """
+
+    def powers(X: Array, y: Array) -> Array:
+        r = (network(X) - y).reshape(len(y), -1)
+        return np.array([np.sum(r**2, axis=0), np.sum(r**4, axis=0)])
+
+    second, fourth = samples.total(powers)
+    return float(np.max(samples.size * fourth / np.maximum(second**2, 1e-300)) - 3)
 
 
 def weakest_unit(
@@ -146,7 +165,7 @@ def weakest_unit(
     sums = linear_part(samples, parameters, network.activation)
     cost = without_each_unit(sums, parameters)
     i = int(np.argmin(cost))
-    residual = np.sqrt((sums.rss + cost[i]) / samples.size)
+    residual = np.sqrt((sums.rss + cost[i]) / samples.labels)
     return i, float(np.sqrt(cost[i]) / max(noise, 1e-300)), float(residual)
 
 

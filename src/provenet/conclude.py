@@ -9,25 +9,25 @@ from dataclasses import replace
 
 import numpy as np
 
-from provenet.activations import RELU
 from provenet.certificate import (
     Certificate,
     closest_pair,
     condition_number,
     rarer_side,
     residual_kurtosis,
-    residual_on,
     rounding_level,
     unresolved_units,
     weakest_unit,
 )
 from provenet.covariance import Covariance, StandardErrors, covariance, covariance_bound
 from provenet.judgement import Evidence, fewest_to_confirm, judge
+from provenet.model import Parameters
 from provenet.networks import Network
 from provenet.polish import Polished, polish
-from provenet.refine import DENSE_LIMIT, Parameters, refine
+from provenet.refine import DENSE_LIMIT, refine
 from provenet.result import Recovery, Status
 from provenet.sources import ArraySource, StandardisedSource
+from provenet.typing import Array
 from provenet.workspace import Candidate, Workspace
 
 _ROUNDING_MARGIN = 10.0
@@ -35,13 +35,14 @@ _ROUNDING_MARGIN = 10.0
 
 def conclude(workspace: Workspace, candidate: Candidate, method: str) -> Recovery:
     """Polish a candidate, gather the evidence, and say what it is worth."""
+    workspace = candidate.workspace or workspace
     if workspace.refine:
         with workspace.stage("refine"):
             polished = polish(workspace, candidate.network)
     else:
         network = candidate.network
         values = network(workspace.problem.samples.X) - workspace.problem.samples.y
-        polished = Polished(network, float(values @ values))
+        polished = Polished(network, float(np.vdot(values, values)))
     with workspace.stage("certify"):
         return _certify(workspace, candidate, polished, method)
 
@@ -63,6 +64,7 @@ def _certify(
         certificate=certificate,
         standard_errors=errors,
         ambiguities=polished.ambiguities,
+        corrupted=candidate.corrupted,
     )
 
 
@@ -78,11 +80,14 @@ def _gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> E
     own = _canonical_order(workspace, polished.network)
     network = s.network_to_user(own).canonical()
     parameters = network.free_parameters
-    spare = max(samples.size - parameters, 1)
-    residual, held_out = _unseen_residual(workspace, network, polished)
-    rounding = rounding_level(network, workspace.held_out.X)
-    fitted = np.sqrt(polished.rss / samples.size)
-    exact = max(residual, fitted) <= _ROUNDING_MARGIN * rounding
+    spare = max(samples.labels - parameters, 1)
+    by_output, held_out = _unseen_residuals(workspace, network, polished)
+    roundings = rounding_level(network, workspace.held_out.X)
+    residual, rounding = (_root_mean_square(x) for x in (by_output, roundings))
+    fitted = np.sqrt(polished.rss / samples.labels)
+    exact = fitted <= _ROUNDING_MARGIN * rounding and bool(
+        np.all(by_output <= _ROUNDING_MARGIN * roundings)
+    )
     noise = 0.0 if exact else float(np.sqrt(polished.rss / spare))
     spread = _covariance_of_fit(workspace, own, exact)
     sides = rarer_side(network, workspace.inputs)
@@ -92,13 +97,14 @@ def _gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> E
         relative_residual=residual / workspace.spread,
         rounding=rounding,
         noise=noise,
+        outputs=problem.outputs,
         samples_fitted=samples.size,
         distinct_inputs=len(workspace.inputs),
         samples_held_out=held_out,
         parameters=parameters,
         condition=condition_number(network),
         parameter_error_bound=spread.error_bound(
-            network, np.sqrt(samples.size) * max(fitted, rounding) if exact else noise
+            network, np.sqrt(samples.labels) * max(fitted, rounding) if exact else noise
         ),
         undetermined=spread.rank_deficiency,
         weakest_unit=weakest,
@@ -135,16 +141,25 @@ def _covariance_of_fit(workspace: Workspace, network: Network, exact: bool) -> C
     return replace(found, units=found.units * share, linear=found.linear * share)
 
 
-def _unseen_residual(
+def _root_mean_square(x: Array) -> float:
+    return float(np.sqrt(np.mean(x**2)))
+
+
+def _unseen_residuals(
     workspace: Workspace, network: Network, polished: Polished
-) -> tuple[float, int]:
-    """Residual on samples that the fit did not use: those held out, or all the others there are."""
-    source, fitted = workspace.source, workspace.problem.samples.size
-    if source.size <= fitted + workspace.held_out.size or not isinstance(source, ArraySource):
-        return residual_on(workspace.held_out, network), workspace.held_out.size
-    rss = source.total(lambda X, y: float(np.sum((network(X) - y) ** 2)))
-    unseen = source.size - fitted
-    return float(np.sqrt(max(rss - polished.rss, 0.0) / unseen)), unseen
+) -> tuple[Array, int]:
+    """Residual, an output, on samples not fitted: those held out, or all the others there are."""
+    source, samples = workspace.source, workspace.problem.samples
+    held_out = workspace.held_out
+
+    def squares(X: Array, y: Array) -> Array:
+        return np.asarray(np.sum((network(X) - y) ** 2, axis=0))
+
+    if source.size <= samples.size + held_out.size or not isinstance(source, ArraySource):
+        return np.sqrt(held_out.total(squares) / held_out.size), held_out.size
+    fitted = squares(workspace.standardisation.undo(samples.X), samples.y)
+    unseen = source.size - samples.size
+    return np.sqrt(np.maximum(source.total(squares) - fitted, 0.0) / unseen), unseen
 
 
 def _finish_on_all(
@@ -156,17 +171,17 @@ def _finish_on_all(
         fit = refine(
             source,
             Parameters.of(network),
-            RELU,
+            network.activation,
             spread=workspace.spread,
             iterations=20,
             tolerance=1e-8,
             damping=1e-6,
             deadline=workspace.problem.deadline,
         )
-        network = fit.parameters.network(RELU)
+        network = fit.parameters.network(network.activation)
         certificate = replace(
             certificate,
-            noise=float(np.sqrt(fit.rss / max(source.size - certificate.parameters, 1))),
+            noise=float(np.sqrt(fit.rss / max(source.labels - certificate.parameters, 1))),
         )
     own = _canonical_order(workspace, network)
     spread = covariance(source, own, workspace.standardisation)

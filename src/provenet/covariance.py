@@ -16,9 +16,11 @@ from scipy import sparse
 from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from provenet.activations import Activation
+from provenet.model import Parameters
 from provenet.moments import Standardisation
 from provenet.networks import Network
-from provenet.refine import IterativeStep, Parameters, normal_equations
+from provenet.normal_equations import IterativeStep, eliminate, normal_equations
 from provenet.sources.base import Source
 from provenet.typing import AnyArray, Array
 
@@ -33,7 +35,7 @@ class StandardErrors:
     weights: Array
     biases: Array
     output_weights: Array
-    output_bias: float
+    output_bias: Array | float
     linear: Array | None
 
 
@@ -42,45 +44,129 @@ class Covariance:
     """Covariance, for noise of size one, of each unit's canonical (w, b, a), and of c, v."""
 
     units: Array
-    """(units, features + 2, features + 2)."""
+    """(units, features + 1 + outputs, features + 1 + outputs)."""
     linear: Array
-    """Of the linear part (v, c) or (c,), in the user's coordinates."""
+    """Variances of the linear part (v, c) or (c,), in the user's coordinates, one row each."""
+    plain: bool
+    """Whether labels are plain numbers."""
     rank_deficiency: int
     """How many directions, other than the units' scales, the data do not determine."""
 
     def standard_errors(self, noise: float) -> StandardErrors:
         """Standard errors for noise of the given size."""
+        d = self.features
         errors = noise * np.sqrt(np.maximum(np.diagonal(self.units, axis1=1, axis2=2), 0.0))
-        linear = noise * np.sqrt(np.maximum(np.diag(self.linear), 0.0))
+        linear = noise * np.sqrt(np.maximum(self.linear, 0.0))
         return StandardErrors(
-            weights=errors[:, :-2],
-            biases=errors[:, -2],
-            output_weights=errors[:, -1],
-            output_bias=float(linear[-1]),
-            linear=linear[:-1] if len(linear) > 1 else None,
+            weights=errors[:, :d],
+            biases=errors[:, d],
+            output_weights=errors[:, -1] if self.plain else errors[:, d + 1 :].T,
+            output_bias=float(linear[-1]) if self.plain else linear[-1],
+            linear=linear[:-1].T if len(linear) > 1 else None,
         )
+
+    @property
+    def features(self) -> int:
+        """Number of inputs."""
+        return int(self.units.shape[1] - 1 - self.linear[0].size)
 
     def error_bound(self, network: Network, residual_norm: float) -> float:
         """Largest error of a unit that a residual of this norm allows, to first order.
 
-        Of the weights' direction, of the bias relative to `1 + |b|`, of the output weight relative
-        to its size.
+        Of the weights' direction, of the bias relative to `1 + |b|`, of the output weights relative
+        to their size.
         """
         if network.units == 0:
             return 0.0
         scale = np.ones(self.units.shape[:2])
-        scale[:, -2] = 1 / (1 + np.abs(network.biases))
-        scale[:, -1] = 1 / np.maximum(np.abs(network.output_weights), 1e-300)
+        d = self.features
+        scale[:, d] = 1 / (1 + np.abs(network.biases))
+        size = np.linalg.norm(np.atleast_2d(network.output_weights), axis=0)
+        scale[:, d + 1 :] = 1 / np.maximum(size, 1e-300)[:, None]
         largest = np.linalg.eigvalsh(self.units * scale[:, :, None] * scale[:, None, :])[:, -1]
         return float(residual_norm * np.sqrt(max(largest.max(), 0.0)))
 
 
 def covariance(source: Source, network: Network, standardisation: Standardisation) -> Covariance:
-    """Covariance of the least-squares estimate at a network on standardised inputs."""
+    """Covariance of the least-squares estimate at a network on standardised inputs.
+
+    With beta eliminated (see `normal_equations`) theta has covariance `S^-1`; beta follows it:
+    `cov(theta, beta_q) = -S^-1 C_q G^-1`, `cov(beta_p, beta_q) = G^-1 [p = q] + G^-1 C_p^T S^-1 C_q
+    G^-1` with `C_q` the rows of C times the output weights of output q.
+    """
     parameters = Parameters.of(network)
-    H = normal_equations(source, parameters, network.activation).hessian
-    inverse, free = _inverse_up_to_scales(H, parameters)
-    return _in_user_coordinates(inverse, free, parameters, standardisation)
+    equations = normal_equations(source, parameters, network.activation)
+    S, eliminated = eliminate(equations, parameters, 1e-15)
+    thetas = parameters.theta.size
+    diagonal = np.diag(equations.hessian)
+    size = np.repeat(np.sum(parameters.output_weights**2, axis=0), parameters.theta.shape[1])
+    scale = _positive(np.sqrt(diagonal[:thetas] * size))
+    inverse, free = _inverse(
+        S / scale / scale[:, None] + _scale_projector(parameters, scale, network.activation)
+    )
+    inverse = inverse / scale / scale[:, None]
+    scale = _positive(np.sqrt(diagonal[thetas:]))
+    G_inverse, dependent = _inverse(equations.hessian[thetas:, thetas:] / scale / scale[:, None])
+    G_inverse = G_inverse / scale / scale[:, None]
+    follow = _Follow(inverse, eliminated[:, :thetas], G_inverse, parameters)
+    return _in_user_coordinates(
+        follow, free + dependent, parameters, standardisation, network.activation
+    )
+
+
+@dataclass(frozen=True)
+class _Follow:
+    """The covariance of all parameters from that of theta, in parts."""
+
+    theta: Array
+    """`S^-1`."""
+    cross: Array
+    """`G^-1 C^T`, (rows of beta, theta)."""
+    gram_inverse: Array
+    parameters: Parameters
+
+    def _moved(self, rows: AnyArray, output: int) -> Array:
+        """`G^-1 C_q^T`: how rows of beta of one output follow theta, up to sign."""
+        width = self.parameters.theta.shape[1]
+        weights = np.repeat(self.parameters.output_weights[output], width)
+        return np.asarray(self.cross[rows] * weights)
+
+    def unit(self, i: int) -> Array:
+        """Covariance of a unit's weights, bias and output weights."""
+        width = self.parameters.theta.shape[1]
+        own = np.arange(i * width, (i + 1) * width)
+        outputs = range(len(self.parameters.output_weights))
+        J = np.vstack([self._moved(np.array([i]), q) for q in outputs])
+        JV = J @ self.theta
+        weights = self.gram_inverse[i, i] * np.eye(len(J)) + JV @ J.T
+        return np.block([[self.theta[np.ix_(own, own)], -JV[:, own].T], [-JV[:, own], weights]])
+
+    def linear(self, D: Array) -> Array:
+        """Variances of `D beta` for the linear part, (rows, outputs)."""
+        rows = np.arange(self.parameters.units, len(self.parameters.beta))
+        own = self.gram_inverse[np.ix_(rows, rows)]
+        variances = []
+        for q in range(len(self.parameters.output_weights)):
+            J = self._moved(rows, q)
+            variances.append(np.diag(D @ (own + J @ self.theta @ J.T) @ D.T))
+        return np.asarray(np.column_stack(variances), float)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A diagonal bound on the covariance of all parameters."""
+
+    theta: Array
+    beta: Array
+    """(rows, outputs)."""
+
+    def unit(self, i: int) -> Array:
+        """The bound for a unit's weights, bias and output weights."""
+        return np.diag(np.append(self.theta[i], self.beta[i]))
+
+    def linear(self, D: Array) -> Array:
+        """The bound for `D beta` of the linear part, (rows, outputs)."""
+        return np.asarray(D**2 @ self.beta[len(self.theta) :])
 
 
 def covariance_bound(
@@ -91,10 +177,10 @@ def covariance_bound(
     S^2 is the diagonal of H and lambda_min the smallest eigenvalue of `S^-1 H S^-1` (Lanczos).
     """
     parameters = Parameters.of(network)
-    size = parameters.theta.size + len(parameters.beta)
+    size = parameters.theta.size + parameters.beta.size
     products = IterativeStep(source, parameters, network.activation, np.zeros(size))
     scale = np.sqrt(products.diagonal)
-    scales = _scale_directions(parameters, scale)
+    scales = _scale_directions(parameters, scale, network.activation)
 
     # ARPACK moves its start into the range of the operator, where a null space has no part.
     shift = 1e-2
@@ -107,85 +193,102 @@ def covariance_bound(
     start = np.random.default_rng(0).standard_normal(size)
     smallest = float(eigsh(operator, 1, which="SA", v0=start, tol=1e-4, ncv=30)[0][0]) - shift
     determined = smallest > _LANCZOS_ZERO
-    inverse = sparse.diags_array(1 / (max(smallest, _LANCZOS_ZERO) * scale**2)).tocsr()
-    return _in_user_coordinates(inverse, int(not determined), parameters, standardisation)
+    diagonal = 1 / (max(smallest, _LANCZOS_ZERO) * scale**2)
+    thetas, outputs = parameters.theta.size, len(parameters.output_weights)
+    bound = _Bound(
+        diagonal[:thetas].reshape(parameters.theta.shape), diagonal[thetas:].reshape(-1, outputs)
+    )
+    return _in_user_coordinates(
+        bound, int(not determined), parameters, standardisation, network.activation
+    )
 
 
 def _in_user_coordinates(
-    inverse: Any, free: int, parameters: Parameters, standardisation: Standardisation
+    inverse: _Follow | _Bound,
+    free: int,
+    parameters: Parameters,
+    standardisation: Standardisation,
+    activation: Activation,
 ) -> Covariance:
     """Blocks of the inverse of H, moved to canonical parameters on the user's inputs."""
     m, width = parameters.theta.shape
-    blocks = np.empty((m, width + 1, width + 1))
+    A = parameters.output_weights
+    blocks = np.empty((m, width + len(A), width + len(A)))
     for i in range(m):
-        own = _unit_indices(i, m, width)
-        D = _to_canonical(parameters.theta[i], parameters.beta[i], standardisation)
-        blocks[i] = D @ _block(inverse, own) @ D.T
-    linear = _block(inverse, np.arange(m * width + m, inverse.shape[0]))
+        D = _to_canonical(parameters.theta[i], A[:, i], standardisation, activation.degree)
+        blocks[i] = D @ inverse.unit(i) @ D.T
+    D = np.eye(len(parameters.linear))
     if parameters.has_linear:
-        D = np.eye(len(linear))
         D[:-1, :-1] = standardisation.whiten.T
         D[-1, :-1] = -standardisation.whiten @ standardisation.mean
-        linear = D @ linear @ D.T
-    return Covariance(blocks, linear, free)
+    linear = inverse.linear(D).reshape(-1, *parameters.beta.shape[1:])
+    return Covariance(blocks, linear, parameters.beta.ndim == 1, free)
 
 
-def _block(matrix: Any, indices: AnyArray) -> Array:
-    block = matrix[indices][:, indices]
-    return np.asarray(block.toarray() if sparse.issparse(block) else block)
-
-
-def _unit_indices(i: int, units: int, width: int) -> AnyArray:
-    """Where the weights, the bias and the output weight of unit i stand among all parameters."""
-    return np.append(np.arange(i * width, (i + 1) * width), units * width + i)
-
-
-def _scale_directions(parameters: Parameters, scale: Array) -> Any:
+def _scale_directions(parameters: Parameters, scale: Array, activation: Activation) -> Any:
     """Unit null vectors of the scaled normal equations (sparse rows), one a unit: its scale."""
     m, width = parameters.theta.shape
+    A = parameters.output_weights
+    if activation.degree is None:
+        return sparse.csr_array((0, len(scale)))
     rows = sparse.lil_array((m, len(scale)))
     for i in range(m):
-        own = _unit_indices(i, m, width)
-        null = np.append(parameters.theta[i], -parameters.beta[i]) * scale[own]
+        outputs = m * width + i * len(A) + np.arange(len(A))
+        own = np.append(np.arange(i * width, (i + 1) * width), outputs)
+        null = np.append(parameters.theta[i], -activation.degree * A[:, i]) * scale[own]
         rows[[i], own] = null / np.linalg.norm(null)
     return rows.tocsr()
 
 
-def _inverse_up_to_scales(H: Array, parameters: Parameters) -> tuple[Array, int]:
-    """An inverse of H but for the units' scales, and how many other directions are free.
+def _positive(scale: Array) -> Array:
+    return np.where(scale > 0, scale, 1.0)
 
-    Each unit's scale direction `(w, b, -a)` is a null vector of H. Adding its outer product makes H
-    regular and changes the inverse along that direction only, which canonical parameters ignore.
+
+def _scale_projector(parameters: Parameters, scale: Array, activation: Activation) -> Array:
+    """Outer products of the null directions of the scaled S: each unit's own scale.
+
+    Adding them makes S regular and changes its inverse along these directions only, which canonical
+    parameters ignore. A unit whose activation is not homogeneous has no such direction.
     """
-    scale = np.sqrt(np.diag(H))
-    scale[scale == 0] = 1.0
-    scales = _scale_directions(parameters, scale).toarray()
-    A = H / scale / scale[:, None] + scales.T @ scales
-    factor, failed = lapack.dpotrf(A, lower=True)
-    if not failed and lapack.dpocon(factor, np.abs(A).sum(axis=0).max(), uplo="L")[0] > _SINGULAR:
+    m, width = parameters.theta.shape
+    null = np.zeros((m, m, width))
+    if activation.degree is not None:
+        null[np.arange(m), np.arange(m)] = parameters.theta * scale.reshape(m, width)
+        null /= np.linalg.norm(null, axis=(1, 2), keepdims=True)
+    rows = null.reshape(m, m * width)
+    return np.asarray(rows.T @ rows)
+
+
+def _inverse(H: Array) -> tuple[Array, int]:
+    """Inverse of a scaled positive semidefinite matrix, and its rank deficiency."""
+    factor, failed = lapack.dpotrf(H, lower=True)
+    if not failed and lapack.dpocon(factor, np.abs(H).sum(axis=0).max(), uplo="L")[0] > _SINGULAR:
         inverse = lapack.dpotri(factor, lower=True)[0]
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        return inverse / scale / scale[:, None], 0
-    values, vectors = np.linalg.eigh(A)
+        return np.tril(inverse) + np.tril(inverse, -1).T, 0
+    values, vectors = np.linalg.eigh(H)
     keep = values > _SINGULAR * values[-1]
-    root = vectors[:, keep] / np.sqrt(values[keep]) / scale[:, None]
+    root = vectors[:, keep] / np.sqrt(values[keep])
     return root @ root.T, int(np.sum(~keep))
 
 
-def _to_canonical(theta: Array, a: float, standardisation: Standardisation) -> Array:
+def _to_canonical(
+    theta: Array, a: Array, standardisation: Standardisation, degree: int | None
+) -> Array:
     """Derivative of a unit's canonical (w, b, a) in the user's coordinates by its own (w, b, a)."""
-    w, d = theta[:-1], len(theta) - 1
-    to_user = np.eye(d + 2)
+    w, d, o = theta[:-1], len(theta) - 1, len(a)
+    to_user = np.eye(d + 1 + o)
     to_user[:d, :d] = standardisation.whiten.T
     to_user[d, :d] = -standardisation.whiten @ standardisation.mean
+    if degree is None:
+        return to_user
     u = standardisation.whiten.T @ w
     b = theta[-1] - u @ standardisation.mean
     s = np.linalg.norm(u)
     direction = u / s
-    D = np.zeros((d + 2, d + 2))
+    D = np.zeros((d + 1 + o, d + 1 + o))
     D[:d, :d] = (np.eye(d) - np.outer(direction, direction)) / s
     D[d, :d] = -b * direction / s**2
     D[d, d] = 1 / s
-    D[d + 1, :d] = a * direction
-    D[d + 1, d + 1] = s
+    D[d + 1 :, :d] = degree * s ** (degree - 1) * np.outer(a, direction)
+    D[d + 1 :, d + 1 :] = s**degree * np.eye(o)
     return D @ to_user

@@ -1,5 +1,12 @@
-"""The errors that provenet raises."""
+"""The exceptions of the package."""
 
 
 class InvalidInput(ValueError):
-    """The input cannot be used; the message names the problem and a way out in one sentence."""
+    """The input cannot be used; the message says what is wrong and the way out."""
+
+
+class NoAnswer(Exception):
+    """A method sees why it cannot answer; the message names the condition and what would serve.
+
+    It never leaves `recover`, which turns it into a status.
+    """

@@ -15,9 +15,9 @@ import numpy as np
 
 from provenet.certificate import Certificate
 from provenet.covariance import Covariance
+from provenet.model import Parameters
 from provenet.networks import Network, as_absolute
 from provenet.polish import Polished, excess_on_unseen
-from provenet.refine import Parameters
 from provenet.result import Status
 from provenet.search import with_new_units
 from provenet.typing import AnyArray
@@ -73,7 +73,7 @@ def _not_noise(workspace: Workspace, evidence: Evidence, polished: Polished) -> 
             f"This is the method's own answer, not refined. {left}: use refine=True to finish it."
         )
     fitted = certificate.samples_fitted
-    if fitted < 1.2 * certificate.parameters + _SPARE_SAMPLES:
+    if certificate.labels_fitted < 1.2 * certificate.parameters + _SPARE_SAMPLES:
         return (
             f"{left}, and {fitted} samples are too few to tell whether {certificate.parameters} "
             "parameters explain them or merely fit them: take more samples."
@@ -114,8 +114,8 @@ def _too_few_to_see_units(certificate: Certificate, features: int) -> bool:
 
     A residual of less than a thousandth of the labels is not asked: no unit hides there by chance.
     """
-    n = min(certificate.samples_fitted, certificate.distinct_inputs)
-    visible = (features + 1) * np.log(n) < _VISIBLE * n
+    n = certificate.outputs * min(certificate.samples_fitted, certificate.distinct_inputs)
+    visible = (features + certificate.outputs) * np.log(n) < _VISIBLE * n
     return certificate.relative_residual > _SMALL_RESIDUAL and not visible
 
 
@@ -124,7 +124,10 @@ def _more_units_help(workspace: Workspace, polished: Polished) -> bool:
 
     This is part of the certificate, so it is done even when the budget is used up.
     """
-    parameters = Parameters.of(as_absolute(polished.network))
+    network = polished.network
+    if network.activation.slope is not None:
+        network = as_absolute(network)
+    parameters = Parameters.of(network)
     part = replace(workspace.problem.for_width(parameters.units + 2), deadline=np.inf)
     fit = part.refine(parameters, 5, 1e-3)
     wider = (
@@ -148,8 +151,8 @@ def _weakest_stands_out(evidence: Evidence) -> bool:
     """Whether even the weakest unit is worth its parameters (Schwarz's criterion)."""
     certificate, features = evidence.certificate, evidence.network.features
     if evidence.exact:
-        return bool(certificate.weakest_margin > 100 * np.sqrt(certificate.samples_fitted))
-    needed = (features + 1) * np.log(certificate.samples_fitted)
+        return bool(certificate.weakest_margin > 100 * np.sqrt(certificate.labels_fitted))
+    needed = (features + certificate.outputs) * np.log(certificate.labels_fitted)
     return bool(certificate.weakest_margin**2 > needed)
 
 
@@ -163,7 +166,7 @@ def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polishe
             "the samples. Take samples further out."
         )
     distinct = min(certificate.samples_fitted, certificate.distinct_inputs)
-    if distinct < certificate.parameters + _SPARE_SAMPLES:
+    if distinct * certificate.outputs < certificate.parameters + _SPARE_SAMPLES:
         return (
             f"The samples are {found}, but {distinct} different inputs cannot confirm "
             f"{certificate.parameters} parameters: take more samples."

@@ -38,12 +38,13 @@ def parameter_error(estimate: Network, truth: Network) -> float:
         *distance[rows, columns],
         np.linalg.norm(np.asarray(estimate.output_bias) - truth.output_bias),
         np.linalg.norm(_linear(estimate) - _linear(truth)),
+        abs((estimate.activation.slope or 0.0) - (truth.activation.slope or 0.0)),
     ]
     return float(max(errors))
 
 
 def _kind(network: Network) -> tuple[object, ...]:
-    return network.weights.shape, network.outputs, network.activation.name
+    return network.weights.shape, network.outputs, network.activation.family
 
 
 def _linear(network: Network) -> Array:

@@ -36,10 +36,12 @@ class Standardisation:
 
     mean: Array
     whiten: Array
-    label_mean: float
+    label_mean: Array
+    """`T_0`: a number, or one an output."""
     label_spread: float
+    """Standard deviation of the labels, its root mean square over several outputs."""
     linear: Array
-    """`T_1` in standardised coordinates: the regression of y on z."""
+    """`T_1` in standardised coordinates, the regression of y on z; one row an output."""
     samples: int | None
     """None: the population, no sampling error."""
 
@@ -51,6 +53,10 @@ class Standardisation:
     def apply(self, X: Array) -> Array:
         """Standardised inputs."""
         return (X - self.mean) @ self.whiten.T
+
+    def undo(self, Z: Array) -> Array:
+        """The inputs behind standardised ones."""
+        return np.asarray(np.linalg.solve(self.whiten, Z.T).T + self.mean)
 
     def units_to_user(self, weights: Array, biases: Array) -> tuple[Array, Array]:
         """Units `(w, b)` on standardised inputs as units on the user's: `w.z + b = w'.x + b'`."""
@@ -98,15 +104,15 @@ class LinearSums(Sums):
     n: int
     x: Array
     xx: Array
-    y: float
-    yy: float
+    y: Array
+    yy: Array
     xy: Array
 
     @classmethod
-    def of(cls, X: Array, y: Array, origin: Array, label_origin: float) -> LinearSums:
+    def of(cls, X: Array, y: Array, origin: Array, label_origin: Array) -> LinearSums:
         """The sums over one block of samples."""
         x, v = X - origin, y - label_origin
-        return cls(len(x), x.sum(axis=0), x.T @ x, float(v.sum()), float(v @ v), v @ x)
+        return cls(len(x), x.sum(axis=0), x.T @ x, v.sum(axis=0), np.sum(v**2, axis=0), v.T @ x)
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,7 @@ class MomentRequest:
         x = X - s.mean
         project = s.whiten if self.basis is None else self.basis @ s.whiten
         u = x @ project.T
-        r = y - s.label_mean - x @ (s.linear @ s.whiten)
+        r = y - s.label_mean - x @ (s.linear @ s.whiten).T
         if self.quadratic is not None:
             r -= 0.5 * (np.einsum("ni,ni->n", u @ self.quadratic, u) - np.trace(self.quadratic))
         return u, r
@@ -171,7 +177,7 @@ class MomentSums(Sums):
         ]
         # What was taken off the labels is put back: it is the estimate of the lower orders.
         s = request.standardisation
-        tensors[0] = np.asarray(s.label_mean)
+        tensors[0] = s.label_mean
         tensors[1] = s.linear if request.basis is None else request.basis @ s.linear
         variances[0] = s.label_spread**2
         if request.quadratic is not None:
@@ -266,15 +272,18 @@ def population_moments(network: Network, request: MomentRequest) -> Moments:
         tensors.append(symmetric_tensor(network.output_weights * coefficient, W, k))
     tensors[0] = tensors[0] + network.output_bias
     if network.linear is not None:
-        tensors[1] = tensors[1] + basis @ network.linear
+        tensors[1] = tensors[1] + network.linear @ basis.T
     return Moments(tuple(tensors), (0.0,) * len(tensors), None)
 
 
 def symmetric_tensor(coefficients: Array, vectors: Array, k: int) -> Array:
-    """`sum_i coefficients_i v_i^(x)k` as a dense array, for k up to 6."""
+    """`sum_i coefficients_i v_i^(x)k` as a dense array, for k up to 6.
+
+    Coefficients (outputs, terms) give one tensor an output, stacked in front.
+    """
     letters = "abcdef"[:k]
     if k == 0:
-        return np.asarray(coefficients.sum())
+        return np.asarray(coefficients.sum(axis=-1))
     operands: list[Any] = [coefficients, *[vectors] * k]
-    terms = ",".join(["z", *(f"z{letter}" for letter in letters)])
-    return np.asarray(np.einsum(f"{terms}->{letters}", *operands, optimize=True))
+    terms = ",".join(["...z", *(f"z{letter}" for letter in letters)])
+    return np.asarray(np.einsum(f"{terms}->...{letters}", *operands, optimize=True))

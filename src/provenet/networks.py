@@ -218,15 +218,20 @@ def load_network(path: str | PathLike[str]) -> Network:
 
 
 def as_absolute(network: Network) -> Network:
-    """The same function with units `|z|` and a linear part: `a relu(z) = a |z| / 2 + a z / 2`."""
-    linear = np.zeros(network.features) if network.linear is None else network.linear
-    if network.activation.name == "abs":
-        return network.replace(linear=linear)
-    half = network.output_weights / 2
+    """The same function with units `|z|` and a linear part.
+
+    `sigma(z) = (1 - s)/2 |z| + (1 + s)/2 z` for an activation of slope s below zero.
+    """
+    shape = (*network.output_weights.shape[:-1], network.features)
+    linear = np.zeros(shape) if network.linear is None else network.linear
+    slope = network.activation.slope
+    if slope is None:
+        raise ValueError(f"{network.activation.name} is not piecewise linear")
+    odd = (1 + slope) / 2 * network.output_weights
     return network.replace(
-        output_weights=half,
-        linear=linear + half @ network.weights,
-        output_bias=network.output_bias + half @ network.biases,
+        output_weights=(1 - slope) / 2 * network.output_weights,
+        linear=linear + odd @ network.weights,
+        output_bias=network.output_bias + odd @ network.biases,
         activation=ABS,
     )
 

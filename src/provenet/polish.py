@@ -3,7 +3,10 @@
 The answer is first refined up to signs (absolute values and a free linear part), where nothing is
 in the way. Then the signs that the linear part asks for are set and the linear term is dropped; it
 stays only if the samples are explained significantly worse without it: then some units have no kink
-within reach of the samples, and the term stands for them.
+within reach of the samples, and the term stands for them. A slope below zero that is not known (of
+leaky ReLU) is read from the linear part as well.
+
+An activation that is not piecewise linear is refined as it is.
 """
 
 from __future__ import annotations
@@ -13,11 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from provenet.activations import RELU
+from provenet.activations import RELU, Activation, leaky_relu
 from provenet.certificate import residual_on
+from provenet.model import Parameters
 from provenet.networks import Network, as_absolute
-from provenet.refine import Fit, Parameters, fit_linear_part, refine
-from provenet.signs import Signs, signs_from_linear_part
+from provenet.refine import Fit, fit_linear_part, refine
+from provenet.signs import Signs, signs_from_linear_part, slope_from_linear_part
 from provenet.typing import AnyArray, Array
 from provenet.workspace import Workspace
 
@@ -40,56 +44,76 @@ class Polished:
 def polish(workspace: Workspace, network: Network) -> Polished:
     """Least squares from a candidate: first up to signs, then with the signs settled."""
     problem = workspace.problem
+    if workspace.activation.slope is None:
+        smooth = problem.refine_in_steps(Parameters.of(network), 100, 1e-9, last=20)
+        return Polished(smooth.parameters.network(workspace.activation), smooth.rss)
     start = Parameters.of(as_absolute(network))
     free = problem.refine_in_steps(start, 100, 1e-5, last=20)
+    activation = _activation(workspace, free.parameters)
     if free.parameters.units == 0:
-        return Polished(free.parameters.network(RELU), free.rss)
-    unsettled = as_rectified(free.parameters, _signs(free.parameters).signs)
+        return Polished(free.parameters.network(activation), free.rss)
+    signs = _signs(free.parameters).signs
+    unsettled = as_rectified(free.parameters, signs, activation)
     if not problem.is_zero(free) and excess_on_unseen(workspace, unsettled, free.rss) is not None:
         return Polished(unsettled, free.rss)  # a bad minimum: no need to go on
-    settled, ambiguities = settle_signs(workspace, free)
+    settled, ambiguities = settle_signs(workspace, free, activation)
     if _linear_term_needed(workspace, free, settled):
         return Polished(unsettled, free.rss, (*ambiguities, *_sign_ambiguity(unsettled)))
-    return Polished(settled.parameters.network(RELU), settled.rss, ambiguities)
+    return Polished(settled.parameters.network(activation), settled.rss, ambiguities)
 
 
-def as_rectified(parameters: Parameters, signs: Array) -> Network:
-    """The inverse of `as_absolute` for given signs; what they do not explain stays linear."""
+def _activation(workspace: Workspace, parameters: Parameters) -> Activation:
+    """The activation that was asked for, its slope found if it was left open."""
+    if workspace.activation.name != "leaky_relu":
+        return workspace.activation
     m = parameters.units
-    a = 2 * parameters.beta[:m]
+    slope = slope_from_linear_part(
+        parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
+    )
+    return leaky_relu(slope)
+
+
+def as_rectified(parameters: Parameters, signs: Array, activation: Activation = RELU) -> Network:
+    """The inverse of `as_absolute` for given signs; what they do not explain stays linear."""
+    m, slope = parameters.units, activation.slope or 0.0
+    a = 2 / (1 - slope) * parameters.beta[:m].T
     theta = parameters.theta * signs[:, None]
-    explained = a / 2 @ theta
+    explained = (1 + slope) / 2 * a @ theta
     return Network(
         theta[:, :-1],
         theta[:, -1],
         a,
-        parameters.beta[-1] - explained[-1],
-        RELU,
-        linear=parameters.beta[m:-1] - explained[:-1],
+        parameters.beta[-1] - explained[..., -1],
+        activation,
+        linear=parameters.beta[m:-1].T - explained[..., :-1],
     )
 
 
 def _signs(parameters: Parameters) -> Signs:
     m = parameters.units
     return signs_from_linear_part(
-        2 * parameters.beta[:m], parameters.theta[:, :-1], parameters.beta[m:-1]
+        2 * parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
     )
 
 
-def settle_signs(workspace: Workspace, free: Fit) -> tuple[Fit, tuple[str, ...]]:
+def settle_signs(
+    workspace: Workspace, free: Fit, activation: Activation = RELU
+) -> tuple[Fit, tuple[str, ...]]:
     """The best fit without a linear term, from the signs that the linear part asks for."""
     problem = workspace.problem
     found = _signs(free.parameters)
     signs, alternatives = found.signs, found.alternatives
-    if not problem.is_zero(free):
-        signs, alternatives = _flip_while_better(workspace, free.parameters, signs)
+    if activation.even:
+        alternatives = ()  # either sign is the same function
+    elif not problem.is_zero(free):
+        signs, alternatives = _flip_while_better(workspace, free.parameters, signs, activation)
     ambiguities = tuple(
         _describe_reversal(workspace, free.parameters, other != signs) for other in alternatives
     )
     fit = refine(
         problem.samples,
-        _without_linear(free.parameters, signs),
-        RELU,
+        _without_linear(free.parameters, signs, activation),
+        activation,
         spread=problem.spread,
         iterations=100,
         tolerance=1e-9,
@@ -99,14 +123,14 @@ def settle_signs(workspace: Workspace, free: Fit) -> tuple[Fit, tuple[str, ...]]
     return fit, ambiguities
 
 
-def _without_linear(parameters: Parameters, signs: Array) -> Parameters:
-    return Parameters.of(as_rectified(parameters, signs).replace(linear=None))
+def _without_linear(parameters: Parameters, signs: Array, activation: Activation) -> Parameters:
+    return Parameters.of(as_rectified(parameters, signs, activation).replace(linear=None))
 
 
 def _describe_reversal(workspace: Workspace, parameters: Parameters, units: AnyArray) -> str:
     """Name units by their output weights, which do not depend on the order of units."""
     norm = np.linalg.norm(parameters.theta[:, :-1] @ workspace.standardisation.whiten, axis=1)
-    weights = (2 * parameters.beta[: parameters.units] * norm)[units]
+    weights = (2 * parameters.beta[: parameters.units].T * norm)[..., units]
     return (
         f"The units with output weights {np.round(weights, 4).tolist()} may as well all have the "
         "opposite sign: the samples do not tell."
@@ -114,7 +138,7 @@ def _describe_reversal(workspace: Workspace, parameters: Parameters, units: AnyA
 
 
 def _flip_while_better(
-    workspace: Workspace, parameters: Parameters, signs: Array
+    workspace: Workspace, parameters: Parameters, signs: Array, activation: Activation
 ) -> tuple[Array, tuple[Array, ...]]:
     """With noise the linear part may mislead: flip one sign or two while that lowers the residual.
 
@@ -123,7 +147,7 @@ def _flip_while_better(
     samples = workspace.problem.for_width(parameters.units).samples
 
     def misfit(xi: Array) -> float:
-        return fit_linear_part(samples, _without_linear(parameters, xi), RELU)[1]
+        return fit_linear_part(samples, _without_linear(parameters, xi, activation), activation)[1]
 
     m, best = len(signs), misfit(signs)
     pairs = [{i, j} for i in range(m) for j in range(i, m)]
@@ -134,7 +158,7 @@ def _flip_while_better(
         if values[i] >= best:
             break
         signs, best = flips[i], float(values[i])
-    possible = samples.size * np.log(values / best) < _CLEARLY_WORSE
+    possible = samples.labels * np.log(values / best) < _CLEARLY_WORSE
     return signs, tuple(xi for xi, as_good in zip(flips, possible, strict=True) if as_good)
 
 
@@ -143,12 +167,12 @@ def _linear_term_needed(workspace: Workspace, free: Fit, settled: Fit) -> bool:
     problem = workspace.problem
     if problem.is_zero(free):
         return not problem.is_zero(settled)
-    n, d = problem.samples.size, problem.samples.features
-    spare = n - problem.parameters(free.parameters.units)
+    extra = problem.samples.features * problem.outputs
+    spare = problem.samples.labels - problem.parameters(free.parameters.units)
     if spare <= 0:
         return False
-    F = (settled.rss - free.rss) / d / (free.rss / spare)
-    return bool(stats.f.sf(F, d, spare) < UNLIKELY)
+    F = (settled.rss - free.rss) / extra / (free.rss / spare)
+    return bool(stats.f.sf(F, extra, spare) < UNLIKELY)
 
 
 def _sign_ambiguity(network: Network) -> tuple[str, ...]:
@@ -162,9 +186,9 @@ def _sign_ambiguity(network: Network) -> tuple[str, ...]:
 
 def excess_on_unseen(workspace: Workspace, network: Network, rss: float) -> float | None:
     """How much larger the residual is on held-out samples than noise explains, or None (F-test)."""
-    held_out, fitted = workspace.held_out, workspace.problem.samples.size
+    held_out, fitted = workspace.held_out, workspace.problem.samples.labels
     spare = max(fitted - network.free_parameters, 1)
     user = workspace.standardisation.network_to_user(network)
     expected = rss / spare * (1 + network.free_parameters / spare)
     F = residual_on(held_out, user) ** 2 / max(expected, 1e-300)
-    return float(np.sqrt(F)) if stats.f.sf(F, held_out.size, spare) < UNLIKELY else None
+    return float(np.sqrt(F)) if stats.f.sf(F, held_out.labels, spare) < UNLIKELY else None

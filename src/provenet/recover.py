@@ -11,12 +11,13 @@ import numpy as np
 from provenet.activations import Activation, get_activation
 from provenet.agreement import is_beyond_doubt, unconfirmed
 from provenet.conclude import conclude
+from provenet.exceptions import NoAnswer
 from provenet.methods import METHODS, Method
 from provenet.parallel import one_blas_thread
 from provenet.result import Progress, Recovery, Status
 from provenet.typing import Seed
 from provenet.validation import as_source, check_data, check_options
-from provenet.workspace import Workspace, prepare
+from provenet.workspace import Wishes, Workspace, prepare
 
 __all__ = ["METHODS", "recover"]
 
@@ -45,11 +46,14 @@ def recover(
     Parameters
     ----------
     X, y
-        Inputs (n, features) and labels (n,), in memory or memory-mapped.
+        Inputs (n, features) and labels (n,) or (n, outputs), in memory or memory-mapped.
     units
         Number of hidden units; found when left out.
     method
         One of `provenet.METHODS`; "auto" chooses.
+    activation
+        Of the units: "relu", or what the method serves (`provenet methods`). "leaky_relu" finds the
+        slope below zero.
     noise
         Standard deviation of the label noise, if known; estimated when left out.
     rng
@@ -68,21 +72,19 @@ def recover(
     InvalidInput
         If the input cannot be used. Bad luck is never an exception: see `Recovery.status`.
     """
-    chosen = check_options(method, METHODS, get_activation(activation), units, noise, budget)
+    wishes = Wishes(units, noise, get_activation(activation), refine, faithful)
+    chosen = check_options(method, METHODS, wishes.activation, units, noise, budget)
     source = as_source(X, y)
     report = progress or (lambda stage, fraction, message: None)
     with one_blas_thread():
         standardisation = check_data(source, units, chosen)
         workspace = prepare(
             source,
-            units=units,
-            noise=noise,
-            refine=refine,
-            faithful=faithful,
+            wishes,
+            standardisation,
             rng=np.random.default_rng(rng),
             progress=report,
-            budget=budget,
-            standardisation=standardisation,
+            deadline=time.monotonic() + budget,
         )
         return _best_of(workspace, chosen)
 
@@ -90,14 +92,17 @@ def recover(
 def _best_of(workspace: Workspace, method: Method) -> Recovery:
     """Conclude candidates until one is beyond doubt, or candidates or time are used up."""
     results: list[Recovery] = []
-    best: Recovery | None = None
-    for candidate in method.candidates(workspace):
-        results.append(conclude(workspace, candidate, method.name))
-        best = max(results, key=_value)
-        if is_beyond_doubt(best, results) or workspace.out_of_time:
-            break
-    if best is None:
-        best = _nothing_found(method, workspace.out_of_time)
+    reason = ""
+    try:
+        for candidate in method.candidates(workspace):
+            results.append(conclude(workspace, candidate, method.name))
+            best = max(results, key=_value)
+            if is_beyond_doubt(best, results) or workspace.out_of_time:
+                break
+    except NoAnswer as why:
+        reason = str(why)
+    if not results:
+        best = _nothing_found(method, reason, workspace.out_of_time)
     elif best.success and not is_beyond_doubt(best, results):
         best = unconfirmed(best, len(results))
     timings = {**workspace.timings, "total": time.monotonic() - workspace.started}
@@ -115,8 +120,8 @@ def _value(result: Recovery) -> tuple[int, float]:
     return _RANK[result.status], -(2 * n * np.log(certificate.noise + 1e-300) + p * np.log(n))
 
 
-def _nothing_found(method: Method, out_of_time: bool) -> Recovery:
-    message = (
+def _nothing_found(method: Method, reason: str, out_of_time: bool) -> Recovery:
+    message = reason or (
         "The budget was used up before anything was found: give more time with budget=."
         if out_of_time
         else "Nothing in the samples stands above their sampling error: take more samples, or use "

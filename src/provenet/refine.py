@@ -1,97 +1,57 @@
 """Least squares on samples: Levenberg-Marquardt with the linear parameters eliminated.
 
-The model is `y = sum_i beta_i sigma(w_i.x + b_i) + linear part`, whose linear part is `v.x + c` or
-`c` alone. Given the units theta = (w, b), the best beta, v, c is a linear least-squares problem, so
-only theta is searched (variable projection; Golub and Pereyra 1973, in Kaufman's form):
-
-    H = J^T J  over  J = [J_theta, Phi],   Phi = [sigma(z), x, 1]
-    S = H_tt - H_tb H_bb^-1 H_bt           (Schur complement: theta with the rest eliminated)
-    (S + lambda diag(H_tt)) step = g_t - H_tb H_bb^-1 g_b
-
-Everything the data contribute is a sum over samples, so the same code runs on any source. H is
-summed in float32 while the residual is large: the gradient, in float64, alone decides where the
-iteration ends. No n x p matrix exists: J is formed for a block of samples at a time.
+The equations stand in `normal_equations`. Everything the data contribute is a sum over samples, so
+the same code runs on any source. The matrix is summed in float32 while the residual is large: the
+gradient, in float64, alone decides where the iteration ends.
 
 Corrections of beta are always computed from the current residual, never beta itself anew: that is
 why, without noise, the residual ends at machine precision although normal equations are solved.
+
+The *exact finish* needs no iteration (BJW19, Algorithm 5 and steps 4 to 8 of Algorithm 3; its V* is
+our W, its U* our A, its A our Y transposed). Labels without noise are `y = A h + c`, and with
+independent columns of A there is one vector u_i, up to scale, for which `u_i.y + const` vanishes on
+every sample where unit i is off: it is `h_i`. An approximate direction says, up to sign, where the
+unit surely is off; the null vector is one singular value decomposition, only one of the two signs
+has one, and where `h_i > 0` the unit's weights and bias solve a linear system. A ratio of singular
+values decides what is a null vector (ERRATA, BJW19 11).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse.linalg import LinearOperator, cg
+from scipy.optimize import minimize_scalar
 
-from provenet.activations import Activation
-from provenet.moments import Sums
+from provenet.activations import RELU, Activation
+from provenet.exceptions import NoAnswer
+from provenet.model import Parameters
 from provenet.networks import Network
+from provenet.normal_equations import (
+    RIDGE,
+    DenseStep,
+    IterativeStep,
+    gradient_sums,
+    linear_part,
+    normal_equations,
+    solve_scaled,
+)
 from provenet.sources.base import Source
 from provenet.typing import AnyArray, Array
 
-_BLOCK_BYTES = 4_000_000
 _FLOAT32_ABOVE = 1e-3
-_RIDGE = 1e-13
 DENSE_LIMIT = 3000
 """From this many nonlinear parameters on, steps are found by conjugate gradients."""
-_CG_ITERATIONS = 200
 
-
-@dataclass(frozen=True)
-class Parameters:
-    """Units and linear part of a model on standardised inputs."""
-
-    theta: Array
-    """(units, features + 1): weights and, last, the bias."""
-    beta: Array
-    """Output weights of the units, then the linear part: (v, c) or (c,)."""
-
-    @property
-    def units(self) -> int:
-        """Number of units."""
-        return len(self.theta)
-
-    @property
-    def has_linear(self) -> bool:
-        """Whether the linear part has weights beside its constant."""
-        return len(self.beta) > self.units + 1
-
-    def keep(self, units: AnyArray) -> Parameters:
-        """Only the units of a mask; the linear part stays."""
-        return Parameters(self.theta[units], np.append(self.beta[: self.units][units], self.linear))
-
-    @property
-    def linear(self) -> Array:
-        """The linear part (v, c) or (c,)."""
-        return self.beta[self.units :]
-
-    def normalised(self) -> Parameters:
-        """Weights of norm 1, for an activation of degree 1."""
-        norm = np.linalg.norm(self.theta[:, :-1], axis=1)
-        beta = self.beta.copy()
-        beta[: self.units] *= norm
-        return Parameters(self.theta / norm[:, None], beta)
-
-    def network(self, activation: Activation) -> Network:
-        """The model as a network."""
-        m = self.units
-        return Network(
-            self.theta[:, :-1],
-            self.theta[:, -1],
-            self.beta[:m],
-            self.beta[-1],
-            activation,
-            linear=self.beta[m:-1] if self.has_linear else None,
-        )
-
-    @classmethod
-    def of(cls, network: Network) -> Parameters:
-        """The parameters of a network."""
-        linear = np.empty(0) if network.linear is None else network.linear
-        beta = np.concatenate([network.output_weights, linear, [float(network.output_bias)]])
-        return cls(np.column_stack([network.weights, network.biases]), beta)
+_SURELY_OFF = (0.05, 0.15, 0.3, 0.5, 0.7)
+"""Margins to try, as quantiles of the distance from the kink on the side that may be off."""
+_FINISH_ROWS = 20_000
+_NULL = 1e-7
+"""Ratio of the two smallest singular values below which the smallest counts as zero."""
+_POSITIVE = 1e-6
+Inverse = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -100,7 +60,8 @@ class Fit:
 
     parameters: Parameters
     rss: float
-    samples: int
+    labels: int
+    """Samples times outputs."""
     iterations: int
     reason: str
     """Why it ended: "zero", "converged", "stuck", "iterations" or "time"."""
@@ -108,94 +69,7 @@ class Fit:
     @property
     def rms(self) -> float:
         """Root mean square residual."""
-        return float(np.sqrt(self.rss / self.samples))
-
-
-@dataclass(frozen=True)
-class LinearPart(Sums):
-    """Sums for the best beta at given units: `Phi^T Phi`, `Phi^T r`, `r^T r`."""
-
-    gram: Array
-    gradient: Array
-    rss: float
-
-
-@dataclass(frozen=True)
-class NormalEquations(Sums):
-    """`J^T J`, `J^T r` and `r^T r`, theta first, then beta."""
-
-    hessian: Array
-    gradient: Array
-    rss: float
-
-
-def _features(parameters: Parameters, activation: Activation, X: Array) -> tuple[Array, Array]:
-    """`z` and `Phi`."""
-    theta = parameters.theta
-    z = X @ theta[:, :-1].T
-    z += theta[:, -1]
-    n, m = z.shape
-    phi = np.empty((n, len(parameters.beta)))
-    phi[:, :m] = activation(z)
-    if parameters.has_linear:
-        phi[:, m:-1] = X
-    phi[:, -1] = 1.0
-    return z, phi
-
-
-def linear_part(source: Source, parameters: Parameters, activation: Activation) -> LinearPart:
-    """One pass: the sums that determine beta."""
-
-    def term(X: Array, y: Array) -> LinearPart:
-        _, phi = _features(parameters, activation, X)
-        r = phi @ parameters.beta - y
-        return LinearPart(phi.T @ phi, phi.T @ r, float(r @ r))
-
-    return source.total(term)
-
-
-def normal_equations(
-    source: Source,
-    parameters: Parameters,
-    activation: Activation,
-    dtype: type[np.floating] = np.float64,
-) -> NormalEquations:
-    """One pass: the Gauss-Newton system, its matrix summed in `dtype`."""
-    m, width = parameters.theta.shape
-    p = m * width + len(parameters.beta)
-
-    def term(X: Array, y: Array) -> NormalEquations:
-        z, phi = _features(parameters, activation, X)
-        r = phi @ parameters.beta - y
-        slope = activation.derivative(z) * parameters.beta[:m]
-        J = np.empty((len(X), p), dtype=dtype)
-        units = J[:, : m * width].reshape(len(X), m, width)
-        np.multiply(slope[:, :, None], X[:, None, :], out=units[:, :, :-1], casting="same_kind")
-        units[:, :, -1] = slope
-        J[:, m * width :] = phi
-        slope *= r[:, None]
-        theta_gradient = np.column_stack([slope.T @ X, slope.sum(axis=0)])
-        gradient = np.append(theta_gradient, phi.T @ r)
-        return NormalEquations((J.T @ J).astype(float), gradient, float(r @ r))
-
-    rows = int(np.clip(_BLOCK_BYTES / (np.dtype(dtype).itemsize * p), 128, 512))
-    return source.total(term, rows)
-
-
-def solve_scaled(matrix: Array, rhs: Array, ridge: float) -> Array:
-    """Solve a positive semidefinite system after scaling its diagonal to one."""
-    scale = np.sqrt(np.diag(matrix))
-    scale[scale == 0] = 1.0
-    A = matrix / scale / scale[:, None]
-    b = (rhs.T / scale).T
-    for attempt in range(6):
-        A[np.diag_indices(len(A))] += ridge * 1000.0**attempt
-        try:
-            factor = cho_factor(A, lower=True, check_finite=False)
-        except LinAlgError:
-            continue
-        return np.asarray((cho_solve(factor, b, check_finite=False).T / scale).T)
-    return np.asarray((np.linalg.lstsq(A, b, rcond=None)[0].T / scale).T)
+        return float(np.sqrt(self.rss / self.labels))
 
 
 def fit_linear_part(
@@ -204,110 +78,10 @@ def fit_linear_part(
     """The best beta for the given units, by corrections, and the residual sum of squares."""
     for _ in range(passes):
         sums = linear_part(source, parameters, activation)
-        step = solve_scaled(sums.gram, sums.gradient, _RIDGE * len(sums.gram))
+        step = solve_scaled(sums.gram, sums.gradient, RIDGE * len(sums.gram))
         parameters = Parameters(parameters.theta, parameters.beta - step)
-    rss = sums.rss - float(sums.gradient @ step)
+    rss = sums.rss - float(np.vdot(sums.gradient, step))
     return parameters, max(rss, 0.0)
-
-
-def without_each_unit(sums: LinearPart, parameters: Parameters) -> Array:
-    """How much the sum of squares grows without each unit, the rest refitted linearly."""
-    gram, m = sums.gram, parameters.units
-    inverse = solve_scaled(gram, np.eye(len(gram))[:, :m], _RIDGE * len(gram))
-    return np.asarray(parameters.beta[:m] ** 2 / np.abs(np.diag(inverse[:m])))
-
-
-class _DenseStep:
-    """Damped steps from one set of normal equations, theta by theta."""
-
-    def __init__(self, equations: NormalEquations, thetas: int, ridge: float) -> None:
-        H, g = equations.hessian, equations.gradient
-        cross = H[:thetas, thetas:]
-        eliminated = solve_scaled(
-            H[thetas:, thetas:], np.column_stack([cross.T, g[thetas:]]), ridge
-        )
-        self.matrix = H[:thetas, :thetas] - cross @ eliminated[:, :-1]
-        self.rhs = g[:thetas] - cross @ eliminated[:, -1]
-        diagonal = np.diag(H)[:thetas]
-        self.damping = diagonal + 1e-10 * diagonal.mean() + 1e-300
-
-    def solve(self, damping: float) -> Array | None:
-        """The step, or None when the matrix is not positive definite at this damping."""
-        A = self.matrix.copy()
-        A[np.diag_indices(len(A))] += damping * self.damping
-        try:
-            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            return None
-        return np.asarray(cho_solve(factor, self.rhs, check_finite=False))
-
-
-class IterativeStep:
-    """Damped steps by conjugate gradients: no p x p matrix, a pass over the samples an iteration.
-
-    On standardised inputs the diagonal is a good preconditioner: a unit's own block of `J^T J` is
-    close to a multiple of the identity.
-    """
-
-    def __init__(
-        self, source: Source, parameters: Parameters, activation: Activation, gradient: Array
-    ) -> None:
-        """`gradient` is the right-hand side `J^T r`."""
-        self.source, self.parameters, self.activation = source, parameters, activation
-        self.rhs, self.thetas = gradient, parameters.theta.size
-        diagonal = source.total(lambda X, y: self._diagonal(X))
-        self.diagonal = diagonal + 1e-10 * diagonal.mean()
-
-    def _diagonal(self, X: Array) -> Array:
-        z, phi = _features(self.parameters, self.activation, X)
-        slope = (self.activation.derivative(z) * self.parameters.beta[: self.parameters.units]) ** 2
-        own = np.column_stack([slope.T @ X**2, slope.sum(axis=0)])
-        return np.append(own, np.einsum("np,np->p", phi, phi))
-
-    def product(self, v: Array) -> Array:
-        """`J^T J v`."""
-        m, width = self.parameters.theta.shape
-        direction = v[: self.thetas].reshape(m, width)
-
-        def term(X: Array, y: Array) -> Array:
-            z, phi = _features(self.parameters, self.activation, X)
-            slope = self.activation.derivative(z) * self.parameters.beta[:m]
-            moved = X @ direction[:, :-1].T + direction[:, -1]
-            change = np.einsum("nm,nm->n", slope, moved) + phi @ v[self.thetas :]
-            slope *= change[:, None]
-            own = np.column_stack([slope.T @ X, slope.sum(axis=0)])
-            return np.append(own, phi.T @ change)
-
-        return self.source.total(term)
-
-    def solve(self, damping: float) -> Array | None:
-        """The theta part of the damped step."""
-        extra = np.zeros_like(self.rhs)
-        extra[: self.thetas] = damping
-        extra = extra * self.diagonal + 1e-12 * self.diagonal
-        scale = np.sqrt(self.diagonal + extra)
-        size = len(self.rhs)
-        operator = LinearOperator(
-            (size, size),
-            matvec=lambda u: (self.product(u / scale) + extra * u / scale) / scale,
-            dtype=float,
-        )
-        found, _ = cg(operator, self.rhs / scale, rtol=1e-3, maxiter=_CG_ITERATIONS)
-        return np.asarray((found / scale)[: self.thetas])
-
-
-def gradient_sums(source: Source, parameters: Parameters, activation: Activation) -> LinearPart:
-    """One pass: `J^T r` and `r^T r` alone (no matrix)."""
-    m = parameters.units
-
-    def term(X: Array, y: Array) -> LinearPart:
-        z, phi = _features(parameters, activation, X)
-        r = phi @ parameters.beta - y
-        slope = activation.derivative(z) * parameters.beta[:m] * r[:, None]
-        own = np.column_stack([slope.T @ X, slope.sum(axis=0)])
-        return LinearPart(np.zeros(0), np.append(own, phi.T @ r), float(r @ r))
-
-    return source.total(term)
 
 
 def refine(
@@ -322,13 +96,14 @@ def refine(
     damping: float = 1e-2,
     deadline: float = np.inf,
 ) -> Fit:
-    """Levenberg-Marquardt from the given parameters (an activation of degree 1).
+    """Levenberg-Marquardt from the given parameters.
 
     Ends when the residual is below `zero * spread`, when an iteration lowers the sum of squares by
     less than the fraction `tolerance`, when no step lowers it, or when iterations or time are over.
     """
-    n = source.size
-    current, rss = fit_linear_part(source, parameters.normalised(), activation, passes=2)
+    n = source.labels
+    start = parameters.normalised(activation)
+    current, rss = fit_linear_part(source, start, activation, passes=2)
     best = Fit(current, np.inf, n, 0, "iterations")
     for iteration in range(1, iterations + 1):
         step, new_rss = _prepare_step(source, current, activation, rss, spread)
@@ -351,25 +126,25 @@ def refine(
 
 def _prepare_step(
     source: Source, current: Parameters, activation: Activation, rss: float, spread: float
-) -> tuple[_DenseStep | IterativeStep, float]:
+) -> tuple[DenseStep | IterativeStep, float]:
     """What a step needs at the current point, and the sum of squares there, computed afresh."""
     if current.theta.size > DENSE_LIMIT:
         sums = gradient_sums(source, current, activation)
         return IterativeStep(source, current, activation, sums.gradient), sums.rss
-    single = np.sqrt(rss / source.size) > _FLOAT32_ABOVE * spread
+    single = np.sqrt(rss / source.labels) > _FLOAT32_ABOVE * spread
     equations = normal_equations(source, current, activation, np.float32 if single else np.float64)
-    return _DenseStep(equations, current.theta.size, 1e-6 if single else 1e-12), equations.rss
+    return DenseStep(equations, current, 1e-6 if single else 1e-12), equations.rss
 
 
 def _ended(fit: Fit, iterations: int, reason: str) -> Fit:
-    return Fit(fit.parameters, fit.rss, fit.samples, iterations, reason)
+    return Fit(fit.parameters, fit.rss, fit.labels, iterations, reason)
 
 
 def _try_steps(
     source: Source,
     current: Parameters,
     activation: Activation,
-    step: _DenseStep | IterativeStep,
+    step: DenseStep | IterativeStep,
     rss: float,
     damping: float,
     attempts: int = 10,
@@ -379,9 +154,133 @@ def _try_steps(
         move = step.solve(damping)
         if move is not None:
             theta = current.theta - move.reshape(current.theta.shape)
-            trial = Parameters(theta, current.beta).normalised()
+            trial = Parameters(theta, current.beta).normalised(activation)
             trial, trial_rss = fit_linear_part(source, trial, activation)
             if trial_rss < rss:
                 return trial, trial_rss, max(damping / 5, 1e-13)
         damping *= 4
     return None, rss, damping
+
+
+# ---------------------------------------------------------------- the exact finish
+
+
+@dataclass(frozen=True)
+class Finish:
+    """A network found by linear solves alone."""
+
+    network: Network
+    margins: Array
+    """For each unit, how far from zero the ratio of singular values was: small is sure."""
+
+
+def exact_finish(
+    X: Array, Y: Array, W: Array, b: Array | None = None, activation: Activation = RELU
+) -> Finish:
+    """From approximate directions (rows of W, up to sign) and biases to the exact network.
+
+    `activation` must be rectified: zero below zero, and with an inverse above. Raises `NoAnswer`
+    when a unit has no null vector with either sign.
+    """
+    X, Y = X[:_FINISH_ROWS], Y[:_FINISH_ROWS].reshape(min(len(Y), _FINISH_ROWS), -1)
+    H = _label_coordinates(Y, len(W))
+    side = X @ W.T + (0.0 if b is None else b)
+    inputs = np.column_stack([X, np.ones(len(X))])
+    theta, margins = np.empty((len(W), inputs.shape[1])), np.empty(len(W))
+    for i, z in enumerate(side.T):
+        h, margins[i] = _unit_values(H, z)
+        theta[i] = _unit_behind(inputs, h, activation)
+    units = activation(inputs @ theta.T)
+    A = np.linalg.lstsq(np.column_stack([units, np.ones(len(X))]), Y, rcond=None)[0]
+    return Finish(Network(theta[:, :-1], theta[:, -1], A[:-1].T, A[-1], activation), margins)
+
+
+def _label_coordinates(Y: Array, rank: int) -> Array:
+    """The labels in their `rank` principal coordinates, of spread 1, and a constant."""
+    centred = Y - Y.mean(axis=0)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    if len(sizes) < rank or sizes[rank - 1] <= 1e-10 * sizes[0]:
+        raise NoAnswer(
+            f"The labels have rank {int(np.sum(sizes > 1e-10 * sizes[0]))}, fewer than {rank} "
+            "units: some units have dependent output weights, or there are too few outputs. Use "
+            'method="expand-prune", or "rank-deficient".'
+        )
+    return np.column_stack([left[:, :rank] * np.sqrt(len(Y)), np.ones(len(Y))])
+
+
+def _unit_values(H: Array, z: Array) -> tuple[Array, float]:
+    """A positive multiple of the unit's values, from where it surely is off (Algorithm 5, 2-4)."""
+    found = [_null_vector(H[off]) for off in _off_sets(z, 2 * H.shape[1])]
+    if not found:
+        raise NoAnswer(
+            "A unit is off on too few samples for the exact finish: take more samples, or use "
+            'method="expand-prune".'
+        )
+    vector, ratio = min(found, key=lambda pair: pair[1])
+    if ratio > _NULL:
+        raise NoAnswer(
+            "For one of the units no combination of the labels vanishes where it is off (ratio of "
+            f"singular values {ratio:.0e}): its direction is too far off, the labels have noise, "
+            'or output weights are dependent. Take more samples, or use method="expand-prune".'
+        )
+    h = H @ vector
+    return h * np.sign(h.sum()), ratio
+
+
+def _off_sets(z: Array, fewest: int) -> Iterator[AnyArray]:
+    """Samples on one side of the kink or on the other, the nearest to it left out.
+
+    Far from the kink an error of the direction does no harm; too far other units are off as well.
+    """
+    for side in (z, -z):
+        far = np.sort(side[side > 0])
+        for margin in _SURELY_OFF:
+            start = int(margin * len(far))
+            if len(far) - start >= fewest:
+                yield np.flatnonzero(side >= far[start])
+
+
+def _null_vector(H: Array) -> tuple[Array, float]:
+    """The vector nearest to a null vector, and the ratio of the two smallest singular values.
+
+    A ratio that the normal equations show to be no zero is not computed to the last digits.
+    """
+    values, vectors = np.linalg.eigh(H.T @ H)
+    rough = float(np.sqrt(max(values[0], 0.0) / max(values[1], 1e-300)))
+    if rough > 100 * _NULL:
+        return vectors[:, 0], rough
+    _, sizes, rows = np.linalg.svd(H, full_matrices=False)
+    return rows[-1], float(sizes[-1] / max(sizes[-2], 1e-300))
+
+
+def _unit_behind(inputs: Array, h: Array, activation: Activation) -> Array:
+    """Weights and bias with `activation(w.x + b)` proportional to h, from samples that are on."""
+    on = h > _POSITIVE * h.max()
+    rows, values = inputs[on], h[on]
+    if len(values) < inputs.shape[1]:
+        raise NoAnswer(
+            f"A unit is on in {len(values)} samples, fewer than its {inputs.shape[1]} weights and "
+            "bias: take more samples."
+        )
+    assert activation.inverse is not None
+    if activation.degree is not None:
+        return np.asarray(np.linalg.lstsq(rows, activation.inverse(values), rcond=None)[0])
+    return _unit_of_unknown_scale(rows, values, activation.inverse)
+
+
+def _unit_of_unknown_scale(rows: Array, values: Array, inverse: Inverse) -> Array:
+    """The same when scales do not commute with the activation: the scale makes `inverse` linear."""
+
+    def solve(log_scale: float) -> tuple[Array, float]:
+        z = inverse(values * np.exp(log_scale))
+        theta, *_ = np.linalg.lstsq(rows, z, rcond=None)
+        return np.asarray(theta, float), float(np.linalg.norm(rows @ theta - z) / np.linalg.norm(z))
+
+    middle = -np.log(np.median(values))
+    grid = middle + np.linspace(-6.0, 6.0, 49)
+    i = int(np.argmin([solve(s)[1] for s in grid]))
+    around = (grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)])
+    found = minimize_scalar(
+        lambda s: solve(s)[1], bounds=around, method="bounded", options={"xatol": 1e-14}
+    )
+    return solve(float(found.x))[0]

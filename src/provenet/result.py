@@ -9,6 +9,7 @@ from enum import StrEnum
 from provenet.certificate import Certificate
 from provenet.covariance import StandardErrors
 from provenet.networks import Network
+from provenet.typing import AnyArray
 
 Progress = Callable[[str, float, str], None]
 """Called as `progress(stage, fraction, message)`; a negative fraction means that it is unknown."""
@@ -33,7 +34,8 @@ class Recovery:
 
     `network` is the best one found, in canonical form; None only when nothing was found at all.
     `message` says what happened and what to try next. `ambiguities` lists, in words, what the data
-    leave open. `timings` are seconds a stage.
+    leave open. `corrupted` marks the labels (samples, outputs) that a method for corrupted labels
+    set aside, and is None otherwise. `timings` are seconds a stage.
     """
 
     network: Network | None
@@ -43,6 +45,7 @@ class Recovery:
     certificate: Certificate | None = None
     standard_errors: StandardErrors | None = None
     ambiguities: tuple[str, ...] = ()
+    corrupted: AnyArray | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
 
     @property

@@ -1,6 +1,7 @@
 """Search for units by expanding, swapping and pruning: no theorem, but any inputs and few samples.
 
-The model is `sum_i beta_i |w_i.x + b_i| + v.x + c`. With absolute values and a free linear part a
+The model is `sum_i beta_i |w_i.x + b_i| + v.x + c`, with several outputs beta_i, v and c one an
+output. With absolute values and a free linear part a
 unit and its opposite are the same thing, which removes the sign barrier of ordinary training; a few
 units more than needed remove most bad minima of the rest. What bad minima remain are left by
 swapping: the least useful units make room for those that best explain what is left (chosen from a
@@ -20,16 +21,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from provenet.activations import ABS
-from provenet.refine import (
-    Fit,
-    Parameters,
-    fit_linear_part,
-    linear_part,
-    refine,
-    solve_scaled,
-    without_each_unit,
-)
+from provenet.activations import ABS, Activation
+from provenet.model import Parameters, model_features
+from provenet.normal_equations import linear_part, solve_scaled, without_each_unit
+from provenet.refine import Fit, fit_linear_part, refine
 from provenet.sources.arrays import ArraySource
 from provenet.typing import AnyArray, Array
 
@@ -41,6 +36,7 @@ _SWAP_TOLERANCE = 1e-3
 _SWAP_ITERATIONS = 30
 _WORTHWHILE = 0.8
 _FEWEST_ROWS = 300
+_ROWS_A_FEATURE = 15
 _ROWS_A_PARAMETER = 5
 _PRUNE_ITERATIONS = 8
 _PRUNE_CANDIDATES = 3
@@ -53,21 +49,28 @@ class Problem:
     samples: ArraySource
     spread: float
     deadline: float = np.inf
+    activation: Activation = ABS
+    """Of the model that is fitted; absolute values stand for every piecewise linear one."""
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs, 1 for plain labels."""
+        return self.samples.outputs or 1
 
     @property
     def widest(self) -> int:
         """The most units whose parameters the samples determine with something to spare."""
-        n, d = self.samples.size, self.samples.features
-        return max(1, int((0.75 * n - d - 1) / (d + 1)))
+        n, d, o = self.samples.size, self.samples.features, self.outputs
+        return max(1, min(int((0.75 * n - d - 1) * o / (d + o)), n // 2 - d - 1))
 
     def parameters(self, units: int) -> int:
-        """Free parameters: direction, bias and weight of each unit, and the linear part."""
-        d = self.samples.features
-        return units * (d + 1) + d + 1
+        """Free parameters: direction, bias and weights of each unit, and the linear part."""
+        d, o = self.samples.features, self.outputs
+        return units * (d + o) + (d + 1) * o
 
     def criterion(self, fit: Fit) -> float:
         """Schwarz's criterion."""
-        n = self.samples.size
+        n = self.samples.labels
         floor = (1e-15 * self.spread) ** 2 * n
         p = self.parameters(fit.parameters.units)
         return float(n * np.log(max(fit.rss, floor)) + p * np.log(n))
@@ -78,7 +81,11 @@ class Problem:
 
     def for_width(self, units: int) -> Problem:
         """The same problem on as many samples as a model of this width needs."""
-        rows = max(_FEWEST_ROWS, _ROWS_A_PARAMETER * self.parameters(units))
+        d = self.samples.features
+        # Each linear piece of the function needs its own samples, however many the outputs.
+        a_piece = _ROWS_A_FEATURE * (d + 1) if self.outputs > 1 else 0
+        wanted = _ROWS_A_PARAMETER * self.parameters(units) // self.outputs
+        rows = max(_FEWEST_ROWS, wanted, a_piece, _ROWS_A_PARAMETER * (units + d + 1))
         if rows >= self.samples.size:
             return self
         return replace(self, samples=ArraySource(self.samples.X[:rows], self.samples.y[:rows]))
@@ -91,12 +98,12 @@ class Problem:
     def refine(self, parameters: Parameters, iterations: int, tolerance: float) -> Fit:
         """Levenberg-Marquardt within the deadline; without units the linear part alone."""
         if parameters.units == 0:
-            fitted, rss = fit_linear_part(self.samples, parameters, ABS, passes=2)
-            return Fit(fitted, rss, self.samples.size, 0, "converged")
+            fitted, rss = fit_linear_part(self.samples, parameters, self.activation, passes=2)
+            return Fit(fitted, rss, self.samples.labels, 0, "converged")
         return refine(
             self.samples,
             parameters,
-            ABS,
+            self.activation,
             spread=self.spread,
             iterations=iterations,
             tolerance=tolerance,
@@ -127,11 +134,10 @@ def promising_units(
 ) -> Array:
     """Of a random pool, the units that would lower the residual most, chosen one after another."""
     X, y = problem.samples.rows(0, min(_POOL_ROWS, problem.samples.size))
-    Phi = np.column_stack(
-        [np.abs(X @ parameters.theta[:, :-1].T + parameters.theta[:, -1]), X, np.ones(len(X))]
-    )
+    _, Phi = model_features(parameters, problem.activation, X)
     gram = Phi.T @ Phi
-    left = np.square(y - Phi @ solve_scaled(gram, Phi.T @ y, 1e-10))
+    Y = y.reshape(len(y), -1)
+    left = np.sum((Y - Phi @ solve_scaled(gram, Phi.T @ Y, 1e-10)) ** 2, axis=1)
     # Half of the kinks through any samples, half through those that are explained worst.
     pool = np.vstack(
         [
@@ -139,32 +145,35 @@ def promising_units(
             random_units(X, _POOL // 2, rng, left / left.sum() if left.sum() > 0 else None),
         ]
     )
-    F = np.abs(X @ pool[:, :-1].T + pool[:, -1])
-    target = np.column_stack([F, y])
+    F = problem.activation(X @ pool[:, :-1].T + pool[:, -1])
+    target = np.column_stack([F, Y])
     target -= Phi @ solve_scaled(gram, Phi.T @ target, 1e-10)
-    F, r = target[:, :-1], target[:, -1]
+    F, r = target[:, :_POOL], target[:, _POOL:]
     chosen: list[int] = []
     for _ in range(units):
         energy = np.einsum("nf,nf->f", F, F)
-        gain = (r @ F) ** 2 / (energy + 1e-9 * energy.max() + 1e-300)
+        gain = np.sum((r.T @ F) ** 2, axis=0) / (energy + 1e-9 * energy.max() + 1e-300)
         gain[chosen] = -1.0
         best = int(np.argmax(gain))
         chosen.append(best)
         unit = F[:, best] / np.sqrt(energy[best] + 1e-300)
         F = F - np.outer(unit, unit @ F)
-        r = r - unit * (unit @ r)
+        r = r - np.outer(unit, unit @ r)
     return pool[chosen]
 
 
 def start(problem: Problem, theta: Array) -> Fit:
     """Refine from the given units, the linear part unknown."""
-    beta = np.zeros(len(theta) + problem.samples.features + 1)
+    rows = len(theta) + problem.samples.features + 1
+    beta = np.zeros((rows, *problem.samples.label_shape))
     return problem.refine(Parameters(theta, beta), _SWAP_ITERATIONS, _SWAP_TOLERANCE)
 
 
 def usefulness(problem: Problem, parameters: Parameters) -> Array:
     """How much the sum of squares would grow without each unit, the rest refitted linearly."""
-    return without_each_unit(linear_part(problem.samples, parameters, ABS), parameters)
+    return without_each_unit(
+        linear_part(problem.samples, parameters, problem.activation), parameters
+    )
 
 
 def with_new_units(
@@ -174,9 +183,7 @@ def with_new_units(
     kept = np.ones(fit.parameters.units, dtype=bool)
     kept[drop] = False
     old = fit.parameters.keep(kept)
-    new = promising_units(problem, old, add, rng)
-    beta = np.concatenate([old.beta[: old.units], np.zeros(add), old.linear])
-    widened = Parameters(np.vstack([old.theta, new]), beta)
+    widened = old.widened(promising_units(problem, old, add, rng))
     return problem.refine(widened, _SWAP_ITERATIONS, _SWAP_TOLERANCE)
 
 
@@ -251,7 +258,7 @@ def _choices_to_drop(problem: Problem, fit: Fit) -> Iterator[AnyArray]:
     """Half of the units that look useless, all at once; then the least useful ones singly."""
     cost = usefulness(problem, fit.parameters)
     order = np.argsort(cost)
-    n, a_unit = problem.samples.size, problem.samples.features + 1
+    n, a_unit = problem.samples.labels, problem.samples.features + problem.outputs
     if problem.is_zero(fit):
         useless = cost < n * (ZERO * problem.spread) ** 2
     else:

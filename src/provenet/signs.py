@@ -7,6 +7,11 @@ linear part knows the rest. With `relu(z) = |z|/2 + z/2`,
 
 so the linear part v of a sum of absolute values must equal `sum_i xi_i a_i w_i / 2`. With
 independent weights that fixes every xi_i; ATV21 Algorithm 3 (FixSigns) is the same argument on T_1.
+With several outputs v and a_i w_i are matrices, which are independent far more often. An activation
+of slope s below zero has `rho = (1 + s)/(1 - s)` in place of 1 before the linear sum.
+
+BJW19 Algorithm 6 decides each sign by regression instead: which of `relu(z_i)` and `relu(-z_i)`
+could the labels more easily do without?
 """
 
 from __future__ import annotations
@@ -16,15 +21,34 @@ from itertools import product
 
 import numpy as np
 
-from provenet.typing import Array
+from provenet.activations import RELU
+from provenet.model import Parameters
+from provenet.normal_equations import linear_part, without_each_unit
+from provenet.refine import fit_linear_part
+from provenet.sources.base import Source
+from provenet.typing import AnyArray, Array
 
 _EXHAUSTIVE_UNITS = 16
 
 
 def fix_signs(T1: Array, a: Array, W: Array) -> Array:
     """ATV21, Algorithm 3: signs of the solution z of `sum_i z_i a_i w_i = T_1`."""
-    z = np.linalg.lstsq((a[:, None] * W).T, T1, rcond=None)[0]
-    return np.where(z < 0, -1.0, 1.0)
+    return _signs_of(np.linalg.lstsq(_terms(a, W), T1.ravel(), rcond=None)[0])
+
+
+def signs_by_projection(source: Source, W: Array, b: Array) -> Array:
+    """BJW19, Algorithm 6: for each unit, the sign without which the labels are explained worse.
+
+    All `relu(z_j), relu(-z_j)` are regressors; the paper's `a_i^+ - a_i^-` is the difference of
+    what the residual sum of squares gains without `relu(-z_i)` and without `relu(z_i)`.
+    """
+    both = Parameters(
+        np.column_stack([np.vstack([W, -W]), np.append(b, -b)]),
+        np.zeros((2 * len(W) + 1, *source.label_shape)),
+    )
+    fitted, _ = fit_linear_part(source, both, RELU)
+    loss = without_each_unit(linear_part(source, fitted, RELU), fitted)
+    return np.where(loss[len(W) :] > loss[: len(W)], -1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -40,16 +64,42 @@ class Signs:
 
 def signs_from_linear_part(a: Array, W: Array, v: Array) -> Signs:
     """The signs xi that bring `sum_i xi_i a_i w_i / 2` closest to v."""
-    M = (a[:, None] * W).T / 2
-    if M.shape[1] <= M.shape[0] and np.linalg.matrix_rank(M, tol=1e-8 * np.linalg.norm(M)) == len(
-        a
-    ):
-        xi = np.where(np.linalg.lstsq(M, v, rcond=None)[0] < 0, -1.0, 1.0)
+    M, v = _terms(a, W) / 2, v.ravel()
+    if _independent(M):
+        xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
         return Signs(xi, v - M @ xi)
-    if len(a) <= _EXHAUSTIVE_UNITS:
+    if len(W) <= _EXHAUSTIVE_UNITS:
         return _exhaustive(M, v)
     xi = _local_search(M, v)
     return Signs(xi, v - M @ xi)
+
+
+def slope_from_linear_part(alpha: Array, W: Array, v: Array) -> float:
+    """The slope below zero that all units share, from `v = rho sum_i xi_i alpha_i w_i`.
+
+    `alpha` are the output weights of the absolute values. Needs independent units.
+    """
+    M, v = _terms(alpha, W), v.ravel()
+    z = np.linalg.lstsq(M, v, rcond=None)[0]
+    explained = M @ _signs_of(z)
+    rho = float(explained @ v) / max(float(explained @ explained), 1e-300)
+    return (rho - 1) / (rho + 1)
+
+
+def _terms(a: Array, W: Array) -> Array:
+    """`a_i w_i` (for several outputs the matrix, flat) as columns."""
+    A = np.atleast_2d(a)
+    return np.asarray(np.einsum("om,md->odm", A, W).reshape(-1, len(W)))
+
+
+def _independent(M: Array) -> bool:
+    if M.shape[1] > M.shape[0]:
+        return False
+    return bool(np.linalg.matrix_rank(M, tol=1e-8 * np.linalg.norm(M)) == M.shape[1])
+
+
+def _signs_of(z: AnyArray) -> Array:
+    return np.where(z < 0, -1.0, 1.0)
 
 
 def _exhaustive(M: Array, v: Array) -> Signs:
@@ -63,7 +113,7 @@ def _exhaustive(M: Array, v: Array) -> Signs:
 
 def _local_search(M: Array, v: Array) -> Array:
     """Flip the one sign, or the two, that help most, until none does."""
-    xi = np.where(np.linalg.lstsq(M, v, rcond=None)[0] < 0, -1.0, 1.0)
+    xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
     while True:
         r = v - M @ xi
         step = 2 * M * xi  # flipping sign i adds step_i to the remainder

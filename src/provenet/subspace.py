@@ -19,25 +19,31 @@ from provenet.typing import Array
 
 _DEPENDENT = 1e-10
 _EDGE_FLUCTUATIONS = 4.0
+_SMALLEST_GAP = 10.0
 
 
-def standardisation_from(sums: LinearSums, origin: Array, label_origin: float) -> Standardisation:
+def standardisation_from(sums: LinearSums, origin: Array, label_origin: Array) -> Standardisation:
     """Mean, whitening and linear regression from the first and second moments of (x, y)."""
     mean, label_mean = sums.x / sums.n, sums.y / sums.n
     covariance = sums.xx / sums.n - np.outer(mean, mean)
-    cross = sums.xy / sums.n - label_mean * mean
-    spread = np.sqrt(max(sums.yy / sums.n - label_mean**2, 0.0))
+    cross = sums.xy / sums.n - np.multiply.outer(label_mean, mean)
+    spread = np.sqrt(np.mean(label_variance(sums)))
     scale = np.sqrt(np.diag(covariance))
     factor = np.linalg.cholesky(covariance / np.outer(scale, scale))
     whiten = solve_triangular(factor, np.diag(1 / scale), lower=True)
     return Standardisation(
         mean=origin + mean,
         whiten=whiten,
-        label_mean=float(label_origin + label_mean),
+        label_mean=label_origin + label_mean,
         label_spread=float(spread),
-        linear=whiten @ cross,
+        linear=cross @ whiten.T,
         samples=sums.n,
     )
+
+
+def label_variance(sums: LinearSums) -> Array:
+    """Variance of the labels: a number, or one an output."""
+    return np.maximum(sums.yy / sums.n - (sums.y / sums.n) ** 2, 0.0)
 
 
 def dependent_columns(sums: LinearSums) -> list[int]:
@@ -82,6 +88,17 @@ class Span:
         rest = np.abs(self.eigenvalues[self.rank :])
         floor = max(self.noise_level, rest[0] if len(rest) else 0.0, 1e-300)
         return float(np.abs(self.eigenvalues[self.rank - 1]) / floor)
+
+
+def rank_by_gap(sizes: Array) -> int:
+    """How many of the falling singular values stand before the largest gap; all, if there is none.
+
+    For matrices without noise, or with little: a gap is a factor of ten or more.
+    """
+    ratio = sizes[:-1] / np.maximum(sizes[1:], 1e-14 * sizes[0])
+    if len(ratio) == 0 or ratio.max() < _SMALLEST_GAP:
+        return len(sizes)
+    return int(np.argmax(ratio)) + 1
 
 
 def noise_edge(entry_error: float, d: int) -> float:

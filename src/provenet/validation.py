@@ -14,7 +14,7 @@ from provenet.exceptions import InvalidInput
 from provenet.methods import Method
 from provenet.moments import Standardisation
 from provenet.sources import ArraySource, Source
-from provenet.subspace import dependent_columns, standardisation_from
+from provenet.subspace import dependent_columns, label_variance, standardisation_from
 from provenet.typing import AnyArray, Array
 
 _LARGEST = 1e70
@@ -33,7 +33,7 @@ def check_options(
     if not isinstance(method, str) or method not in methods:
         raise InvalidInput(f"The method {method!r} is unknown: use one of {', '.join(methods)}.")
     chosen = methods[method]
-    if activation.name not in chosen.activations:
+    if not chosen.serves(activation):
         raise InvalidInput(
             f"The method {method!r} serves the activations {', '.join(chosen.activations)} only, "
             f"not {activation.name!r}."
@@ -60,7 +60,7 @@ def as_source(X: Any, y: Any) -> Source:
             raise InvalidInput("A source brings its own labels: leave y out.")
         if isinstance(X, ArraySource):
             checked = as_source(X.X, X.y)
-            return X if X.y.ndim == 1 else checked
+            return X if checked.outputs == X.outputs else checked
         return X
     if y is None:
         raise InvalidInput("Labels y are missing: call recover(X, y), or recover(source).")
@@ -72,17 +72,17 @@ def as_source(X: Any, y: Any) -> Source:
         )
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    if labels.ndim != 1:
+    if labels.ndim not in (1, 2):
         raise InvalidInput(
-            f"y must have one dimension, one label a sample, not shape {labels.shape}; "
-            "recover several outputs one column at a time."
+            f"y must have shape (samples,) or (samples, outputs), not {labels.shape}: reshape it."
         )
     if len(inputs) != len(labels):
         raise InvalidInput(
             f"X has {len(inputs)} samples but y has {len(labels)}: they must be as many."
         )
-    if inputs.shape[0] == 0 or inputs.shape[1] == 0:
-        raise InvalidInput(f"X has shape {inputs.shape}: there is nothing to learn from.")
+    for name, array in (("X", inputs), ("y", labels)):
+        if array.size == 0:
+            raise InvalidInput(f"{name} has shape {array.shape}: there is nothing to learn from.")
     return ArraySource(inputs, labels)
 
 
@@ -111,7 +111,7 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     _check_counts(source, units, method)
     if not isinstance(source, ArraySource):
         standardisation = source.standardisation()
-        if not standardisation.label_spread > 1e-12 * abs(standardisation.label_mean):
+        if not standardisation.label_spread > 1e-12 * np.abs(standardisation.label_mean).max():
             raise InvalidInput(
                 "The labels are constant: there is no network to see; check the function."
             )
@@ -119,13 +119,14 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     _check_finite(source)
     with np.errstate(over="ignore", invalid="ignore"):
         sums, origin, label_origin = source.linear_sums()
-    largest = max(float(np.diag(sums.xx).max()), sums.yy)
+    largest = max(float(np.diag(sums.xx).max()), float(np.max(sums.yy)))
     if not largest < _LARGEST**2 * sums.n:
         raise InvalidInput(
             f"X or y holds values beyond {_LARGEST:.0e}, whose squares overflow: rescale them."
         )
-    variance = sums.yy / sums.n - (sums.y / sums.n) ** 2
-    if variance <= 1e-24 * (label_origin**2 + sums.yy / sums.n) or variance < _LARGEST**-2:
+    variance = label_variance(sums)
+    rounding = 1e-24 * (label_origin**2 + sums.yy / sums.n)
+    if np.all((variance <= rounding) | (variance < _LARGEST**-2)):
         raise InvalidInput("y is constant: there is no network to see; check the labels.")
     dependent = dependent_columns(sums)
     if dependent:
@@ -137,13 +138,29 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
 
 
 def _check_counts(source: Source, units: int | None, method: Method) -> None:
+    outputs = source.outputs or 1
+    if outputs > 1 and method.one_output:
+        raise InvalidInput(
+            f"The method {method.name!r} serves one output, and y has {outputs}: use method="
+            '"lifting" (exact labels), "rectified" (Gaussian inputs) or "expand-prune".'
+        )
+    if outputs < method.fewest_outputs:
+        raise InvalidInput(
+            f"The method {method.name!r} needs at least {method.fewest_outputs} outputs, and y has "
+            f'{outputs}: use method="expand-prune" (any inputs) or "biased-relu" (Gaussian inputs).'
+        )
+    if units is not None and method.independent_outputs and units > outputs:
+        raise InvalidInput(
+            f"The method {method.name!r} needs at least as many outputs as units, and "
+            f'{outputs} < {units}: use method="expand-prune" or "rank-deficient".'
+        )
     if units is not None and method.independent_units and units > source.features:
         raise InvalidInput(
             f"The method {method.name!r} needs at most as many units as features, and "
             f'{units} > {source.features}: use method="expand-prune".'
         )
-    parameters = (units or 1) * (source.features + 1) + 1
-    if source.size < parameters:
+    parameters = (units or 1) * (source.features + outputs) + outputs
+    if source.labels < parameters:
         raise InvalidInput(
             f"{source.size} samples are fewer than the {parameters} parameters of a network with "
             f"{source.features} features and {units or 1} units: take more samples."
@@ -159,7 +176,8 @@ def _check_finite(source: ArraySource) -> None:
         return
     for start in range(0, source.size, 4096):
         X, y = source.rows(start, min(start + 4096, source.size))
-        rows = np.flatnonzero(~(np.isfinite(X).all(axis=1) & np.isfinite(y)))
+        finite = np.isfinite(y.reshape(len(y), -1)).all(axis=1)
+        rows = np.flatnonzero(~(np.isfinite(X).all(axis=1) & finite))
         if len(rows):
             row = int(rows[0])
             name = "y" if np.isfinite(X[row]).all() else "X"

@@ -5,17 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from provenet.activations import ABS, RELU, Activation
 from provenet.certificate import GaussianCheck, check_gaussian
+from provenet.exceptions import NoAnswer
 from provenet.moments import Standardisation
 from provenet.networks import Network
 from provenet.result import Progress
 from provenet.search import Problem
 from provenet.sources import ArraySource, Source
-from provenet.typing import Array
+from provenet.typing import AnyArray, Array
+
+__all__ = ["Candidate", "NoAnswer", "Workspace", "prepare"]
 
 _MOST_DRAWN = 20_000
 _DRAWN_A_FEATURE = 50
@@ -28,6 +32,21 @@ class Candidate:
 
     network: Network
     width_evidence: str
+    workspace: Workspace | None = None
+    """The samples to judge it on, where the method repaired the labels."""
+    corrupted: AnyArray | None = None
+    """Which of the user's labels (samples, outputs) the method found corrupted."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user asked for."""
+
+    units: int | None = None
+    noise: float | None = None
+    activation: Activation = RELU
+    refine: bool = True
+    faithful: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,14 +64,36 @@ class Workspace:
     unseen: int
     """How many different inputs are held out."""
     gaussian: GaussianCheck
-    units: int | None
-    noise: float | None
-    refine: bool
-    faithful: bool
+    wishes: Wishes
     rng: np.random.Generator
     progress: Progress
     started: float
     timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def units(self) -> int | None:
+        """Number of units that was asked for."""
+        return self.wishes.units
+
+    @property
+    def noise(self) -> float | None:
+        """Standard deviation of the label noise, if it was given."""
+        return self.wishes.noise
+
+    @property
+    def activation(self) -> Activation:
+        """Activation of the units."""
+        return self.wishes.activation
+
+    @property
+    def refine(self) -> bool:
+        """Whether to finish with least squares."""
+        return self.wishes.refine
+
+    @property
+    def faithful(self) -> bool:
+        """Whether the paper's algorithm is to run as it stands."""
+        return self.wishes.faithful
 
     @property
     def spread(self) -> float:
@@ -69,6 +110,18 @@ class Workspace:
         """Fraction of the time budget that has passed."""
         total = self.problem.deadline - self.started
         return float(np.clip((time.monotonic() - self.started) / total, 0.0, 1.0))
+
+    def on(self, source: Source) -> Workspace:
+        """The same recovery on other samples, such as repaired ones, by the same clock."""
+        other = prepare(
+            source,
+            self.wishes,
+            source.standardisation(),
+            rng=self.rng,
+            progress=self.progress,
+            deadline=self.problem.deadline,
+        )
+        return replace(other, started=self.started, timings=self.timings)
 
     @contextmanager
     def stage(self, name: str, message: str = "") -> Iterator[None]:
@@ -91,15 +144,12 @@ def row_keys(X: Array) -> Array:
 
 def prepare(
     source: Source,
+    wishes: Wishes,
+    standardisation: Standardisation,
     *,
-    units: int | None,
-    noise: float | None,
-    refine: bool,
-    faithful: bool,
     rng: np.random.Generator,
     progress: Progress,
-    budget: float,
-    standardisation: Standardisation,
+    deadline: float,
 ) -> Workspace:
     """Draw samples to fit and samples to hold out, and look at the inputs."""
     started = time.monotonic()
@@ -111,18 +161,16 @@ def prepare(
     count = int(np.clip(distinct // 10, min(10, distinct // 3), _MOST_HELD_OUT))
     held = np.isin(group, rng.permutation(distinct)[:count])
     samples = ArraySource(standardisation.apply(X[~held]), y[~held])
+    fitted = ABS if wishes.activation.slope is not None else wishes.activation
     return Workspace(
         source=source,
         standardisation=standardisation,
-        problem=Problem(samples, standardisation.label_spread, started + budget),
+        problem=Problem(samples, standardisation.label_spread, deadline, fitted),
         held_out=ArraySource(X[held], y[held]),
         inputs=X[first],
         unseen=count,
         gaussian=check_gaussian(X, standardisation),
-        units=units,
-        noise=noise,
-        refine=refine,
-        faithful=faithful,
+        wishes=wishes,
         rng=rng,
         progress=progress,
         started=started,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from provenet.activations import RELU
 from provenet.methods.biased_relu import find_span, from_span
 from provenet.methods.expand_prune import expand_prune
 from provenet.workspace import Candidate, Workspace
@@ -21,7 +22,7 @@ _FEW_SAMPLES_A_FEATURE = 50
 
 def auto(workspace: Workspace) -> Iterator[Candidate]:
     """Candidates of the cheaper road first; the other follows where it can."""
-    if not _moments_may_help(workspace):
+    if workspace.source.outputs is not None or not _moments_may_help(workspace):
         yield from expand_prune(workspace)
         return
     span = find_span(workspace)
@@ -33,7 +34,7 @@ def auto(workspace: Workspace) -> Iterator[Candidate]:
 
 def _moments_may_help(workspace: Workspace) -> bool:
     enough = workspace.source.size >= _FEW_SAMPLES_A_FEATURE * workspace.source.features
-    return enough and workspace.gaussian.ok
+    return enough and workspace.gaussian.ok and workspace.activation is RELU
 
 
 def _search_seconds(workspace: Workspace, units: int) -> float:

@@ -22,9 +22,10 @@ import numpy as np
 from provenet.activations import ABS, RELU
 from provenet.decomposition import MomentFit, fit_moments, jennrich, power_directions
 from provenet.methods.expand_prune import expand_prune
+from provenet.model import Parameters
 from provenet.moments import MomentRequest, Moments
 from provenet.networks import Network, as_absolute
-from provenet.refine import Fit, Parameters
+from provenet.refine import Fit
 from provenet.scalars import coefficients_of, recover_scalars
 from provenet.signs import fix_signs
 from provenet.subspace import Span, span_of_units
@@ -129,7 +130,7 @@ def _faithful(workspace: Workspace) -> Iterator[Candidate]:
         a, b = recover_scalars(moments.tensors, W)
         signs = fix_signs(moments.tensors[1], a, W)
         W, b = W * signs[:, None], b * signs
-        c = float(moments.tensors[0]) - a @ RELU.hermite(0, b)
+        c = moments.tensors[0] - a @ RELU.hermite(0, b)
     yield Candidate(Network(W, b, a, c), evidence)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from provenet.activations import Activation
 from provenet.methods.auto import auto
 from provenet.methods.biased_relu import biased_relu
 from provenet.methods.expand_prune import expand_prune
+from provenet.methods.lifting import lifting
 from provenet.workspace import Candidate, Workspace
 
 
@@ -22,8 +24,21 @@ class Method:
     candidates: Callable[[Workspace], Iterator[Candidate]]
     independent_units: bool = False
     """Whether the units must have linearly independent weights, so at most as many as features."""
+    independent_outputs: bool = False
+    """Whether units must have independent output weights, so at most as many as outputs."""
+    fewest_outputs: int = 1
+    one_output: bool = False
     activations: tuple[str, ...] = ("relu",)
+    any_rectified: bool = False
+    """Whether an activation of the user's own serves that is zero below zero and has an inverse."""
 
+    def serves(self, activation: Activation) -> bool:
+        """Whether units of this activation can be recovered."""
+        own = self.any_rectified and activation.inverse is not None
+        return own or activation.family in self.activations
+
+
+_PIECEWISE_LINEAR = ("relu", "leaky_relu", "abs")
 
 METHODS = {
     method.name: method
@@ -31,16 +46,28 @@ METHODS = {
         Method(
             "auto",
             "chooses among the methods below by samples, inputs and cost",
-            "one output",
+            "-",
             "-",
             auto,
+            activations=_PIECEWISE_LINEAR,
         ),
         Method(
             "expand-prune",
             "least squares with swaps, growth and pruning; few samples, width found",
-            "one output; any inputs in general position",
+            "any inputs in general position",
             "none: the answer certifies itself",
             expand_prune,
+            activations=_PIECEWISE_LINEAR,
+        ),
+        Method(
+            "lifting",
+            "one linear system in lifted unknowns; exact from few samples",
+            "outputs >= units, independent; labels without noise; any inputs in general position",
+            "none: the null space certifies itself",
+            lifting,
+            independent_outputs=True,
+            fewest_outputs=2,
+            activations=_PIECEWISE_LINEAR,
         ),
         Method(
             "biased-relu",
@@ -49,6 +76,7 @@ METHODS = {
             "ATV21, Algorithms 1-4 and 6",
             biased_relu,
             independent_units=True,
+            one_output=True,
         ),
     )
 }

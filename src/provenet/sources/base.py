@@ -29,10 +29,21 @@ class Source(ABC):
     features: int
     size: int
     outputs: int | None = None
+    """Number of outputs; None when labels are plain numbers."""
+
+    @property
+    def label_shape(self) -> tuple[int, ...]:
+        """Shape of one sample's label: () or (outputs,)."""
+        return () if self.outputs is None else (self.outputs,)
+
+    @property
+    def labels(self) -> int:
+        """How many numbers the labels are: samples times outputs."""
+        return self.size * (self.outputs or 1)
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
-        """Samples `start` to `stop` as float64 arrays (n, features) and (n,)."""
+        """Samples `start` to `stop` as float64 arrays (n, features) and (n,) or (n, outputs)."""
 
     def total(self, term: Callable[[Array, Array], Sum], rows: int = ROWS_AT_ONCE) -> Sum:
         """The sum of `term(X, y)` over all samples, `rows` at a time, on all cores.
@@ -42,10 +53,10 @@ class Source(ABC):
         blocks = list(row_blocks(self.size, rows))
         return sum_over(blocks, lambda block: term(*self.rows(block.start, block.stop)))
 
-    def linear_sums(self) -> tuple[LinearSums, Array, float]:
+    def linear_sums(self) -> tuple[LinearSums, Array, Array]:
         """First and second moments of (x, y) about an origin near the mean, and that origin."""
         X, y = self.rows(0, min(self.size, ROWS_AT_ONCE))
-        origin, label_origin = X.mean(axis=0), float(y.mean())
+        origin, label_origin = X.mean(axis=0), y.mean(axis=0)
         sums = self.total(lambda X, y: LinearSums.of(X, y, origin, label_origin))
         return sums, origin, label_origin
 

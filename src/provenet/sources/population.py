@@ -17,7 +17,7 @@ class PopulationSource(QuerySource):
 
     def __init__(self, network: Network, samples: int = 100_000, *, rng: Seed = None) -> None:
         """`samples` is how many rows a sum that is not a moment runs over."""
-        super().__init__(network, network.features, samples, rng=rng)
+        super().__init__(network, network.features, samples, outputs=network.outputs, rng=rng)
         self.network = network.canonical()
 
     def moments(self, request: MomentRequest) -> Moments:
@@ -27,7 +27,11 @@ class PopulationSource(QuerySource):
     def standardisation(self) -> Standardisation:
         """Standard normal inputs; the labels' spread is estimated, it only sets a scale."""
         d = self.features
-        plain = Standardisation(np.zeros(d), np.eye(d), 0.0, 0.0, np.zeros(d), None)
+        nothing = np.zeros(self.label_shape)
+        plain = Standardisation(
+            np.zeros(d), np.eye(d), nothing, 0.0, np.zeros((*self.label_shape, d)), None
+        )
         T0, T1 = self.moments(MomentRequest(plain, order=1)).tensors
         _, y = self.rows(0, min(self.size, 10_000))
-        return replace(plain, label_mean=float(T0), linear=T1, label_spread=float(y.std()))
+        spread = float(np.sqrt(np.mean(y.var(axis=0))))
+        return replace(plain, label_mean=T0, linear=T1, label_spread=spread)

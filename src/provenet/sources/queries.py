@@ -16,8 +16,8 @@ from provenet.typing import Array, Seed
 class QuerySource(Source):
     """`samples` standard normal inputs and a function's answers to them.
 
-    Inputs are made anew from the seed whenever they are needed; answers are kept (8 bytes a
-    sample), so no input is ever asked twice however many passes an algorithm makes. `draw` makes
+    Inputs are made anew from the seed whenever they are needed; answers are kept (8 bytes an
+    output), so no input is ever asked twice however many passes an algorithm makes. `draw` makes
     further inputs. `queries` counts every answer the function gave.
     """
 
@@ -29,29 +29,31 @@ class QuerySource(Source):
         features: int,
         samples: int = 100_000,
         *,
+        outputs: int | None = None,
         rng: Seed = None,
     ) -> None:
-        """Nothing is asked until samples are needed."""
+        """Nothing is asked until samples are needed; `outputs` only if answers are vectors."""
         if features < 1 or samples < 1:
             raise InvalidInput("A queried function needs at least one feature and one sample.")
         self.function, self.features, self.size = function, features, samples
+        self.outputs = outputs
         self.queries = 0
         self._lock = Lock()
         self._entropy = int(np.random.default_rng(rng).integers(2**63))
-        self._answers = np.full(samples, np.nan)
+        self._answers = np.full((samples, *self.label_shape), np.nan)
 
     def ask(self, X: Array) -> Array:
         """The function's answers to the rows of `X`, checked and counted."""
         with self._lock:  # sums run on several threads; the function need not be safe for that
             y = np.asarray(self.function(X), dtype=float)
             self.queries += len(X)
-        if y.shape != (len(X),):
+        if y.shape != (len(X), *self.label_shape):
             raise InvalidInput(
-                f"The queried function answered {len(X)} inputs with shape {y.shape}: "
-                f"it must return shape ({len(X)},)."
+                f"The queried function answered {len(X)} inputs with shape {y.shape}: it must "
+                f"return shape {(len(X), *self.label_shape)} (outputs= says how many outputs)."
             )
         if not np.isfinite(y).all():
-            bad = int(np.argmin(np.isfinite(y)))
+            bad = int(np.argmin(np.isfinite(y.reshape(len(y), -1)).all(axis=1)))
             raise InvalidInput(
                 f"The queried function answered {y[bad]} to the input {X[bad].tolist()}: "
                 "it must be finite for every input."
@@ -63,7 +65,7 @@ class QuerySource(Source):
         first, last = start // self._BLOCK, -(-stop // self._BLOCK)
         X = np.concatenate([self._inputs(block) for block in range(first, last)])
         X = X[start - first * self._BLOCK : stop - first * self._BLOCK]
-        new = np.isnan(self._answers[start:stop])
+        new = np.isnan(self._answers[start:stop].reshape(stop - start, -1)[:, 0])
         if new.any():
             self._answers[start:stop][new] = self.ask(X[new])
         return X, self._answers[start:stop].copy()

@@ -1,0 +1,386 @@
+"""`"arbitrary-noise"`: noise independent of the inputs but otherwise anything (BJW19, section 7).
+
+Heavy tails, no variance, the same huge offset on all outputs of a sample, clusters: least squares
+and plain moments see little else. Bounded functions of the labels still see the network.
+
+**The paper's road** (`faithful=True`, and `refine=False` with one or two units) is Algorithm 8:
+
+1. sketch the labels, `S Y`;
+2. guess a left inverse M of `S A`: for the right guess `M S Y = relu(W X) + noise`;
+3. for each guess and each row of it, learn the unit's direction from signs (`halfspaces`);
+4. regress the labels on the units so found, and keep the guess of least squared loss.
+
+Three things make the enumeration practical and lose nothing. A row of M matters only up to a
+positive factor, because only signs are taken: rows are directions, and every entry is a power of
+1/2 of the largest (the paper's geometric grid), or zero. Rows do not interact before step 4, so
+single rows are enumerated, not matrices, and then paired. A sketch with as many rows as outputs is
+a change of basis and is left out. The paper's entries are all positive; a left inverse needs signs
+(the rows of M are orthogonal to the other columns of `S A`), so the grid has them. A row and its
+opposite give opposite directions, so one of them is enough. The grid is visited from coarse to
+fine, each direction once, until the budget is used up or the finest level done. The added noise is
+guessed in powers of two around the median size of `M S Y`, where the paper has the Frobenius norm.
+
+**The default road** serves any number of units:
+
+1. whiten the labels by Tyler's scatter matrix (`robust_fit`);
+2. span of the units from order 2 of bounded labels (`halfspaces`): exact however heavy the noise;
+   as many dimensions as stand above those of shuffled labels;
+3. inside the span, Huber fits (`robust_fit`) of absolute values and a linear part, started from a
+   joint diagonalisation, from the halfspace step with the left inverse of the first fit's output
+   weights (units <= outputs), and from random directions, until the best is reached twice;
+4. signs, then the Huber fit of the network on all samples, weighted by the residuals' scatter;
+5. the halfspace step once more, from the final output weights: it must find the same directions.
+
+What is handed on are pseudo-labels: the labels with residuals winsorised, so that the shared
+refinement and its tests meet noise with a variance. Where the noise is far larger along some
+direction of the outputs than along others, it is cut down there too, and the evidence says so.
+Inputs that are not Gaussian leave out step 2 and search in the whole space instead.
+
+Letters of the paper: A, U, V, X, E are our `Y^T`, A, W, `X^T` and noise; m outputs, k units.
+Memory: two copies of inputs and labels. Cost of the default road: a few dozen least-squares passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from provenet.activations import ABS, RELU
+from provenet.decomposition.joint_diagonalisation import congruence
+from provenet.halfspaces import (
+    BoundedSpan,
+    Halfspaces,
+    all_row_guesses,
+    best_units,
+    distinct_directions,
+    learn_halfspaces,
+    merged,
+    span_from_bounded_labels,
+)
+from provenet.methods.expand_prune import expand_prune
+from provenet.model import Parameters
+from provenet.networks import Network, as_absolute
+from provenet.polish import as_rectified
+from provenet.robust_fit import (
+    HUBER,
+    RobustFit,
+    Whitening,
+    corrected_residuals,
+    huber_network,
+    robust_scale,
+    whitening,
+)
+from provenet.signs import signs_from_linear_part
+from provenet.sources import ArraySource
+from provenet.typing import Array
+from provenet.workspace import Candidate, NoAnswer, Workspace
+
+_SKETCH_ROWS_A_UNIT = 4
+_FINEST = 4
+_SMEARS = (1.0, 4.0)
+
+_SEARCH_ROWS = 10_000
+_SEARCH_TOLERANCE = 3e-3
+_RANDOM_STARTS = 6
+_SAME_LOSS = 1e-4
+_WEIGHTINGS = 2
+_WIDE_THRESHOLD = 3.0
+_UNEVEN = 3.0
+_LEAST_NOISE = 1e-3
+
+
+def _enumerated(workspace: Workspace) -> Iterator[Candidate]:
+    """Algorithm 8, level by level of the guess grid."""
+    if workspace.units is not None and workspace.units > 2:
+        raise NoAnswer(
+            "Algorithm 8 enumerates guesses, which is possible for one unit or two, not for "
+            f"{workspace.units}: leave out faithful=True for the robust start, which serves any."
+        )
+    samples = workspace.problem.samples
+    X, Y = samples.X, samples.y.reshape(samples.size, -1)
+    entries = min(Y.shape[1], _SKETCH_ROWS_A_UNIT * (workspace.units or 2))
+    with workspace.stage("search", "enumeration of left inverses"):
+        sketched = Y @ _sketch(Y.shape[1], entries, workspace.rng).T
+        learned, how_far = _learn_from_guesses(workspace, X, sketched)
+        directions = distinct_directions(learned)
+    if len(directions) == 0:
+        raise NoAnswer(
+            "No direction stands out of the signs of any guess: take more samples, or check that "
+            "the labels belong to these inputs."
+        )
+    evidence = (
+        f"The paper's enumeration (Algorithm 8) tried {how_far}, and kept {len(directions)} "
+        "directions."
+    )
+    for units in (1, 2) if workspace.units is None else (workspace.units,):
+        network = _regressed(X, Y, best_units(X, Y, directions, units))
+        if workspace.refine:
+            yield _finish(workspace, network, evidence)
+        else:
+            yield Candidate(_shaped(workspace, network), evidence)
+
+
+def _sketch(outputs: int, rows: int, rng: np.random.Generator) -> Array:
+    """Step 1. Orthonormal rows that span what a Gaussian sketch would."""
+    if rows >= outputs:
+        return np.eye(outputs)
+    return np.linalg.qr(rng.standard_normal((outputs, rows)))[0].T
+
+
+def _learn_from_guesses(workspace: Workspace, X: Array, sketched: Array) -> tuple[Halfspaces, str]:
+    """Steps 2 to 3c: a halfspace from each row and each smear; and how far the guesses went."""
+    learned: list[Halfspaces] = []
+    guesses, entries = 0, sketched.shape[1]
+    for level, rows in all_row_guesses(entries, _FINEST):
+        values = sketched @ rows.T
+        values -= np.median(values, axis=0)
+        size = robust_scale(values)
+        learned += [learn_halfspaces(X, values, s * size, workspace.rng) for s in _SMEARS]
+        guesses += len(rows)
+        message = f"{guesses} rows of the left inverse, level {level} of {_FINEST}"
+        workspace.progress("search", workspace.budget_used, message)
+        if workspace.out_of_time:
+            break
+    stopped = ", when the budget was used up" if workspace.out_of_time else ""
+    return merged(learned), f"{guesses} rows of the left inverse down to level {level}{stopped}"
+
+
+def _regressed(X: Array, Y: Array, W: Array) -> Network:
+    """Step 4: the output weights by least squares."""
+    Phi = np.column_stack([RELU(X @ W.T), np.ones(len(X))])
+    beta = np.linalg.lstsq(Phi, Y, rcond=None)[0]
+    return Network(W, None, beta[:-1].T, beta[-1])
+
+
+@dataclass(frozen=True)
+class Found:
+    """Units found inside a span, and how."""
+
+    parameters: Parameters
+    """Absolute values and a linear part, on all features, for whitened labels."""
+    evidence: str
+
+
+def fits_in_span(
+    X: Array, Z: Array, span: BoundedSpan, units: int, workspace: Workspace
+) -> Iterator[tuple[str, RobustFit[Parameters]]]:
+    """Huber fits inside the span: from joint diagonalisation, halfspace step, random directions."""
+    k, outputs = len(span.basis), Z.shape[1]
+    fit = partial(
+        huber_network,
+        X @ span.basis.T,
+        Z,
+        activation=ABS,
+        tolerance=_SEARCH_TOLERANCE,
+        scale=np.ones(outputs),
+        out_of_time=lambda: workspace.out_of_time,
+    )
+
+    def started(directions: Array) -> Parameters:
+        theta = np.column_stack([directions, np.zeros(units)])
+        return Parameters(theta, np.zeros((units + k + 1, outputs))).normalised(ABS)
+
+    if k == units and len(span.slices) > 1:
+        first = fit(started(congruence(span.slices).rows))
+        yield "a joint diagonalisation", first
+        if units <= outputs:
+            learned = halfspaces_of(X @ span.basis.T, Z, first.model)
+            yield "the halfspace step", fit(started(learned.directions))
+    for _ in range(_RANDOM_STARTS):
+        yield "random directions", fit(started(workspace.rng.standard_normal((units, k))))
+
+
+def halfspaces_of(X: Array, Z: Array, model: Parameters) -> Halfspaces:
+    """The halfspace step with the left inverse of a model's output weights (units <= outputs)."""
+    values = Z @ np.linalg.pinv(model.output_weights).T
+    values = values - np.median(values, axis=0)
+    return learn_halfspaces(X, values, robust_scale(values))
+
+
+def _search_in_span(workspace: Workspace, X: Array, Z: Array, span: BoundedSpan) -> Found:
+    """The best of several starts; it ends when the least loss was reached twice."""
+    units = workspace.units or len(span.basis)
+    best: RobustFit[Parameters] | None = None
+    names: list[str] = []
+    for name, fit in fits_in_span(X[:_SEARCH_ROWS], Z[:_SEARCH_ROWS], span, units, workspace):
+        again = best is not None and abs(fit.loss - best.loss) < _SAME_LOSS * best.loss
+        if best is None or fit.loss < best.loss:
+            best = fit
+        names = [*names, name] if again else [name] if best is fit else names
+        if again or workspace.out_of_time:
+            break
+    assert best is not None  # there is always a random start
+    in_span = best.model
+    lifted = np.column_stack([in_span.theta[:, :-1] @ span.basis, in_span.theta[:, -1]])
+    linear = span.basis.T @ in_span.linear[:-1]
+    beta = np.vstack([in_span.beta[:units], linear, in_span.beta[-1:]])
+    evidence = (
+        f"{len(span.basis)} directions of order 2 of the bounded labels were kept, the weakest "
+        f"{span.margin:.1f} times the strongest of shuffled labels; the least Huber loss in their "
+        f"span was reached from {' and from '.join(names)}."
+    )
+    return Found(Parameters(lifted, beta), evidence)
+
+
+# ---- The finish on all samples
+
+
+def rectified(parameters: Parameters) -> Network:
+    """A model of absolute values as a network of ReLU units, without what is left linear."""
+    m = parameters.units
+    a, W, v = 2 * parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
+    return as_rectified(parameters, signs_from_linear_part(a, W, v).signs).replace(linear=None)
+
+
+def huber_weighted(
+    X: Array, Y: Array, network: Network, out_of_time: Callable[[], bool]
+) -> tuple[Network, Whitening, RobustFit[Parameters]]:
+    """The Huber fit of a network, outputs weighted by the scatter of the residuals."""
+    for _ in range(_WEIGHTINGS):
+        white = whitening(Y - network(X))
+        start = Parameters.of(white.whitened(network))
+        fit = huber_network(
+            X,
+            white.apply(Y),
+            start,
+            RELU,
+            tolerance=0.1 / np.sqrt(len(X)),
+            out_of_time=out_of_time,
+        )
+        network = white.restored(fit.model.network(RELU))
+    return network, white, fit
+
+
+def _finish(workspace: Workspace, start: Network, evidence: str) -> Candidate:
+    """Huber's estimate from all samples, and the winsorised labels it is judged on."""
+    inputs, labels = workspace.source.rows(0, workspace.source.size)
+    X, Y = workspace.standardisation.apply(inputs), labels.reshape(len(labels), -1)
+    with workspace.stage("refine", "robust fit"):
+        network, white, fit = huber_weighted(X, Y, start, lambda: workspace.out_of_time)
+    predicted = network(X)
+    left = corrected_residuals(white.apply(Y) - white.apply(predicted), fit.scale)
+    levels = evened(white.levels, _LEAST_NOISE * float(np.sqrt(np.mean(predicted.var(axis=0)))))
+    repaired = predicted + white.residuals(left, levels)
+    sentence = " ".join(
+        [
+            evidence,
+            _winsorised(fit),
+            *_uneven(white.levels, levels),
+            *_confirmed(X, white.apply(Y), fit),
+        ]
+    )
+    on = workspace.on(ArraySource(inputs, repaired.reshape(labels.shape)))
+    return Candidate(_shaped(workspace, network), sentence, workspace=on)
+
+
+def evened(levels: Array, least: float) -> Array:
+    """Noise levels, those far above the usual one brought down to it, but never below `least`."""
+    usual = max(float(np.sort(levels)[(len(levels) - 1) // 2]), least)
+    return np.where(levels > _UNEVEN * usual, usual, levels)
+
+
+def _winsorised(fit: RobustFit[Parameters]) -> str:
+    how = "" if fit.reason == "converged" else " (stopped before it came to rest)"
+    return (
+        f"Huber fit{how}: residuals winsorised at {HUBER:g} sigma, which drew in "
+        f"{100 * fit.clipped:.0f}% of the labels; residual and standard errors refer to these."
+    )
+
+
+def _uneven(levels: Array, evened_levels: Array) -> Iterator[str]:
+    """Why the standard errors of some output weights are too small, if they are."""
+    factors = levels / evened_levels
+    count = int(np.sum(factors > 1))
+    if count:
+        yield (
+            f"Along {count} of {len(levels)} directions of the outputs the noise is up to "
+            f"{factors.max():.0f} times larger than along the others and was cut down to them: "
+            "standard errors of output weights along these are too small by that factor."
+        )
+
+
+def _confirmed(X: Array, Z: Array, fit: RobustFit[Parameters]) -> Iterator[str]:
+    """Whether the halfspace step finds the same directions (Theorem 12)."""
+    model = fit.model
+    if model.units > Z.shape[1]:
+        yield "No halfspace step: it needs at least as many outputs as units."
+        return
+    learned = halfspaces_of(X, Z, model)
+    own = model.theta[:, :-1] / np.linalg.norm(model.theta[:, :-1], axis=1, keepdims=True)
+    away = np.degrees(np.arccos(np.clip(np.sum(own * learned.directions, axis=1), -1, 1)))
+    yield (
+        f"The halfspace step from its output weights comes within {away.max():.1f} degrees of its "
+        f"directions (standard error {np.degrees(learned.standard_errors.max()):.1f})."
+    )
+
+
+def _shaped(workspace: Workspace, network: Network) -> Network:
+    """With plain numbers as labels the network has plain numbers as outputs."""
+    if workspace.source.outputs is not None:
+        return network
+    constant = float(np.asarray(network.output_bias).ravel()[0])
+    return network.replace(output_weights=network.output_weights[0], output_bias=constant)
+
+
+# ---- The method
+
+
+def arbitrary_noise(workspace: Workspace) -> Iterator[Candidate]:
+    """Algorithm 8 where it is asked for; otherwise a robust start and Huber's estimate."""
+    few = workspace.units is not None and workspace.units <= 2
+    if workspace.faithful or (few and not workspace.refine):
+        yield from _enumerated(workspace)
+    else:
+        yield from _robust(workspace)
+
+
+def _robust(workspace: Workspace) -> Iterator[Candidate]:
+    samples = workspace.problem.samples
+    X, Y = samples.X, samples.y.reshape(samples.size, -1)
+    white = whitening(Y)
+    Z = white.apply(Y)
+    known: Array | None = None
+    if workspace.gaussian.ok:
+        with workspace.stage("moments", "order 2 of bounded labels"):
+            most = min(workspace.units or samples.features, samples.features)
+            span = span_from_bounded_labels(
+                X, Z, None if workspace.units is None else most, workspace.rng
+            )
+        if len(span.basis) == 0:
+            raise NoAnswer(
+                "Nothing in the labels depends on the inputs beyond what shuffled labels show: "
+                "take more samples, or check that the labels belong to these inputs."
+            )
+        with workspace.stage("search", "Huber fits in the span of the units"):
+            found = _search_in_span(workspace, X, Z, span)
+        first = _finish(workspace, white.restored(rectified(found.parameters)), found.evidence)
+        yield first
+        known, on = found.parameters.theta, first.workspace or workspace
+    else:
+        on = workspace.on(_winsorised_labels(workspace, white))
+    for other in expand_prune(on, known):
+        network = rectified(Parameters.of(_wide(as_absolute(other.network))))
+        yield _finish(workspace, network, f"Searched in winsorised labels: {other.width_evidence}")
+
+
+def _winsorised_labels(workspace: Workspace, white: Whitening) -> ArraySource:
+    """All samples, their labels drawn in about the medians: where there is no fit yet."""
+    inputs, labels = workspace.source.rows(0, workspace.source.size)
+    Z = np.clip(white.apply(labels.reshape(len(labels), -1)), -_WIDE_THRESHOLD, _WIDE_THRESHOLD)
+    drawn_in = white.centre + white.residuals(Z)
+    return ArraySource(inputs, drawn_in.reshape(labels.shape))
+
+
+def _wide(network: Network) -> Network:
+    """A network with one output in the shape of one with several."""
+    if network.outputs is not None:
+        return network
+    linear = None if network.linear is None else network.linear[None]
+    return network.replace(
+        output_weights=network.output_weights[None],
+        output_bias=np.atleast_1d(network.output_bias),
+        linear=linear,
+    )

@@ -1,0 +1,234 @@
+"""The normal equations of least squares as sums over samples, and the steps that they give.
+
+Given the units theta = (w, b), the best beta is a linear least-squares problem, so only theta is
+searched (variable projection; Golub and Pereyra 1973, in Kaufman's form). With D the derivative of
+the units' values by theta (not yet multiplied by output weights) and `Phi = [sigma(z), x, 1]`,
+
+    H = D^T D,   C = D^T Phi,   G = Phi^T Phi      sums over samples, the same for all outputs
+    S = (A^T A) o (H - C G^-1 C^T)                 theta with beta eliminated; o: unit by unit
+    (S + lambda diag) step = g - sum_q A_q (C G^-1 Phi^T r_q)
+
+where A (outputs, units) are the output weights, q runs over outputs and r are residuals. So several
+outputs cost hardly more than one. No n x p matrix exists: D is formed for a block of samples at a
+time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse.linalg import LinearOperator, cg
+
+from provenet.activations import Activation
+from provenet.model import Parameters, model_features
+from provenet.moments import Sums
+from provenet.sources.base import Source
+from provenet.typing import Array
+
+_BLOCK_BYTES = 4_000_000
+RIDGE = 1e-13
+_CG_ITERATIONS = 200
+
+
+@dataclass(frozen=True)
+class LinearPart(Sums):
+    """Sums for the best beta at given units: `Phi^T Phi`, `Phi^T r`, `|r|^2`."""
+
+    gram: Array
+    gradient: Array
+    rss: float
+
+
+@dataclass(frozen=True)
+class NormalEquations(Sums):
+    """`[D, Phi]^T [D, Phi]`, the gradients by theta and by beta, and `|r|^2`."""
+
+    hessian: Array
+    theta_gradient: Array
+    gradient: Array
+    rss: float
+
+
+def linear_part(source: Source, parameters: Parameters, activation: Activation) -> LinearPart:
+    """One pass: the sums that determine beta."""
+
+    def term(X: Array, y: Array) -> LinearPart:
+        _, phi = model_features(parameters, activation, X)
+        r = phi @ parameters.beta - y
+        return LinearPart(phi.T @ phi, phi.T @ r, float(np.vdot(r, r)))
+
+    return source.total(term)
+
+
+def _theta_gradient(slope: Array, A: Array, r: Array, X: Array) -> Array:
+    """`sum_n slope_ni (r_n . A_i) (x_n, 1)` for every unit i, flat."""
+    weighted = slope * (r.reshape(len(r), -1) @ A)
+    return np.column_stack([weighted.T @ X, weighted.sum(axis=0)]).ravel()
+
+
+def normal_equations(
+    source: Source,
+    parameters: Parameters,
+    activation: Activation,
+    dtype: type[np.floating] = np.float64,
+) -> NormalEquations:
+    """One pass: the Gauss-Newton system, its matrix summed in `dtype`."""
+    m, width = parameters.theta.shape
+    A = parameters.output_weights
+    p = m * width + len(parameters.beta)
+
+    def term(X: Array, y: Array) -> NormalEquations:
+        z, phi = model_features(parameters, activation, X)
+        r = phi @ parameters.beta - y
+        slope = activation.derivative(z)
+        J = np.empty((len(X), p), dtype=dtype)
+        units = J[:, : m * width].reshape(len(X), m, width)
+        np.multiply(slope[:, :, None], X[:, None, :], out=units[:, :, :-1], casting="same_kind")
+        units[:, :, -1] = slope
+        J[:, m * width :] = phi
+        gradient = _theta_gradient(slope, A, r, X)
+        return NormalEquations((J.T @ J).astype(float), gradient, phi.T @ r, float(np.vdot(r, r)))
+
+    rows = int(np.clip(_BLOCK_BYTES / (np.dtype(dtype).itemsize * p), 128, 512))
+    return source.total(term, rows)
+
+
+def gradient_sums(source: Source, parameters: Parameters, activation: Activation) -> LinearPart:
+    """One pass: the gradient by theta, then beta, and `|r|^2` alone (no matrix)."""
+    A = parameters.output_weights
+
+    def term(X: Array, y: Array) -> LinearPart:
+        z, phi = model_features(parameters, activation, X)
+        r = phi @ parameters.beta - y
+        own = _theta_gradient(activation.derivative(z), A, r, X)
+        gradient = np.append(own, phi.T @ r)
+        return LinearPart(np.zeros(0), gradient, float(np.vdot(r, r)))
+
+    return source.total(term)
+
+
+def solve_scaled(matrix: Array, rhs: Array, ridge: float) -> Array:
+    """Solve a positive semidefinite system after scaling its diagonal to one."""
+    scale = np.sqrt(np.diag(matrix))
+    scale[scale == 0] = 1.0
+    A = matrix / scale / scale[:, None]
+    b = (rhs.T / scale).T
+    for attempt in range(6):
+        A[np.diag_indices(len(A))] += ridge * 1000.0**attempt
+        try:
+            factor = cho_factor(A, lower=True, check_finite=False)
+        except LinAlgError:
+            continue
+        return np.asarray((cho_solve(factor, b, check_finite=False).T / scale).T)
+    return np.asarray((np.linalg.lstsq(A, b, rcond=None)[0].T / scale).T)
+
+
+def without_each_unit(sums: LinearPart, parameters: Parameters) -> Array:
+    """How much the sum of squares grows without each unit, the rest refitted linearly."""
+    gram, m = sums.gram, parameters.units
+    inverse = solve_scaled(gram, np.eye(len(gram))[:, :m], RIDGE * len(gram))
+    size = np.sum(parameters.output_weights**2, axis=0)
+    return np.asarray(size / np.abs(np.diag(inverse[:m])))
+
+
+def times_unit_blocks(matrix: Array, K: Array) -> Array:
+    """Block (i, j) of a matrix of m x m square blocks times `K_ij`."""
+    m = len(K)
+    width = len(matrix) // m
+    blocks = matrix.reshape(m, width, m, width) * K[:, None, :, None]
+    return np.asarray(blocks.reshape(matrix.shape))
+
+
+def eliminate(
+    equations: NormalEquations, parameters: Parameters, ridge: float
+) -> tuple[Array, Array]:
+    """`S`, and `G^-1 [C^T, Phi^T r]`, from the normal equations."""
+    thetas = parameters.theta.size
+    H, C = equations.hessian[:thetas, :thetas], equations.hessian[:thetas, thetas:]
+    G = equations.hessian[thetas:, thetas:]
+    eliminated = solve_scaled(G, np.column_stack([C.T, equations.gradient]), ridge)
+    A = parameters.output_weights
+    return times_unit_blocks(H - C @ eliminated[:, :thetas], A.T @ A), eliminated
+
+
+class DenseStep:
+    """Damped steps from one set of normal equations."""
+
+    def __init__(self, equations: NormalEquations, parameters: Parameters, ridge: float) -> None:
+        """Eliminate beta once; each damping then costs one factorisation."""
+        m, width = parameters.theta.shape
+        thetas, A = parameters.theta.size, parameters.output_weights
+        self.matrix, eliminated = eliminate(equations, parameters, ridge)
+        cross = equations.hessian[:thetas, thetas:]
+        moved = (cross @ eliminated[:, thetas:]).reshape(m, width, len(A))
+        self.rhs = equations.theta_gradient - np.einsum("mwo,om->mw", moved, A).ravel()
+        size = np.repeat(np.sum(A**2, axis=0), width)
+        diagonal = np.diag(equations.hessian)[:thetas] * size
+        self.damping = diagonal + 1e-10 * diagonal.mean() + 1e-300
+
+    def solve(self, damping: float) -> Array | None:
+        """The step, or None when the matrix is not positive definite at this damping."""
+        A = self.matrix.copy()
+        A[np.diag_indices(len(A))] += damping * self.damping
+        try:
+            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return None
+        return np.asarray(cho_solve(factor, self.rhs, check_finite=False))
+
+
+class IterativeStep:
+    """Damped steps by conjugate gradients: no p x p matrix, a pass over the samples an iteration.
+
+    On standardised inputs the diagonal is a good preconditioner: a unit's own block of the matrix
+    is close to a multiple of the identity. Vectors hold theta, then beta, row by row.
+    """
+
+    def __init__(
+        self, source: Source, parameters: Parameters, activation: Activation, gradient: Array
+    ) -> None:
+        """`gradient` is the right-hand side."""
+        self.source, self.parameters, self.activation = source, parameters, activation
+        self.rhs, self.thetas = gradient, parameters.theta.size
+        diagonal = source.total(lambda X, y: self._diagonal(X))
+        self.diagonal = diagonal + 1e-10 * diagonal.mean()
+
+    def _diagonal(self, X: Array) -> Array:
+        z, phi = model_features(self.parameters, self.activation, X)
+        A = self.parameters.output_weights
+        slope = self.activation.derivative(z) ** 2 * np.sum(A**2, axis=0)
+        own = np.column_stack([slope.T @ X**2, slope.sum(axis=0)])
+        return np.append(own, np.repeat(np.einsum("np,np->p", phi, phi), len(A)))
+
+    def product(self, v: Array) -> Array:
+        """The matrix of the normal equations times a vector."""
+        m, width = self.parameters.theta.shape
+        A = self.parameters.output_weights
+        direction = v[: self.thetas].reshape(m, width)
+        beta = v[self.thetas :].reshape(-1, len(A))
+
+        def term(X: Array, y: Array) -> Array:
+            z, phi = model_features(self.parameters, self.activation, X)
+            slope = self.activation.derivative(z)
+            moved = X @ direction[:, :-1].T + direction[:, -1]
+            change = (slope * moved) @ A.T + phi @ beta
+            return np.append(_theta_gradient(slope, A, change, X), phi.T @ change)
+
+        return self.source.total(term)
+
+    def solve(self, damping: float) -> Array | None:
+        """The theta part of the damped step."""
+        extra = np.zeros_like(self.rhs)
+        extra[: self.thetas] = damping
+        extra = extra * self.diagonal + 1e-12 * self.diagonal
+        scale = np.sqrt(self.diagonal + extra)
+        size = len(self.rhs)
+        operator = LinearOperator(
+            (size, size),
+            matvec=lambda u: (self.product(u / scale) + extra * u / scale) / scale,
+            dtype=float,
+        )
+        found, _ = cg(operator, self.rhs / scale, rtol=1e-3, maxiter=_CG_ITERATIONS)
+        return np.asarray((found / scale)[: self.thetas])

@@ -1,0 +1,272 @@
+"""Fitting by least squares where least squares fails: Huber's estimate through pseudo-labels.
+
+Labels `y = f(x) + e` whose noise e is independent of x but has heavy tails, structure or no
+variance at all. Huber's M-estimate (1964; regression: 1973) minimises `sum rho_c(r / s)` over the
+residuals r = y - f(x), with rho_c quadratic up to c and linear beyond; s is their scale. It is the
+fixed point of
+
+    y* = f(x) + s psi_c((y - f(x)) / s),   psi_c(t) = min(c, max(-c, t))
+    f <- least squares on (x, y*)
+
+(the winsorised residuals of Huber and Dutter, 1974): each round lowers the objective, the error
+shrinks by the share of clipped residuals, and whoever can fit by least squares can fit robustly.
+With a free output bias no symmetry of e is needed: the bias settles where `E psi(e - bias) = 0`,
+and then `E[psi | x] = 0` for every x, because e does not depend on x. The bias itself is therefore
+that of the network plus a location of the noise, which nothing can tell apart.
+
+Several outputs with structured noise (the same huge offset on all outputs of a sample, say) are
+whitened first, by Tyler's scatter matrix (1987), the fixed point of
+
+    S = (m / n) sum_n  r_n r_n^T / (r_n^T S^-1 r_n)       (m outputs),
+
+which exists whatever the tails. In whitened coordinates the noisy directions count little.
+
+All functions work on arrays in memory: Y (n, outputs); cost n outputs^2 a round of the scatter, and
+what `fit` and `predict` take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from provenet.activations import Activation
+from provenet.model import Parameters, model_features
+from provenet.networks import Network
+from provenet.refine import refine
+from provenet.sources.arrays import ArraySource
+from provenet.typing import Array
+
+HUBER = 1.345
+"""Threshold in standard deviations that keeps 95% of the efficiency when the noise is Gaussian."""
+_MAD_TO_SIGMA = 1.4826
+_SCATTER_ROUNDS = 40
+_SCATTER_TOLERANCE = 1e-6
+_SCATTER_FLOOR = 1e-10
+_FLATTEST = 1e-6
+_LEAST_SLOPE = 0.05
+
+Model = TypeVar("Model")
+
+
+def robust_scale(R: Array) -> Array:
+    """Median absolute residual of each output, scaled to the standard deviation of a Gaussian.
+
+    Where half of the residuals or more are zero, a millionth of their ninth decile; 1 where all
+    are.
+    """
+    size = np.abs(R)
+    scale = np.maximum(
+        _MAD_TO_SIGMA * np.median(size, axis=0), _FLATTEST * np.quantile(size, 0.9, axis=0)
+    )
+    return np.where(scale > 0, scale, 1.0)
+
+
+def pseudo_labels(predicted: Array, Y: Array, scale: Array, threshold: float = HUBER) -> Array:
+    """Labels whose distance from the prediction is at most `threshold * scale`."""
+    reach = threshold * scale
+    return predicted + np.clip(Y - predicted, -reach, reach)
+
+
+def corrected_residuals(R: Array, scale: Array, threshold: float = HUBER) -> Array:
+    """`s psi(r / s) / E[psi']`, output by output: winsorised, then enlarged by what that lost.
+
+    Labels `f(x)` plus these have the least-squares fit f where Huber's estimate is f, and give it
+    the right standard errors: its variance is that of least squares with noise of the variance
+    `s^2 E[psi^2] / E[psi']^2` (Huber 1973).
+    """
+    reach = threshold * scale
+    slope = np.mean(np.abs(R) <= reach, axis=0)
+    return np.asarray(np.clip(R, -reach, reach) / np.maximum(slope, _LEAST_SLOPE))
+
+
+def clipped_share(R: Array, scale: Array, threshold: float = HUBER) -> float:
+    """The share of residuals beyond the threshold."""
+    return float(np.mean(np.abs(R) > threshold * scale))
+
+
+def huber_loss(R: Array, scale: Array, threshold: float = HUBER) -> float:
+    """Mean of rho: half the square up to the threshold, linear beyond."""
+    t = np.abs(R) / scale
+    inside = np.minimum(t, threshold)
+    return float(np.mean(inside * (t - inside / 2)))
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """`Z = (Y - centre) forward`: labels whose noise has scale one and no preferred direction."""
+
+    centre: Array
+    forward: Array
+    backward: Array
+    """The inverse of `forward`."""
+
+    def apply(self, Y: Array) -> Array:
+        """Whitened labels."""
+        return np.asarray((Y - self.centre) @ self.forward)
+
+    def whitened(self, network: Network) -> Network:
+        """A network for the labels as one for whitened labels."""
+        return _mapped(network, self.forward.T, -self.forward.T @ self.centre)
+
+    def restored(self, network: Network) -> Network:
+        """The inverse of `whitened`."""
+        return _mapped(network, self.backward.T, self.centre)
+
+    @property
+    def levels(self) -> Array:
+        """Standard deviations of the noise along its principal directions, largest first."""
+        return np.asarray(np.linalg.svd(self.backward, compute_uv=False), dtype=float)
+
+    def residuals(self, white: Array, levels: Array | None = None) -> Array:
+        """Whitened residuals in the labels' own units, or with other noise levels in place."""
+        left, own, right = np.linalg.svd(self.backward)
+        return np.asarray(white @ (left * (own if levels is None else levels)) @ right)
+
+
+def _mapped(network: Network, matrix: Array, shift: Array) -> Network:
+    """The network whose outputs are `matrix f(x) + shift`."""
+    return network.replace(
+        output_weights=matrix @ network.output_weights,
+        output_bias=matrix @ network.output_bias + shift,
+        linear=None if network.linear is None else matrix @ network.linear,
+    )
+
+
+def scatter(R: Array) -> Array:
+    """Tyler's scatter matrix of the rows of R, of trace `outputs`; positive definite always.
+
+    A direction that hardly any row has a share in gets a small but positive value. The iteration
+    converges linearly, and where it is stopped is no matter: every round is a valid weighting.
+    """
+    m = R.shape[1]
+    norms = np.linalg.norm(R, axis=1)
+    R = R[norms > 0] / norms[norms > 0, None]
+    S = np.eye(m)
+    for _ in range(_SCATTER_ROUNDS if len(R) else 0):
+        weights = 1 / np.einsum("ni,ni->n", R @ np.linalg.inv(S), R)
+        new = (R * weights[:, None]).T @ R + _SCATTER_FLOOR * np.sum(weights) * np.eye(m) / m
+        new *= m / np.trace(new)
+        if np.abs(new - S).max() < _SCATTER_TOLERANCE:
+            return np.asarray(new)
+        S = new
+    return S
+
+
+def whitening(R: Array, centre: Array | None = None) -> Whitening:
+    """The whitening of residuals or labels R; `centre` defaults to the medians.
+
+    By the symmetric root, which leaves outputs alone when their noises are unrelated (a rotation
+    would spread the outliers of one output over all), then each coordinate to scale one.
+    """
+    middle = np.median(R, axis=0) if centre is None else centre
+    centred = R - middle
+    values, vectors = np.linalg.eigh(scatter(centred))
+    root = (vectors / np.sqrt(values)) @ vectors.T
+    forward = root / robust_scale(centred @ root)
+    return Whitening(middle, forward, np.linalg.inv(forward))
+
+
+@dataclass(frozen=True)
+class RobustFit(Generic[Model]):
+    """Where the iteration on pseudo-labels ended."""
+
+    model: Model
+    labels: Array
+    """The last pseudo-labels."""
+    scale: Array
+    """Scale of the residuals, one an output."""
+    clipped: float
+    """Share of labels that were drawn in."""
+    loss: float
+    """Huber's objective."""
+    iterations: int
+    reason: str
+    """Why it ended: "converged", "iterations" or "time"."""
+
+
+def robust_fit(
+    Y: Array,
+    start: Model,
+    predict: Callable[[Model], Array],
+    fit: Callable[[Array, Model], Model],
+    *,
+    threshold: float = HUBER,
+    tolerance: float = 1e-3,
+    iterations: int = 40,
+    scale: Array | None = None,
+    out_of_time: Callable[[], bool] = lambda: False,
+) -> RobustFit[Model]:
+    """Huber's estimate: refit by `fit(pseudo_labels, model)` until the predictions rest.
+
+    They rest when they move by less than `tolerance` of the residuals' scale (root mean square),
+    which is taken to be at least a millionth of the labels'.
+    `fit` need not converge: one step that lowers the sum of squares is enough. A `scale` given is
+    kept; otherwise it follows the residuals.
+    """
+    floor = _FLATTEST * robust_scale(Y - np.median(Y, axis=0))
+    predicted = predict(start)
+    ended = _state(start, Y, predicted, floor, scale, threshold, 0, "iterations")
+    for iteration in range(1, iterations + 1):
+        if out_of_time():
+            return replace(ended, reason="time")
+        model = fit(ended.labels, ended.model)
+        new = predict(model)
+        move = float(np.sqrt(np.mean(((new - predicted) / ended.scale) ** 2)))
+        predicted = new
+        reason = "converged" if move < tolerance else "iterations"
+        ended = _state(model, Y, predicted, floor, scale, threshold, iteration, reason)
+        if reason == "converged":
+            break
+    return ended
+
+
+def huber_network(
+    X: Array,
+    Y: Array,
+    start: Parameters,
+    activation: Activation,
+    *,
+    tolerance: float,
+    scale: Array | None = None,
+    out_of_time: Callable[[], bool] = lambda: False,
+) -> RobustFit[Parameters]:
+    """Huber's estimate of a network: rounds of two Levenberg-Marquardt steps on pseudo-labels."""
+
+    def predict(p: Parameters) -> Array:
+        return np.asarray(model_features(p, activation, X)[1] @ p.beta)
+
+    def fit(labels: Array, p: Parameters) -> Parameters:
+        samples = ArraySource(X, labels)
+        return refine(samples, p, activation, spread=1.0, iterations=3, tolerance=0.0).parameters
+
+    return robust_fit(
+        Y, start, predict, fit, tolerance=tolerance, scale=scale, out_of_time=out_of_time
+    )
+
+
+def _state(
+    model: Model,
+    Y: Array,
+    predicted: Array,
+    floor: Array,
+    scale: Array | None,
+    threshold: float,
+    iteration: int,
+    reason: str,
+) -> RobustFit[Model]:
+    """Pseudo-labels, scale and loss at a model."""
+    R = Y - predicted
+    s = np.maximum(robust_scale(R), floor) if scale is None else scale
+    return RobustFit(
+        model,
+        predicted + np.clip(R, -threshold * s, threshold * s),
+        s,
+        clipped_share(R, s, threshold),
+        huber_loss(R, s, threshold),
+        iteration,
+        reason,
+    )

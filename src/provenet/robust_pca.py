@@ -1,0 +1,415 @@
+"""Labels of low rank with arbitrary errors in a few entries: which entries, and what was there.
+
+`Y = L + S` with `L` of low rank and `S` sparse (BJW19, section 8: its `A` is our `Y^T`). Theorem 14
+takes both from principal component pursuit,
+
+    min |L|_* + weight |S|_1   subject to   L + S = Y,   weight = 1 / sqrt(max(n, outputs)),
+
+(the weight is missing in the paper: erratum 12), here by the augmented Lagrangian method: L is a
+shrinkage of singular values, through the small outputs x outputs Gram matrix, S a shrinkage of
+entries. The pursuit is exact only for incoherent labels of a rank far below the outputs, and it
+shrinks what it finds. So it only gives the rank and a first column space (of outputs). What follows
+is exact wherever the clean entries determine the answer:
+
+1. *Screening.* Entries ten times the usual size of their output count as missing, not as wrong.
+2. *Column space.* From a basis V (outputs, rank): z of every row and then V by weighted least
+   squares, in turn, with weights that make it the fit of least absolute residuals; or with the
+   largest residuals trimmed. The best of these fits is kept, at the rank that explains the labels.
+3. *Decoding.* Given V, a row `y = V z + s` with sparse s is reweighted least squares: first for
+   `|s|_1`, then for `sum log |s|`, whose minimum is at the sparsest s.
+4. *Completion.* Entries whose residual stands above rounding (with noise: above 5 standard
+   deviations) are corrupted; V and z are least squares on all others.
+
+All rows at once: one product with the rank^2 products of V's columns, one batch of small solves.
+The column space is taken from a few thousand rows, all others are only decoded. Cost: n outputs
+rank^2 a round of decoding; memory: a few copies of Y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+import numpy as np
+
+from provenet.networks import row_blocks
+from provenet.typing import AnyArray, Array
+
+_MOST_PURSUIT = 300
+_PURSUIT_TOLERANCE = 1e-7
+_PENALTY_GROWTH = 1.2
+_GROSS = 10.0
+"""Entries this many times the usual size of their output are not used for the column space."""
+_ROWS_FOR_SPACE = 4000
+_ALTERNATIONS = 40
+_TRIMMED_SHARES = (0.02, 0.1, 0.25)
+_MORE_RANKS = 4
+_BETTER = 0.5
+_ABSOLUTE_ROUNDS, _LOGARITHM_ROUNDS = 10, 20
+_BLOCK_NUMBERS = 2**22
+_COMPLETIONS = 30
+_ROUNDING = 1e-11
+_EXACT = 1e-9
+"""Residuals below this, in units of an output's usual size, are no noise but rounding."""
+_NOISE_MARGIN = 5.0
+_LEAST_GAP = 3.0
+_LEAST_ROWS = 0.5
+_LEAST_EIGENVALUE = 1e-6
+_MOST_LEVERAGE = 1 - 1e-6
+_LEAST_CLEAN = 0.05
+_NORMAL_MEDIAN = 0.6745
+"""The median of |g| for a standard normal g."""
+
+
+class Separation(StrEnum):
+    """How the separation of the labels ended."""
+
+    SEPARATED = "separated"
+    NO_LOW_RANK = "no low rank"
+    """No rank below the outputs explains most entries."""
+    TOO_CORRUPTED = "too corrupted"
+    """Fewer than half of the rows keep enough clean entries to determine the others."""
+    UNCHECKED_OUTPUT = "unchecked output"
+    """An output has too few clean entries, or varies in a way that no other output shares."""
+
+
+@dataclass(frozen=True)
+class Pursuit:
+    """What principal component pursuit gave."""
+
+    low_rank: Array
+    sparse: Array
+    converged: bool
+    iterations: int
+
+
+@dataclass(frozen=True)
+class RobustPCA:
+    """Labels taken apart; the same fields whatever the status.
+
+    Labels are `low_rank + sparse` and noise; `sparse` is zero but for the corrupted entries. In a
+    row that is not `determined` every entry counts as corrupted, and `low_rank` is a guess.
+    """
+
+    low_rank: Array
+    sparse: Array
+    rank: int
+    status: Separation
+    iterations: int
+    """Of the pursuit."""
+    corrupted: AnyArray
+    """Boolean (n, outputs)."""
+    determined: AnyArray
+    """Boolean (n,): rows whose clean entries determine the others."""
+    noise: Array
+    """Standard deviation, an output, of what is neither of low rank nor sparse; 0 for rounding."""
+    gap: float
+    """The smallest singular value kept over the largest of what is left on clean entries."""
+    unchecked: AnyArray
+    """Boolean (outputs,): outputs in which corruption cannot be told."""
+
+
+@dataclass(frozen=True)
+class _Space:
+    """An orthonormal basis (outputs, rank) of a column space, and what it leaves in most rows."""
+
+    basis: Array
+    residual: float
+
+    @property
+    def exact(self) -> bool:
+        return self.residual <= _EXACT
+
+
+# ------------------------------------------------------------------ principal component pursuit
+
+
+def principal_component_pursuit(Y: Array, usable: AnyArray | None = None) -> Pursuit:
+    """`min |L|_* + |S|_1 / sqrt(max(Y.shape))`; entries that are not `usable` cost nothing in S."""
+    weight = np.full(Y.shape, 1 / np.sqrt(max(Y.shape)))
+    if usable is not None:
+        weight, Y = weight * usable, np.where(usable, Y, 0.0)
+    size = float(np.linalg.norm(Y))
+    largest = np.sqrt(max(np.linalg.eigvalsh(Y.T @ Y)[-1], np.finfo(float).tiny))
+    S, penalty = np.zeros_like(Y), 1.25 / largest
+    multiplier = Y / max(largest, np.abs(Y).max() * np.sqrt(max(Y.shape)))  # dual feasible
+    for iteration in range(1, _MOST_PURSUIT + 1):
+        L = _shrink_singular_values(Y - S + multiplier / penalty, 1 / penalty)
+        T = Y - L + multiplier / penalty
+        S = T - np.clip(T, -weight / penalty, weight / penalty)
+        left = Y - L - S
+        multiplier += penalty * left
+        penalty *= _PENALTY_GROWTH
+        if np.linalg.norm(left) <= _PURSUIT_TOLERANCE * size:
+            return Pursuit(L, S, True, iteration)
+    return Pursuit(L, S, False, _MOST_PURSUIT)
+
+
+def _shrink_singular_values(M: Array, threshold: float) -> Array:
+    squares, V = np.linalg.eigh(M.T @ M)
+    values = np.sqrt(np.maximum(squares, 0.0))
+    kept = values > threshold
+    V, values = V[:, kept], values[kept]
+    return np.asarray((M @ (V * (1 - threshold / values))) @ V.T)
+
+
+# ------------------------------------------------------------------ rows, given the column space
+
+
+def weighted_rows(Y: Array, weights: Array, V: Array) -> Array:
+    """For each row the z that minimises `sum_j weights_j (y_j - V_j . z)^2`."""
+    gram = _grams(weights, V)
+    trace = np.einsum("nii->n", gram)
+    # Keeps rows with too little weight solvable; below the rounding of all others.
+    gram += (1e-15 * trace + np.finfo(float).tiny)[:, None, None] * np.eye(V.shape[1])
+    return np.asarray(np.linalg.solve(gram, ((weights * Y) @ V)[:, :, None])[:, :, 0])
+
+
+def _grams(weights: Array, V: Array) -> Array:
+    rank = V.shape[1]
+    products = (V[:, :, None] * V[:, None, :]).reshape(len(V), rank * rank)
+    return np.asarray((weights @ products).reshape(-1, rank, rank))
+
+
+def _row_levels(R: Array, usable: AnyArray, rank: int, share: float) -> Array:
+    """A quantile a row of the residuals beyond the `rank` smallest, which any z can make vanish."""
+    count = usable.sum(axis=1)
+    at = np.minimum(rank + share * np.maximum(count - rank, 0), np.maximum(count - 1, 0))
+    ordered = np.sort(np.where(usable, R, np.inf), axis=1)
+    levels = np.take_along_axis(ordered, at.astype(np.intp)[:, None], axis=1)
+    return np.where(np.isfinite(levels), levels, 0.0)
+
+
+def decode(Y: Array, usable: AnyArray, V: Array) -> Array:
+    """z of rows `y = V z + s` with sparse s: by `|s|_1` first, then by `sum log |s|`."""
+    Z = weighted_rows(Y, usable.astype(float), V)
+    R = np.abs(Y - Z @ V.T)
+    floor = np.full((len(Y), 1), np.inf)
+    for step in range(_ABSOLUTE_ROUNDS + _LOGARITHM_ROUNDS):
+        floor = np.minimum(floor, _row_levels(R, usable, V.shape[1], 0.0)) + _ROUNDING
+        weights = usable * floor / np.hypot(R, floor)
+        Z = weighted_rows(Y, weights if step < _ABSOLUTE_ROUNDS else weights**2, V)
+        R = np.abs(Y - Z @ V.T)
+    return Z
+
+
+# ------------------------------------------------------------------ the column space
+
+
+def _column_step(Y: Array, weights: Array, Z: Array) -> Array:
+    """Orthonormal basis of the column space: each output regressed on z (whitened first)."""
+    values, vectors = np.linalg.eigh(Z.T @ Z)
+    Q = Z @ (vectors / np.sqrt(np.maximum(values, 1e-30 * values[-1] + np.finfo(float).tiny)))
+    return np.asarray(np.linalg.qr(weighted_rows(Y.T, weights.T, Q))[0])
+
+
+def _absolute_fit(Y: Array, usable: AnyArray, V: Array) -> Array:
+    """Least absolute residuals: weights `1 / |residual|`, levelled off at each row's usual one."""
+
+    def weights(Z: Array) -> Array:
+        R = np.abs(Y - Z @ V.T)
+        return np.asarray(usable / np.hypot(R, _row_levels(R, usable, V.shape[1], 0.5) + _ROUNDING))
+
+    Z = weighted_rows(Y, usable.astype(float), V)
+    for _ in range(_ALTERNATIONS):
+        Z = weighted_rows(Y, weights(Z), V)
+        before, V = V, _column_step(Y, weights(Z), Z)
+        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING:
+            break
+    return V
+
+
+def _trimmed_fit(Y: Array, usable: AnyArray, V: Array, share: float) -> Array:
+    """Least squares without the largest residuals, a given share of them."""
+    Z = weighted_rows(Y, usable.astype(float), V)
+    for _ in range(_ALTERNATIONS):
+        R = np.abs(Y - Z @ V.T)
+        kept = (usable & (R <= np.quantile(R[usable], 1 - share))).astype(float)
+        Z = weighted_rows(Y, kept, V)
+        before, V = V, _column_step(Y, kept, Z)
+        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING:
+            break
+    return V
+
+
+def _judged(Y: Array, usable: AnyArray, V: Array) -> _Space:
+    """What a basis leaves: the usual residual of a row, in all but the worst 15% of rows."""
+    R = np.abs(Y - decode(Y, usable, V) @ V.T)
+    return _Space(V, float(np.quantile(_row_levels(R, usable, V.shape[1], 0.5), 0.85)))
+
+
+def _fits(Y: Array, usable: AnyArray, V: Array) -> Iterator[_Space]:
+    yield _judged(Y, usable, _absolute_fit(Y, usable, V))
+    for share in _TRIMMED_SHARES:
+        yield _judged(Y, usable, _trimmed_fit(Y, usable, V, share))
+
+
+def _best_fit(Y: Array, usable: AnyArray, V: Array) -> _Space:
+    best: _Space | None = None
+    for space in _fits(Y, usable, V):
+        best = space if best is None or space.residual < best.residual else best
+        if best.exact:
+            break
+    assert best is not None
+    return best
+
+
+def column_space(Y: Array, usable: AnyArray, first: Array) -> _Space:
+    """The best space at the rank of `first`, or at one somewhat larger if that explains far more.
+
+    The pursuit shrinks singular values, so it may lose the smallest of them.
+    """
+    spaces = [_best_fit(Y, usable, first)]
+    while not spaces[-1].exact and len(spaces) <= _MORE_RANKS:
+        V = spaces[-1].basis
+        if V.shape[1] + 2 >= len(V):
+            break
+        spaces.append(_best_fit(Y, usable, _one_more(Y, usable, V)))
+    kept = 0
+    for rank, (space, larger) in enumerate(pairwise(spaces), start=1):
+        if larger.residual < _BETTER * space.residual:
+            kept = rank
+    return spaces[kept]
+
+
+def _one_more(Y: Array, usable: AnyArray, V: Array) -> Array:
+    """V and the direction of most of what it leaves, large residuals cut off."""
+    R = np.where(usable, Y - decode(Y, usable, V) @ V.T, 0.0)
+    level = 3 * np.median(np.abs(R[usable])) + _ROUNDING
+    R = np.clip(R, -level, level)
+    R -= (R @ V) @ V.T
+    return np.column_stack([V, np.linalg.eigh(R.T @ R)[1][:, -1]])
+
+
+# ------------------------------------------------------------------ completion on clean entries
+
+
+def _is_clean(R: Array, L: Array, noise: Array) -> AnyArray:
+    """Entries whose residual is rounding, or noise of the given standard deviations."""
+    rounding = _EXACT * np.maximum(1.0, np.abs(L).max(axis=1, keepdims=True))
+    return np.asarray(np.abs(R) <= np.maximum(rounding, _NOISE_MARGIN * noise))
+
+
+def _noise(R: Array, clean: AnyArray, V: Array) -> Array:
+    """Standard deviation of each output's residual on clean entries, the freedom of z allowed for.
+
+    Medians: a few corrupted entries that passed for clean do not count.
+    """
+    sizes = np.where(clean, np.abs(R), np.nan)
+    sizes[0, ~clean.any(axis=0)] = 0.0
+    freedom = np.sqrt(np.maximum(1 - np.sum(V**2, axis=1), 1 / len(V)))
+    found = np.nanmedian(sizes, axis=0) / (_NORMAL_MEDIAN * freedom)
+    return np.where(found > _EXACT, found, 0.0)
+
+
+def _enough(usable: AnyArray, rank: int) -> AnyArray:
+    """Usable entries; all of a row that would keep too few of them."""
+    return np.asarray(usable | (usable.sum(axis=1, keepdims=True) < rank + 2))
+
+
+def complete_rows(Y: Array, usable: AnyArray, V: Array, noise: Array) -> tuple[Array, AnyArray]:
+    """z of every row, and its clean entries: decoded, then least squares on the clean ones."""
+    Z = decode(Y, _enough(usable, V.shape[1]), V)
+    clean = _is_clean(Y - Z @ V.T, Z @ V.T, noise)
+    for _ in range(3):  # decoding leaves a little of the corruption, so a few entries may turn
+        Z = weighted_rows(Y, clean.astype(float), V)
+        clean = _is_clean(Y - Z @ V.T, Z @ V.T, noise)
+    return Z, clean
+
+
+def complete_space(Y: Array, usable: AnyArray, V: Array) -> tuple[Array, Array]:
+    """The column space by least squares on clean entries only, and the noise of each output."""
+    R = Y - decode(Y, _enough(usable, V.shape[1]), V) @ V.T
+    noise = _noise(R, usable, V)
+    for _ in range(_COMPLETIONS):
+        Z, clean = complete_rows(Y, usable, V, noise)
+        noise = _noise(Y - Z @ V.T, clean, V)
+        rows = _is_determined(clean, V)
+        if not rows.any():
+            break
+        before, V = V, _column_step(Y[rows], clean[rows].astype(float), Z[rows])
+        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING * (1 + 1e8 * noise.max()):
+            break
+    return V, noise
+
+
+def _is_determined(clean: AnyArray, V: Array) -> AnyArray:
+    """Rows with a spare clean entry, whose clean entries see every direction of the space."""
+    least = np.linalg.eigvalsh(_grams(clean.astype(float), V))[:, 0]
+    return np.asarray((clean.sum(axis=1) > V.shape[1]) & (least > _LEAST_EIGENVALUE))
+
+
+# ------------------------------------------------------------------ the recipe
+
+
+def usual_sizes(Y: Array) -> Array:
+    """Median size of each output's non-zero labels; 1 where there are none."""
+    sizes = np.where(Y == 0, np.nan, np.abs(Y))
+    sizes[0, (Y == 0).all(axis=0)] = 1.0
+    return np.asarray(np.nanmedian(sizes, axis=0))
+
+
+def _rank_of(L: Array) -> int:
+    """Where the singular values of the pursuit fall most steeply, below the number of outputs."""
+    values = np.sqrt(np.maximum(np.linalg.eigvalsh(L.T @ L)[::-1], 0.0))
+    values = np.maximum(values, 1e-8 * values[0] + np.finfo(float).tiny)
+    return int(np.argmax(values[:-1] / values[1:])) + 1
+
+
+def robust_pca(Y: Array, rng: np.random.Generator) -> RobustPCA:
+    """Take labels (n, outputs) with at least three outputs apart."""
+    sizes = usual_sizes(Y)
+    scaled = Y / sizes
+    usable = np.abs(scaled) <= _GROSS
+    some = np.sort(rng.permutation(len(Y))[:_ROWS_FOR_SPACE])
+    pursuit = principal_component_pursuit(scaled[some], usable[some])
+    rank = min(_rank_of(pursuit.low_rank), Y.shape[1] - 2)
+    first = np.linalg.eigh(pursuit.low_rank.T @ pursuit.low_rank)[1][:, -rank:]
+    space = column_space(scaled[some], usable[some], first)
+    V, noise = complete_space(scaled[some], usable[some], space.basis)
+    L, clean, determined = _complete_all(scaled, usable, V, noise)
+    corrupted = ~(clean & determined[:, None])
+    gap = _gap(L[determined], np.where(clean, scaled - L, 0.0)[determined], V.shape[1])
+    unchecked = (np.sum(V**2, axis=1) > _MOST_LEVERAGE) | (clean.mean(axis=0) < _LEAST_CLEAN)
+    return RobustPCA(
+        low_rank=L * sizes,
+        sparse=np.where(corrupted, Y - L * sizes, 0.0),
+        rank=V.shape[1],
+        status=_status(determined, gap, unchecked),
+        iterations=pursuit.iterations,
+        corrupted=corrupted,
+        determined=determined,
+        noise=noise * sizes,
+        gap=gap,
+        unchecked=unchecked,
+    )
+
+
+def _complete_all(
+    Y: Array, usable: AnyArray, V: Array, noise: Array
+) -> tuple[Array, AnyArray, AnyArray]:
+    L, clean, determined = np.empty_like(Y), np.empty(Y.shape, bool), np.empty(len(Y), bool)
+    for rows in row_blocks(len(Y), max(64, _BLOCK_NUMBERS // (len(V) + V.shape[1] ** 2))):
+        Z, clean[rows] = complete_rows(Y[rows], usable[rows], V, noise)
+        L[rows] = Z @ V.T
+        determined[rows] = _is_determined(clean[rows], V)
+    return L, clean, determined
+
+
+def _gap(L: Array, left: Array, rank: int) -> float:
+    """The smallest of `rank` singular values of L over the largest of what is left."""
+    if len(L) == 0:
+        return 0.0
+    kept = np.sqrt(max(np.linalg.eigvalsh(L.T @ L)[-rank], 0.0))
+    lost = np.sqrt(max(np.linalg.eigvalsh(left.T @ left)[-1], 0.0))
+    return float(kept / max(lost, _ROUNDING * np.linalg.norm(L), np.finfo(float).tiny))
+
+
+def _status(determined: AnyArray, gap: float, unchecked: AnyArray) -> Separation:
+    if unchecked.any():
+        return Separation.UNCHECKED_OUTPUT
+    if determined.mean() < _LEAST_ROWS:
+        return Separation.TOO_CORRUPTED
+    return Separation.SEPARATED if gap >= _LEAST_GAP else Separation.NO_LOW_RANK
