@@ -15,6 +15,7 @@ from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
 from provenet.moments import MomentRequest, Standardisation, population_moments
+from provenet.sources import ArraySource
 from provenet.typing import Array
 
 ROUNDING = 1e-13
@@ -103,15 +104,45 @@ def is_a_sentence(error: pytest.ExceptionInfo[pn.InvalidInput], *words: str) -> 
 
 
 def jacobian(network: pn.Network, X: Array) -> Array:
-    """`d f(x) / d (w_1, b_1, .., w_m, b_m, a, v, c)` by the plain formula, one row a sample."""
+    """`d f(x) / d (w_1, b_1, .., w_m, b_m, a, v, c)` by the plain formula, one row a label.
+
+    Rows run over samples, then outputs; a, v and c over their rows, then outputs.
+    """
     rows = []
+    A = np.atleast_2d(network.output_weights)
     for x in X:
         z = network.weights @ x + network.biases
-        slope = network.output_weights * network.activation.derivative(z)
-        units = [np.append(s * x, s) for s in slope]
         linear = [] if network.linear is None else list(x)
-        rows.append(np.concatenate([*units, network.activation(z), linear, [1.0]]))
+        phi = np.concatenate([network.activation(z), linear, [1.0]])
+        for q, weights in enumerate(A):
+            slope = weights * network.activation.derivative(z)
+            units = [np.append(s * x, s) for s in slope]
+            rows.append(np.concatenate([*units, np.outer(phi, np.eye(len(A))[q]).ravel()]))
     return np.array(rows)
+
+
+NET = pn.random_network(4, 3, rng=0).replace(output_bias=0.4)
+NETS = {
+    "one output": NET,
+    "three outputs": pn.random_network(4, 3, outputs=3, rng=0).replace(
+        output_bias=[0.4, 0.0, -1.0]
+    ),
+}
+
+
+def samples(n: int = 1500, noise: float = 0.0, seed: int = 1, net: pn.Network = NET) -> ArraySource:
+    """Samples of a small network; by default more than one block of rows."""
+    return ArraySource(*pn.sample(net, n, noise=noise, rng=seed))
+
+
+def moved(net: pn.Network, size: float, seed: int = 2) -> pn.Network:
+    """A network near another."""
+    rng = np.random.default_rng(seed)
+    return net.replace(
+        weights=net.weights + size * rng.standard_normal(net.weights.shape),
+        biases=net.biases + size * rng.standard_normal(net.units),
+        output_weights=net.output_weights + size * rng.standard_normal(net.output_weights.shape),
+    )
 
 
 numbers = st.floats(-3, 3, allow_subnormal=False)

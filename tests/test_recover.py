@@ -8,8 +8,8 @@ import pytest
 import provenet as pn
 from provenet.activations import RELU
 from provenet.matching import match_units
-from provenet.parallel import one_blas_thread
 from provenet.model import Parameters
+from provenet.parallel import one_blas_thread
 from provenet.refine import refine
 from provenet.sources import ArraySource
 

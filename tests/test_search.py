@@ -7,8 +7,8 @@ import pytest
 
 import provenet as pn
 from provenet.activations import ABS
-from provenet.networks import as_absolute
 from provenet.model import Parameters
+from provenet.networks import as_absolute
 from provenet.search import (
     Problem,
     expand,

@@ -65,7 +65,7 @@ def test_each_pattern_once_largest_first_and_within_the_bound():
     assert len(patterns) <= most_patterns(20, 3)
 
 
-def test_the_bound_is_reached_by_no_more_than_all_patterns():
+def test_degenerate_rows_have_no_more_patterns_than_the_bound():
     for seed in range(5):
         V = degenerate(2, seed)
         assert len(sign_patterns(V)) <= most_patterns(len(distinct_directions(V)[0]), 2)

@@ -142,7 +142,10 @@ class MomentRequest:
 
 @dataclass(frozen=True)
 class Moments:
-    """Estimated `T_0 .. T_order` and the root mean square error of an entry of each."""
+    """Estimated `T_0 .. T_order` and the root mean square error of an entry of each.
+
+    With several outputs, one tensor an output, stacked in front (up to order 2 from samples).
+    """
 
     tensors: tuple[Array, ...]
     errors: tuple[float, ...]
@@ -163,9 +166,11 @@ class MomentSums(Sums):
         """The sums over one block of samples."""
         u, r = request.residual(X, y)
         d, orders = u.shape[1], range(request.order + 1)
-        raw = [np.asarray(r.sum()), r @ u, *_symmetric_products(u, r, request.order)]
+        products = _symmetric_products if r.ndim == 1 else _products_an_output
+        raw = [r.sum(axis=0), r.T @ u, *products(u, r, request.order)]
         norms = np.einsum("ni,ni->n", u, u)
-        squares = np.array([r**2 @ tensor_norm_squared(k, norms, d) for k in orders])
+        size = np.sum(r.reshape(len(r), -1) ** 2, axis=1)
+        squares = np.array([size @ tensor_norm_squared(k, norms, d) for k in orders])
         return cls(len(r), _object_array(raw[: request.order + 1]), squares)
 
     def finish(self, request: MomentRequest) -> Moments:
@@ -178,7 +183,7 @@ class MomentSums(Sums):
         # What was taken off the labels is put back: it is the estimate of the lower orders.
         s = request.standardisation
         tensors[0] = s.label_mean
-        tensors[1] = s.linear if request.basis is None else request.basis @ s.linear
+        tensors[1] = s.linear if request.basis is None else s.linear @ request.basis.T
         variances[0] = s.label_spread**2
         if request.quadratic is not None:
             tensors[2] = request.quadratic
@@ -211,6 +216,15 @@ def _symmetric_products(u: Array, r: Array, order: int) -> list[Array]:
     return sums
 
 
+def _products_an_output(u: Array, r: Array, order: int) -> list[Array]:
+    """`sum r_o u u^T` for every output o, (outputs, d, d)."""
+    if order > 2:
+        raise ValueError("moments of several outputs go up to order 2")
+    v = np.ascontiguousarray(u.T)
+    distinct = (distinct_products(v, v) @ r).T
+    return [np.asarray(distinct[:, _pair_index(len(v))])]
+
+
 def distinct_products(v: Array, scaled: Array) -> Array:
     """Rows `v_i * scaled_j` for i <= j, in the order of `numpy.triu_indices`."""
     d, n = v.shape
@@ -225,10 +239,10 @@ def distinct_products(v: Array, scaled: Array) -> Array:
 def _hermite_from_raw(raw: list[Array]) -> list[Array]:
     """Hermite moments `E[r He_k]` from raw moments `E[r u^(x)k]` (see `hermite.hermite_tensor`)."""
     out = list(raw)
-    d = len(raw[1])
+    d = raw[1].shape[-1]
     eye = np.eye(d)
     if len(raw) > 2:
-        out[2] = raw[2] - raw[0] * eye
+        out[2] = raw[2] - np.multiply.outer(raw[0], eye)
     if len(raw) > 3:
         pair = _pair_index(d)
         M3 = raw[3][:, pair]

@@ -65,6 +65,14 @@ def robust_scale(R: Array) -> Array:
     return np.where(scale > 0, scale, 1.0)
 
 
+def usual_size(R: Array) -> Array:
+    """The same over the residuals that are not zero: a scale even where most are."""
+    size = np.abs(R)
+    above = _FLATTEST * np.quantile(size, 0.9, axis=0)
+    medians = [np.median(column[column > cut]) for column, cut in zip(size.T, above, strict=True)]
+    return np.asarray(_MAD_TO_SIGMA * np.nan_to_num(medians, nan=1.0))
+
+
 def pseudo_labels(predicted: Array, Y: Array, scale: Array, threshold: float = HUBER) -> Array:
     """Labels whose distance from the prediction is at most `threshold * scale`."""
     reach = threshold * scale
@@ -166,7 +174,7 @@ def whitening(R: Array, centre: Array | None = None) -> Whitening:
     centred = R - middle
     values, vectors = np.linalg.eigh(scatter(centred))
     root = (vectors / np.sqrt(values)) @ vectors.T
-    forward = root / robust_scale(centred @ root)
+    forward = root / usual_size(centred @ root)
     return Whitening(middle, forward, np.linalg.inv(forward))
 
 

@@ -21,7 +21,7 @@ from itertools import product
 
 import numpy as np
 
-from provenet.activations import RELU
+from provenet.activations import RELU, Activation
 from provenet.model import Parameters
 from provenet.normal_equations import linear_part, without_each_unit
 from provenet.refine import fit_linear_part
@@ -36,18 +36,19 @@ def fix_signs(T1: Array, a: Array, W: Array) -> Array:
     return _signs_of(np.linalg.lstsq(_terms(a, W), T1.ravel(), rcond=None)[0])
 
 
-def signs_by_projection(source: Source, W: Array, b: Array) -> Array:
+def signs_by_projection(source: Source, W: Array, b: Array, activation: Activation = RELU) -> Array:
     """BJW19, Algorithm 6: for each unit, the sign without which the labels are explained worse.
 
-    All `relu(z_j), relu(-z_j)` are regressors; the paper's `a_i^+ - a_i^-` is the difference of
-    what the residual sum of squares gains without `relu(-z_i)` and without `relu(z_i)`.
+    All `relu(z_j), relu(-z_j)` are regressors (of another rectified activation alike); the paper's
+    `a_i^+ - a_i^-` is the difference of what the residual sum of squares gains without
+    `relu(-z_i)` and without `relu(z_i)`.
     """
     both = Parameters(
         np.column_stack([np.vstack([W, -W]), np.append(b, -b)]),
         np.zeros((2 * len(W) + 1, *source.label_shape)),
     )
-    fitted, _ = fit_linear_part(source, both, RELU)
-    loss = without_each_unit(linear_part(source, fitted, RELU), fitted)
+    fitted, _ = fit_linear_part(source, both, activation)
+    loss = without_each_unit(linear_part(source, fitted, activation), fitted)
     return np.where(loss[len(W) :] > loss[: len(W)], -1.0, 1.0)
 
 

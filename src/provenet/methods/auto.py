@@ -1,28 +1,61 @@
 """`"auto"`: the method that serves, and another when it did not.
 
-Expand and prune needs no assumption and few samples, but its time grows with the cube of the number
-of parameters. Where that is too long, and the inputs look Gaussian, the moments come first: their
-cost is in the number of samples, and least squares then starts next to the answer.
+Several outputs: lifting needs no assumption on the inputs and the fewest samples, but exact labels
+(or nearly) and as many outputs as units; where it does not apply, the moments of Gaussian inputs
+give a start, and expand and prune serves the rest.
+
+One output: expand and prune needs no assumption and few samples, but its time grows with the cube
+of the number of parameters. Where that is too long, and the inputs look Gaussian, the moments come
+first: their cost is in the number of samples, and least squares then starts next to the answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from provenet.activations import RELU
 from provenet.methods.biased_relu import find_span, from_span
 from provenet.methods.expand_prune import expand_prune
-from provenet.workspace import Candidate, Workspace
+from provenet.methods.lifting import count_unknowns, lifting
+from provenet.methods.rectified import rectified
+from provenet.workspace import Candidate, NoAnswer, Workspace
 
 _SEARCH_STEPS = 300
 _FLOPS_A_SECOND = 5e10
 _SHORT = 3.0
 _FEW_SAMPLES_A_FEATURE = 50
+_LIFTING_SHARE = 0.5
+"""Of the budget that lifting may take."""
 
 
 def auto(workspace: Workspace) -> Iterator[Candidate]:
     """Candidates of the cheaper road first; the other follows where it can."""
-    if workspace.source.outputs is not None or not _moments_may_help(workspace):
+    several = workspace.source.outputs is not None
+    yield from _several_outputs(workspace) if several else _one_output(workspace)
+
+
+def _several_outputs(workspace: Workspace) -> Iterator[Candidate]:
+    if _lifting_is_affordable(workspace):
+        with suppress(NoAnswer):
+            yield from lifting(workspace)
+    if _moments_may_help(workspace):
+        with suppress(NoAnswer):
+            yield from rectified(workspace)
+    yield from expand_prune(workspace)
+
+
+def _lifting_is_affordable(workspace: Workspace) -> bool:
+    """Whether its time fits, should there be as many units as outputs."""
+    problem = workspace.problem
+    units = workspace.units or min(problem.outputs, problem.samples.features)
+    p = count_unknowns(units, problem.samples.features, workspace.activation is RELU)
+    seconds = 2.0 * p**3 / _FLOPS_A_SECOND
+    return seconds < _LIFTING_SHARE * (problem.deadline - workspace.started)
+
+
+def _one_output(workspace: Workspace) -> Iterator[Candidate]:
+    if not _moments_may_help(workspace):
         yield from expand_prune(workspace)
         return
     span = find_span(workspace)

@@ -40,7 +40,7 @@ import numpy as np
 from scipy.linalg import blas, lapack, solve_triangular
 
 from provenet.activations import ABS, RELU
-from provenet.decomposition.joint_diagonalisation import congruence
+from provenet.decomposition import congruence
 from provenet.model import Parameters
 from provenet.networks import Network
 from provenet.refine import exact_finish, fit_linear_part

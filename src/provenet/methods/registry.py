@@ -10,6 +10,7 @@ from provenet.methods.auto import auto
 from provenet.methods.biased_relu import biased_relu
 from provenet.methods.expand_prune import expand_prune
 from provenet.methods.lifting import lifting
+from provenet.methods.rectified import rectified
 from provenet.workspace import Candidate, Workspace
 
 
@@ -68,6 +69,16 @@ METHODS = {
             independent_outputs=True,
             fewest_outputs=2,
             activations=_PIECEWISE_LINEAR,
+        ),
+        Method(
+            "rectified",
+            "second moments of every output, joint diagonalisation, exact finish",
+            "Gaussian inputs; units <= features, independent; one output goes to order 4",
+            "BJW19, Algorithms 4-6 and section 9.1",
+            rectified,
+            independent_units=True,
+            activations=("relu", "relu2", "relu3"),
+            any_rectified=True,
         ),
         Method(
             "biased-relu",

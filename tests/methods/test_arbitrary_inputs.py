@@ -1,0 +1,236 @@
+"""Inputs without a distribution: BJW19, Algorithms 1 and 2, and what they cannot answer."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import provenet as pn
+from provenet.methods.arbitrary_inputs import (
+    Found,
+    Programs,
+    algorithm_1,
+    arbitrary_inputs,
+    network_of,
+    solution_space,
+    spans_of,
+)
+from provenet.sign_patterns import sign_patterns, supports
+from provenet.sources import ArraySource
+from provenet.workspace import NoAnswer, Wishes, prepare
+
+EXACT = 1e-12
+"""Over 40 seeds of each problem below the largest error is 4e-14."""
+
+INPUTS = {
+    "gaussian": lambda rng, n, d: rng.standard_normal((n, d)),
+    "integers": lambda rng, n, d: rng.integers(-3, 4, (n, d)).astype(float),
+    "not symmetric": lambda rng, n, d: rng.exponential(size=(n, d)) - 0.5,
+    "clusters": lambda rng, n, d: (
+        rng.standard_normal((12, d))[rng.integers(0, 12, n)] + 0.1 * rng.standard_normal((n, d))
+    ),
+    "heavy tails": lambda rng, n, d: rng.standard_cauchy((n, d)),
+}
+
+
+def problem(units, features, outputs, n, inputs="gaussian", seed=0):
+    truth = pn.random_network(units, features, outputs=outputs, bias_scale=0.0, rng=1000 + seed)
+    X = INPUTS[inputs](np.random.default_rng(seed), n, features)
+    return truth, X, truth(X)
+
+
+def workspace_of(X, Y, units=None, seconds=60.0, told=None):
+    source = ArraySource(X, Y)
+    return prepare(
+        source,
+        Wishes(units=units),
+        source.standardisation(),
+        rng=np.random.default_rng(77),
+        progress=lambda *report: None if told is None else told.append(report),
+        deadline=time.monotonic() + seconds,
+    )
+
+
+def candidate(X, Y, **options):
+    """The method's own answer, in the user's coordinates, and its evidence."""
+    workspace = workspace_of(X, Y, **options)
+    (answer,) = arbitrary_inputs(workspace)
+    return workspace.standardisation.network_to_user(answer.network), answer.width_evidence
+
+
+def refusal(X, Y, **options):
+    with pytest.raises(NoAnswer) as error:
+        candidate(X, Y, **options)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize(
+    ("units", "features", "outputs", "n"),
+    [(1, 3, 2, 20), (2, 3, 2, 40), (2, 4, 5, 60), (3, 4, 3, 60), (3, 5, 4, 60)],
+)
+def test_units_are_recovered_from_any_inputs(units, features, outputs, n, inputs):
+    exact = 0
+    for seed in range(4):
+        truth, X, Y = problem(units, features, outputs, n, inputs, seed)
+        network, evidence = candidate(X, Y)
+        if pn.parameter_error(network, truth) < EXACT:
+            exact += 1
+        else:  # a unit with fewer active samples than weights: something that fits, and it is said
+            assert "open" in evidence
+    assert exact >= 3
+
+
+def test_one_output_serves_for_one_unit():
+    truth, X, y = problem(1, 3, None, 30)
+    network, _ = candidate(X, y)
+    assert network.outputs is None
+    assert pn.parameter_error(network, truth) < EXACT
+
+
+def test_units_of_measurement_and_the_size_of_samples_do_not_matter():
+    truth, X, _ = problem(2, 4, 3, 50, seed=1)
+    features = np.array([1e-6, 1.0, 1e3, 1e6])
+    samples = 10.0 ** np.random.default_rng(9).uniform(-4, 4, (50, 1))
+    scaled = truth.replace(weights=truth.weights / features)
+    network, _ = candidate(samples * X * features, scaled(samples * X * features))
+    own = network.replace(weights=network.weights * features)
+    assert pn.parameter_error(own, truth) < 1e-9  # six digits of the condition are the features'
+
+
+def algorithm_1_as_printed(X, V, on):
+    """The program of Algorithm 1 for i = 1 in the variables w and z, with all its equations."""
+    zero, d = np.zeros_like(X), X.shape[1]
+    equations = np.where(on[:, None], np.hstack([X, -V]), np.hstack([zero, V]))
+    sides = np.hstack([np.where(on[:, None], -X, X), np.zeros_like(V)])
+    answer = linprog(
+        np.zeros(d + V.shape[1]),
+        sides,
+        np.where(on, -1.0, 0.0),
+        equations,
+        np.zeros(len(X)),
+        bounds=(None, None),
+        method="highs",
+    )
+    return answer.status == 0
+
+
+@pytest.mark.parametrize(("units", "n"), [(2, 14), (3, 16)])
+@pytest.mark.parametrize("inputs", ["gaussian", "integers"])
+def test_solving_the_equations_first_decides_as_the_printed_program(units, n, inputs):
+    _, X, Y = problem(units, 3, units, n, inputs, seed=1)
+    X, Y = X[X.any(axis=1)], Y[X.any(axis=1)]
+    spans = spans_of(X, Y)
+    patterns = sign_patterns(spans.V)
+    kept = {on.tobytes() for on in supports(spans.V, patterns)}
+    nothing, feasible = Found.nothing(spans), 0
+    for on in patterns:
+        printed = algorithm_1_as_printed(spans.Q, spans.V, on)
+        ours = on.tobytes() in kept and len(algorithm_1(spans, on, nothing, Programs())) > 0
+        assert ours == printed
+        feasible += printed
+    assert units <= feasible < len(patterns) / 2
+
+
+def test_an_infeasible_pattern_costs_at_most_one_program():
+    _, X, Y = problem(3, 4, 3, 40)
+    spans, programs = spans_of(X, Y), Programs()
+    patterns = supports(spans.V, sign_patterns(spans.V))
+    for tried, on in enumerate(patterns, start=1):
+        before = programs.run
+        found = algorithm_1(spans, on, Found.nothing(spans), programs)
+        if len(found) == 0:
+            assert programs.run - before <= 1
+    assert tried > 20 and programs.undecided == 0
+
+
+def test_solutions_of_one_pattern_are_as_many_as_are_independent():
+    # Two units that are active on every sample: all mixtures of them fit, and two are returned.
+    rng = np.random.default_rng(0)
+    truth = pn.Network([[1.0, 0.2, 0.1], [0.3, 1.0, 0.2]], output_weights=[[1.0, 2.0], [-1.0, 1.0]])
+    X = rng.uniform(0.5, 1.5, (30, 3))
+    Y = truth(X)
+    spans = spans_of(X, Y)
+    everywhere = np.ones(30, dtype=bool)
+    C, _ = solution_space(spans, everywhere)
+    found = algorithm_1(spans, everywhere, Found.nothing(spans), Programs())
+    assert C.shape[1] == len(found) == 2
+    np.testing.assert_allclose(network_of(X, Y, spans, found)(X), Y, rtol=0, atol=1e-13)
+    assert "leave 2 directions" in candidate(X, Y)[1]
+
+
+def test_the_cost_is_said_before_the_work_and_progress_is_shown():
+    _, X, Y = problem(3, 4, 3, 60, seed=3)
+    told = []
+    candidate(X, Y, told=told)
+    stage, fraction, message = told[0]
+    assert (stage, fraction) == ("patterns", -1.0)
+    assert "vertices" in message and "patterns" in message and "linear program" in message
+    for name in ("patterns", "programs"):
+        shown = [fraction for stage, fraction, _ in told if stage == name and fraction >= 0]
+        assert len(shown) > 1 and shown == sorted(shown) and shown[-1] <= 1.0
+
+
+def test_a_budget_that_is_used_up_is_said_with_how_far_it_got():
+    _, X, Y = problem(3, 4, 3, 60)
+    message = refusal(X, Y, seconds=0.0)
+    assert "of" in message and "vertices" in message and "budget=" in message
+
+
+def test_more_samples_than_can_be_enumerated():
+    _, X, Y = problem(2, 3, 2, 61)
+    message = refusal(X, Y)
+    assert "60" in message and "lifting" in message
+
+
+def test_more_units_than_can_be_enumerated():
+    _, X, Y = problem(4, 5, 4, 60)
+    assert "lifting" in refusal(X, Y)
+    assert "lifting" in refusal(X, Y, units=3)
+
+
+def test_fewer_outputs_than_units():
+    _, X, Y = problem(3, 4, 2, 50)
+    for message in (refusal(X, Y, units=3), refusal(X, Y)):
+        assert "expand-prune" in message
+    assert "rank-deficient" in refusal(X, Y, units=3)
+
+
+def test_dependent_output_weights():
+    truth, X, _ = problem(3, 4, 3, 50)
+    A = truth.output_weights.copy()
+    A[:, 2] = A[:, 0] - A[:, 1]
+    assert "rank 2" in refusal(X, truth.replace(output_weights=A)(X), units=3)
+
+
+@pytest.mark.parametrize("outputs", [2, 4])
+@pytest.mark.parametrize("noise", [1e-6, 0.1])
+def test_noise_is_refused(outputs, noise):
+    _, X, Y = problem(2, 3, outputs, 50)
+    Y = Y + noise * np.random.default_rng(8).standard_normal(Y.shape)
+    assert "rectified" in refusal(X, Y)
+
+
+def test_biases_are_refused():
+    truth = pn.random_network(2, 3, outputs=2, rng=4)
+    X = np.random.default_rng(5).standard_normal((50, 3))
+    assert "lifting" in refusal(X, truth(X))
+    X[:10] = 0.0
+    assert "x = 0" in refusal(X, truth(X))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_through_the_front_door(seed):
+    truth, X, Y = problem(2 + seed % 2, 4, 3, 60, "integers", seed=seed)
+    result = pn.recover(X, Y, method="arbitrary-inputs", rng=seed + 50)
+    assert result.status == "exact"
+    assert pn.parameter_error(result.network, truth) < EXACT
+
+
+def test_the_front_door_turns_a_refusal_into_a_status():
+    _, X, Y = problem(2, 3, 2, 61)
+    result = pn.recover(X, Y, method="arbitrary-inputs", rng=1)
+    assert result.status == "failed" and "lifting" in result.message
