@@ -17,12 +17,11 @@ import scipy
 import sklearn
 
 import provenet as pn
-from provenet.activations import RELU
 from provenet.certificate import rarer_side
-from provenet.parallel import workers
 from provenet.model import Parameters
-from provenet.normal_equations import normal_equations
-from provenet.typing import Array
+from provenet.normal_equations import eliminate, normal_equations
+from provenet.parallel import workers
+from provenet.typing import AnyArray, Array
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,7 +36,11 @@ INPUTS: dict[str, Callable[[np.random.Generator, tuple[int, int]], Array]] = {
     "uniform": lambda rng, shape: rng.uniform(-1.5, 1.5, shape),
     "student-t": lambda rng, shape: rng.standard_t(4, shape),
     "integers": lambda rng, shape: rng.integers(-2, 3, shape).astype(float),
+    "cube": lambda rng, shape: rng.uniform(-np.sqrt(3), np.sqrt(3), shape),
+    "student-t3": lambda rng, shape: rng.standard_t(3, shape),
+    "lumpy": lambda rng, shape: rng.integers(-3, 6, shape) * rng.choice([1.0, 20.0], (shape[0], 1)),
 }
+"""Kinds of inputs by name. Those of "lumpy" are neither centred nor alike, and often parallel."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Problem:
     X: Array
     y: Array
     fresh: Array
+    spoilt: AnyArray | None = None
+    """Which labels are not those of the network, where that is not all or none of them."""
 
     def relative_residual(self, network: pn.Network) -> float:
         """Root mean square error on the fresh samples over the spread of their labels."""
@@ -66,15 +71,18 @@ class Problem:
         Weaker than `identifiable`: a single unit that is hardly ever off is known by what the
         others leave of the linear part.
         """
-        units, features = self.truth.weights.shape
-        parameters = units * (features + 1) + 1
-        if len(self.y) > _PLENTY * parameters:
+        truth = Parameters.of(self.truth)
+        units = truth.units
+        if len(self.y) > _PLENTY * (truth.theta.size + 1):
             return True
-        source = pn.ArraySource(self.X, self.y)
-        H = normal_equations(source, Parameters.of(self.truth), RELU).hessian
-        scale = np.sqrt(np.diag(H)) + 1e-300
-        values = np.linalg.eigvalsh(H / scale / scale[:, None])
-        return bool(np.sum(values > _SINGULAR * values[-1]) >= parameters)
+        sums = normal_equations(pn.ArraySource(self.X, self.y), truth, self.truth.activation)
+        S, _ = eliminate(sums, truth, ridge=0.0)
+        size = np.linalg.norm(truth.output_weights, axis=0)
+        diagonal = np.diag(sums.hessian)[: truth.theta.size]
+        scale = np.sqrt(diagonal) * np.repeat(size, truth.theta.shape[1]) + 1e-300
+        values = np.linalg.eigvalsh(S / scale / scale[:, None])
+        # The scale of each unit is a convention, not a parameter.
+        return bool(np.sum(values > _SINGULAR * values[-1]) >= truth.theta.size - units)
 
 
 def random_problem(

@@ -70,7 +70,7 @@ def _mlp(
         if best is None or model.loss_ < best.loss_:
             best = model
     (W, A), (b, c) = best.coefs_, best.intercepts_
-    return pn.Network(W.T, b, A[:, 0], c[0])
+    return pn.Network(W.T, b, *((A[:, 0], c[0]) if y.ndim == 1 else (A.T, c)))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import pytest
 
 import provenet as pn
 from provenet import cli
+from provenet.files import load_npz
 from provenet.io import load_samples, save_samples
 from provenet.result import Recovery, Status
 
@@ -186,6 +187,166 @@ def test_compare(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert fewer.returncode == 3 and "no match" in fewer.stdout and "infinite" in fewer.stdout
     lone = invoke(capsys, ["compare", narrow, true, "--json"])
     assert json.loads(lone.stdout)["parameter_error"] is None
+
+
+SEVERAL = (*SMALL, "--outputs", "3")
+
+
+def test_demo_with_several_outputs(capsys: pytest.CaptureFixture[str]) -> None:
+    ended = run("demo", *SEVERAL)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert max(map(len, ended.stdout.splitlines())) <= 80
+    for word in ("5 features, 2 ReLU units, 3 outputs", "Exact.", "hidden.npz --outputs 3"):
+        assert word in ended.stdout
+    answer = json.loads(invoke(capsys, ["demo", *SEVERAL, "--json"]).stdout)
+    assert answer["parameter_error"] <= 1e-8 and answer["corrupted"] is None
+    assert np.shape(answer["network"]["output_weights"]) == (3, 2)
+    assert np.shape(answer["truth"]["output_bias"]) == (3,) and all(answer["truth"]["output_bias"])
+
+
+@pytest.mark.parametrize(
+    ("files", "options"),
+    [
+        (("s.npz",), ()),
+        (("s.npz",), ("--outputs", "3")),
+        (("s.csv",), ()),
+        (("plain.csv",), ("--outputs", "3")),
+        (("X.npy", "y.npy"), ()),
+    ],
+)
+def test_several_outputs_from_every_kind_of_file(
+    several: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    files: tuple[str, ...],
+    options: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(several)
+    ended = invoke(capsys, ["recover", *files, *options, "--truth", "truth.npz", "--json"])
+    answer = json.loads(ended.stdout)
+    assert ended.returncode == 0 and answer["status"] == "exact", ended.stderr
+    assert answer["parameter_error"] <= 1e-8 and answer["certificate"]["outputs"] == 3
+    assert np.shape(answer["standard_errors"]["output_weights"]) == (3, 2)
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Samples of a network with three outputs, in files of every kind, and the network itself."""
+    path = tmp_path_factory.mktemp("several")
+    ended = run("simulate", "s.csv", *SEVERAL, "--seed", 4, "--truth", "truth.npz", cwd=path)
+    assert ended.returncode == 0 and "3 outputs: s.csv, truth.npz" in ended.stderr, ended.stderr
+    X, y = load_samples(path / "s.csv")
+    assert X.shape == (300, 5) and y.shape == (300, 3)
+    np.savetxt(path / "plain.csv", np.hstack([X, y]), delimiter=",", fmt="%.17g")
+    save_samples(path / "s.npz", X, y)
+    save_samples(path / "X.npy", X, y, labels=path / "y.npy")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["plain.csv", "--truth", "truth.npz"], ["3 outputs", "7 and 1", "--outputs 3"]),
+        (["s.npz", "--truth", "one.npz"], ["one.npz", "5 features and 1 output", "5 and 3"]),
+        (["s.npz", "--outputs", "2"], ["y in s.npz", "3 outputs", "not 2"]),
+        (["s.csv", "--outputs", "1"], ["s.csv", "3 outputs", "not 1"]),
+        (["plain.csv", "--outputs", "8"], ["8 columns", "8 outputs"]),
+        (["s.npz", "--method", "biased-relu"], ["biased-relu", "one output", "3"]),
+        (["s.npz", "--activation", "softmax"], ["softmax", "leaky_relu"]),
+        (["s.npz", "--activation", "relu2"], ["relu2", "auto"]),
+        (["s.npz", "--corrupted", "mask.txt"], ["mask.txt", ".npy"]),
+        (["s.npz", "--corrupted", "s.npz"], ["s.npz", "input"]),
+        (["s.npz", "--corrupted", "new.npz", "--out", "new.npz"], ["same name"]),
+        (["s.npz", "--truth", "own.npz"], ["own.npz", "'mine'", "unknown"]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else None,
+)
+def test_several_outputs_that_do_not_fit(
+    several: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    args: list[str],
+    words: list[str],
+) -> None:
+    monkeypatch.chdir(several)
+    one = pn.random_network(2, 5, rng=0)
+    one.save("one.npz")
+    one.replace(activation=pn.Activation("mine", np.tanh, np.cos)).save("own.npz")
+    before = sorted(several.iterdir())
+    refused(invoke(capsys, ["recover", *args]), *words)
+    assert sorted(several.iterdir()) == before
+
+
+def test_a_leaky_network_from_samples_to_comparison(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    leaky = ["--activation", "leaky_relu(0.2)", "--truth", "truth.npz"]
+    assert invoke(capsys, ["simulate", "s.npz", *SEVERAL, *leaky]).returncode == 0
+    found = ["--activation", "leaky_relu", "--truth", "truth.npz", "--out", "net.npz"]
+    ended = invoke(capsys, ["recover", "s.npz", *found])
+    assert ended.returncode == 0 and "units of slope 0.2" in ended.stdout, ended.stdout
+    ended = invoke(capsys, ["compare", "net.npz", "truth.npz"])
+    assert ended.returncode == 0 and "Slope below zero" in ended.stdout
+    truth = pn.load_network("truth.npz")
+    truth.replace(activation="leaky_relu(0.3)").save("steeper.npz")
+    far = json.loads(invoke(capsys, ["compare", "steeper.npz", "truth.npz", "--json"]).stdout)
+    assert abs(far["parameter_error"] - 0.1) < 1e-12
+    assert far["activations"] == ["leaky_relu(0.3)", "leaky_relu(0.2)"]
+    truth.replace(activation="relu").save("relu.npz")
+    refused(invoke(capsys, ["compare", "relu.npz", "truth.npz"]), "activation", "leaky_relu")
+    truth.replace(output_weights=truth.output_weights[:2], output_bias=0.0).save("fewer.npz")
+    refused(invoke(capsys, ["compare", "fewer.npz", "truth.npz"]), "outputs (2 and 3)")
+
+
+def test_one_output_in_a_row_of_its_own_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A network with output weights (1, units) is the same as one with (units,)."""
+    plain = pn.random_network(2, 3, rng=0).replace(output_bias=0.5, linear=[1.0, 2.0, 3.0])
+    A, V = plain.output_weights[None], [[1.0, 2.0, 3.0]]
+    row = pn.Network(plain.weights, plain.biases, A, [0.5], linear=V)
+    plain.save(tmp_path / "plain.npz")
+    row.save(tmp_path / "row.npz")
+    ended = invoke(capsys, ["compare", str(tmp_path / "row.npz"), str(tmp_path / "plain.npz")])
+    assert ended.returncode == 0 and "Parameter error: 0" in ended.stdout, ended.stderr
+
+
+@pytest.mark.parametrize("name", ["mask.npy", "mask.npz"])
+def test_corrupted_labels_are_counted_and_written(
+    several: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+) -> None:
+    mask = np.zeros((300, 3), dtype=bool)
+    mask[5, 1] = mask[7] = True
+    network = pn.load_network(several / "truth.npz")
+    pretend(monkeypatch, Recovery(network, Status.EXACT, "well", "sparse-noise", corrupted=mask))
+    args = ["recover", str(several / "s.npz"), "--corrupted", str(tmp_path / name)]
+    ended = invoke(capsys, [*args, "--json"])
+    assert ended.returncode == 0 and json.loads(ended.stdout)["corrupted"] == 4
+    assert f"Wrote {tmp_path / name}" in ended.stderr
+    found = load_npz(tmp_path / name)["corrupted"] if name[-1] == "z" else np.load(tmp_path / name)
+    assert np.array_equal(found, mask)
+    assert "4 of 900 labels" in invoke(capsys, args).stdout
+
+
+@pytest.mark.parametrize("status", [Status.EXACT, Status.FAILED])
+def test_without_corrupted_labels_no_mask_is_written(
+    several: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    status: Status,
+) -> None:
+    network = pn.load_network(several / "truth.npz")
+    mask = None if status is Status.EXACT else np.ones((300, 3), dtype=bool)
+    pretend(monkeypatch, Recovery(network, status, "so it went", "auto", corrupted=mask))
+    args = ["recover", str(several / "s.npz"), "--corrupted", str(tmp_path / "mask.npy")]
+    ended = invoke(capsys, args)
+    assert "mask.npy was not written" in ended.stderr and list(tmp_path.iterdir()) == []
 
 
 def test_methods(capsys: pytest.CaptureFixture[str]) -> None:

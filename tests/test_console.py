@@ -13,8 +13,21 @@ import pytest
 from rich.console import Console
 
 from provenet import Network, random_network
-from provenet.console import network_table, number, side_by_side, small, to_json
+from provenet.console import (
+    about,
+    certificate_table,
+    describe,
+    methods_table,
+    network_table,
+    number,
+    side_by_side,
+    small,
+    to_json,
+    why_infinite,
+)
 from provenet.covariance import StandardErrors
+from provenet.recover import METHODS
+from provenet.result import Recovery, Status
 
 
 def render(table: object, width: int = 80) -> list[str]:
@@ -71,10 +84,97 @@ def test_a_linear_term_is_told() -> None:
     assert "norm 5.0000" in " ".join(pair(truth.replace(linear=[3.0, 4.0, 0.0]), truth))
 
 
-def test_several_outputs_are_shown_by_their_norm() -> None:
-    network = Network([[1.0, 0.0]], [0.5], [[3.0], [4.0]], [1.0, 2.0])
-    assert "5.0000" in " ".join(pair(network, network))
-    assert "5.000000" in " ".join(render(network_table(Console(width=80), network)))
+def rows(lines: list[str]) -> list[list[str]]:
+    return [line.split() for line in lines if line.split() and line.split()[0].isdigit()]
+
+
+def several(outputs: int) -> Network:
+    network = random_network(4, 20, outputs=outputs, rng=0).canonical()
+    return network.replace(output_bias=np.arange(float(outputs)))
+
+
+def test_few_outputs_are_all_shown() -> None:
+    network = several(2)
+    A = network.output_weights
+    beside, alone = pair(shuffled(network), network, 90), render(network_table(Console(), network))
+    for lines, decimals in ((beside, 4), (alone, 6)):
+        assert any(f"out1 out2 bias w{1}" in " ".join(line.split()) for line in lines)
+        for i, row in enumerate(rows(lines)[:4]):
+            assert row[1:3] == [f"{A[0, i]:.{decimals}f}", f"{A[1, i]:.{decimals}f}"]
+    assert "Output bias: 0.000000  1.000000" in alone
+
+
+@pytest.mark.parametrize("outputs", [5, 6, 60])
+def test_many_outputs_are_shown_by_their_norm(outputs: int) -> None:
+    network = several(outputs)
+    norm = np.linalg.norm(network.output_weights, axis=0)
+    beside, alone = pair(shuffled(network), network), render(network_table(Console(), network))
+    for lines, decimals in ((beside, 4), (alone, 6)):
+        assert max(map(len, lines)) <= 80
+        assert [row[1] for row in rows(lines)[:4]] == [f"{a:.{decimals}f}" for a in norm]
+        assert any(line.endswith(f"|out| is the norm over {outputs} outputs") for line in lines)
+        assert len(lines) <= 10  # no row and no note is broken in two
+    assert f"Output bias, {outputs} outputs: error 0" in beside
+    assert any(line.endswith(f"3.000000  and {outputs - 4} more") for line in alone)
+
+
+def test_one_output_in_a_row_of_its_own() -> None:
+    network = several(1)
+    assert pair(network, network) and "out1" in " ".join(render(network_table(Console(), network)))
+    assert describe(network) == "20 features, 4 ReLU units, 1 output"
+
+
+@pytest.mark.parametrize("outputs", [2, 6])
+def test_standard_errors_of_several_outputs(outputs: int) -> None:
+    network = several(outputs)
+    errors = StandardErrors(
+        np.full((4, 20), 0.02),
+        np.full(4, 0.03),
+        np.full((outputs, 4), 0.04),
+        np.full(outputs, 0.05),
+        None,
+    )
+    lines = render(network_table(Console(width=80), network, errors))
+    error = 0.04 if outputs == 2 else 0.04 * math.sqrt(outputs)
+    assert max(map(len, lines)) <= 80
+    assert rows(lines)[0][2:4] == ["±", f"{error:.3f}"]
+    assert "0.000 ± 0.050  1.000 ± 0.050" in " ".join(lines)
+
+
+def test_a_slope_is_told_and_compared() -> None:
+    truth = random_network(3, 4, activation="leaky_relu(0.2)", rng=0)
+    estimate = truth.replace(activation="leaky_relu(0.20001)")
+    assert describe(truth) == "4 features, 3 leaky ReLU units of slope 0.2"
+    assert "Slope below zero: 0.2000 truth, 0.2000 estimate, error 1.0e-05" in pair(estimate, truth)
+    assert "Slope" not in " ".join(pair(truth.replace(activation="relu"), truth))
+
+
+def test_why_an_error_is_infinite() -> None:
+    truth = random_network(3, 4, rng=0)
+    leaky = truth.replace(activation="leaky_relu(0.0)")
+    assert why_infinite(truth, truth) == ""
+    assert why_infinite(None, truth) == " (0 units found, 3 in the truth)"
+    assert why_infinite(truth.keep(np.array([0])), truth) == " (1 unit found, 3 in the truth)"
+    assert why_infinite(leaky, truth) == " (leaky_relu found, relu in the truth)"
+
+
+def test_corrupted_labels_are_counted() -> None:
+    mask = np.zeros((100, 5), dtype=bool)
+    mask[:20, 1] = True
+    found = Recovery(None, Status.FAILED, "", "sparse-noise", corrupted=mask)
+    assert "20 of 500 labels (4.00%) set aside" in " ".join(render(certificate_table(found)))
+    none = Recovery(None, Status.FAILED, "", "auto")
+    assert "labels" not in " ".join(render(certificate_table(none)))
+
+
+def test_methods_are_told_as_the_registry_has_them() -> None:
+    text = " ".join(" ".join(render(methods_table(METHODS.values()))).split())
+    for name, method in METHODS.items():
+        assert name in text and " ".join(method.summary.split()) in text
+        assert f"units {', '.join(method.activations)}" in text
+        told = json.loads(to_json(about(method)))
+        assert told["needs"] == method.needs and told["activations"] == list(method.activations)
+        assert told["fewest_outputs"] == method.fewest_outputs and "candidates" not in told
 
 
 def test_standard_errors_stand_beside_the_values() -> None:

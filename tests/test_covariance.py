@@ -59,8 +59,35 @@ def test_covariance_is_that_of_the_constrained_problem(linear: bool, scale: floa
         np.testing.assert_allclose(
             found.units[i], expected[np.ix_(index, index)], rtol=0, atol=tolerance
         )
-    np.testing.assert_allclose(found.linear, expected[20:, 20:], rtol=0, atol=tolerance)
+    np.testing.assert_allclose(found.linear, np.diag(expected)[20:], rtol=0, atol=tolerance)
     assert found.rank_deficiency == 0
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_covariance_of_several_outputs_is_that_of_the_constrained_problem(linear: bool) -> None:
+    rng = np.random.default_rng(0)
+    s = random_standardisation(3, rng)
+    X = rng.standard_normal((400, 3)) @ np.linalg.inv(s.whiten).T + s.mean
+    own = pn.random_network(4, 3, outputs=2, rng=1)
+    own = own.replace(linear=rng.standard_normal((2, 3)) if linear else None)
+    source = StandardisedSource(ArraySource(X, np.zeros((400, 2))), s)
+    found = covariance(source, own, s)
+    expected = direct_covariance(with_unit_weights(s.network_to_user(own)), X)
+    tolerance = 1e-10 * np.abs(expected).max()
+    for i in range(4):
+        index = [*range(4 * i, 4 * i + 4), 16 + 2 * i, 17 + 2 * i]
+        np.testing.assert_allclose(
+            found.units[i], expected[np.ix_(index, index)], rtol=0, atol=tolerance
+        )
+    variances = np.diag(expected)[24:].reshape(-1, 2)
+    np.testing.assert_allclose(found.linear, variances, rtol=0, atol=tolerance)
+    errors = found.standard_errors(0.5)
+    assert errors.output_weights.shape == (2, 4) and errors.output_bias.shape == (2,)
+    np.testing.assert_allclose(errors.output_bias, 0.5 * np.sqrt(variances[-1]))
+    bound = covariance_bound(source, own, s)
+    assert bound.rank_deficiency == 0
+    for mine, theirs in zip(bound.units, found.units, strict=True):
+        assert np.linalg.eigvalsh(mine - theirs).min() > -1e-3 * np.abs(theirs).max()
 
 
 def test_standard_errors_are_the_roots_of_its_diagonal() -> None:
@@ -75,10 +102,10 @@ def test_standard_errors_are_the_roots_of_its_diagonal() -> None:
         np.testing.assert_allclose(errors.weights[i], roots[:2])
         assert errors.biases[i] == pytest.approx(roots[2])
         assert errors.output_weights[i] == pytest.approx(roots[3])
-    assert errors.output_bias == pytest.approx(0.3 * np.sqrt(found.linear[-1, -1]))
+    assert errors.output_bias == pytest.approx(0.3 * np.sqrt(found.linear[-1]))
     with_linear = covariance(ArraySource(X, np.zeros(200)), net.replace(linear=[1.0, 2.0]), PLAIN)
     errors = with_linear.standard_errors(0.3)
-    np.testing.assert_allclose(errors.linear, 0.3 * np.sqrt(np.diag(with_linear.linear)[:2]))
+    np.testing.assert_allclose(errors.linear, 0.3 * np.sqrt(with_linear.linear[:2]))
 
 
 def test_standard_errors_are_those_of_scipy() -> None:
@@ -131,9 +158,9 @@ def test_error_bound_is_the_longest_axis_of_any_unit() -> None:
     """Of (w, b, a): biases count relative to 1 + |b|, output weights relative to their size."""
     net = pn.Network([[1.0], [1.0]], [0.0, -1.0], [1.0, -2.0])
     blocks = np.array([np.diag([4.0, 1.0, 1.0]), np.diag([1.0, 36.0, 8.0])])
-    spread = Covariance(blocks, np.eye(1), 0)
+    spread = Covariance(blocks, np.ones(1), True, 0)
     assert spread.error_bound(net, 0.5) == pytest.approx(0.5 * np.sqrt(36 / 2**2))
-    none = Covariance(np.empty((0, 3, 3)), np.eye(1), 0)
+    none = Covariance(np.empty((0, 3, 3)), np.ones(1), True, 0)
     assert none.error_bound(net.keep(np.empty(0, int)), 0.5) == 0.0
 
 

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from provenet import InvalidInput, io
-from provenet.io import load_samples, save_samples
+from provenet.files import load_npz
+from provenet.io import load_samples, save_mask, save_samples
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 4))
 Y = RNG.standard_normal(30)
+SEVERAL = RNG.standard_normal((30, 3))
 
 
 def write(path: Path, text: str) -> Path:
@@ -48,14 +50,98 @@ def test_a_pair_of_npy_files_is_memory_mapped_and_read_only(tmp_path: Path) -> N
         inputs[0, 0] = 1.0
 
 
-def test_several_outputs_fit_an_archive_but_not_a_table(tmp_path: Path) -> None:
-    outputs = np.column_stack([Y, Y])
-    save_samples(tmp_path / "s.npz", X, outputs)
-    assert load_samples(tmp_path / "s.npz")[1].shape == (30, 2)
+@pytest.mark.parametrize("names", [("s.npz",), ("s.csv",), ("X.npy", "y.npy")])
+def test_several_outputs_are_read_back(tmp_path: Path, names: tuple[str, ...]) -> None:
+    """The file itself says how many there are; saying so again changes nothing."""
+    paths = [tmp_path / name for name in names]
+    save_samples(paths[0], X, SEVERAL, *paths[1:])
+    for outputs in (None, 3):
+        inputs, labels = load_samples(*paths, outputs=outputs)
+        assert np.array_equal(inputs, X) and np.array_equal(labels, SEVERAL)
     with pytest.raises(InvalidInput) as error:
-        save_samples(tmp_path / "s.csv", X, outputs)
-    sentence(error, "s.csv", ".npz")
-    assert not (tmp_path / "s.csv").exists()
+        load_samples(*paths, outputs=2)
+    sentence(error, names[-1], "3 outputs", "not 2")
+
+
+def test_one_output_in_a_column_of_its_own_is_one_label_a_row(tmp_path: Path) -> None:
+    save_samples(tmp_path / "s.csv", X, Y[:, None])
+    assert np.array_equal(load_samples(tmp_path / "s.csv", outputs=1)[1], Y)
+    save_samples(tmp_path / "s.npz", X, Y[:, None])
+    assert load_samples(tmp_path / "s.npz", outputs=1)[1].shape == (30, 1)
+
+
+@pytest.mark.parametrize(
+    ("header", "outputs", "labels"),
+    [
+        ("", None, 1),
+        ("", 1, 1),
+        ("", 3, 3),
+        ("a,b,c,d,e\n", None, 1),
+        ("a,b,c,d,e\n", 2, 2),
+        ("0,1,2,3,4\n", 4, 4),
+        ("x1,x2,x3,x4,y\n", None, 1),
+        ("x1,x2,x3,x4,y1\n", None, 1),
+        ("x1,x2,x3,y1,y2\n", None, 2),
+        ("# x1, x2, x3, y1, y2\n", None, 2),
+        ("a,b,c,y1,y2\n", 2, 2),
+        ("a,b,c,y1,y2\n", 1, 1),
+        ("y1,y2,y3,y4,y5\n", 2, 2),
+    ],
+)
+def test_which_columns_are_labels(
+    tmp_path: Path, header: str, outputs: int | None, labels: int
+) -> None:
+    path = write(tmp_path / "s.csv", f"{header}1,2,3,4,5\n6,7,8,9,10\n")
+    inputs, y = load_samples(path, outputs=outputs)
+    assert np.array_equal(y.reshape(2, -1), np.reshape(range(1, 11), (2, 5))[:, 5 - labels :])
+    assert inputs.shape == (2, 5 - labels) and y.ndim == (1 if labels == 1 else 2)
+
+
+@pytest.mark.parametrize(
+    ("header", "outputs", "words"),
+    [
+        ("a,b,c,y1,y2\n", None, ["y1 to y2", "--outputs"]),
+        ("a,b,target_0,target_1,target_2\n", None, ["target_0 to target_2", "--outputs"]),
+        ("a,b,c,y[0],Y[1]\n", None, ["y[0] to Y[1]", "--outputs"]),
+        ("y1,y2,y3,y4,y5\n", None, ["y1 to y5", "--outputs"]),
+        ("x1,x2,x3,y1,y2\n", 1, ["2 outputs", "not 1"]),
+        ("x1,x2,x3,y1,y2\n", 3, ["2 outputs", "not 3"]),
+        ("", 5, ["5 columns", "5 outputs"]),
+        ("", 6, ["5 columns", "6 outputs"]),
+        ("", 0, ["5 columns", "0 outputs"]),
+    ],
+)
+def test_labels_are_not_guessed(
+    tmp_path: Path, header: str, outputs: int | None, words: list[str]
+) -> None:
+    path = write(tmp_path / "s.csv", f"{header}1,2,3,4,5\n6,7,8,9,10\n")
+    with pytest.raises(InvalidInput) as error:
+        load_samples(path, outputs=outputs)
+    sentence(error, "s.csv", *words)
+
+
+@pytest.mark.parametrize("name", ["mask.npy", "mask.npz"])
+def test_a_mask_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    mask = SEVERAL > 0
+    save_mask(tmp_path / name, mask)
+    path = tmp_path / name
+    found = np.load(path) if name == "mask.npy" else load_npz(path)["corrupted"]
+    assert found.dtype == bool and np.array_equal(found, mask)
+    before = (tmp_path / name).read_bytes()
+    monkeypatch.setattr(np, "save" if name == "mask.npy" else "savez", break_halfway)
+    with pytest.raises(KeyboardInterrupt):
+        save_mask(tmp_path / name, ~mask)
+    assert (tmp_path / name).read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_mask_needs_a_name_that_can_hold_it(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput) as error:
+        save_mask(tmp_path / "mask.csv", SEVERAL > 0)
+    sentence(error, "mask.csv", ".npy")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -122,6 +208,10 @@ def test_a_table_that_is_not_text(tmp_path: Path, content: bytes) -> None:
         ({"X": X[0], "y": Y}, ["X in", "2 dimensions", "not 1"]),
         ({"X": X[None], "y": Y}, ["X in", "2 dimensions", "not 3"]),
         ({"X": X, "y": np.float64(3)}, ["y in", "label"]),
+        ({"X": X, "y": SEVERAL[None]}, ["y in", "(samples, outputs)", "(1, 30, 3)"]),
+        ({"X": X, "y": SEVERAL.T}, ["y in", "(3, 30)", "transpose"]),
+        ({"X": X, "y": SEVERAL[:-1]}, ["30 samples", "29 labels"]),
+        ({"X": X, "y": SEVERAL[:, :0]}, ["y in", "no labels"]),
         ({"X": X.astype(str), "y": Y}, ["X in", "numbers"]),
         ({"X": X, "y": Y + 1j}, ["y in", "numbers", "complex"]),
         ({"X": X[:0], "y": Y[:0]}, ["no samples"]),

@@ -63,9 +63,27 @@ def test_inputs_of_the_wrong_dimensions(shape: tuple[int, ...], dimensions: str)
     refused("two dimensions", dimensions, "reshape(-1, 1)", X=np.zeros(shape))
 
 
-@pytest.mark.parametrize("shape", [(200, 2), (200, 1, 1), ()])
+@pytest.mark.parametrize("shape", [(200, 1, 1), ()])
 def test_labels_of_the_wrong_dimensions(shape: tuple[int, ...]) -> None:
-    refused("y must have one dimension", str(shape), "one column at a time", y=np.zeros(shape))
+    refused("y must have shape (samples,) or (samples, outputs)", str(shape), y=np.zeros(shape))
+
+
+def test_labels_of_several_outputs() -> None:
+    refused("y is constant", y=np.zeros((200, 2)))
+    refused("nothing to learn from", "(200, 0)", y=np.zeros((200, 0)))
+    bad = np.column_stack([Y, Y])
+    bad[7, 1] = np.nan
+    refused("y is not finite in row 7", y=bad)
+    refused("serves one output, and y has 2", "rectified", y=bad, method="biased-relu")
+
+
+def test_one_constant_output_beside_another_is_no_error() -> None:
+    truth = pn.random_network(2, 3, outputs=2, rng=1)
+    truth = truth.replace(output_weights=truth.output_weights * [[1.0], [0.0]], output_bias=[0, 5])
+    inputs = np.random.default_rng(2).standard_normal((300, 3))
+    result = pn.recover(inputs, truth(inputs), rng=3)
+    assert result.status is pn.Status.EXACT
+    assert pn.parameter_error(result.network, truth) < 1e-10
 
 
 @pytest.mark.parametrize(("n", "features"), [(0, 3), (200, 0)])
@@ -192,7 +210,7 @@ def test_budgets_that_are_no_time(budget: float) -> None:
     ("X", "y", "words"),
     [
         (X, Y[:-1], ("200", "199")),
-        (X, np.column_stack([Y, Y]), ("one dimension",)),
+        (X, Y[:, None, None], ("shape (samples,)",)),
         (X[:, 0], Y, ("two dimensions",)),
     ],
     ids=["lengths", "outputs", "dimensions"],

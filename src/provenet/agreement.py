@@ -28,7 +28,7 @@ def is_beyond_doubt(best: Recovery, results: Sequence[Recovery]) -> bool:
     certificate = best.certificate
     if best.status is Status.FAILED or certificate is None:
         return False
-    if certificate.noise == 0:
+    if certificate.noise == 0 or certificate.rounded:
         return True
     if best.success and (
         certificate.labels_fitted >= _MANY_SAMPLES_A_PARAMETER * certificate.parameters

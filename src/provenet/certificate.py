@@ -16,6 +16,8 @@ from provenet.sources.arrays import ArraySource
 from provenet.sources.base import Source
 from provenet.typing import AnyArray, Array
 
+ROUNDED = 2.0
+"""Residuals up to this multiple of the labels' own rounding are explained by it."""
 _SIGNIFICANT = 5.0
 """Standard deviations at which a check on the inputs gives a warning."""
 
@@ -46,6 +48,8 @@ class Certificate:
     """The residual that floating point alone would leave."""
     noise: float
     """Estimated standard deviation of the label noise; 0 when the fit is exact."""
+    label_rounding: float
+    """Rounding error of the labels themselves if they are of single precision, else 0."""
     outputs: int
     """Numbers a label: 1 for plain labels."""
     samples_fitted: int
@@ -73,6 +77,11 @@ class Certificate:
     """How sure the number of units is, in words."""
     gaussian: GaussianCheck
     warnings: tuple[str, ...] = ()
+
+    @property
+    def rounded(self) -> bool:
+        """Whether what is left is the labels' own rounding to single precision."""
+        return 0 < self.residual <= ROUNDED * self.label_rounding
 
     @property
     def labels_fitted(self) -> int:

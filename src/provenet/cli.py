@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -25,7 +25,7 @@ from provenet import console as show
 from provenet.datasets import random_network, sample
 from provenet.exceptions import InvalidInput
 from provenet.files import check_writable
-from provenet.io import check_pairing, load_samples, save_samples
+from provenet.io import check_mask_name, check_pairing, load_samples, save_mask, save_samples
 from provenet.matching import parameter_error
 from provenet.networks import Network, load_network
 from provenet.progress import StageProgress
@@ -120,6 +120,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="One line of result, 
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
 Features = Annotated[int, typer.Option(min=1, help="Number of inputs.")]
 Units = Annotated[int, typer.Option(min=1, help="Number of hidden units.")]
+Outputs = Annotated[int, typer.Option(min=1, help="Number of outputs.")]
 Samples = Annotated[int, typer.Option(min=1, help="Number of samples.")]
 Noise = Annotated[
     float, typer.Option(min=0, callback=_finite, help="Standard deviation of the label noise.")
@@ -139,6 +140,7 @@ def _options(
 def demo(
     features: Features = 20,
     units: Units = 10,
+    outputs: Outputs = 1,
     samples: Samples = 1000,
     noise: Noise = 0.0,
     seed: Seed = 0,
@@ -147,8 +149,7 @@ def demo(
 ) -> None:
     """Make a random network, hide it, and recover it from its samples."""
     rng = np.random.default_rng(seed)
-    truth = random_network(units, features, bias_scale=1.5, rng=rng)
-    truth = truth.replace(output_bias=rng.standard_normal())
+    truth = _random_network(units, features, outputs, bias_scale=1.5, rng=rng)
     out = _stdout()
     if not (json or quiet):
         show.introduce(out, truth, samples, noise)
@@ -171,6 +172,15 @@ def demo(
     _exit_unless(result.success and right)
 
 
+def _random_network(
+    units: int, features: int, outputs: int, *, rng: np.random.Generator, **options: Any
+) -> Network:
+    """A random network with an output bias; labels of one output are plain numbers."""
+    several = None if outputs == 1 else outputs
+    network = random_network(units, features, outputs=several, rng=rng, **options)
+    return network.replace(output_bias=rng.standard_normal(several))
+
+
 @command
 def simulate(
     out: Annotated[
@@ -179,6 +189,10 @@ def simulate(
     ],
     features: Features = 20,
     units: Units = 10,
+    outputs: Outputs = 1,
+    activation: Annotated[
+        str, typer.Option(help='Of the units: relu, leaky_relu, "leaky_relu(0.2)", abs, relu2, ...')
+    ] = "relu",
     samples: Samples = 1000,
     noise: Noise = 0.0,
     bias_scale: Annotated[
@@ -191,10 +205,11 @@ def simulate(
     quiet: Quiet = False,
 ) -> None:
     """Draw a random network and write samples of it to a file."""
-    _check_outputs(out, labels, truth)
+    _check_simulated(out, labels, truth)
     rng = np.random.default_rng(seed)
-    network = random_network(units, features, bias_scale=bias_scale, rng=rng)
-    network = network.replace(output_bias=rng.standard_normal())
+    network = _random_network(
+        units, features, outputs, bias_scale=bias_scale, activation=activation, rng=rng
+    )
     with StageProgress(_stderr(), quiet=quiet) as progress:
         progress("Drawing samples", -1)
         X, y = sample(network, samples, noise=noise, rng=rng)
@@ -207,23 +222,30 @@ def simulate(
         typer.echo(show.to_json(written))
     elif not quiet:
         names = ", ".join(str(path) for path in written.values() if path is not None)
-        _note(f"Wrote {samples:,} samples of {show.describe(network)}: {names}")
+        _note(f"Wrote {show.counted(samples, 'sample')} of {show.describe(network)}: {names}")
 
 
-def _check_outputs(out: Path, labels: Path | None, truth: Path | None) -> None:
+def _check_simulated(out: Path, labels: Path | None, truth: Path | None) -> None:
     check_pairing(out, labels)
-    paths = [path for path in (out, labels, truth) if path is not None]
-    for path in paths:
-        check_writable(path)
-    if truth is not None:
-        _check_network_name(truth)
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise InvalidInput("Two outputs have the same name: give each a name of its own.")
+    _check_network_name(truth)
+    _check_written((out, labels, truth))
 
 
-def _check_network_name(path: Path) -> None:
-    if path.suffix.lower() != ".npz":
+def _check_network_name(path: Path | None) -> None:
+    if path is not None and path.suffix.lower() != ".npz":
         raise InvalidInput(f"{path} cannot hold a network: give it a name that ends in .npz.")
+
+
+def _check_written(paths: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
+    """Raise before any work is done if a file could not be written or would replace another."""
+    read = {path.resolve() for path in inputs if path is not None}
+    written = [path for path in paths if path is not None]
+    for path in written:
+        check_writable(path)
+        if path.resolve() in read:
+            raise InvalidInput(f"{path} is also an input: give what is written another name.")
+    if len({path.resolve() for path in written}) < len(written):
+        raise InvalidInput("Two files to write have the same name: give each a name of its own.")
 
 
 @command
@@ -237,7 +259,14 @@ def recover(
     units: Annotated[
         int | None, typer.Option(min=1, help="Number of units; found when not given.")
     ] = None,
+    outputs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of outputs: the last columns of a .csv."),
+    ] = None,
     method: Annotated[str, typer.Option(help="See: provenet methods.")] = "auto",
+    activation: Annotated[
+        str, typer.Option(help="Of the units; of leaky_relu the slope is found.")
+    ] = "relu",
     noise: Annotated[
         float | None,
         typer.Option(min=0, callback=_finite, help="Label noise, if known; else estimated."),
@@ -252,22 +281,29 @@ def recover(
         bool, typer.Option("--no-refine", help="The method's own answer, not refined.")
     ] = False,
     out: Annotated[Path | None, typer.Option(help="Write the network here (.npz).")] = None,
+    corrupted: Annotated[
+        Path | None, typer.Option(help="Write which labels were set aside here (.npy or .npz).")
+    ] = None,
     truth: Annotated[Path | None, typer.Option(help="The true network, to compare (.npz).")] = None,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Recover a network from samples in files."""
-    _check_network_output(out, (samples, labels, truth))
+    _check_network_name(out)
+    if corrupted is not None:
+        check_mask_name(corrupted)
+    _check_written((out, corrupted), inputs=(samples, labels, truth))
     with StageProgress(_stderr(), quiet=quiet) as progress:
         progress("Reading samples", -1)
-        X, y = load_samples(samples, labels)
-        known = None if truth is None else _load_truth(truth, X.shape[1])
+        X, y = load_samples(samples, labels, outputs)
+        known = None if truth is None else _load_truth(truth, X.shape[1], y.size // len(y))
         result = recover_network(
             X,
             y,
             units=units,
             method=method,
+            activation=activation,
             noise=noise,
             rng=seed,
             progress=progress,
@@ -281,37 +317,56 @@ def recover(
         typer.echo(show.to_json(_summary(result, **extra)))
     else:
         show.report(_stdout(), result, known, error, quiet)
-    _save_result(result, out, quiet)
+    _save_result(result, out, corrupted, quiet)
     _exit_unless(result.success)
 
 
-def _check_network_output(out: Path | None, inputs: tuple[Path | None, ...]) -> None:
-    if out is None:
-        return
-    _check_network_name(out)
-    check_writable(out)
-    if any(path is not None and path.resolve() == out.resolve() for path in inputs):
-        raise InvalidInput(f"{out} is also an input: give the network a name of its own.")
+def _load_network(path: Path) -> Network:
+    """A network file; one output as a row of its own is the same as plain labels."""
+    try:
+        network = load_network(path)
+    except InvalidInput as error:
+        message = str(error)
+        raise InvalidInput(message if str(path) in message else f"{path}: {message}") from None
+    if network.outputs != 1:
+        return network
+    linear = None if network.linear is None else network.linear[0]
+    return network.replace(
+        output_weights=network.output_weights[0],
+        output_bias=np.ravel(network.output_bias)[0],
+        linear=linear,
+    )
 
 
-def _load_truth(path: Path, features: int) -> Network:
-    truth = load_network(path)
-    if truth.features != features:
+def _load_truth(path: Path, features: int, outputs: int) -> Network:
+    truth = _load_network(path)
+    own = truth.features, truth.outputs or 1
+    if own != (features, outputs):
+        sizes = " and ".join(map(show.counted, own, ("feature", "output")))
+        way_out = (
+            f"give --outputs {own[1]}"
+            if sum(own) == features + outputs
+            else "give the network that made them"
+        )
         raise InvalidInput(
-            f"{path} has {truth.features} features but the samples have {features}: "
-            "give the network that made them."
+            f"{path} has {sizes} but the samples have {features:,} and {outputs:,}: {way_out}."
         )
     return truth
 
 
-def _save_result(result: Recovery, out: Path | None, quiet: bool) -> None:
-    if out is None:
-        return
-    if result.network is None or result.status is Status.FAILED:
-        _note(f"Nothing was recovered, so {out} was not written.", quiet)
-    else:
-        result.network.save(out)
+def _save_result(result: Recovery, out: Path | None, corrupted: Path | None, quiet: bool) -> None:
+    network = None if result.status is Status.FAILED else result.network
+    mask = None if network is None else result.corrupted
+    if out is not None and network is not None:
+        network.save(out)
         _note(f"Wrote {out}", quiet)
+    elif out is not None:
+        _note(f"Nothing was recovered, so {out} was not written.", quiet)
+    if corrupted is not None and mask is not None:
+        save_mask(corrupted, mask)
+        _note(f"Wrote {corrupted}", quiet)
+    elif corrupted is not None:
+        _note(f"No labels were set aside, so {corrupted} was not written.", quiet)
 
 
 @command
@@ -327,14 +382,16 @@ def compare(
     quiet: Quiet = False,
 ) -> None:
     """Compare two network files, unit by unit."""
-    networks = load_network(estimate), load_network(truth)
+    networks = _load_network(estimate), _load_network(truth)
     _check_comparable(estimate, truth, *networks)
     error = parameter_error(*networks)
     same = error <= tolerance
     out = _stdout()
     if json:
         answer = {"parameter_error": error, "tolerance": tolerance, "within_tolerance": same}
-        typer.echo(show.to_json({**answer, "units": [network.units for network in networks]}))
+        units = [network.units for network in networks]
+        activations = [network.activation for network in networks]
+        typer.echo(show.to_json({**answer, "units": units, "activations": activations}))
     elif not quiet:
         out.print(show.side_by_side(out, *networks, ("truth", "estimate")))
         out.print()
@@ -346,10 +403,12 @@ def compare(
 
 
 def _check_comparable(first: Path, second: Path, a: Network, b: Network) -> None:
-    for what in ("features", "outputs", "activation"):
-        left, right = getattr(a, what), getattr(b, what)
-        if what == "activation":
-            left, right = left.name, right.name
+    kinds = {
+        "features": (a.features, b.features),
+        "outputs": (a.outputs or 1, b.outputs or 1),
+        "activation": (a.activation.family, b.activation.family),
+    }
+    for what, (left, right) in kinds.items():
         if left != right:
             raise InvalidInput(
                 f"{first} and {second} differ in {what} ({left} and {right}): "
@@ -376,7 +435,10 @@ def _error(result: Recovery, truth: Network) -> float:
 def _summary(result: Recovery, **extra: Any) -> dict[str, Any]:
     fields = ("status", "success", "message", "method", "network", "standard_errors")
     more = ("certificate", "ambiguities", "timings")
-    return {**{name: getattr(result, name) for name in (*fields, *more)}, **extra}
+    mask = result.corrupted
+    count = None if mask is None else int(np.count_nonzero(mask))
+    values = {name: getattr(result, name) for name in (*fields, *more)}
+    return {**values, "corrupted": count, **extra}
 
 
 def _note(message: str, quiet: bool = False) -> None:

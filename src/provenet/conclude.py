@@ -97,6 +97,7 @@ def _gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> E
         relative_residual=residual / workspace.spread,
         rounding=rounding,
         noise=noise,
+        label_rounding=problem.label_rounding,
         outputs=problem.outputs,
         samples_fitted=samples.size,
         distinct_inputs=len(workspace.inputs),

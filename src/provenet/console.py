@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich import box
@@ -22,7 +22,7 @@ from provenet.certificate import Certificate
 from provenet.matching import match_units, unit_distances
 from provenet.networks import Network
 from provenet.result import Recovery, Status
-from provenet.typing import Array
+from provenet.typing import AnyArray, Array
 
 _COLOURS = {
     Status.EXACT: "bold green",
@@ -31,9 +31,18 @@ _COLOURS = {
     Status.FAILED: "bold red",
 }
 _MOST_WEIGHTS = 8
+_MOST_OUTPUTS = 4
 _EXACT = 1e-8
 _Row = tuple[int | None, int | None, float]
 """A unit of the truth, its partner in the estimate, their distance; None has no partner."""
+
+
+class _Shown(NamedTuple):
+    """How many columns a table of units has."""
+
+    outputs: int
+    """Output weights of each unit; 0 for one column, with their norm if there are several."""
+    weights: int
 
 
 def to_json(value: Any) -> str:
@@ -78,12 +87,21 @@ def small(value: float) -> str:
 
 def describe(network: Network) -> str:
     """The sizes of a network in words."""
-    name = network.activation.name.replace("relu", "ReLU")
-    units = f"{network.units} {name} unit{'s' * (network.units != 1)}"
-    features = f"{network.features} feature{'s' * (network.features != 1)}"
-    outputs = "" if network.outputs is None else f", {network.outputs} outputs"
+    kind = network.activation.family.replace("_", " ").replace("relu", "ReLU")
+    slope = f" of slope {network.activation.slope:.4g}" if _is_leaky(network) else ""
+    units = counted(network.units, f"{kind} unit") + slope
+    outputs = "" if network.outputs is None else f", {counted(network.outputs, 'output')}"
     linear = "" if network.linear is None else ", a linear term"
-    return f"{features}, {units}{outputs}{linear}"
+    return f"{counted(network.features, 'feature')}, {units}{outputs}{linear}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 unit`, `2 units`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _is_leaky(network: Network) -> bool:
+    return network.activation.family == "leaky_relu"
 
 
 def status_line(result: Recovery) -> Text:
@@ -97,7 +115,7 @@ def introduce(out: Console, truth: Network, samples: int, noise: float) -> None:
     parameters = truth.free_parameters
     noisy = f"with noise of {noise:g}" if noise else "without noise"
     out.print(
-        f"[bold]A random network is hidden[/]: {describe(truth)}, {parameters:,} parameters.\n"
+        f"[bold]A network is hidden[/]: {describe(truth)}, {parameters:,} parameters.\n"
         f"provenet is given {samples:,} samples of it, {noisy}, but not its width.\n"
     )
 
@@ -109,9 +127,10 @@ def reveal(out: Console, result: Recovery, truth: Network, error: float, seconds
         out.print()
     out.print(status_line(result))
     out.print(f"Largest error of any unit: [bold]{small(error)}[/], after {seconds:.2g} seconds.")
+    outputs = "" if truth.outputs is None else f" --outputs {truth.outputs}"
     out.print(
         "\n[dim]Next, with files:\n"
-        "  provenet simulate samples.npz --truth hidden.npz\n"
+        f"  provenet simulate samples.npz --truth hidden.npz{outputs}\n"
         "  provenet recover samples.npz --truth hidden.npz[/]"
     )
 
@@ -133,9 +152,12 @@ def report(
 
 
 def why_infinite(network: Network | None, truth: Network) -> str:
-    """The two widths in words, when they differ."""
+    """The two widths or activations in words, when they differ."""
     units = 0 if network is None else network.units
-    return "" if units == truth.units else f" ({units} units found, {truth.units} in the truth)"
+    if units != truth.units:
+        return f" ({counted(units, 'unit')} found, {truth.units:,} in the truth)"
+    kinds = [net.activation.family for net in (network, truth) if net is not None]
+    return f" ({kinds[0]} found, {kinds[1]} in the truth)" if len(set(kinds)) > 1 else ""
 
 
 def side_by_side(
@@ -144,10 +166,12 @@ def side_by_side(
     """Matched units of both networks, as many weights of each as the screen holds."""
     left, right = truth.canonical(), estimate.canonical()
     rows = _matched_rows(estimate, truth)
-    table = _widest(console, truth.features, lambda k: _comparison(left, right, rows, names, k))
-    c_left, c_right = np.asarray(left.output_bias), np.asarray(right.output_bias)
-    bias = _pair("Output bias", c_left, c_right, names)
-    return Group(table, *bias, *_linear_note(left, names[0]), *_linear_note(right, names[1]))
+    table = _widest(console, truth, lambda shown: _comparison(left, right, rows, names, shown))
+    notes = [_pair("Output bias", left.output_bias, right.output_bias, names)]
+    if _is_leaky(left) and _is_leaky(right):
+        slopes = [net.activation.slope or 0.0 for net in (left, right)]
+        notes.append(_pair("Slope below zero", *slopes, names))
+    return Group(table, *notes, *_linear_note(left, names[0]), *_linear_note(right, names[1]))
 
 
 def _matched_rows(estimate: Network, truth: Network) -> list[_Row]:
@@ -168,33 +192,28 @@ def _comparison(
     right: Network,
     rows: Sequence[_Row],
     names: tuple[str, str],
-    weights: int,
+    shown: _Shown,
 ) -> Table:
     table = _table(gap=0)
     table.add_column("\nunit", justify="right", style="dim")
+    first, *others = _headings(left, shown)
     for name, style in zip(names, ("", "cyan"), strict=True):
         table.add_column(width=1)
-        table.add_column(Text(f"{name}\noutput", "bold"), justify="right", style=style)
-        for heading in ("bias", *_weight_names(weights)):
+        table.add_column(Text(f"{name}\n{first}", "bold"), justify="right", style=style)
+        for heading in others:
             table.add_column(f"\n{heading}", justify="right", style=style)
     table.add_column("\nerror", justify="right")
+    values, found = _columns(left, shown), _columns(right, shown)
     for index, (i, j, error) in enumerate(rows, start=1):
-        cells = ["", *_unit_cells(left, i, weights), "", *_unit_cells(right, j, weights)]
+        cells = ["", *_unit_cells(values, i), "", *_unit_cells(found, j)]
         table.add_row(str(index), *cells, _error_text(error))
     return table
 
 
-def _unit_cells(network: Network, unit: int | None, weights: int) -> list[str]:
+def _unit_cells(values: Array, unit: int | None) -> list[str]:
     if unit is None:
-        return ["-"] * (2 + weights)
-    values = [_output_size(network)[unit], network.biases[unit], *network.weights[unit, :weights]]
-    return [number(float(value)) for value in values]
-
-
-def _output_size(network: Network) -> Array:
-    """Output weights, or their norms when there are several outputs."""
-    A = network.output_weights
-    return A if A.ndim == 1 else np.linalg.norm(A, axis=0)
+        return ["-"] * values.shape[1]
+    return [number(float(value)) for value in values[unit]]
 
 
 def _error_text(error: float) -> Text:
@@ -203,19 +222,16 @@ def _error_text(error: float) -> Text:
     return Text(small(error), "green" if error <= _EXACT else "yellow")
 
 
-def _pair(label: str, left: Array, right: Array, names: tuple[str, str]) -> list[Text]:
-    if left.ndim or right.ndim:
-        error = float(np.linalg.norm(left - right))
-        return [Text.assemble(f"{label}: error ", _error_text(error))]
-    error = abs(float(left) - float(right))
-    return [
-        Text.assemble(
-            f"{label}: {number(float(left))} {names[0]}, ",
-            (f"{number(float(right))} {names[1]}", "cyan"),
-            ", error ",
-            _error_text(error),
-        )
-    ]
+def _pair(label: str, left: Array | float, right: Array | float, names: tuple[str, str]) -> Text:
+    error = _error_text(float(np.linalg.norm(np.subtract(left, right))))
+    if np.ndim(left) or np.ndim(right):
+        return Text.assemble(f"{label}, {np.size(left)} outputs: error ", error)
+    return Text.assemble(
+        f"{label}: {number(float(left))} {names[0]}, ",
+        (f"{number(float(right))} {names[1]}", "cyan"),
+        ", error ",
+        error,
+    )
 
 
 def _linear_note(network: Network, name: str) -> list[Text]:
@@ -228,16 +244,14 @@ def _linear_note(network: Network, name: str) -> list[Text]:
 def network_table(console: Console, network: Network, errors: Any = None) -> RenderableType:
     """A network's units, with standard errors where they are large enough to be seen."""
     decimals = 6 if errors is None else _decimals(errors)
-    shown = errors if decimals < 6 else None
-    table = _widest(
-        console,
-        network.features,
-        lambda k: _parameters(network, shown, decimals, k),
-    )
+    seen = errors if decimals < 6 else None
+    table = _widest(console, network, lambda shown: _parameters(network, seen, decimals, shown))
     c = np.atleast_1d(network.output_bias)
-    c_errors = None if shown is None else np.atleast_1d(shown.output_bias)
-    biases = "  ".join(_with_error(c, c_errors, i, decimals) for i in range(min(len(c), 4)))
-    return Group(table, Text(f"Output bias: {biases}"), *_linear_note(network, "found"))
+    c_errors = None if seen is None else np.atleast_1d(seen.output_bias)
+    first = range(min(len(c), _MOST_OUTPUTS))
+    biases = "  ".join(_with_error(c, c_errors, i, decimals) for i in first)
+    more = f"  and {len(c) - len(first)} more" if len(c) > len(first) else ""
+    return Group(table, Text(f"Output bias: {biases}{more}"), *_linear_note(network, "found"))
 
 
 def _decimals(errors: Any) -> int:
@@ -249,23 +263,18 @@ def _decimals(errors: Any) -> int:
     return int(np.clip(1 - math.floor(math.log10(float(np.median(values)))), 2, 6))
 
 
-def _parameters(network: Network, errors: Any, decimals: int, weights: int) -> Table:
+def _parameters(network: Network, errors: Any, decimals: int, shown: _Shown) -> Table:
     table = _table()
     table.add_column("unit", justify="right", style="dim")
-    headings = ("output", "bias", *_weight_names(weights))
-    for heading in headings:
+    for heading in _headings(network, shown):
         table.add_column(heading, justify="right")
-    values = _columns(network, _output_size(network), weights)
-    spreads = None if errors is None else _columns(errors, _output_size(errors), weights)
-    for i in range(network.units):
+    values = _columns(network, shown)
+    spreads = None if errors is None else _columns(errors, shown)
+    for i, row in enumerate(values):
         spread = None if spreads is None else spreads[i]
-        cells = [_with_error(values[i], spread, k, decimals) for k in range(len(headings))]
+        cells = [_with_error(row, spread, k, decimals) for k in range(len(row))]
         table.add_row(str(i + 1), *cells)
     return table
-
-
-def _columns(parameters: Any, outputs: Array, weights: int) -> Array:
-    return np.column_stack([outputs, parameters.biases, parameters.weights[:, :weights]])
 
 
 def _with_error(values: Array, errors: Array | None, index: int, decimals: int) -> str:
@@ -289,8 +298,15 @@ def certificate_table(result: Recovery) -> RenderableType:
 def _evidence(result: Recovery) -> Iterable[tuple[str, str]]:
     if result.certificate is not None:
         yield from _certified(result.certificate)
+    if result.corrupted is not None:
+        yield "corrupted", _corrupted(result.corrupted)
     yield from (("ambiguity", ambiguity) for ambiguity in result.ambiguities)
     yield "time", _timings(result.timings)
+
+
+def _corrupted(corrupted: AnyArray) -> str:
+    count, labels = int(np.count_nonzero(corrupted)), corrupted.size
+    return f"{count:,} of {counted(labels, 'label')} ({count / labels:.2%}) set aside"
 
 
 def _certified(certificate: Certificate) -> Iterable[tuple[str, str]]:
@@ -298,8 +314,9 @@ def _certified(certificate: Certificate) -> Iterable[tuple[str, str]]:
     held_out = f"{certificate.samples_held_out:,} samples not used in the fit"
     yield "residual", f"{residual} of the labels' spread, on {held_out}"
     yield "noise", _figure(noise) if noise else "none"
+    labels = f", {certificate.outputs:,} labels each" if certificate.outputs > 1 else ""
     parameters = f"{certificate.parameters:,} parameters"
-    yield "samples", f"{certificate.samples_fitted:,} fitted, for {parameters}"
+    yield "samples", f"{certificate.samples_fitted:,} fitted{labels}, for {parameters}"
     yield "condition", f"{_figure(certificate.condition)} (condition number of the weights)"
     yield "error bound", f"{_figure(certificate.parameter_error_bound)} on the parameters"
     if certificate.weakest_unit is not None:
@@ -320,19 +337,22 @@ def _timings(timings: Mapping[str, float]) -> str:
     return stages or "not measured"
 
 
-def about(method: Any) -> dict[str, str]:
-    """A method's description, without the code that runs it."""
-    return {name: getattr(method, name) for name in ("name", "summary", "needs", "paper")}
+def about(method: Any) -> dict[str, Any]:
+    """All that the registry says of a method, without the code that runs it."""
+    values = {field.name: getattr(method, field.name) for field in fields(method)}
+    return {name: value for name, value in values.items() if not callable(value)}
 
 
 def methods_table(methods: Iterable[Any]) -> RenderableType:
-    """Name, summary, assumptions and paper of each method."""
+    """Name, summary, assumptions, activations and paper of each method."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("method", style="bold cyan", no_wrap=True)
-    table.add_column("what it does, what it needs, where it comes from")
+    table.add_column("what it does, what it needs, which units, where it comes from")
     for method in methods:
-        origin = f"\nneeds {method.needs}\npaper {method.paper}"
-        table.add_row(method.name, Text.assemble(method.summary, (origin, "dim")))
+        units = ", ".join(method.activations) + ", or your own" * method.any_rectified
+        lines = {"needs": method.needs, "units": units, "paper": method.paper}
+        rest = "".join(f"\n{name} {text}" for name, text in lines.items() if text != "-")
+        table.add_row(method.name, Text.assemble(method.summary, (rest, "dim")))
     return table
 
 
@@ -347,17 +367,43 @@ def _table(gap: int = 1) -> Table:
     )
 
 
-def _weight_names(weights: int) -> list[str]:
-    return [f"w{i + 1}" for i in range(weights)]
+def _headings(network: Network, shown: _Shown) -> list[str]:
+    """Names of the columns of `_columns`."""
+    outputs = [f"out{i + 1}" for i in range(shown.outputs)]
+    if not shown.outputs:
+        outputs = ["output" if network.outputs is None else "|out|"]
+    return [*outputs, "bias", *(f"w{i + 1}" for i in range(shown.weights))]
 
 
-def _widest(console: Console, features: int, build: Callable[[int], Table]) -> Table:
-    """The table with the most weights that still fits the screen."""
+def _columns(parameters: Any, shown: _Shown) -> Array:
+    """A row a unit: output weights or their norm, bias, the first weights."""
+    A = parameters.output_weights
+    if A.ndim == 2:  # of standard errors the norm is at least the error of the norm
+        A = A.T if shown.outputs else np.linalg.norm(A, axis=0)
+    return np.column_stack([A, parameters.biases, parameters.weights[:, : shown.weights]])
+
+
+def _widest(console: Console, network: Network, build: Callable[[_Shown], Table]) -> Table:
+    """The table that shows most and still fits the screen."""
     unlimited = console.options.update_width(10 * console.width)
-    for weights in range(min(features, _MOST_WEIGHTS), -1, -1):
-        table = build(weights)
+    for shown in _choices(network):
+        table = build(shown)
         if Measurement.get(console, unlimited, table).maximum <= console.width:
             break
-    if weights < features:
-        table.caption = f"the first {weights} of {features} weights are shown"
+    table.caption = "; ".join(_left_out(network, shown)) or None
     return table
+
+
+def _left_out(network: Network, shown: _Shown) -> Iterable[str]:
+    if shown.weights < network.features:
+        yield f"{shown.weights} of {network.features} weights shown"
+    if network.outputs is not None and not shown.outputs:
+        yield f"|out| is the norm over {counted(network.outputs, 'output')}"
+
+
+def _choices(network: Network) -> Iterable[_Shown]:
+    """What to show, from most to least: every output only beside a weight or more."""
+    outputs, most = network.outputs or 0, min(network.features, _MOST_WEIGHTS)
+    if 0 < outputs <= _MOST_OUTPUTS:
+        yield from (_Shown(outputs, weights) for weights in range(most, 0, -1))
+    yield from (_Shown(0, weights) for weights in range(most, -1, -1))

@@ -261,6 +261,8 @@ def _scale_projector(parameters: Parameters, scale: Array, activation: Activatio
 
 def _inverse(H: Array) -> tuple[Array, int]:
     """Inverse of a scaled positive semidefinite matrix, and its rank deficiency."""
+    if H.size == 0:
+        return H, 0
     factor, failed = lapack.dpotrf(H, lower=True)
     if not failed and lapack.dpocon(factor, np.abs(H).sum(axis=0).max(), uplo="L")[0] > _SINGULAR:
         inverse = lapack.dpotri(factor, lower=True)[0]

@@ -1,14 +1,17 @@
-"""Samples in files: `.npz` (arrays X and y), a pair of `.npy` files, or `.csv` (last column y).
+"""Samples in files: `.npz` (arrays X and y), a pair of `.npy` files, or `.csv` (last columns y).
 
-The pair of `.npy` files is memory-mapped, so samples larger than memory can be used. Nothing is
-ever unpickled. Every file that cannot be used ends in `InvalidInput`: the file, the problem, a way
-out.
+Labels are (samples,) or (samples, outputs). In a `.csv` file they are the last column, or as many
+of the last as `outputs` says; a header `x1, x2, .., y1, y2, ..`, as `save_samples` writes it, says
+so itself. The pair of `.npy` files is memory-mapped, so samples larger than memory can be used.
+Nothing is ever unpickled. Every file that cannot be used ends in `InvalidInput`: the file, the
+problem, a way out.
 """
 
 from __future__ import annotations
 
 import csv
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -25,10 +28,18 @@ from provenet.typing import AnyArray
 FilePath = str | PathLike[str]
 
 _KINDS = "name a file in .npz (arrays X and y), .npy (and a second .npy for y) or .csv"
+_LABEL = re.compile(r"(y|labels?|targets?|out(puts?)?)[ _.(\[-]*\d+[)\]]*", re.IGNORECASE)
+"""A column that may be one label of several."""
 
 
-def load_samples(path: FilePath, labels: FilePath | None = None) -> tuple[AnyArray, AnyArray]:
-    """Inputs X and labels y from a file, or from a pair of `.npy` files (`path` and `labels`)."""
+def load_samples(
+    path: FilePath, labels: FilePath | None = None, outputs: int | None = None
+) -> tuple[AnyArray, AnyArray]:
+    """Inputs X and labels y from a file, or from a pair of `.npy` files (`path` and `labels`).
+
+    `outputs` is the number of label columns in a `.csv` file (1 unless its header says otherwise);
+    in files of the other kinds the labels must have that many.
+    """
     check_pairing(path, labels)
     file = _existing(path)
     if labels is not None:
@@ -38,10 +49,10 @@ def load_samples(path: FilePath, labels: FilePath | None = None) -> tuple[AnyArr
         X, y = _load_archive(file)
         names = f"X in {path}", f"y in {path}"
     else:
-        table = _load_csv(file)
-        X, y = np.ascontiguousarray(table[:, :-1]), table[:, -1].copy()
+        X, y = _load_csv(file, outputs)
         names = str(path), str(path)
     _check_samples(X, y, *names)
+    _check_outputs(y, outputs, names[1])
     return X, y
 
 
@@ -54,9 +65,22 @@ def save_samples(path: FilePath, X: Any, y: Any, labels: FilePath | None = None)
     elif Path(path).suffix.lower() == ".npz":
         write_npz(path, {"X": X, "y": y})
     else:
-        if y.ndim != 1:
-            raise InvalidInput(f"{path} holds one label a row: save several outputs as .npz.")
         write_atomically(path, lambda file: _write_csv(file, X, y))
+
+
+def save_mask(path: FilePath, mask: Any) -> None:
+    """Write a mask of labels to `.npy`, or to `.npz` as the array `corrupted`: whole or not."""
+    check_mask_name(path)
+    if Path(path).suffix.lower() == ".npz":
+        write_npz(path, {"corrupted": np.asarray(mask)})
+    else:
+        write_atomically(path, lambda file: np.save(file, np.asarray(mask), allow_pickle=False))
+
+
+def check_mask_name(path: FilePath) -> None:
+    """Raise unless a mask can be written under this name."""
+    if Path(path).suffix.lower() not in (".npy", ".npz"):
+        raise InvalidInput(f"{path} cannot hold a mask: give it a name in .npy or .npz.")
 
 
 def check_pairing(path: FilePath, labels: FilePath | None) -> None:
@@ -96,13 +120,35 @@ def _check_samples(X: AnyArray, y: AnyArray, X_name: str, y_name: str) -> None:
             f"{X_name} must have 2 dimensions (samples, features), not {X.ndim}: reshape it."
         )
     if y.ndim not in (1, 2):
-        raise InvalidInput(f"{y_name} must have one label a sample, not shape {y.shape}.")
+        raise InvalidInput(
+            f"{y_name} must have a row of labels a sample, (samples,) or (samples, outputs), "
+            f"not shape {y.shape}: reshape it."
+        )
+    if len(X) != len(y) and y.ndim == 2 and len(X) == y.shape[1]:
+        raise InvalidInput(
+            f"{y_name} has shape {y.shape} for {len(X)} samples: transpose it, one sample a row."
+        )
     if len(X) != len(y):
         raise InvalidInput(
             f"{X_name} has {len(X)} samples but {y_name} has {len(y)} labels: give one a sample."
         )
     if X.size == 0:
         raise InvalidInput(f"{X_name} holds no samples (shape {X.shape}): write it again.")
+    if y.size == 0:
+        raise InvalidInput(f"{y_name} holds no labels (shape {y.shape}): write it again.")
+
+
+def _check_outputs(y: AnyArray, outputs: int | None, name: str) -> None:
+    found = y.shape[1] if y.ndim == 2 else 1
+    if outputs is not None and outputs != found:
+        raise InvalidInput(
+            f"{name} has {_counted(found, 'output')}, not {outputs}: "
+            "correct the number of outputs or leave it out."
+        )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _load_archive(file: Path) -> tuple[AnyArray, AnyArray]:
@@ -156,12 +202,58 @@ def _save_pair(path: FilePath, X: AnyArray, labels: FilePath, y: AnyArray) -> No
 
 
 def _write_csv(file: IO[bytes], X: AnyArray, y: AnyArray) -> None:
-    header = ",".join([*(f"x{i + 1}" for i in range(X.shape[1])), "y"])
+    several = y.ndim == 2 and y.shape[1] > 1
+    labels = _numbered("y", y.shape[1]) if several else ["y"]
+    header = ",".join([*_numbered("x", X.shape[1]), *labels])
     table = np.column_stack([X, y])
     np.savetxt(file, table, fmt="%.17g", delimiter=",", header=header, comments="")
 
 
-def _load_csv(file: Path) -> AnyArray:
+def _numbered(letter: str, count: int) -> list[str]:
+    return [f"{letter}{i + 1}" for i in range(count)]
+
+
+def _load_csv(file: Path, outputs: int | None) -> tuple[AnyArray, AnyArray]:
+    table, header = _load_table(file)
+    count = _label_columns(file, header, outputs)
+    if not 0 < count < table.shape[1]:
+        raise InvalidInput(
+            f"{file} has {table.shape[1]} columns, so {_counted(count, 'output')} cannot be: "
+            "correct the number of outputs."
+        )
+    X, y = np.ascontiguousarray(table[:, :-count]), table[:, -count:].copy()
+    return X, y[:, 0] if count == 1 else y
+
+
+def _label_columns(file: Path, header: list[str], outputs: int | None) -> int:
+    """How many of the last columns are labels: as said, or as our own header says, or one."""
+    names = [name.lstrip("# ") for name in header]
+    run = _trailing_labels(names)
+    if names == _numbered("x", len(names) - run) + _numbered("y", run) and 1 < run < len(names):
+        if outputs not in (None, run):
+            raise InvalidInput(
+                f"{file} names {run} outputs (y1 to y{run}), not {outputs}: "
+                "correct the number of outputs or leave it out."
+            )
+        return run
+    if outputs is None and run > 1:
+        raise InvalidInput(
+            f"{file} ends in columns {names[-run]} to {names[-1]}: say with --outputs (outputs=) "
+            "how many of the last columns are labels."
+        )
+    return 1 if outputs is None else outputs
+
+
+def _trailing_labels(names: list[str]) -> int:
+    """How many of the last columns have names such as y1 or target_2."""
+    count = 0
+    while count < len(names) and _LABEL.fullmatch(names[-1 - count]):
+        count += 1
+    return count
+
+
+def _load_table(file: Path) -> tuple[AnyArray, list[str]]:
+    """The numbers, and the names of the columns if there are any."""
     try:
         line, first = next(_csv_rows(file), (0, []))
         if len(first) == 1:
@@ -172,7 +264,7 @@ def _load_csv(file: Path) -> AnyArray:
         # loadtxt only warns about a file without data.
         if not any(number > skip for number, _ in _csv_rows(file)):
             raise InvalidInput(f"{file} holds no samples: write one a line, the label last.")
-        return _parse_csv(file, skip)
+        return _parse_csv(file, skip), first if skip else []
     except (UnicodeDecodeError, csv.Error):
         raise InvalidInput(
             f"{file} is not a text file: write it as comma-separated text."

@@ -57,6 +57,11 @@ def judge(workspace: Workspace, evidence: Evidence, polished: Polished) -> tuple
             f"{certificate.samples_held_out} samples that were not fitted are predicted to "
             f"{certificate.relative_residual:.0e} of the labels' spread."
         )
+    if certificate.rounded:
+        return Status.WITHIN_NOISE, (
+            f"A network of {units} units explains the samples to the last digit of their labels, "
+            "which are of single precision. Labels of double precision would tell more."
+        )
     return Status.WITHIN_NOISE, (
         f"A network of {units} units explains the samples up to noise of size "
         f"{certificate.noise:.3g}; its parameters are known up to their standard errors. "
@@ -83,6 +88,8 @@ def _not_noise(workspace: Workspace, evidence: Evidence, polished: Polished) -> 
             f"{left}, and {fitted} samples are too few to tell noise from further units: "
             "take more samples."
         )
+    if certificate.rounded:
+        return None
     excess = excess_on_unseen(workspace, polished.network, polished.rss)
     if excess is not None:
         return (
@@ -193,7 +200,7 @@ def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polishe
             f"The samples are {found}, but only {pair[2]} of them lie between the kinks of units "
             f"{pair[0]} and {pair[1]}, too few to tell the two apart: take more samples."
         )
-    if not evidence.exact and _few_stand_out(certificate):
+    if not (evidence.exact or certificate.rounded) and _few_stand_out(certificate):
         return (
             f"The samples are {found}, but most are explained far better than a few (excess "
             f"kurtosis {certificate.residual_kurtosis:.0f}): these may be outliers, or two units "

@@ -169,7 +169,7 @@ class MomentSums(Sums):
         products = _symmetric_products if r.ndim == 1 else _products_an_output
         raw = [r.sum(axis=0), r.T @ u, *products(u, r, request.order)]
         norms = np.einsum("ni,ni->n", u, u)
-        size = np.sum(r.reshape(len(r), -1) ** 2, axis=1)
+        size = r**2 if r.ndim == 1 else np.sum(r**2, axis=1)
         squares = np.array([size @ tensor_norm_squared(k, norms, d) for k in orders])
         return cls(len(r), _object_array(raw[: request.order + 1]), squares)
 

@@ -136,7 +136,7 @@ def without_each_unit(sums: LinearPart, parameters: Parameters) -> Array:
 def times_unit_blocks(matrix: Array, K: Array) -> Array:
     """Block (i, j) of a matrix of m x m square blocks times `K_ij`."""
     m = len(K)
-    width = len(matrix) // m
+    width = len(matrix) // max(m, 1)  # a model without units has an empty matrix
     blocks = matrix.reshape(m, width, m, width) * K[:, None, :, None]
     return np.asarray(blocks.reshape(matrix.shape))
 

@@ -48,6 +48,7 @@ _SCATTER_TOLERANCE = 1e-6
 _SCATTER_FLOOR = 1e-10
 _FLATTEST = 1e-6
 _LEAST_SLOPE = 0.05
+_QUARTILE_SHARE = 0.2
 
 Model = TypeVar("Model")
 
@@ -66,11 +67,11 @@ def robust_scale(R: Array) -> Array:
 
 
 def usual_size(R: Array) -> Array:
-    """The same over the residuals that are not zero: a scale even where most are."""
-    size = np.abs(R)
-    above = _FLATTEST * np.quantile(size, 0.9, axis=0)
-    medians = [np.median(column[column > cut]) for column, cut in zip(size.T, above, strict=True)]
-    return np.asarray(_MAD_TO_SIGMA * np.nan_to_num(medians, nan=1.0))
+    """The same, but a scale of the rest too where up to three quarters lie close to zero.
+
+    So do the labels of a single unit without noise: half of them are equal.
+    """
+    return np.maximum(robust_scale(R), _QUARTILE_SHARE * np.quantile(np.abs(R), 0.75, axis=0))
 
 
 def pseudo_labels(predicted: Array, Y: Array, scale: Array, threshold: float = HUBER) -> Array:

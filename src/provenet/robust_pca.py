@@ -27,10 +27,10 @@ rank^2 a round of decoding; memory: a few copies of Y.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
+from functools import partial
 
 import numpy as np
 
@@ -42,11 +42,12 @@ _PURSUIT_TOLERANCE = 1e-7
 _PENALTY_GROWTH = 1.2
 _GROSS = 10.0
 """Entries this many times the usual size of their output are not used for the column space."""
-_ROWS_FOR_SPACE = 4000
+_ROWS_FOR_SPACE = 3000
 _ALTERNATIONS = 40
 _TRIMMED_SHARES = (0.02, 0.1, 0.25)
 _MORE_RANKS = 4
 _BETTER = 0.5
+_CLEAR = 0.2
 _ABSOLUTE_ROUNDS, _LOGARITHM_ROUNDS = 10, 20
 _BLOCK_NUMBERS = 2**22
 _COMPLETIONS = 30
@@ -117,10 +118,16 @@ class _Space:
 
     basis: Array
     residual: float
+    size: float
+    """Of the weakest direction's part in an entry."""
 
     @property
     def exact(self) -> bool:
         return self.residual <= _EXACT
+
+    @property
+    def clear(self) -> bool:
+        return self.residual <= max(_EXACT, _CLEAR * self.size)
 
 
 # ------------------------------------------------------------------ principal component pursuit
@@ -205,73 +212,65 @@ def _column_step(Y: Array, weights: Array, Z: Array) -> Array:
     return np.asarray(np.linalg.qr(weighted_rows(Y.T, weights.T, Q))[0])
 
 
-def _absolute_fit(Y: Array, usable: AnyArray, V: Array) -> Array:
-    """Least absolute residuals: weights `1 / |residual|`, levelled off at each row's usual one."""
-
-    def weights(Z: Array) -> Array:
-        R = np.abs(Y - Z @ V.T)
-        return np.asarray(usable / np.hypot(R, _row_levels(R, usable, V.shape[1], 0.5) + _ROUNDING))
-
+def _alternate(
+    Y: Array, usable: AnyArray, V: Array, weights: Callable[[Array, AnyArray, int], Array]
+) -> Array:
+    """V and z in turn by least squares, weighted by what is left, until V stands."""
     Z = weighted_rows(Y, usable.astype(float), V)
     for _ in range(_ALTERNATIONS):
-        Z = weighted_rows(Y, weights(Z), V)
-        before, V = V, _column_step(Y, weights(Z), Z)
+        w = weights(np.abs(Y - Z @ V.T), usable, V.shape[1])
+        Z = weighted_rows(Y, w, V)
+        before, V = V, _column_step(Y, w, Z)
+        Z = weighted_rows(Y, w, V)
         if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING:
             break
     return V
 
 
-def _trimmed_fit(Y: Array, usable: AnyArray, V: Array, share: float) -> Array:
-    """Least squares without the largest residuals, a given share of them."""
-    Z = weighted_rows(Y, usable.astype(float), V)
-    for _ in range(_ALTERNATIONS):
-        R = np.abs(Y - Z @ V.T)
-        kept = (usable & (R <= np.quantile(R[usable], 1 - share))).astype(float)
-        Z = weighted_rows(Y, kept, V)
-        before, V = V, _column_step(Y, kept, Z)
-        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING:
-            break
-    return V
+def _absolute_weights(R: Array, usable: AnyArray, rank: int) -> Array:
+    """`1 / |residual|`, levelled off at each row's usual one: the least absolute residuals."""
+    return np.asarray(usable / np.hypot(R, _row_levels(R, usable, rank, 0.5) + _ROUNDING))
+
+
+def _trimmed_weights(share: float, R: Array, usable: AnyArray, rank: int) -> Array:
+    """Least squares without a given share of the residuals, the largest."""
+    return np.asarray((usable & (np.quantile(R[usable], 1 - share) >= R)).astype(float))
 
 
 def _judged(Y: Array, usable: AnyArray, V: Array) -> _Space:
     """What a basis leaves: the usual residual of a row, in all but the worst 15% of rows."""
-    R = np.abs(Y - decode(Y, usable, V) @ V.T)
-    return _Space(V, float(np.quantile(_row_levels(R, usable, V.shape[1], 0.5), 0.85)))
-
-
-def _fits(Y: Array, usable: AnyArray, V: Array) -> Iterator[_Space]:
-    yield _judged(Y, usable, _absolute_fit(Y, usable, V))
-    for share in _TRIMMED_SHARES:
-        yield _judged(Y, usable, _trimmed_fit(Y, usable, V, share))
+    Z = decode(Y, usable, V)
+    left = np.quantile(_row_levels(np.abs(Y - Z @ V.T), usable, V.shape[1], 0.5), 0.85)
+    size = np.median(np.abs(Z), axis=0).min() / np.sqrt(len(V))
+    return _Space(V, float(left), float(size))
 
 
 def _best_fit(Y: Array, usable: AnyArray, V: Array) -> _Space:
-    best: _Space | None = None
-    for space in _fits(Y, usable, V):
-        best = space if best is None or space.residual < best.residual else best
-        if best.exact:
+    """Least absolute residuals; if they leave much, trimmed fits beside it."""
+    best = _judged(Y, usable, _alternate(Y, usable, V, _absolute_weights))
+    for share in _TRIMMED_SHARES:
+        if best.clear:
             break
-    assert best is not None
+        space = _judged(Y, usable, _alternate(Y, usable, V, partial(_trimmed_weights, share)))
+        best = min(best, space, key=lambda space: space.residual)
     return best
 
 
 def column_space(Y: Array, usable: AnyArray, first: Array) -> _Space:
-    """The best space at the rank of `first`, or at one somewhat larger if that explains far more.
+    """The best space at the rank of `first`, or at a somewhat larger one that explains far more.
 
     The pursuit shrinks singular values, so it may lose the smallest of them.
     """
-    spaces = [_best_fit(Y, usable, first)]
-    while not spaces[-1].exact and len(spaces) <= _MORE_RANKS:
-        V = spaces[-1].basis
-        if V.shape[1] + 2 >= len(V):
+    best = latest = _best_fit(Y, usable, first)
+    for _ in range(_MORE_RANKS):
+        if best.exact or latest.basis.shape[1] + 2 >= Y.shape[1]:
             break
-        spaces.append(_best_fit(Y, usable, _one_more(Y, usable, V)))
-    kept = 0
-    for rank, (space, larger) in enumerate(pairwise(spaces), start=1):
-        if larger.residual < _BETTER * space.residual:
-            kept = rank
-    return spaces[kept]
+        latest = _best_fit(Y, usable, _one_more(Y, usable, latest.basis))
+        if latest.residual < _BETTER * best.residual:
+            best = latest
+        elif best.clear:
+            break
+    return best
 
 
 def _one_more(Y: Array, usable: AnyArray, V: Array) -> Array:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from provenet.activations import ABS, Activation
+from provenet.certificate import ROUNDED
 from provenet.model import Parameters, model_features
 from provenet.normal_equations import linear_part, solve_scaled, without_each_unit
 from provenet.refine import Fit, fit_linear_part, refine
@@ -51,6 +52,13 @@ class Problem:
     deadline: float = np.inf
     activation: Activation = ABS
     """Of the model that is fitted; absolute values stand for every piecewise linear one."""
+    label_rounding: float = 0.0
+    """Root mean square rounding error of labels in single precision; 0 in double."""
+
+    @property
+    def zero(self) -> float:
+        """A root mean square residual below this counts as zero."""
+        return max(ZERO * self.spread, ROUNDED * self.label_rounding)
 
     @property
     def outputs(self) -> int:
@@ -77,7 +85,7 @@ class Problem:
 
     def is_zero(self, fit: Fit) -> bool:
         """Whether a fit leaves nothing."""
-        return fit.rms <= ZERO * self.spread
+        return fit.rms <= self.zero
 
     def for_width(self, units: int) -> Problem:
         """The same problem on as many samples as a model of this width needs."""
@@ -260,7 +268,7 @@ def _choices_to_drop(problem: Problem, fit: Fit) -> Iterator[AnyArray]:
     order = np.argsort(cost)
     n, a_unit = problem.samples.labels, problem.samples.features + problem.outputs
     if problem.is_zero(fit):
-        useless = cost < n * (ZERO * problem.spread) ** 2
+        useless = cost < n * problem.zero**2
     else:
         useless = n * np.log1p(cost / fit.rss) < a_unit * np.log(n)
     several = int(useless.sum()) // 2

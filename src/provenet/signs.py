@@ -90,7 +90,7 @@ def slope_from_linear_part(alpha: Array, W: Array, v: Array) -> float:
 def _terms(a: Array, W: Array) -> Array:
     """`a_i w_i` (for several outputs the matrix, flat) as columns."""
     A = np.atleast_2d(a)
-    return np.asarray(np.einsum("om,md->odm", A, W).reshape(-1, len(W)))
+    return np.asarray(np.einsum("om,md->odm", A, W).reshape(A.shape[0] * W.shape[1], len(W)))
 
 
 def _independent(M: Array) -> bool:

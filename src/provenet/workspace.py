@@ -142,6 +142,15 @@ def row_keys(X: Array) -> Array:
     return np.asarray((X * np.random.default_rng(0).standard_normal(X.shape[1])).sum(axis=1))
 
 
+def label_rounding(y: Array) -> float:
+    """Root mean square rounding error of labels in single precision; 0 for any others."""
+    with np.errstate(over="ignore"):
+        single = y.astype(np.float32)
+    if not np.array_equal(single, y):
+        return 0.0
+    return float(np.sqrt(np.mean(np.spacing(np.abs(single)).astype(float) ** 2) / 12))
+
+
 def prepare(
     source: Source,
     wishes: Wishes,
@@ -165,7 +174,7 @@ def prepare(
     return Workspace(
         source=source,
         standardisation=standardisation,
-        problem=Problem(samples, standardisation.label_spread, deadline, fitted),
+        problem=Problem(samples, standardisation.label_spread, deadline, fitted, label_rounding(y)),
         held_out=ArraySource(X[held], y[held]),
         inputs=X[first],
         unseen=count,

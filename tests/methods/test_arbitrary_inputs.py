@@ -135,16 +135,26 @@ def test_solving_the_equations_first_decides_as_the_printed_program(units, n, in
     assert units <= feasible < len(patterns) / 2
 
 
+@pytest.mark.parametrize(("last", "units"), [([-1.0, -1.0], 1), ([1.0, -1.0], 1), ([1.0, 1.0], 0)])
+def test_samples_off_the_pattern_must_be_off(last, units):
+    """The two active samples fix w = (1, 1), and the third is off, at the kink, or active."""
+    X = np.array([[1.0, 0.0], [0.0, 1.0], last])
+    spans = spans_of(X, np.array([[1.0], [1.0], [0.0]]))
+    on = np.array([True, True, False])
+    assert solution_space(spans, on)[0].shape == (2, 1)
+    assert len(algorithm_1(spans, on, Found.nothing(spans), Programs())) == units
+
+
 def test_an_infeasible_pattern_costs_at_most_one_program():
     _, X, Y = problem(3, 4, 3, 40)
     spans, programs = spans_of(X, Y), Programs()
     patterns = supports(spans.V, sign_patterns(spans.V))
-    for tried, on in enumerate(patterns, start=1):
+    for on in patterns:
         before = programs.run
         found = algorithm_1(spans, on, Found.nothing(spans), programs)
         if len(found) == 0:
             assert programs.run - before <= 1
-    assert tried > 20 and programs.undecided == 0
+    assert len(patterns) > 20 and programs.undecided == 0
 
 
 def test_solutions_of_one_pattern_are_as_many_as_are_independent():

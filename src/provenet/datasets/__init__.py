@@ -1,5 +1,20 @@
 """Random networks and samples from them, and the papers' hard instances and counterexamples."""
 
 from provenet.datasets.random import random_network, sample
+from provenet.datasets.separability import (
+    Separability,
+    is_separable,
+    relu_separability,
+    reversible,
+    separating_network,
+)
 
-__all__ = ["random_network", "sample"]
+__all__ = [
+    "Separability",
+    "is_separable",
+    "random_network",
+    "relu_separability",
+    "reversible",
+    "sample",
+    "separating_network",
+]

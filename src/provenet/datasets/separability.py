@@ -259,7 +259,8 @@ class _Search:
     alpha: Array
 
     def solve(self) -> Network | None:
-        choices = self.consistent([list(self.choices(y)) for y in self.y])
+        pairs = self.opposite_samples()
+        choices = _consistent([list(self.choices(y)) for y in self.y], pairs)
         if not all(choices):
             return None
         forced = {i: only[0] for i, only in enumerate(choices) if len(only) == 1}
@@ -273,12 +274,19 @@ class _Search:
             if worst is None:
                 return Network(W, output_weights=self.alpha)
             first = len(fixed) == len(forced)
-            stack.extend(
-                {**fixed, worst: active}
-                for active in choices[worst]
-                if not (first and self.is_exchanged(active))
-            )
+            for active in choices[worst]:
+                if not (first and self.is_exchanged(active)):
+                    stack.append(
+                        {**_implied(active, pairs[worst], choices), **fixed, worst: active}
+                    )
         return None
+
+    def opposite_samples(self) -> list[AnyArray]:
+        """For each sample those in the opposite direction, where no unit is positive on both."""
+        norm = np.linalg.norm(self.X, axis=1)
+        inner, size = self.X @ self.X.T, np.outer(norm, norm)
+        opposite = (inner < 0) & (inner <= (_PARALLEL - 1) * size)
+        return [np.flatnonzero(row) for row in opposite]
 
     def choices(self, y: float) -> Iterator[Active]:
         """Sets of active units that can give the label.
@@ -290,17 +298,6 @@ class _Search:
             signs = set(np.sign(self.alpha[list(active)]))
             if len(signs) == 2 or signs == {np.sign(y)} or (not signs and y == 0):
                 yield active
-
-    def consistent(self, choices: list[list[Active]]) -> list[list[Active]]:
-        """Without those that leave an opposite sample no choice: no unit is positive on both."""
-        norm = np.linalg.norm(self.X, axis=1)
-        size = np.outer(norm, norm)
-        opposite = self.X @ self.X.T <= -(1 - _PARALLEL) * size
-        for i, j in zip(*np.nonzero(opposite & (size > 0)), strict=True):
-            choices[i] = [
-                a for a in choices[i] if any(not np.any(np.logical_and(a, b)) for b in choices[j])
-            ]
-        return choices
 
     def is_exchanged(self, active: Active) -> bool:
         """Whether exchanging units, all alike as yet, makes another choice of this one."""
@@ -335,6 +332,27 @@ class _Search:
         if answer.status not in (_FEASIBLE, _INFEASIBLE):
             raise RuntimeError(f"HiGHS could not decide a linear program: {answer.message}")
         return np.reshape(answer.x, (units, d)) if answer.status == _FEASIBLE else None
+
+
+def _disjoint(active: Active, choices: list[Active]) -> list[Active]:
+    """The choices in which none of these units is active."""
+    return [
+        other for other in choices if not any(a and b for a, b in zip(active, other, strict=True))
+    ]
+
+
+def _consistent(choices: list[list[Active]], pairs: list[AnyArray]) -> list[list[Active]]:
+    """Without the choices that leave an opposite sample none."""
+    return [
+        [active for active in own if all(_disjoint(active, choices[j]) for j in opposite)]
+        for own, opposite in zip(choices, pairs, strict=True)
+    ]
+
+
+def _implied(active: Active, opposite: AnyArray, choices: list[list[Active]]) -> dict[int, Active]:
+    """Choices for opposite samples that this one leaves as the only ones."""
+    left = {int(j): _disjoint(active, choices[j]) for j in opposite}
+    return {j: only[0] for j, only in left.items() if len(only) == 1}
 
 
 def _one_unit(x: AnyArray, units: int) -> Array:

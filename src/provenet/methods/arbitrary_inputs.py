@@ -199,11 +199,15 @@ def _is_new(new: Array, t: Array) -> bool:
 def network_of(X: Array, Y: Array, spans: Spans, found: Found) -> Network:
     """Algorithm 2, steps 3 and 4: W from `X w = values`, A from the labels."""
     x, y = X / spans.size[:, None] / spans.feature_size, Y / spans.size[:, None]
-    W = np.linalg.lstsq(x, spans.Q @ found.linear.T, rcond=None)[0].T
-    W /= np.linalg.norm(W, axis=1, keepdims=True)
-    A = np.linalg.lstsq(np.maximum(x @ W.T, 0.0), y, rcond=None)[0].T
+    W = _least_squares(x, spans.Q @ found.linear.T).T
+    W = W / np.linalg.norm(W, axis=1, keepdims=True)
+    A = _least_squares(np.maximum(x @ W.T, 0.0), y).T
     W, A = correct(x, y, W, A)
     return Network(W / spans.feature_size, None, A, np.zeros(len(A)))
+
+
+def _least_squares(M: Array, b: Array) -> Array:
+    return np.asarray(np.linalg.lstsq(M, b, rcond=ZERO)[0], dtype=float)
 
 
 def correct(x: Array, y: Array, W: Array, A: Array) -> tuple[Array, Array]:
@@ -212,7 +216,7 @@ def correct(x: Array, y: Array, W: Array, A: Array) -> tuple[Array, Array]:
     h, on = np.maximum(z, 0.0), z > 0
     by_W = np.einsum("ni,oi,nd->noid", on, A, x).reshape(y.size, W.size)
     by_A = np.einsum("ni,op->nopi", h, np.eye(len(A))).reshape(y.size, A.size)
-    step = np.linalg.lstsq(np.hstack([by_W, by_A]), (y - h @ A.T).ravel(), rcond=ZERO)[0]
+    step = _least_squares(np.hstack([by_W, by_A]), (y - h @ A.T).ravel())
     return W + step[: W.size].reshape(W.shape), A + step[W.size :].reshape(A.shape)
 
 

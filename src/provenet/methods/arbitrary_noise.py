@@ -71,6 +71,7 @@ from provenet.robust_fit import (
     corrected_residuals,
     huber_network,
     robust_scale,
+    usual_size,
     whitening,
 )
 from provenet.signs import signs_from_linear_part
@@ -90,6 +91,7 @@ _WEIGHTINGS = 2
 _WIDE_THRESHOLD = 3.0
 _UNEVEN = 3.0
 _LEAST_NOISE = 1e-3
+_LITTLE_NOISE = 0.1
 
 
 def _enumerated(workspace: Workspace) -> Iterator[Candidate]:
@@ -256,6 +258,9 @@ def huber_weighted(
 
 def _finish(workspace: Workspace, start: Network, evidence: str) -> Candidate:
     """Huber's estimate from all samples, and the winsorised labels it is judged on."""
+    exact = _without_noise(workspace, start)
+    if exact is not None:
+        return Candidate(exact, f"{evidence} The labels carry no noise: none were winsorised.")
     inputs, labels = workspace.source.rows(0, workspace.source.size)
     X, Y = workspace.standardisation.apply(inputs), labels.reshape(len(labels), -1)
     with workspace.stage("refine", "robust fit"):
@@ -274,6 +279,18 @@ def _finish(workspace: Workspace, start: Network, evidence: str) -> Candidate:
     )
     on = workspace.on(ArraySource(inputs, repaired.reshape(labels.shape)))
     return Candidate(_shaped(workspace, network), sentence, workspace=on)
+
+
+def _without_noise(workspace: Workspace, start: Network) -> Network | None:
+    """The network that least squares finds, if it leaves nothing of the labels."""
+    problem = workspace.problem
+    X, Y = problem.samples.X, problem.samples.y.reshape(problem.samples.size, -1)
+    small = usual_size(Y - start(X)) < _LITTLE_NOISE * usual_size(Y - np.median(Y, axis=0))
+    if not (workspace.refine and small.all()):
+        return None
+    parameters = Parameters.of(as_absolute(_shaped(workspace, start)))
+    fit = problem.refine_in_steps(parameters, 30, 1e-3, last=5)
+    return fit.parameters.network(ABS) if problem.is_zero(fit) else None
 
 
 def evened(levels: Array, least: float) -> Array:

@@ -11,8 +11,9 @@ They are linear in the lifted unknowns (P, Q, R). For ReLU R is a linear form in
 
 *The solutions are spanned by these k relations and no others*, provided that (1) the columns of A
 are independent, (2) for every pair of units the inputs meet all four patterns of on and off, others
-fixed, and (3) the samples on each pattern are in general position and, on each side of each unit,
-at least k + d + 1 (or `h_i - z_i` times a linear form would vanish on all samples).
+fixed, and (3) the samples on each pattern are in general position and each unit is on for k + d of
+them or more and off for k (k + d + 1 each for other slopes): otherwise `h_i` or `h_i - z_i` times a
+form in (h, x~) would vanish on all samples too.
 
 Write a relation in h = (h_1 .. h_k) and z: inside one pattern `h_i = D_i z_i`, D_i in {1, s}, and
 `sum_ij P_ij D_i D_j z_i z_j = sum_i D_i z_i Q_i.x~ + x~^T R x~` is an identity of polynomials in x.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from provenet.activations import Activation
+from provenet.methods.arbitrary_inputs import arbitrary_inputs
 from provenet.methods.auto import auto
 from provenet.methods.biased_relu import biased_relu
 from provenet.methods.expand_prune import expand_prune
@@ -79,6 +80,13 @@ METHODS = {
             independent_units=True,
             activations=("relu", "relu2", "relu3"),
             any_rectified=True,
+        ),
+        Method(
+            "arbitrary-inputs",
+            "sign patterns of the labels' span and linear programs",
+            "any fixed inputs; units <= 3, samples <= 60; outputs >= units; no biases, no noise",
+            "BJW19, Algorithms 1 and 2, Lemma 1",
+            arbitrary_inputs,
         ),
         Method(
             "biased-relu",

@@ -35,20 +35,25 @@ matrix of equations has units^2/2 by features^2/2 entries, and no array has samp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import norm
 
 from provenet.decomposition.joint_diagonalisation import congruence
+from provenet.model import Parameters
 from provenet.moments import Standardisation, Sums
-from provenet.networks import Network
+from provenet.networks import Network, as_absolute
 from provenet.refine import exact_finish
-from provenet.sources import Source
+from provenet.search import ZERO
+from provenet.sources import ArraySource, Source
 from provenet.typing import Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
 
-_SMALLEST_GAP = 1.5
+_FIT_ITERATIONS = 20
+_FIT_TOLERANCE = 1e-3
+_FIT_ROWS = 5000
+_EXCESS_OF_FIT = 2.0
 _DOUBT = 1e-6
 _EDGE = 1.3
 _ROWS = 2048
@@ -273,7 +278,6 @@ def symmetric_inputs(workspace: Workspace) -> Iterator[Candidate]:
         sums = lifted_sums(source, s.whiten, reduction, M)
     with workspace.stage("decompose"):
         W, null = find_directions(sums, M)
-    _require_solutions(reduction, null)
     yield from _candidates(workspace, whitened, W, _evidence(reduction, null))
 
 
@@ -298,14 +302,23 @@ def _require_all_units(reduction: Reduction, X: Array, Y: Array) -> None:
         )
 
 
-def _require_solutions(reduction: Reduction, null: NullSpace) -> None:
-    """Outputs to spare (of noise alone) prove that there are enough; else the gap must."""
-    if len(reduction.rest) == 0 and null.gap < _SMALLEST_GAP:
+def _require_fit(workspace: Workspace, network: Network) -> None:
+    """Least squares from the answer must leave nothing that an even function of x explains."""
+    samples = workspace.problem.samples
+    some = ArraySource(samples.X[:_FIT_ROWS], samples.y[:_FIT_ROWS])
+    problem = replace(workspace.problem, samples=some)
+    start = Parameters.of(as_absolute(network))
+    fit = problem.refine(start, _FIT_ITERATIONS, _FIT_TOLERANCE)
+    if fit.rms <= ZERO * problem.spread:
+        return
+    left = some.y - fit.parameters.network(problem.activation)(some.X)
+    excess = hidden_units(left.reshape(len(left), -1), some.X)
+    if excess > _EXCESS_OF_FIT:
         raise NoAnswer(
-            f"No {reduction.units} solutions of the lifted equations stand out (gap "
-            f"{null.gap:.2f}): there are more units than outputs, units with biases, or too few "
-            'samples; methods "expand-prune" and "rank-deficient" serve fewer outputs, "lifting" '
-            "biases."
+            f"{network.units} units leave a part of the labels that depends on the inputs (a "
+            f"correlation is {excess:.1f} times what sampling explains): there are more units than "
+            'independent outputs, or too few samples; methods "expand-prune" and "rank-deficient" '
+            "serve fewer outputs than units."
         )
 
 
@@ -344,7 +357,11 @@ def _candidates(workspace: Workspace, X: Array, W: Array, why: str) -> Iterator[
         if finished is not None:
             yield Candidate(_on_standardised(workspace, finished), why)
     A, c = output_layer(np.maximum(X @ W.T, 0.0), Y.reshape(len(Y), -1))
-    yield Candidate(_on_standardised(workspace, Network(W, None, A, c)), why)
+    network = _on_standardised(workspace, Network(W, None, A, c))
+    if workspace.refine:
+        with workspace.stage("refine", "is anything left?"):
+            _require_fit(workspace, network)
+    yield Candidate(network, why)
 
 
 def _exact(X: Array, Y: Array, W: Array) -> Network | None:

@@ -1,0 +1,57 @@
+"""Expand and prune with several outputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet.activations import RELU
+from provenet.model import Parameters
+from provenet.refine import refine
+from provenet.sources import ArraySource
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_fewer_outputs_than_units_on_uniform_inputs(seed: int) -> None:
+    truth = pn.random_network(5, 10, outputs=2, rng=seed)
+    X = np.random.default_rng([seed, 1]).uniform(-1.7, 1.7, (300, 10))
+    result = pn.recover(X, truth(X), method="expand-prune", rng=900 + seed)
+    assert result.status is pn.Status.EXACT
+    # Over 100 seeds at most 4e-13.
+    assert pn.parameter_error(result.network, truth) < 1e-10
+
+
+def test_noise_ends_at_the_least_squares_error() -> None:
+    truth = pn.random_network(4, 6, outputs=3, rng=0)
+    X, Y = pn.sample(truth, 3000, noise=0.1, rng=1)
+    result = pn.recover(X, Y, method="expand-prune", rng=2)
+    assert result.status is pn.Status.WITHIN_NOISE
+    best = refine(
+        ArraySource(X, Y), Parameters.of(truth), RELU, spread=1.0, tolerance=1e-12, damping=1e-6
+    )
+    error = pn.parameter_error(best.parameters.network(RELU), truth)
+    assert pn.parameter_error(result.network, truth) < 1.1 * error
+    # Standard errors are those of least squares: errors within five of them.
+    found, true = result.network, truth.canonical()
+    for name in ("weights", "biases", "output_weights", "output_bias"):
+        off = np.abs(getattr(found, name) - getattr(true, name))
+        assert np.all(off < 5 * getattr(result.standard_errors, name)), name
+
+
+@pytest.mark.parametrize("activation", ["abs", "leaky_relu(0.3)"])
+def test_other_piecewise_linear_units_with_one_output(activation: str) -> None:
+    truth = pn.random_network(3, 5, activation=activation, rng=4)
+    X, y = pn.sample(truth, 400, rng=5)
+    result = pn.recover(X, y, method="expand-prune", activation=activation.partition("(")[0], rng=6)
+    assert result.status is pn.Status.EXACT
+    assert pn.parameter_error(result.network, truth) < 1e-10
+
+
+def test_more_units_than_features_with_two_outputs() -> None:
+    """Signs are determined by two outputs where one would leave them open."""
+    truth = pn.random_network(6, 4, outputs=2, rng=8)
+    X, Y = pn.sample(truth, 800, rng=9)
+    result = pn.recover(X, Y, method="expand-prune", rng=10)
+    assert result.status is pn.Status.EXACT
+    assert pn.parameter_error(result.network, truth) < 1e-9

@@ -1,0 +1,165 @@
+"""Gaussian inputs and several outputs: BJW19, Algorithms 4 to 6."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from helpers import direction_error
+from provenet.activations import RELU
+from provenet.decomposition import congruence
+from provenet.model import Parameters
+from provenet.moments import MomentRequest
+from provenet.refine import refine
+from provenet.sources import ArraySource
+from provenet.typing import Array
+
+
+def problem(
+    d: int, k: int, o: int | None, n: int, seed: int, noise: float = 0.0, **options: object
+) -> tuple[pn.Network, Array, Array]:
+    options = {"bias_scale": 0.0, **options}
+    truth = pn.random_network(k, d, outputs=o, rng=seed, **options)  # type: ignore[arg-type]
+    return truth, *pn.sample(truth, n, noise=noise, rng=[seed, 1])  # type: ignore[arg-type]
+
+
+def rectified(X: Array, Y: Array, **options: object) -> pn.Recovery:
+    return pn.recover(X, Y, method="rectified", rng=54321, **options)  # type: ignore[arg-type]
+
+
+def test_second_moments_of_a_population_hold_the_directions() -> None:
+    truth = pn.random_network(4, 6, outputs=3, bias_scale=0.8, rng=0)
+    source = pn.PopulationSource(truth, rng=1)
+    T = source.moments(MomentRequest(source.standardisation(), order=2)).tensors[2]
+    basis = np.linalg.qr(truth.weights.T)[0]
+    found = congruence(np.einsum("ai,qab,bj->qij", basis, T, basis)).rows @ basis.T
+    # Fewer outputs than units: the decomposition is unique all the same.
+    assert direction_error(found, truth.weights) < 1e-8
+
+
+def test_second_moments_of_samples_agree_with_the_population() -> None:
+    truth, X, Y = problem(5, 3, 4, 200_000, 0)
+    source, population = ArraySource(X, Y), pn.PopulationSource(truth, rng=2)
+    found = source.moments(MomentRequest(source.standardisation(), order=2))
+    exact = population.moments(MomentRequest(population.standardisation(), order=2))
+    # Five sampling errors of an entry; the error itself is about 2e-3.
+    assert found.errors[2] < 5e-3
+    np.testing.assert_allclose(found.tensors[2], exact.tensors[2], atol=6 * found.errors[2])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_exact_without_noise(seed: int) -> None:
+    truth, X, Y = problem(10, 5, 6, 20_000, seed)
+    result = rectified(X, Y)
+    assert result.status is pn.Status.EXACT
+    # Over 50 seeds at most 2e-13.
+    assert pn.parameter_error(result.network, truth) < 1e-10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_paper_s_road_by_itself(seed: int) -> None:
+    """Jennrich and the exact finish, no least squares: exact when the directions are near.
+
+    Orthonormal weights, so that what is seen is sampling error and not conditioning.
+    """
+    truth, _, _ = problem(6, 3, 5, 10, seed)
+    truth = truth.replace(weights=np.eye(6)[:3])
+    X, Y = pn.sample(truth, 50_000, rng=100 + seed)
+    result = rectified(X, Y, faithful=True, refine=False)
+    assert result.status is pn.Status.EXACT
+    assert pn.parameter_error(result.network, truth) < 1e-10
+
+
+@pytest.mark.parametrize("outputs", [2, 3])
+def test_fewer_outputs_than_units(outputs: int) -> None:
+    truth, X, Y = problem(10, 5, outputs, 20_000, 7)
+    result = rectified(X, Y)
+    assert result.status is pn.Status.EXACT
+    assert pn.parameter_error(result.network, truth) < 1e-10
+
+
+def test_one_output_goes_to_order_four() -> None:
+    truth, X, y = problem(8, 4, None, 20_000, 3)
+    result = rectified(X, y)
+    assert result.status is pn.Status.EXACT
+    assert pn.parameter_error(result.network, truth) < 1e-10
+
+
+def test_biases_and_any_covariance() -> None:
+    truth = pn.random_network(5, 8, outputs=6, bias_scale=1.0, rng=5)
+    B = np.random.default_rng(6).standard_normal((8, 8))
+    X, Y = pn.sample(truth, 20_000, covariance=B @ B.T + 0.3 * np.eye(8), rng=7)
+    result = rectified(X + 2.0, truth(X + 2.0))
+    assert result.status is pn.Status.EXACT
+    assert pn.parameter_error(result.network, truth) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_noise_it_is_as_good_as_least_squares_from_the_truth(seed: int) -> None:
+    truth, X, Y = problem(10, 5, 6, 20_000, seed, noise=0.1)
+    result = rectified(X, Y)
+    assert result.status is pn.Status.WITHIN_NOISE
+    best = refine(
+        ArraySource(X, Y), Parameters.of(truth), RELU, spread=1.0, tolerance=1e-12, damping=1e-6
+    )
+    error = pn.parameter_error(best.parameters.network(RELU), truth)
+    assert pn.parameter_error(result.network, truth) < 1.1 * error
+
+
+@pytest.mark.parametrize("activation", ["relu2", "relu3"])
+def test_powers_of_relu(activation: str) -> None:
+    truth, X, Y = problem(8, 4, 6, 20_000, 1, activation=activation)
+    result = rectified(X, Y, activation=activation)
+    assert result.status is pn.Status.EXACT
+    assert pn.parameter_error(result.network, truth) < 1e-9
+    noisy = rectified(
+        X, Y + 0.1 * np.random.default_rng(3).standard_normal(Y.shape), activation=activation
+    )
+    assert noisy.status is pn.Status.WITHIN_NOISE
+    # Some five standard errors of 0.1 / sqrt(20000) times the condition of the weights.
+    assert pn.parameter_error(noisy.network, truth) < 0.05
+
+
+def test_a_function_of_the_user_s_own() -> None:
+    grows = pn.Activation(
+        "expm1",
+        lambda z: np.expm1(np.maximum(z, 0.0)),
+        lambda z: np.where(z > 0, np.exp(np.maximum(z, 0.0)), 0.0),
+        inverse=np.log1p,
+    )
+    truth, X, Y = problem(6, 3, 5, 20_000, 2, activation=grows)
+    result = rectified(X, Y, activation=grows)
+    assert result.status is pn.Status.EXACT
+    assert pn.parameter_error(result.network, truth) < 1e-9
+
+
+# ---------------------------------------------------------------- conditions violated
+
+
+def test_too_few_samples_for_the_moments_are_named() -> None:
+    rng = np.random.default_rng(1)
+    result = rectified(rng.standard_normal((300, 20)), rng.standard_normal((300, 2)))
+    assert result.status is pn.Status.FAILED and "expand-prune" in result.message
+
+
+def test_inputs_that_are_not_gaussian_give_no_wrong_success() -> None:
+    truth = pn.random_network(4, 6, outputs=5, bias_scale=0.0, rng=1)
+    X = np.random.default_rng(2).exponential(size=(5000, 6))
+    result = rectified(X, truth(X), refine=False)
+    assert not result.success
+
+
+def test_parallel_output_columns_give_no_wrong_success() -> None:
+    truth, X, _ = problem(8, 4, 5, 20_000, 4)
+    A = truth.output_weights.copy()
+    A[:, 1] = 2 * A[:, 0]
+    parallel = truth.replace(output_weights=A)
+    result = rectified(X, parallel(X))
+    assert result.success == (pn.parameter_error(result.network, parallel) < 1e-8)
+    assert not rectified(X, parallel(X), refine=False).success
+
+
+def test_more_units_than_features_are_refused() -> None:
+    with pytest.raises(pn.InvalidInput, match="expand-prune"):
+        rectified(np.zeros((100, 3)), np.zeros((100, 5)), units=4)
