@@ -302,4 +302,5 @@ ROWS: dict[str, SeveralOutputs] = {
 
 
 if __name__ == "__main__":
-    main(__doc__.partition("\n")[0], "method: features, units, outputs, samples", ROWS, PEERS)
+    COLUMNS = "method: features, units, outputs, samples"
+    main(__doc__.partition("\n")[0], COLUMNS, ROWS, PEERS, budget=120.0)

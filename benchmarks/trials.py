@@ -11,7 +11,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -48,7 +48,7 @@ class Answer:
     status: str = "-"
     message: str = ""
     claimed: bool = False
-    stages: tuple[str, ...] = ()
+    stages: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,8 @@ class Outcome:
     """The solver says so itself; a rival has no way to."""
     status: str
     message: str
-    stages: tuple[str, ...]
-    """What provenet went through."""
+    stages: Mapping[str, float]
+    """Seconds of each stage that provenet went through."""
     units: int
     error: float
     ratio: float | None
@@ -195,7 +195,7 @@ def provenet_trial(row: Row, seed: int, budget: float) -> Outcome:
         str(result.status),
         result.message,
         result.success,
-        tuple(result.timings),
+        {stage: round(seconds, 3) for stage, seconds in result.timings.items()},
     )
     return judged(row, PROVENET, seed, problem, answer)
 
@@ -371,7 +371,7 @@ def groups_of(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return groups
 
 
-def arguments(title: str, choices: Iterable[str]) -> argparse.Namespace:
+def arguments(title: str, choices: Iterable[str], budget: float) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument(
@@ -384,7 +384,7 @@ def arguments(title: str, choices: Iterable[str]) -> argparse.Namespace:
     )
     parser.add_argument("--seeds", type=int, help="seeds a row (default: as many as the row says)")
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--budget", type=float, default=60.0, help="seconds for a recovery")
+    parser.add_argument("--budget", type=float, default=budget, help="seconds for a recovery")
     parser.add_argument("--peers", action="store_true", help="run the rivals too, on small rows")
     parser.add_argument("--peer-seeds", type=int, default=10, help="seeds a row for the rivals")
     parser.add_argument("--out", type=Path, help="write every trial to this JSON file")
@@ -392,10 +392,16 @@ def arguments(title: str, choices: Iterable[str]) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main(title: str, columns: str, rows: Mapping[str, Row], peers: tuple[str, ...]) -> None:
+def main(
+    title: str,
+    columns: str,
+    rows: Mapping[str, Row],
+    peers: tuple[str, ...],
+    budget: float = 60.0,
+) -> None:
     """Run the chosen rows; each prints as soon as it is done."""
     groups = groups_of(rows.values())
-    args = arguments(title, groups)
+    args = arguments(title, groups, budget)
     if args.list:
         width = max(map(len, rows))
         for row in rows.values():

@@ -98,10 +98,15 @@ def test_few_outputs_are_all_shown() -> None:
     A = network.output_weights
     beside, alone = pair(shuffled(network), network, 90), render(network_table(Console(), network))
     for lines, decimals in ((beside, 4), (alone, 6)):
-        assert any(f"out1 out2 bias w{1}" in " ".join(line.split()) for line in lines)
+        assert any("out1 out2 bias w1" in " ".join(line.split()) for line in lines)
         for i, row in enumerate(rows(lines)[:4]):
             assert row[1:3] == [f"{A[0, i]:.{decimals}f}", f"{A[1, i]:.{decimals}f}"]
     assert "Output bias: 0.000000  1.000000" in alone
+
+
+def test_on_a_wide_screen_many_outputs_leave_room_for_the_weights() -> None:
+    lines = render(network_table(Console(width=300), several(6)), 300)
+    assert lines[0].split() == ["unit", "|out|", "bias", *(f"w{i}" for i in range(1, 9))]
 
 
 @pytest.mark.parametrize("outputs", [5, 6, 60])

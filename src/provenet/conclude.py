@@ -31,6 +31,8 @@ from provenet.typing import Array
 from provenet.workspace import Candidate, Workspace
 
 _ROUNDING_MARGIN = 10.0
+_LEAST_NOISE = 1e-6
+_WEIGHTINGS = 2
 
 
 def conclude(workspace: Workspace, candidate: Candidate, method: str) -> Recovery:
@@ -166,25 +168,55 @@ def _unseen_residuals(
 def _finish_on_all(
     workspace: Workspace, network: Network, certificate: Certificate
 ) -> tuple[Network, Certificate, StandardErrors]:
-    """With noise every sample counts: least squares and standard errors from all of them."""
-    source = StandardisedSource(workspace.source, workspace.standardisation)
+    """With noise every sample counts: least squares and standard errors from all of them.
+
+    Outputs are weighted by their noise, so that one noisy output does not spoil the others.
+    """
+    noise = 1.0
+    scale = _noise_by_output(workspace, network)
     if network.units and workspace.refine:
-        fit = refine(
-            source,
-            Parameters.of(network),
-            network.activation,
-            spread=workspace.spread,
-            iterations=20,
-            tolerance=1e-8,
-            damping=1e-6,
-            deadline=workspace.problem.deadline,
-        )
-        network = fit.parameters.network(network.activation)
-        certificate = replace(
-            certificate,
-            noise=float(np.sqrt(fit.rss / max(source.labels - certificate.parameters, 1))),
-        )
-    own = _canonical_order(workspace, network)
-    spread = covariance(source, own, workspace.standardisation)
-    user = workspace.standardisation.network_to_user(own).canonical()
-    return user, certificate, spread.standard_errors(certificate.noise)
+        for _ in range(1 if workspace.source.outputs is None else _WEIGHTINGS):
+            scale = _noise_by_output(workspace, network)
+            network, noise = _weighted_fit(workspace, network, scale)
+        pooled = noise * float(np.sqrt(np.mean(scale**2)))
+        certificate = replace(certificate, noise=pooled)
+    network = _canonical_order(workspace, network)
+    source = StandardisedSource(workspace.source, workspace.standardisation, scale)
+    spread = covariance(source, _scale_outputs(network, 1 / scale), workspace.standardisation)
+    user = workspace.standardisation.network_to_user(network).canonical()
+    return user, certificate, spread.standard_errors(noise).scaled(scale)
+
+
+def _weighted_fit(workspace: Workspace, network: Network, scale: Array) -> tuple[Network, float]:
+    """Least squares on all samples, outputs divided by `scale`, and the noise in these units."""
+    source = StandardisedSource(workspace.source, workspace.standardisation, scale)
+    fit = refine(
+        source,
+        Parameters.of(_scale_outputs(network, 1 / scale)),
+        network.activation,
+        spread=workspace.spread / float(np.min(scale)),
+        iterations=20,
+        tolerance=1e-8,
+        damping=1e-6,
+        deadline=workspace.problem.deadline,
+    )
+    spare = max(source.labels - network.free_parameters, 1)
+    found = _scale_outputs(fit.parameters.network(network.activation), scale)
+    return found, float(np.sqrt(fit.rss / spare))
+
+
+def _noise_by_output(workspace: Workspace, network: Network) -> Array:
+    """Root mean square residual of every output, none much smaller than the largest."""
+    samples = workspace.problem.samples
+    squares = np.mean((network(samples.X) - samples.y) ** 2, axis=0)
+    least = _LEAST_NOISE**2 * np.max(squares) + 1e-300
+    return np.asarray(np.sqrt(np.maximum(squares, least)))
+
+
+def _scale_outputs(network: Network, scale: Array) -> Network:
+    """The network with each output multiplied by a number."""
+    return network.replace(
+        output_weights=(network.output_weights.T * scale).T,
+        output_bias=network.output_bias * scale,
+        linear=None if network.linear is None else (network.linear.T * scale).T,
+    )

@@ -169,7 +169,7 @@ def side_by_side(
     table = _widest(console, truth, lambda shown: _comparison(left, right, rows, names, shown))
     notes = [_pair("Output bias", left.output_bias, right.output_bias, names)]
     if _is_leaky(left) and _is_leaky(right):
-        slopes = [net.activation.slope or 0.0 for net in (left, right)]
+        slopes = left.activation.slope or 0.0, right.activation.slope or 0.0
         notes.append(_pair("Slope below zero", *slopes, names))
     return Group(table, *notes, *_linear_note(left, names[0]), *_linear_note(right, names[1]))
 

@@ -38,6 +38,16 @@ class StandardErrors:
     output_bias: Array | float
     linear: Array | None
 
+    def scaled(self, scale: Array) -> StandardErrors:
+        """The errors when each output is multiplied by a number."""
+        return StandardErrors(
+            self.weights,
+            self.biases,
+            (self.output_weights.T * scale).T,
+            self.output_bias * scale,
+            None if self.linear is None else (self.linear.T * scale).T,
+        )
+
 
 @dataclass(frozen=True)
 class Covariance:

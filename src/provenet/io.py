@@ -226,15 +226,10 @@ def _load_csv(file: Path, outputs: int | None) -> tuple[AnyArray, AnyArray]:
 
 
 def _label_columns(file: Path, header: list[str], outputs: int | None) -> int:
-    """How many of the last columns are labels: as said, or as our own header says, or one."""
+    """How many of the last columns are labels: as our own header says, or as said, or one."""
     names = [name.lstrip("# ") for name in header]
     run = _trailing_labels(names)
     if names == _numbered("x", len(names) - run) + _numbered("y", run) and 1 < run < len(names):
-        if outputs not in (None, run):
-            raise InvalidInput(
-                f"{file} names {run} outputs (y1 to y{run}), not {outputs}: "
-                "correct the number of outputs or leave it out."
-            )
         return run
     if outputs is None and run > 1:
         raise InvalidInput(

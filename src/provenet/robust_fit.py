@@ -33,10 +33,11 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from provenet.activations import Activation
+from provenet.activations import RELU, Activation
 from provenet.model import Parameters, model_features
 from provenet.networks import Network
 from provenet.refine import refine
+from provenet.result import Recovery
 from provenet.sources.arrays import ArraySource
 from provenet.typing import Array
 
@@ -49,6 +50,9 @@ _SCATTER_FLOOR = 1e-10
 _FLATTEST = 1e-6
 _LEAST_SLOPE = 0.05
 _QUARTILE_SHARE = 0.2
+_WEIGHTINGS = 2
+_FRACTION_OF_ERROR = 0.1
+_UNEVEN = 2.0
 
 Model = TypeVar("Model")
 
@@ -125,15 +129,28 @@ class Whitening:
         """The inverse of `whitened`."""
         return _mapped(network, self.backward.T, self.centre)
 
-    @property
-    def levels(self) -> Array:
-        """Standard deviations of the noise along its principal directions, largest first."""
-        return np.asarray(np.linalg.svd(self.backward, compute_uv=False), dtype=float)
+    def recovery(self, recovery: Recovery) -> Recovery:
+        """A recovery from whitened labels as one for the labels: network and standard errors.
 
-    def residuals(self, white: Array, levels: Array | None = None) -> Array:
-        """Whitened residuals in the labels' own units, or with other noise levels in place."""
-        left, own, right = np.linalg.svd(self.backward)
-        return np.asarray(white @ (left * (own if levels is None else levels)) @ right)
+        Errors of different outputs of a unit are taken for unrelated, as whitened noise is.
+        """
+        found, errors = recovery.network, recovery.standard_errors
+        if found is None:
+            return recovery
+        network = self.restored(found).canonical()
+        if errors is None:
+            return replace(recovery, network=network)
+        order = np.argmax(network.weights @ found.weights.T, axis=1)
+        squares = self.backward.T**2
+        moved = replace(
+            errors,
+            weights=errors.weights[order],
+            biases=errors.biases[order],
+            output_weights=np.sqrt(squares @ errors.output_weights[:, order] ** 2),
+            output_bias=np.sqrt(squares @ np.asarray(errors.output_bias) ** 2),
+            linear=None if errors.linear is None else np.sqrt(squares @ errors.linear**2),
+        )
+        return replace(recovery, network=network, standard_errors=moved)
 
 
 def _mapped(network: Network, matrix: Array, shift: Array) -> Network:
@@ -184,6 +201,8 @@ class RobustFit(Generic[Model]):
     """Where the iteration on pseudo-labels ended."""
 
     model: Model
+    predicted: Array
+    """The model's values."""
     labels: Array
     """The last pseudo-labels."""
     scale: Array
@@ -233,6 +252,40 @@ def robust_fit(
     return ended
 
 
+@dataclass(frozen=True)
+class WeightedFit:
+    """Huber's estimate of a network, and labels on which plain least squares would find it."""
+
+    network: Network
+    fit: RobustFit[Parameters]
+    """In labels whitened by the scatter."""
+    whitened: Array
+    """These labels."""
+    labels: Array
+    """The network's values plus winsorised, corrected residuals, evened."""
+    white: Whitening | None
+    """What `labels` are whitened by, if they are."""
+    unevenness: float
+    """How much larger their noise was along its worst direction of the outputs than its best."""
+
+
+def evened(predicted: Array, R: Array) -> tuple[Array, Whitening | None, float]:
+    """Labels `predicted + R` whose noise is about the same in all directions of the outputs.
+
+    Left alone where it is so already; otherwise whitened by the covariance of R, the noise keeping
+    its typical size. Also returned: the whitening, and by how much the noise was uneven.
+    """
+    values, vectors = np.linalg.eigh(R.T @ R / len(R))
+    levels = np.sqrt(np.maximum(values, _SCATTER_FLOOR * values[-1] + np.finfo(float).tiny))
+    unevenness = float(levels[-1] / levels[0])
+    if unevenness <= _UNEVEN:
+        return predicted + R, None, unevenness
+    relative = levels / np.exp(np.mean(np.log(levels)))
+    centre = np.median(predicted, axis=0)
+    white = Whitening(centre, (vectors / relative) @ vectors.T, (vectors * relative) @ vectors.T)
+    return white.apply(predicted + R), white, unevenness
+
+
 def huber_network(
     X: Array,
     Y: Array,
@@ -257,6 +310,26 @@ def huber_network(
     )
 
 
+def huber_weighted(
+    X: Array, Y: Array, network: Network, out_of_time: Callable[[], bool] = lambda: False
+) -> WeightedFit:
+    """Huber's estimate of a network of ReLU units, weighted by the scatter of its residuals."""
+    for _ in range(_WEIGHTINGS):
+        white = whitening(Y - network(X))
+        Z = white.apply(Y)
+        fit = huber_network(
+            X,
+            Z,
+            Parameters.of(white.whitened(network)),
+            RELU,
+            tolerance=_FRACTION_OF_ERROR / np.sqrt(len(X)),
+            out_of_time=out_of_time,
+        )
+        network = white.restored(fit.model.network(RELU))
+    R = corrected_residuals(Z - fit.predicted, fit.scale) @ white.backward
+    return WeightedFit(network, fit, Z, *evened(network(X), R))
+
+
 def _state(
     model: Model,
     Y: Array,
@@ -272,6 +345,7 @@ def _state(
     s = np.maximum(robust_scale(R), floor) if scale is None else scale
     return RobustFit(
         model,
+        predicted,
         predicted + np.clip(R, -threshold * s, threshold * s),
         s,
         clipped_share(R, s, threshold),

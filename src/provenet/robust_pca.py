@@ -40,14 +40,17 @@ from provenet.typing import AnyArray, Array
 _MOST_PURSUIT = 300
 _PURSUIT_TOLERANCE = 1e-7
 _PENALTY_GROWTH = 1.2
+_PURSUIT_NOISE = 5e-3
+"""Singular values of the pursuit below this part of the largest are not looked at."""
 _GROSS = 10.0
 """Entries this many times the usual size of their output are not used for the column space."""
 _ROWS_FOR_SPACE = 3000
 _ALTERNATIONS = 40
 _TRIMMED_SHARES = (0.02, 0.1, 0.25)
 _MORE_RANKS = 4
+_PATIENCE = 2
 _BETTER = 0.5
-_CLEAR = 0.2
+_CLEAR = 0.5
 _ABSOLUTE_ROUNDS, _LOGARITHM_ROUNDS = 10, 20
 _BLOCK_NUMBERS = 2**22
 _COMPLETIONS = 30
@@ -262,14 +265,14 @@ def column_space(Y: Array, usable: AnyArray, first: Array) -> _Space:
     The pursuit shrinks singular values, so it may lose the smallest of them.
     """
     best = latest = _best_fit(Y, usable, first)
+    in_vain = 0
     for _ in range(_MORE_RANKS):
-        if best.exact or latest.basis.shape[1] + 2 >= Y.shape[1]:
+        if best.exact or in_vain == _PATIENCE or latest.basis.shape[1] + 2 >= Y.shape[1]:
             break
         latest = _best_fit(Y, usable, _one_more(Y, usable, latest.basis))
+        in_vain += 1
         if latest.residual < _BETTER * best.residual:
-            best = latest
-        elif best.clear:
-            break
+            best, in_vain = latest, 0
     return best
 
 
@@ -353,7 +356,7 @@ def usual_sizes(Y: Array) -> Array:
 def _rank_of(L: Array) -> int:
     """Where the singular values of the pursuit fall most steeply, below the number of outputs."""
     values = np.sqrt(np.maximum(np.linalg.eigvalsh(L.T @ L)[::-1], 0.0))
-    values = np.maximum(values, 1e-8 * values[0] + np.finfo(float).tiny)
+    values = np.maximum(values, _PURSUIT_NOISE * values[0] + np.finfo(float).tiny)
     return int(np.argmax(values[:-1] / values[1:])) + 1
 
 
@@ -370,7 +373,8 @@ def robust_pca(Y: Array, rng: np.random.Generator) -> RobustPCA:
     V, noise = complete_space(scaled[some], usable[some], space.basis)
     L, clean, determined = _complete_all(scaled, usable, V, noise)
     corrupted = ~(clean & determined[:, None])
-    gap = _gap(L[determined], np.where(clean, scaled - L, 0.0)[determined], V.shape[1])
+    usual = determined & (np.abs(L).max(axis=1) <= _GROSS)
+    gap = _gap(L[usual], np.where(clean, scaled - L, 0.0)[usual], V.shape[1])
     unchecked = (np.sum(V**2, axis=1) > _MOST_LEVERAGE) | (clean.mean(axis=0) < _LEAST_CLEAN)
     return RobustPCA(
         low_rank=L * sizes,

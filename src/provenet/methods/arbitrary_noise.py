@@ -33,7 +33,8 @@ guessed in powers of two around the median size of `M S Y`, where the paper has 
 
 What is handed on are pseudo-labels: the labels with residuals winsorised, so that the shared
 refinement and its tests meet noise with a variance. Where the noise is far larger along some
-direction of the outputs than along others, it is cut down there too, and the evidence says so.
+direction of the outputs than along others, what is handed on are whitened outputs, and the answer
+is mapped back at the end.
 Inputs that are not Gaussian leave out step 2 and search in the whole space instead.
 
 Letters of the paper: A, U, V, X, E are our `Y^T`, A, W, `X^T` and noise; m outputs, k units.
@@ -42,7 +43,7 @@ Memory: two copies of inputs and labels. Cost of the default road: a few dozen l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -67,9 +68,10 @@ from provenet.polish import as_rectified
 from provenet.robust_fit import (
     HUBER,
     RobustFit,
+    WeightedFit,
     Whitening,
-    corrected_residuals,
     huber_network,
+    huber_weighted,
     robust_scale,
     usual_size,
     whitening,
@@ -87,10 +89,7 @@ _SEARCH_ROWS = 10_000
 _SEARCH_TOLERANCE = 3e-3
 _RANDOM_STARTS = 6
 _SAME_LOSS = 1e-4
-_WEIGHTINGS = 2
 _WIDE_THRESHOLD = 3.0
-_UNEVEN = 3.0
-_LEAST_NOISE = 1e-3
 _LITTLE_NOISE = 0.1
 
 
@@ -120,7 +119,7 @@ def _enumerated(workspace: Workspace) -> Iterator[Candidate]:
     for units in (1, 2) if workspace.units is None else (workspace.units,):
         network = _regressed(X, Y, best_units(X, Y, directions, units))
         if workspace.refine:
-            yield _finish(workspace, network, evidence)
+            yield _finish(workspace, network, evidence).candidate
         else:
             yield Candidate(_shaped(workspace, network), evidence)
 
@@ -237,48 +236,30 @@ def rectified(parameters: Parameters) -> Network:
     return as_rectified(parameters, signs_from_linear_part(a, W, v).signs).replace(linear=None)
 
 
-def huber_weighted(
-    X: Array, Y: Array, network: Network, out_of_time: Callable[[], bool]
-) -> tuple[Network, Whitening, RobustFit[Parameters]]:
-    """The Huber fit of a network, outputs weighted by the scatter of the residuals."""
-    for _ in range(_WEIGHTINGS):
-        white = whitening(Y - network(X))
-        start = Parameters.of(white.whitened(network))
-        fit = huber_network(
-            X,
-            white.apply(Y),
-            start,
-            RELU,
-            tolerance=0.1 / np.sqrt(len(X)),
-            out_of_time=out_of_time,
-        )
-        network = white.restored(fit.model.network(RELU))
-    return network, white, fit
+@dataclass(frozen=True)
+class Finished:
+    """A candidate, and what its labels are whitened by, if they are."""
+
+    candidate: Candidate
+    white: Whitening | None = None
 
 
-def _finish(workspace: Workspace, start: Network, evidence: str) -> Candidate:
+def _finish(workspace: Workspace, start: Network, evidence: str) -> Finished:
     """Huber's estimate from all samples, and the winsorised labels it is judged on."""
     exact = _without_noise(workspace, start)
     if exact is not None:
-        return Candidate(exact, f"{evidence} The labels carry no noise: none were winsorised.")
+        sentence = f"{evidence} The labels carry no noise: none were winsorised."
+        return Finished(Candidate(exact, sentence))
     inputs, labels = workspace.source.rows(0, workspace.source.size)
     X, Y = workspace.standardisation.apply(inputs), labels.reshape(len(labels), -1)
     with workspace.stage("refine", "robust fit"):
-        network, white, fit = huber_weighted(X, Y, start, lambda: workspace.out_of_time)
-    predicted = network(X)
-    left = corrected_residuals(white.apply(Y) - white.apply(predicted), fit.scale)
-    levels = evened(white.levels, _LEAST_NOISE * float(np.sqrt(np.mean(predicted.var(axis=0)))))
-    repaired = predicted + white.residuals(left, levels)
-    sentence = " ".join(
-        [
-            evidence,
-            _winsorised(fit),
-            *_uneven(white.levels, levels),
-            *_confirmed(X, white.apply(Y), fit),
-        ]
-    )
-    on = workspace.on(ArraySource(inputs, repaired.reshape(labels.shape)))
-    return Candidate(_shaped(workspace, network), sentence, workspace=on)
+        found = huber_weighted(X, Y, start, lambda: workspace.out_of_time)
+    sentence = " ".join([evidence, *_how(found), _confirmed(X, found)])
+    on = workspace.on(ArraySource(inputs, found.labels.reshape(labels.shape)))
+    if found.white is None:
+        return Finished(Candidate(_shaped(workspace, found.network), sentence, workspace=on))
+    judged, restore = found.white.whitened(found.network), found.white.recovery
+    return Finished(Candidate(judged, sentence, workspace=on, restore=restore), found.white)
 
 
 def _without_noise(workspace: Workspace, start: Network) -> Network | None:
@@ -293,42 +274,31 @@ def _without_noise(workspace: Workspace, start: Network) -> Network | None:
     return fit.parameters.network(ABS) if problem.is_zero(fit) else None
 
 
-def evened(levels: Array, least: float) -> Array:
-    """Noise levels, those far above the usual one brought down to it, but never below `least`."""
-    usual = max(float(np.sort(levels)[(len(levels) - 1) // 2]), least)
-    return np.where(levels > _UNEVEN * usual, usual, levels)
-
-
-def _winsorised(fit: RobustFit[Parameters]) -> str:
-    how = "" if fit.reason == "converged" else " (stopped before it came to rest)"
-    return (
-        f"Huber fit{how}: residuals winsorised at {HUBER:g} sigma, which drew in "
-        f"{100 * fit.clipped:.0f}% of the labels; residual and standard errors refer to these."
+def _how(found: WeightedFit) -> Iterator[str]:
+    """What was done to the labels."""
+    fit = found.fit
+    rest = "" if fit.reason == "converged" else " (stopped before it came to rest)"
+    yield (
+        f"Huber fit{rest}: residuals winsorised at {HUBER:g} sigma, which drew in "
+        f"{100 * fit.clipped:.0f}% of the labels; the certificate refers to these."
     )
-
-
-def _uneven(levels: Array, evened_levels: Array) -> Iterator[str]:
-    """Why the standard errors of some output weights are too small, if they are."""
-    factors = levels / evened_levels
-    count = int(np.sum(factors > 1))
-    if count:
+    if found.white is not None:
         yield (
-            f"Along {count} of {len(levels)} directions of the outputs the noise is up to "
-            f"{factors.max():.0f} times larger than along the others and was cut down to them: "
-            "standard errors of output weights along these are too small by that factor."
+            f"Along some directions of the outputs the noise is up to {found.unevenness:.0f} times "
+            "larger than along others: the outputs are weighted accordingly, and so are residual "
+            "and noise."
         )
 
 
-def _confirmed(X: Array, Z: Array, fit: RobustFit[Parameters]) -> Iterator[str]:
+def _confirmed(X: Array, found: WeightedFit) -> str:
     """Whether the halfspace step finds the same directions (Theorem 12)."""
-    model = fit.model
+    model, Z = found.fit.model, found.whitened
     if model.units > Z.shape[1]:
-        yield "No halfspace step: it needs at least as many outputs as units."
-        return
+        return "No halfspace step: it needs at least as many outputs as units."
     learned = halfspaces_of(X, Z, model)
     own = model.theta[:, :-1] / np.linalg.norm(model.theta[:, :-1], axis=1, keepdims=True)
     away = np.degrees(np.arccos(np.clip(np.sum(own * learned.directions, axis=1), -1, 1)))
-    yield (
+    return (
         f"The halfspace step from its output weights comes within {away.max():.1f} degrees of its "
         f"directions (standard error {np.degrees(learned.standard_errors.max()):.1f})."
     )
@@ -359,7 +329,6 @@ def _robust(workspace: Workspace) -> Iterator[Candidate]:
     X, Y = samples.X, samples.y.reshape(samples.size, -1)
     white = whitening(Y)
     Z = white.apply(Y)
-    known: Array | None = None
     if workspace.gaussian.ok:
         with workspace.stage("moments", "order 2 of bounded labels"):
             most = min(workspace.units or samples.features, samples.features)
@@ -373,22 +342,26 @@ def _robust(workspace: Workspace) -> Iterator[Candidate]:
             )
         with workspace.stage("search", "Huber fits in the span of the units"):
             found = _search_in_span(workspace, X, Z, span)
-        first = _finish(workspace, white.restored(rectified(found.parameters)), found.evidence)
-        yield first
-        known, on = found.parameters.theta, first.workspace or workspace
+        start = white.restored(rectified(found.parameters))
+        first = _finish(workspace, start, found.evidence)
+        yield first.candidate
+        known, on, labels = found.parameters.theta, first.candidate.workspace, first.white
     else:
-        on = workspace.on(_winsorised_labels(workspace, white))
-    for other in expand_prune(on, known):
+        known, on, labels = None, _winsorised(workspace, white), None
+    for other in expand_prune(on or workspace, known):
         network = rectified(Parameters.of(_wide(as_absolute(other.network))))
-        yield _finish(workspace, network, f"Searched in winsorised labels: {other.width_evidence}")
+        if labels is not None:
+            network = labels.restored(network)
+        evidence = f"Searched in winsorised labels: {other.width_evidence}"
+        yield _finish(workspace, network, evidence).candidate
 
 
-def _winsorised_labels(workspace: Workspace, white: Whitening) -> ArraySource:
-    """All samples, their labels drawn in about the medians: where there is no fit yet."""
+def _winsorised(workspace: Workspace, white: Whitening) -> Workspace:
+    """Labels drawn in about their medians: where there is no fit yet."""
     inputs, labels = workspace.source.rows(0, workspace.source.size)
-    Z = np.clip(white.apply(labels.reshape(len(labels), -1)), -_WIDE_THRESHOLD, _WIDE_THRESHOLD)
-    drawn_in = white.centre + white.residuals(Z)
-    return ArraySource(inputs, drawn_in.reshape(labels.shape))
+    Z = white.apply(labels.reshape(len(labels), -1))
+    drawn_in = white.centre + np.clip(Z, -_WIDE_THRESHOLD, _WIDE_THRESHOLD) @ white.backward
+    return workspace.on(ArraySource(inputs, drawn_in.reshape(labels.shape)))
 
 
 def _wide(network: Network) -> Network:

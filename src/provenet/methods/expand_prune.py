@@ -1,4 +1,4 @@
-"""`"expand-prune"`: one output, any inputs, few samples, the number of units found.
+"""`"expand-prune"`: any inputs, few samples, the number of units found.
 
 No paper and no theorem: the search is described in `search`, and the answer certifies itself.
 """

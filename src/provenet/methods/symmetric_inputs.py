@@ -40,7 +40,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import norm
 
-from provenet.decomposition.joint_diagonalisation import congruence
+from provenet.decomposition import congruence
 from provenet.model import Parameters
 from provenet.moments import Standardisation, Sums
 from provenet.networks import Network, as_absolute
