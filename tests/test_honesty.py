@@ -180,3 +180,64 @@ def test_repeated_inputs_confirm_nothing():
     X = rng.standard_normal((11, 3))[rng.permutation(np.repeat(np.arange(11), 12))]
     y = X @ [1.0, -2.0, 0.5] + np.sin(7 * X[:, 0])
     assert not pn.recover(X, y, rng=0, budget=1.0).success
+
+
+@pytest.mark.parametrize("activation", ["abs", "leaky_relu(0.1)"])
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_another_slope_below_zero_is_named(activation, outputs):
+    truth = pn.random_network(4, 6, outputs=outputs, activation=activation, rng=2)
+    X, y = pn.sample(truth, 800, rng=3)
+    result = pn.recover(X, y, rng=4)
+    assert result.status == "partial" and "leaky_relu" in result.message
+
+
+# ---------------------------------------------------------------- several outputs
+
+
+def several(truth, n=1500, seed=3, **options):
+    X = np.random.default_rng(seed).standard_normal((n, truth.features))
+    return pn.recover(X, truth(X), rng=4, **options)
+
+
+@pytest.mark.parametrize("angle", [1e-2, 1e-4])
+def test_two_units_that_no_samples_lie_between_are_not_exact(angle):
+    base = pn.random_network(4, 6, outputs=3, rng=0)
+    W, b = base.weights.copy(), base.biases.copy()
+    aside = np.linalg.qr(np.column_stack([W[0], np.ones(6)]))[0][:, 1]
+    W[1], b[1] = np.cos(angle) * W[0] + np.sin(angle) * aside, b[0]
+    result = several(base.replace(weights=W, biases=b), budget=20.0)
+    assert result.status == "partial" and "too few to tell the two apart" in result.message
+
+
+def test_a_unit_that_never_fires_is_not_invented_and_one_that_always_does_is_not_hidden():
+    base = pn.random_network(4, 6, outputs=3, rng=0)
+    dead = several(base.replace(biases=[base.biases[0], -8.0, *base.biases[2:]]))
+    assert dead.status == "exact" and dead.network.units == 3
+    always = several(base.replace(biases=[base.biases[0], 8.0, *base.biases[2:]]))
+    assert always.status == "partial" and always.network.linear is not None
+
+
+@pytest.mark.parametrize("activation", ["relu2", "sigmoid", "exp"])
+def test_the_wrong_activation_with_several_outputs_is_no_success(activation):
+    truth = pn.random_network(4, 6, outputs=3, activation=activation, rng=0)
+    assert not several(truth, budget=4.0).success
+
+
+def test_a_deep_network_with_several_outputs_is_no_success():
+    first = pn.random_network(4, 6, outputs=4, rng=0)
+    second = pn.random_network(3, 4, outputs=3, rng=1)
+    X = np.random.default_rng(2).standard_normal((1500, 6))
+    assert not pn.recover(X, second(first(X)), rng=3, budget=4.0).success
+
+
+def test_an_output_a_million_times_smaller_is_checked_like_the_others():
+    base = pn.random_network(4, 6, outputs=3, rng=0)
+    small = base.replace(output_weights=base.output_weights * [[1.0], [1e-7], [1.0]])
+    result = several(small)
+    assert result.status == "exact" and pn.parameter_error(result.network, small) < 1e-10
+    # The small output is no longer of this network: the sum over outputs would hardly show it.
+    X = np.random.default_rng(3).standard_normal((1500, 6))
+    Y = small(X)
+    Y[:, 1] += 1e-9 * np.sin(3 * X[:, 0])
+    spoilt = pn.recover(X, Y, rng=4, budget=4.0)
+    assert spoilt.status != "exact"

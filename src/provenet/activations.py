@@ -113,6 +113,7 @@ def _step(z: Array) -> Array:
 
 def leaky_relu(slope: float) -> Activation:
     """`z` for z > 0 and `slope * z` below: `(1 - slope) relu(z) + slope z`."""
+    slope = float(slope)
     if not (np.isfinite(slope) and slope < 1):
         raise InvalidInput(f"The slope of a leaky ReLU must be less than 1, not {slope}.")
 
@@ -126,7 +127,7 @@ def leaky_relu(slope: float) -> Activation:
         lambda z: np.where(z > 0, 1.0, slope),
         degree=1,
         coefficients=coefficients,
-        slope=float(slope),
+        slope=slope,
     )
 
 

@@ -20,6 +20,7 @@ from provenet.networks import Network, as_absolute
 from provenet.polish import Polished, excess_on_unseen
 from provenet.result import Status
 from provenet.search import with_new_units
+from provenet.signs import is_one_slope
 from provenet.typing import AnyArray
 from provenet.workspace import Workspace
 
@@ -143,6 +144,14 @@ def _more_units_help(workspace: Workspace, polished: Polished) -> bool:
     return any(part.criterion(more) < part.criterion(fit) for more in wider)
 
 
+def _another_slope(network: Network) -> bool:
+    """Whether units of another slope below zero explain the samples without a linear term."""
+    own = as_absolute(network)
+    if own.linear is None or network.activation.slope is None or network.units == 0:
+        return False
+    return is_one_slope(own.output_weights, own.weights, own.linear)
+
+
 def fewest_to_confirm(network: Network) -> int:
     """Samples a linear piece of the function needs: its parameters, and two to confirm them."""
     return network.features + 3
@@ -216,6 +225,11 @@ def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polishe
             f"The samples are {found}, but they hardly determine the units: relative errors up to "
             f"{certificate.parameter_error_bound:.0e} would not show. Take more samples, centre "
             "inputs that are far from zero, or remove nearly dependent ones."
+        )
+    if network.linear is not None and _another_slope(polished.network):
+        return (
+            f"The samples are {found} by {network.units} units and a linear term that one slope of "
+            'all units below zero explains: name activation="leaky_relu", or "abs".'
         )
     if network.linear is not None:
         return (

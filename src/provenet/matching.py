@@ -44,7 +44,13 @@ def parameter_error(estimate: Network, truth: Network) -> float:
 
 
 def _kind(network: Network) -> tuple[object, ...]:
-    return network.weights.shape, network.outputs, network.activation.family
+    """Shape and activation; a ReLU is a leaky one of slope 0, one output is a plain number."""
+    family = network.activation.family
+    return (
+        network.weights.shape,
+        network.outputs or 1,
+        "relu" if family == "leaky_relu" else family,
+    )
 
 
 def _linear(network: Network) -> Array:

@@ -29,6 +29,7 @@ from provenet.sources.base import Source
 from provenet.typing import AnyArray, Array
 
 _EXHAUSTIVE_UNITS = 16
+_EXPLAINED = 1e-6
 
 
 def fix_signs(T1: Array, a: Array, W: Array) -> Array:
@@ -80,11 +81,22 @@ def slope_from_linear_part(alpha: Array, W: Array, v: Array) -> float:
 
     `alpha` are the output weights of the absolute values. Needs independent units.
     """
-    M, v = _terms(alpha, W), v.ravel()
-    z = np.linalg.lstsq(M, v, rcond=None)[0]
-    explained = M @ _signs_of(z)
-    rho = float(explained @ v) / max(float(explained @ explained), 1e-300)
+    rho, _ = _shared_factor(_terms(alpha, W), v.ravel())
     return (rho - 1) / (rho + 1)
+
+
+def is_one_slope(alpha: Array, W: Array, v: Array) -> bool:
+    """Whether one slope of all units explains the linear part, as units of ReLU would not."""
+    M = _terms(alpha, W)
+    _, left = _shared_factor(M, v.ravel())
+    return bool(left < _EXPLAINED * np.linalg.norm(M))
+
+
+def _shared_factor(M: Array, v: Array) -> tuple[float, float]:
+    """The rho for which `rho sum_i xi_i M_i` is nearest to v, and how far it is."""
+    explained = M @ _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
+    rho = float(explained @ v) / max(float(explained @ explained), 1e-300)
+    return rho, float(np.linalg.norm(v - rho * explained))
 
 
 def _terms(a: Array, W: Array) -> Array:
