@@ -26,9 +26,9 @@ import numpy as np
 import provenet as pn
 from provenet.datasets.condition_pair import condition_pair, differing_share
 
-GROWTH = 1.3
+GROWTH = 1.4
 """Factor between one number of samples that is tried and the next."""
-SECONDS = 5.0
+SECONDS = 1.0
 """Time that a single recovery may take."""
 
 
@@ -51,7 +51,7 @@ def samples_to_recover(a: float, rng: np.random.Generator) -> int | None:
     truth, _ = condition_pair(a)
     most = int(100 / differing_share(a))
     X, y = pn.sample(truth, most, rng=rng)
-    n = 16.0
+    n = max(16.0, 2 / differing_share(a))  # hardly any sample shows a before that
     while n <= most:
         found = pn.recover(X[: int(n)], y[: int(n)], units=2, budget=SECONDS, rng=rng)
         right = found.network is not None and pn.parameter_error(found.network, truth) < 1e-6
@@ -82,11 +82,19 @@ def draw(plt: Any, rows: list[tuple[float, float, float]], output: Path) -> None
     share = np.array([differing_share(1 / c) for c in fine])
     figure, axes = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
     axes.loglog(
-        fine, np.log(0.5) / np.log1p(-share), "k--", lw=1, label="closed form of the median"
+        fine,
+        np.log(0.5) / np.log1p(-share),
+        "k--",
+        lw=1,
+        label="closed form: log(1/2) / log(1 - share)",
     )
-    axes.loglog(condition, differ, "o", color="tab:blue", label="until the two networks differ")
+    axes.loglog(
+        condition, differ, "o", color="tab:blue", label="until the two networks differ on one"
+    )
     axes.loglog(condition, recover, "s", color="tab:orange", label="until provenet recovers one")
     axes.loglog(fine, fine, ":", color="gray", lw=1, label="1/a")
+    axes.set_xticks(condition, labels=[f"{c:.0f}" for c in condition])
+    axes.set_xticks([], minor=True)
     axes.set_xlabel("1/a, the condition number of the weights")
     axes.set_ylabel("samples (median)")
     axes.set_title("Samples needed to learn an ill-conditioned network (BJW19, Lemma 16)", size=10)

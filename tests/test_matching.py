@@ -79,7 +79,7 @@ def test_networks_of_different_kinds_are_infinitely_far() -> None:
     others = [
         pn.random_network(5, 3, rng=0),
         pn.random_network(4, 2, rng=0),
-        pn.random_network(4, 3, outputs=1, rng=0),
+        pn.random_network(4, 3, outputs=2, rng=0),
         net.replace(activation="abs"),
         net.keep(np.arange(3)),
     ]

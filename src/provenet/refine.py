@@ -50,7 +50,9 @@ _SURELY_OFF = (0.05, 0.15, 0.3, 0.5, 0.7)
 _FINISH_ROWS = 20_000
 _NULL = 1e-7
 """Ratio of the two smallest singular values below which the smallest counts as zero."""
+_SURELY_NULL = 1e-12
 _POSITIVE = 1e-6
+_MOSTLY = 0.9
 Inverse = Callable[[Array], Array]
 
 
@@ -209,35 +211,44 @@ def _label_coordinates(Y: Array, rank: int) -> Array:
 
 
 def _unit_values(H: Array, z: Array) -> tuple[Array, float]:
-    """A positive multiple of the unit's values, from where it surely is off (Algorithm 5, 2-4)."""
-    found = [_null_vector(H[off]) for off in _off_sets(z, 2 * H.shape[1])]
-    if not found:
+    """A positive multiple of the unit's values, from where it surely is off (Algorithm 5, 2-4).
+
+    Margins rise: far from the kink an error of the direction does no harm, but too far other units
+    are off as well and have null vectors too. Values that are on where the unit is decide.
+    """
+    smallest, best = np.inf, (np.empty(0), np.inf)
+    for off, on in _sides(z, 2 * H.shape[1]):
+        vector, ratio = _null_vector(H[off])
+        smallest = min(smallest, ratio)
+        h = H @ vector
+        h *= np.sign(h.sum())
+        if ratio < min(_NULL, best[1]) and np.mean(h[on] > _POSITIVE * h.max()) > _MOSTLY:
+            best = h, ratio
+        if best[1] < _SURELY_NULL:
+            break
+    if best[1] < np.inf:
+        return best
+    if smallest == np.inf:
         raise NoAnswer(
             "A unit is off on too few samples for the exact finish: take more samples, or use "
             'method="expand-prune".'
         )
-    vector, ratio = min(found, key=lambda pair: pair[1])
-    if ratio > _NULL:
-        raise NoAnswer(
-            "For one of the units no combination of the labels vanishes where it is off (ratio of "
-            f"singular values {ratio:.0e}): its direction is too far off, the labels have noise, "
-            'or output weights are dependent. Take more samples, or use method="expand-prune".'
-        )
-    h = H @ vector
-    return h * np.sign(h.sum()), ratio
+    raise NoAnswer(
+        "For one of the units no combination of the labels vanishes where it is off (ratio of "
+        f"singular values {smallest:.0e}): its direction is too far off, the labels have noise, "
+        'or output weights are dependent. Take more samples, or use method="expand-prune".'
+    )
 
 
-def _off_sets(z: Array, fewest: int) -> Iterator[AnyArray]:
-    """Samples on one side of the kink or on the other, the nearest to it left out.
-
-    Far from the kink an error of the direction does no harm; too far other units are off as well.
-    """
-    for side in (z, -z):
-        far = np.sort(side[side > 0])
-        for margin in _SURELY_OFF:
+def _sides(z: Array, fewest: int) -> Iterator[tuple[AnyArray, AnyArray]]:
+    """Samples on one side of the kink, those nearest to it left out, and the other side's."""
+    for margin in _SURELY_OFF:
+        for side in (z, -z):
+            far, other = (np.sort(s[s > 0]) for s in (side, -side))
             start = int(margin * len(far))
-            if len(far) - start >= fewest:
-                yield np.flatnonzero(side >= far[start])
+            if len(far) - start >= fewest and len(other):
+                opposite = np.flatnonzero(-side >= other[int(margin * len(other))])
+                yield np.flatnonzero(side >= far[start]), opposite
 
 
 def _null_vector(H: Array) -> tuple[Array, float]:

@@ -155,9 +155,10 @@ class Whitening:
 
 def _mapped(network: Network, matrix: Array, shift: Array) -> Network:
     """The network whose outputs are `matrix f(x) + shift`."""
+    constant = np.broadcast_to(network.output_bias, shift.shape)
     return network.replace(
         output_weights=matrix @ network.output_weights,
-        output_bias=matrix @ network.output_bias + shift,
+        output_bias=matrix @ constant + shift,
         linear=None if network.linear is None else matrix @ network.linear,
     )
 

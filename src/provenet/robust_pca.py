@@ -45,12 +45,12 @@ _PURSUIT_NOISE = 5e-3
 _GROSS = 10.0
 """Entries this many times the usual size of their output are not used for the column space."""
 _ROWS_FOR_SPACE = 3000
-_ALTERNATIONS = 40
+_ALTERNATIONS = 60
+_STANDING = 3e-3
 _TRIMMED_SHARES = (0.02, 0.1, 0.25)
 _MORE_RANKS = 4
 _PATIENCE = 2
 _BETTER = 0.5
-_CLEAR = 0.5
 _ABSOLUTE_ROUNDS, _LOGARITHM_ROUNDS = 10, 20
 _BLOCK_NUMBERS = 2**22
 _COMPLETIONS = 30
@@ -121,16 +121,10 @@ class _Space:
 
     basis: Array
     residual: float
-    size: float
-    """Of the weakest direction's part in an entry."""
 
     @property
     def exact(self) -> bool:
         return self.residual <= _EXACT
-
-    @property
-    def clear(self) -> bool:
-        return self.residual <= max(_EXACT, _CLEAR * self.size)
 
 
 # ------------------------------------------------------------------ principal component pursuit
@@ -221,11 +215,13 @@ def _alternate(
     """V and z in turn by least squares, weighted by what is left, until V stands."""
     Z = weighted_rows(Y, usable.astype(float), V)
     for _ in range(_ALTERNATIONS):
-        w = weights(np.abs(Y - Z @ V.T), usable, V.shape[1])
+        R = np.abs(Y - Z @ V.T)
+        w = weights(R, usable, V.shape[1])
         Z = weighted_rows(Y, w, V)
         before, V = V, _column_step(Y, w, Z)
         Z = weighted_rows(Y, w, V)
-        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING:
+        change = np.linalg.norm(V - before @ (before.T @ V))
+        if change <= _ROUNDING + _STANDING * np.median(R[usable]):
             break
     return V
 
@@ -244,15 +240,14 @@ def _judged(Y: Array, usable: AnyArray, V: Array) -> _Space:
     """What a basis leaves: the usual residual of a row, in all but the worst 15% of rows."""
     Z = decode(Y, usable, V)
     left = np.quantile(_row_levels(np.abs(Y - Z @ V.T), usable, V.shape[1], 0.5), 0.85)
-    size = np.median(np.abs(Z), axis=0).min() / np.sqrt(len(V))
-    return _Space(V, float(left), float(size))
+    return _Space(V, float(left))
 
 
 def _best_fit(Y: Array, usable: AnyArray, V: Array) -> _Space:
-    """Least absolute residuals; if they leave much, trimmed fits beside it."""
+    """Least absolute residuals; if they leave anything, trimmed fits beside it."""
     best = _judged(Y, usable, _alternate(Y, usable, V, _absolute_weights))
     for share in _TRIMMED_SHARES:
-        if best.clear:
+        if best.exact:
             break
         space = _judged(Y, usable, _alternate(Y, usable, V, partial(_trimmed_weights, share)))
         best = min(best, space, key=lambda space: space.residual)
