@@ -132,14 +132,13 @@ def _covariance_of_fit(workspace: Workspace, network: Network, exact: bool) -> C
     An exact answer needs only a bound, which is far cheaper for many parameters.
     """
     problem = workspace.problem
-    if exact and network.weights.size > DENSE_LIMIT:
-        return covariance_bound(problem.samples, network, workspace.standardisation)
+    estimate = covariance_bound if exact and network.weights.size > DENSE_LIMIT else covariance
     part = problem.for_width(network.units)
-    found = covariance(part.samples, network, workspace.standardisation)
+    found = estimate(part.samples, network, workspace.standardisation)
     if part is problem:
         return found
     if found.rank_deficiency:
-        return covariance(problem.samples, network, workspace.standardisation)
+        return estimate(problem.samples, network, workspace.standardisation)
     share = part.samples.size / problem.samples.size
     return replace(found, units=found.units * share, linear=found.linear * share)
 

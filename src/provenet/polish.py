@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from provenet.activations import RELU, Activation, leaky_relu
-from provenet.certificate import residual_on
+from provenet.certificate import residual_on, rounding_level
 from provenet.model import Parameters
 from provenet.networks import Network, as_absolute
 from provenet.refine import Fit, fit_linear_part, refine
@@ -27,6 +27,9 @@ from provenet.workspace import Workspace
 
 UNLIKELY = 1e-4
 """Level of the tests for what is not noise."""
+_EXPLAINED = 1e-13
+_ROUNDING = 2.0
+_ROUNDING_ROWS = 2000
 _CLEARLY_WORSE = 15.0
 """Twice the difference in log-likelihood at which a choice of signs is ruled out."""
 
@@ -47,8 +50,7 @@ def polish(workspace: Workspace, network: Network) -> Polished:
     if workspace.activation.slope is None:
         smooth = problem.refine_in_steps(Parameters.of(network), 100, 1e-9, last=20)
         return Polished(smooth.parameters.network(workspace.activation), smooth.rss)
-    start = Parameters.of(as_absolute(network))
-    free = problem.refine_in_steps(start, 100, 1e-5, last=20)
+    free = _refined_up_to_signs(workspace, network)
     activation = _activation(workspace, free.parameters)
     if free.parameters.units == 0:
         return Polished(free.parameters.network(activation), free.rss)
@@ -60,6 +62,16 @@ def polish(workspace: Workspace, network: Network) -> Polished:
     if _linear_term_needed(workspace, free, settled):
         return Polished(unsettled, free.rss, (*ambiguities, *_sign_ambiguity(unsettled)))
     return Polished(settled.parameters.network(activation), settled.rss, ambiguities)
+
+
+def _refined_up_to_signs(workspace: Workspace, network: Network) -> Fit:
+    """Least squares in absolute values, unless the network explains the samples already."""
+    problem, start = workspace.problem, Parameters.of(as_absolute(network))
+    r = network(problem.samples.X) - problem.samples.y
+    as_it_is = Fit(start, float(np.vdot(r, r)), problem.samples.labels, 0, "zero")
+    if network.linear is None and as_it_is.rms <= _EXPLAINED * problem.spread:
+        return as_it_is
+    return problem.refine_in_steps(start, 100, 1e-5, last=20)
 
 
 def _activation(workspace: Workspace, parameters: Parameters) -> Activation:
@@ -110,11 +122,14 @@ def settle_signs(
     ambiguities = tuple(
         _describe_reversal(workspace, free.parameters, other != signs) for other in alternatives
     )
+    start = _without_linear(free.parameters, signs, activation)
+    rounding = rounding_level(start.network(activation), problem.samples.X[:_ROUNDING_ROWS])
     fit = refine(
         problem.samples,
-        _without_linear(free.parameters, signs, activation),
+        start,
         activation,
         spread=problem.spread,
+        zero=_ROUNDING * float(np.sqrt(np.mean(rounding**2))) / problem.spread,
         iterations=100,
         tolerance=1e-9,
         damping=1e-6,

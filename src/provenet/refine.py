@@ -94,7 +94,7 @@ def refine(
     spread: float,
     iterations: int = 60,
     tolerance: float = 1e-6,
-    zero: float = 3e-16,
+    zero: float = 1e-15,
     damping: float = 1e-2,
     deadline: float = np.inf,
 ) -> Fit:

@@ -53,7 +53,7 @@ _PATIENCE = 2
 _BETTER = 0.5
 _ABSOLUTE_ROUNDS, _LOGARITHM_ROUNDS = 10, 20
 _BLOCK_NUMBERS = 2**22
-_COMPLETIONS = 30
+_FRESH_DECODINGS = 5
 _ROUNDING = 1e-11
 _EXACT = 1e-9
 """Residuals below this, in units of an output's usual size, are no noise but rounding."""
@@ -318,18 +318,29 @@ def complete_rows(Y: Array, usable: AnyArray, V: Array, noise: Array) -> tuple[A
 
 def complete_space(Y: Array, usable: AnyArray, V: Array) -> tuple[Array, Array]:
     """The column space by least squares on clean entries only, and the noise of each output."""
-    R = Y - decode(Y, _enough(usable, V.shape[1]), V) @ V.T
-    noise = _noise(R, usable, V)
-    for _ in range(_COMPLETIONS):
+    Z = decode(Y, _enough(usable, V.shape[1]), V)
+    noise = _noise(Y - Z @ V.T, usable, V)
+    for _ in range(_FRESH_DECODINGS):
         Z, clean = complete_rows(Y, usable, V, noise)
-        noise = _noise(Y - Z @ V.T, clean, V)
-        rows = _is_determined(clean, V)
-        if not rows.any():
-            break
-        before, V = V, _column_step(Y[rows], clean[rows].astype(float), Z[rows])
-        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING * (1 + 1e8 * noise.max()):
+        before, V = V, _least_squares_space(Y, clean, V, Z)
+        noise = _noise(Y - weighted_rows(Y, clean.astype(float), V) @ V.T, clean, V)
+        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING + _STANDING * noise.max():
             break
     return V, noise
+
+
+def _least_squares_space(Y: Array, clean: AnyArray, V: Array, Z: Array) -> Array:
+    """V and z in turn on the clean entries of rows that these determine."""
+    rows = _is_determined(clean, V)
+    if not rows.any():
+        return V
+    Y, weights, Z = Y[rows], clean[rows].astype(float), Z[rows]
+    for _ in range(_ALTERNATIONS):
+        before, V = V, _column_step(Y, weights, Z)
+        Z = weighted_rows(Y, weights, V)
+        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING / 1000:
+            break
+    return V
 
 
 def _is_determined(clean: AnyArray, V: Array) -> AnyArray:

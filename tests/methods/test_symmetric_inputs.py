@@ -102,7 +102,7 @@ def test_noise_of_any_covariance_needs_no_knowledge_of_it() -> None:
 
 
 def test_the_lifted_factors_are_the_relation_of_a_unit() -> None:
-    """`F . (P, q)` is `(u.y - g)(u.y - g - u.v) - g^2` up to the odd `g u.v`, for any u and g."""
+    """`F . (P, q)` is `(u.y - g)(u.y - g - u.v) - g^2` for any u and g."""
     rng = np.random.default_rng(0)
     y, v, u, g = (*rng.standard_normal((2, 7, 3)), rng.standard_normal(3), 0.7)
     rows, columns = np.triu_indices(3)

@@ -166,6 +166,8 @@ def ica(workspace: Workspace) -> Iterator[Candidate]:
     for contrast, units in product(_CONTRASTS, widths):
         if workspace.out_of_time:
             break
+        if units in rough:  # independent, so found, and yet not exact: that is noise
+            continue
         with workspace.stage("decompose", f"FastICA for {units} units"):
             S = _components(workspace, left, Y, units, contrast)
         if S is None or not _is_on_often_enough(S, X):
@@ -175,15 +177,16 @@ def ica(workspace: Workspace) -> Iterator[Candidate]:
         if exact:
             yield _candidate(workspace, network, sizes)
         elif are_independent(S):
-            rough.setdefault(units, network)
+            rough[units] = network
     if workspace.refine:
         for units in widths:
             if units in rough:
                 yield _candidate(workspace, rough[units], sizes)
     raise NoAnswer(
         f"No start of FastICA gave {widths[0]} independent components that are units: the weights "
-        "are not orthonormal on standardised inputs, the inputs are not Gaussian, or the labels "
-        'have noise; methods "rectified" and "lifting" do not need orthonormal weights.'
+        "are not orthonormal on standardised inputs, the inputs are not Gaussian, or there are "
+        'more units than outputs; methods "rectified" and "lifting" do not need orthonormal '
+        'weights, "expand-prune" serves fewer outputs.'
     )
 
 

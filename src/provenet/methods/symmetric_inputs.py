@@ -26,10 +26,12 @@ of rank `units`, the noise e independent of x and otherwise anything, the output
    (Definition 10, with our t) has full rank.
 4. *Simultaneous diagonalisation* of the null space, `P = U^T diag(.) U`, gives the rows u_i, and
    `W = U M` follows with its sign up to that of u_i; `Cov[u.y, t(x)(w, w)] > 0` settles it.
-5. A and c by linear least squares; without noise the exact finish.
+5. A and c by linear least squares; without noise the exact finish. Where that fails, least squares
+   on some samples must leave nothing that t(x) explains, else units outnumber the outputs.
 
-Cost: one pass, `n units^2 features^2 / 2` operations in matrix products of distinct products; the
-matrix of equations has units^2/2 by features^2/2 entries, and no array has samples times those.
+Cost: a pass for Cov(y), then one of `n units^2 features^2 / 2` operations in matrix products of
+distinct products; the matrix of equations has units^2/2 by features^2/2 entries, and no array has
+samples times those.
 """
 
 from __future__ import annotations
