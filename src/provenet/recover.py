@@ -103,6 +103,8 @@ def _best_of(workspace: Workspace, method: Method) -> Recovery:
         reason = str(why)
     if not results:
         best = _nothing_found(method, reason, workspace.out_of_time)
+    elif reason and best.status is Status.FAILED:
+        best = replace(best, message=reason)
     elif best.success and not is_beyond_doubt(best, results):
         best = unconfirmed(best, len(results))
     timings = {**workspace.timings, "total": time.monotonic() - workspace.started}

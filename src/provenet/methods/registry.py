@@ -10,8 +10,10 @@ from provenet.methods.arbitrary_inputs import arbitrary_inputs
 from provenet.methods.auto import auto
 from provenet.methods.biased_relu import biased_relu
 from provenet.methods.expand_prune import expand_prune
+from provenet.methods.ica import ica
 from provenet.methods.lifting import lifting
 from provenet.methods.rectified import rectified
+from provenet.methods.symmetric_inputs import symmetric_inputs
 from provenet.workspace import Candidate, Workspace
 
 
@@ -80,6 +82,26 @@ METHODS = {
             independent_units=True,
             activations=("relu", "relu2", "relu3"),
             any_rectified=True,
+        ),
+        Method(
+            "ica",
+            "independent components of the labels, then the exact finish",
+            "Gaussian inputs; weights orthonormal on standardised inputs; outputs >= units",
+            "BJW19, Algorithm 3",
+            ica,
+            independent_units=True,
+            independent_outputs=True,
+            fewest_outputs=2,
+        ),
+        Method(
+            "symmetric-inputs",
+            "second moments of pairs of labels; any noise that is independent of the inputs",
+            "inputs symmetric about their mean; units <= features and outputs; no biases",
+            "BJW19, section 4.3",
+            symmetric_inputs,
+            independent_units=True,
+            independent_outputs=True,
+            fewest_outputs=2,
         ),
         Method(
             "arbitrary-inputs",
