@@ -113,6 +113,8 @@ class BoundedSpan:
     """(rows, dimensions, dimensions): order 2 of the responses in the span."""
     margin: float
     """The weakest dimension over the strongest of shuffled labels."""
+    visible: int
+    """How many dimensions stand above those of shuffled labels."""
 
 
 def span_from_bounded_labels(
@@ -128,10 +130,12 @@ def span_from_bounded_labels(
     _, strengths, vectors = np.linalg.svd(_unfolded(second), full_matrices=False)
     shuffled = (hermite_moments(X, rng.permutation(s))[1] for _ in range(_SHUFFLES))
     edge = max(float(np.linalg.norm(_unfolded(T), 2)) for T in shuffled)
-    found = int(np.sum(strengths > _CLEARLY_ABOVE * edge)) if dimensions is None else dimensions
+    visible = int(np.sum(strengths > _CLEARLY_ABOVE * edge))
+    found = visible if dimensions is None else dimensions
     basis = vectors[:found]
     slices = np.einsum("ia,rab,jb->rij", basis, second, basis, optimize=True)
-    return BoundedSpan(basis, slices, float(strengths[found - 1] / edge) if found else 0.0)
+    margin = float(strengths[found - 1] / edge) if found else 0.0
+    return BoundedSpan(basis, slices, margin, visible)
 
 
 def _unfolded(T: Array) -> Array:

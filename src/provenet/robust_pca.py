@@ -53,7 +53,7 @@ _PATIENCE = 2
 _BETTER = 0.5
 _ABSOLUTE_ROUNDS, _LOGARITHM_ROUNDS = 10, 20
 _BLOCK_NUMBERS = 2**22
-_FRESH_DECODINGS = 5
+_FRESH_DECODINGS = 20
 _ROUNDING = 1e-11
 _EXACT = 1e-9
 """Residuals below this, in units of an output's usual size, are no noise but rounding."""

@@ -89,7 +89,7 @@ def test_one_output_goes_to_order_four() -> None:
 def test_biases_and_any_covariance() -> None:
     truth = pn.random_network(5, 8, outputs=6, bias_scale=1.0, rng=5)
     B = np.random.default_rng(6).standard_normal((8, 8))
-    X, Y = pn.sample(truth, 20_000, covariance=B @ B.T + 0.3 * np.eye(8), rng=7)
+    X, _ = pn.sample(truth, 20_000, covariance=B @ B.T + 0.3 * np.eye(8), rng=7)
     result = rectified(X + 2.0, truth(X + 2.0))
     assert result.status is pn.Status.EXACT
     assert pn.parameter_error(result.network, truth) < 1e-9

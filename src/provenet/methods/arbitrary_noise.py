@@ -85,12 +85,18 @@ _SKETCH_ROWS_A_UNIT = 4
 _FINEST = 4
 _SMEARS = (1.0, 4.0)
 
+_START_ROWS = 100_000
 _SEARCH_ROWS = 10_000
 _SEARCH_TOLERANCE = 3e-3
 _RANDOM_STARTS = 6
 _SAME_LOSS = 1e-4
 _WIDE_THRESHOLD = 3.0
 _LITTLE_NOISE = 0.1
+
+_NOTHING = (
+    "No unit stands above the noise of the labels: take more samples, or check that the labels "
+    "belong to these inputs."
+)
 
 
 def _enumerated(workspace: Workspace) -> Iterator[Candidate]:
@@ -108,10 +114,7 @@ def _enumerated(workspace: Workspace) -> Iterator[Candidate]:
         learned, how_far = _learn_from_guesses(workspace, X, sketched)
         directions = distinct_directions(learned)
     if len(directions) == 0:
-        raise NoAnswer(
-            "No direction stands out of the signs of any guess: take more samples, or check that "
-            "the labels belong to these inputs."
-        )
+        raise NoAnswer(_NOTHING)
     evidence = (
         f"The paper's enumeration (Algorithm 8) tried {how_far}, and kept {len(directions)} "
         "directions."
@@ -204,26 +207,32 @@ def halfspaces_of(X: Array, Z: Array, model: Parameters) -> Halfspaces:
 def _search_in_span(workspace: Workspace, X: Array, Z: Array, span: BoundedSpan) -> Found:
     """The best of several starts; it ends when the least loss was reached twice."""
     units = workspace.units or len(span.basis)
-    best: RobustFit[Parameters] | None = None
-    names: list[str] = []
-    for name, fit in fits_in_span(X[:_SEARCH_ROWS], Z[:_SEARCH_ROWS], span, units, workspace):
-        again = best is not None and abs(fit.loss - best.loss) < _SAME_LOSS * best.loss
-        if best is None or fit.loss < best.loss:
-            best = fit
-        names = [*names, name] if again else [name] if best is fit else names
-        if again or workspace.out_of_time:
+    fits = fits_in_span(X[:_SEARCH_ROWS], Z[:_SEARCH_ROWS], span, units, workspace)
+    first, best = next(fits)
+    reached = f"only from {first}"
+    for name, fit in fits:
+        if abs(fit.loss - best.loss) < _SAME_LOSS * best.loss:
+            reached = f"from {first} and from {name}"
             break
-    assert best is not None  # there is always a random start
-    in_span = best.model
-    lifted = np.column_stack([in_span.theta[:, :-1] @ span.basis, in_span.theta[:, -1]])
-    linear = span.basis.T @ in_span.linear[:-1]
-    beta = np.vstack([in_span.beta[:units], linear, in_span.beta[-1:]])
+        if fit.loss < best.loss:
+            first, best, reached = name, fit, f"only from {name}"
+        if workspace.out_of_time:
+            break
     evidence = (
         f"{len(span.basis)} directions of order 2 of the bounded labels were kept, the weakest "
         f"{span.margin:.1f} times the strongest of shuffled labels; the least Huber loss in their "
-        f"span was reached from {' and from '.join(names)}."
+        f"span was reached {reached}."
     )
-    return Found(Parameters(lifted, beta), evidence)
+    return Found(lifted(best.model, span.basis), evidence)
+
+
+def lifted(model: Parameters, basis: Array) -> Parameters:
+    """A model in coordinates of a basis as one on all features."""
+    theta = np.column_stack([model.theta[:, :-1] @ basis, model.theta[:, -1]])
+    m = model.units
+    return Parameters(
+        theta, np.vstack([model.beta[:m], basis.T @ model.beta[m:-1], model.beta[-1:]])
+    )
 
 
 # ---- The finish on all samples
@@ -325,21 +334,15 @@ def arbitrary_noise(workspace: Workspace) -> Iterator[Candidate]:
 
 
 def _robust(workspace: Workspace) -> Iterator[Candidate]:
-    samples = workspace.problem.samples
-    X, Y = samples.X, samples.y.reshape(samples.size, -1)
+    X, Y = _drawn(workspace)
     white = whitening(Y)
     Z = white.apply(Y)
     if workspace.gaussian.ok:
         with workspace.stage("moments", "order 2 of bounded labels"):
-            most = min(workspace.units or samples.features, samples.features)
-            span = span_from_bounded_labels(
-                X, Z, None if workspace.units is None else most, workspace.rng
-            )
-        if len(span.basis) == 0:
-            raise NoAnswer(
-                "Nothing in the labels depends on the inputs beyond what shuffled labels show: "
-                "take more samples, or check that the labels belong to these inputs."
-            )
+            asked = None if workspace.units is None else min(workspace.units, X.shape[1])
+            span = span_from_bounded_labels(X, Z, asked, workspace.rng)
+        if span.visible == 0:
+            raise NoAnswer(_NOTHING)
         with workspace.stage("search", "Huber fits in the span of the units"):
             found = _search_in_span(workspace, X, Z, span)
         start = white.restored(rectified(found.parameters))
@@ -349,11 +352,23 @@ def _robust(workspace: Workspace) -> Iterator[Candidate]:
     else:
         known, on, labels = None, _winsorised(workspace, white), None
     for other in expand_prune(on or workspace, known):
+        if other.network.units == 0:
+            raise NoAnswer(_NOTHING)
         network = rectified(Parameters.of(_wide(as_absolute(other.network))))
         if labels is not None:
             network = labels.restored(network)
         evidence = f"Searched in winsorised labels: {other.width_evidence}"
         yield _finish(workspace, network, evidence).candidate
+
+
+def _drawn(workspace: Workspace) -> tuple[Array, Array]:
+    """Samples for the start, standardised: more than are fitted where there are many in memory."""
+    samples, source = workspace.problem.samples, workspace.source
+    X, y = samples.X, samples.y
+    if isinstance(source, ArraySource) and source.size > 2 * samples.size:
+        inputs, y = source.draw(min(source.size, _START_ROWS), workspace.rng)
+        X = workspace.standardisation.apply(inputs)
+    return X, y.reshape(len(y), -1)
 
 
 def _winsorised(workspace: Workspace, white: Whitening) -> Workspace:

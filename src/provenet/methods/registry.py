@@ -12,6 +12,7 @@ from provenet.methods.biased_relu import biased_relu
 from provenet.methods.expand_prune import expand_prune
 from provenet.methods.ica import ica
 from provenet.methods.lifting import lifting
+from provenet.methods.rank_deficient import rank_deficient
 from provenet.methods.rectified import rectified
 from provenet.methods.symmetric_inputs import symmetric_inputs
 from provenet.workspace import Candidate, Workspace
@@ -101,6 +102,14 @@ METHODS = {
             symmetric_inputs,
             independent_units=True,
             independent_outputs=True,
+            fewest_outputs=2,
+        ),
+        Method(
+            "rank-deficient",
+            "samples with a single unit on, found by their parallel labels",
+            "two or more outputs, no two columns of A parallel; no biases, no noise; few units",
+            "BJW19, Algorithm 7",
+            rank_deficient,
             fewest_outputs=2,
         ),
         Method(

@@ -1,0 +1,140 @@
+"""`"rank-deficient"`: fewer outputs than units, from samples with a single unit on (BJW19, 6).
+
+Algorithm 7. Letters of the paper: its A is our Y transposed, U* our A, V* our W, S_i the samples of
+line i. No biases and no output bias. Where only unit i is on, `y = a_i (w_i.x)`: such labels lie on
+the line of a_i, and there `w_i` solves a linear system. Samples with several units on have labels
+in directions that no other sample shares. Each unit must be alone on more samples than there are
+features, which for k units in general directions takes about `2^k` times as many.
+
+The argument asks for two or more outputs and no two columns of A parallel (ERRATA, BJW19 14). Two
+columns of the same direction are noticed (no w solves the system) and named. Opposite columns put
+both of their units on one line: there the labels' multiples are
+
+    t = w_1.x or (w_1 - w_2).x where t > 0,     t = -w_2.x or (w_1 - w_2).x where t < 0,
+
+two linear functions on either side, and `(t - p.x)(t - q.x) = 0` is linear in `p + q` and in the
+symmetric part of `p q^T` (as in `lifting`): its discriminant `(p + q)(p + q)^T - 4 R` is
+`(p - q)(p - q)^T`. The function that both sides share is `w_1 - w_2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from provenet.label_lines import Line, label_lines
+from provenet.networks import Network
+from provenet.sources import ArraySource
+from provenet.typing import Array
+from provenet.workspace import Candidate, NoAnswer, Workspace
+
+_SPARE = 3
+_SOLVED = 1e-8
+"""Relative residual below which a linear system counts as solved."""
+_SHARED = 1e-6
+
+
+def rank_deficient(workspace: Workspace) -> Iterator[Candidate]:
+    """Algorithm 7 on the samples drawn; if those leave something out, on all that there are."""
+    samples = workspace.problem.samples
+    drawn = workspace.standardisation.undo(samples.X), samples.y
+    with workspace.stage("lines"):
+        try:
+            network = algorithm_7(*drawn, workspace.units, workspace.rng)
+        except NoAnswer:
+            if not isinstance(workspace.source, ArraySource) or len(drawn[0]) > _half(workspace):
+                raise
+            everything = workspace.source.rows(0, workspace.source.size)
+            network = algorithm_7(*everything, workspace.units, workspace.rng)
+    evidence = (
+        f"The labels of samples with a single unit on lie on lines of {network.units} units, and "
+        "these explain all others."
+    )
+    yield Candidate(workspace.standardisation.network_from_user(network), evidence)
+
+
+def _half(workspace: Workspace) -> float:
+    return workspace.source.size / 2
+
+
+def algorithm_7(X: Array, Y: Array, units: int | None, rng: np.random.Generator) -> Network:
+    """The paper's steps 1 to 5, on exact labels."""
+    lines = label_lines(Y, X.shape[1] + _SPARE, rng)  # steps 1 and 2
+    if not lines:
+        raise NoAnswer(
+            "No two samples have parallel labels: no unit is ever on alone, the labels have noise, "
+            'or the units have biases. Take more samples, or use method="expand-prune".'
+        )
+    W = np.vstack([_units_of_line(X[line.samples], line) for line in lines])  # steps 3 and 4
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    values = np.maximum(X @ W.T, 0.0)
+    A, *_ = np.linalg.lstsq(values, Y, rcond=None)  # step 5
+    left = float(np.linalg.norm(values @ A - Y) / np.linalg.norm(Y))
+    if left > _SOLVED or (units is not None and units > len(W)):
+        raise NoAnswer(
+            f"{len(W)} units are on alone often enough to be found, and leave {left:.0e} of the "
+            "labels unexplained: others are hardly ever alone. Take more samples, or use "
+            'method="expand-prune".'
+        )
+    return Network(W, None, A.T)
+
+
+def _units_of_line(X: Array, line: Line) -> Array:
+    """The weights (rows, of any length) of the unit on a line, or of the two opposite ones."""
+    w, solved = _solve(X, line.multiples)
+    if solved and not line.both_ways:
+        return np.asarray(np.sign(line.multiples[0]) * w[None])
+    if not line.both_ways:
+        raise NoAnswer(
+            "Two units have output weights in the same direction: samples with only one of them on "
+            'cannot be told from the other\'s. Use method="expand-prune", or "rectified" for '
+            "Gaussian inputs."
+        )
+    return _opposite_pair(X, line.multiples)
+
+
+def _solve(X: Array, t: Array) -> tuple[Array, bool]:
+    w = np.asarray(np.linalg.lstsq(X, t, rcond=None)[0])
+    return w, bool(np.linalg.norm(X @ w - t) < _SOLVED * np.linalg.norm(t))
+
+
+def _opposite_pair(X: Array, t: Array) -> Array:
+    """`w_1` and `w_2` of `t = relu(w_1.x) - relu(w_2.x)`, both with a positive factor."""
+    above, below = (_linear_functions(X[side], t[side]) for side in (t > 0, t < 0))
+    distance = np.linalg.norm(above[:, None] - below[None], axis=2)
+    i, j = np.unravel_index(np.argmin(distance), distance.shape)
+    if len(above) == 2 and len(below) == 2:
+        if distance[i, j] > _SHARED * np.linalg.norm(above):
+            raise _untold()
+        return np.vstack([above[1 - i], -below[1 - j]])
+    if len(above) == 1 and len(below) == 1:  # never on together
+        return np.vstack([above[0], -below[0]])
+    raise _untold()
+
+
+def _untold() -> NoAnswer:
+    return NoAnswer(
+        "Two units have opposite output weights and could not be told apart on their line: take "
+        'more samples, or use method="expand-prune".'
+    )
+
+
+def _linear_functions(X: Array, t: Array) -> Array:
+    """The one or two linear functions (rows) that t takes, found without knowing which where."""
+    w, solved = _solve(X, t)
+    if solved:
+        return w[None]
+    d = X.shape[1]
+    rows, columns = np.triu_indices(d)
+    products = X[:, rows] * X[:, columns]
+    if len(t) < len(rows) + d + _SPARE:
+        raise _untold()
+    unknowns, solved = _solve(np.column_stack([t[:, None] * X, -products]), t**2)
+    if not solved:
+        raise _untold()
+    s, R = unknowns[:d], np.zeros((d, d))
+    R[rows, columns] = unknowns[d:]
+    values, vectors = np.linalg.eigh(np.outer(s, s) - 2 * (R + R.T))
+    r = np.sqrt(max(values[-1], 0.0)) * vectors[:, -1]
+    return np.vstack([(s + r) / 2, (s - r) / 2])
