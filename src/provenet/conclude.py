@@ -46,7 +46,8 @@ def conclude(workspace: Workspace, candidate: Candidate, method: str) -> Recover
         values = network(workspace.problem.samples.X) - workspace.problem.samples.y
         polished = Polished(network, float(np.vdot(values, values)))
     with workspace.stage("certify"):
-        return _certify(workspace, candidate, polished, method)
+        recovery = _certify(workspace, candidate, polished, method)
+    return recovery if candidate.restore is None else candidate.restore(recovery)
 
 
 def _certify(

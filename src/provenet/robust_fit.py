@@ -49,7 +49,7 @@ _SCATTER_TOLERANCE = 1e-6
 _SCATTER_FLOOR = 1e-10
 _FLATTEST = 1e-6
 _LEAST_SLOPE = 0.05
-_QUARTILE_SHARE = 0.2
+_SHARE, _QUANTILE = 0.5, 0.6
 _WEIGHTINGS = 2
 _FRACTION_OF_ERROR = 0.1
 _UNEVEN = 2.0
@@ -60,22 +60,20 @@ Model = TypeVar("Model")
 def robust_scale(R: Array) -> Array:
     """Median absolute residual of each output, scaled to the standard deviation of a Gaussian.
 
-    Where half of the residuals or more are zero, a millionth of their ninth decile; 1 where all
-    are.
+    Where half of the residuals or more are zero: what rounding could make of them; or 1.
     """
     size = np.abs(R)
-    scale = np.maximum(
-        _MAD_TO_SIGMA * np.median(size, axis=0), _FLATTEST * np.quantile(size, 0.9, axis=0)
-    )
+    rounding = np.finfo(float).eps * np.quantile(size, 0.9, axis=0)
+    scale = np.maximum(_MAD_TO_SIGMA * np.median(size, axis=0), rounding)
     return np.where(scale > 0, scale, 1.0)
 
 
 def usual_size(R: Array) -> Array:
-    """The same, but a scale of the rest too where up to three quarters lie close to zero.
+    """The same, but not small because half of the residuals lie close to zero.
 
-    So do the labels of a single unit without noise: half of them are equal.
+    So do the labels of a single unit with hardly any noise: half of them are equal.
     """
-    return np.maximum(robust_scale(R), _QUARTILE_SHARE * np.quantile(np.abs(R), 0.75, axis=0))
+    return np.maximum(robust_scale(R), _SHARE * np.quantile(np.abs(R), _QUANTILE, axis=0))
 
 
 def pseudo_labels(predicted: Array, Y: Array, scale: Array, threshold: float = HUBER) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +14,7 @@ from provenet.certificate import GaussianCheck, check_gaussian
 from provenet.exceptions import NoAnswer
 from provenet.moments import Standardisation
 from provenet.networks import Network
-from provenet.result import Progress
+from provenet.result import Progress, Recovery
 from provenet.search import Problem
 from provenet.sources import ArraySource, Source
 from provenet.typing import AnyArray, Array
@@ -36,6 +36,8 @@ class Candidate:
     """The samples to judge it on, where the method repaired the labels."""
     corrupted: AnyArray | None = None
     """Which of the user's labels (samples, outputs) the method found corrupted."""
+    restore: Callable[[Recovery], Recovery] | None = None
+    """From a recovery in these samples' outputs to one in the user's, where those are combined."""
 
 
 @dataclass(frozen=True)

@@ -76,10 +76,12 @@ def _one_output(workspace: Workspace) -> Iterator[Candidate]:
 def directions(workspace: Workspace, moments: Moments) -> tuple[Array, str]:
     """Unit vectors along the units' weights, up to sign, and why there are that many."""
     T = moments.tensors[2]
-    outputs, d, _ = T.shape
+    d = T.shape[1]
     left, sizes, _ = np.linalg.svd(T.transpose(1, 0, 2).reshape(d, -1), full_matrices=False)
-    edge = _EDGE * moments.errors[2] * (np.sqrt(d) + np.sqrt(outputs * d))
-    units, evidence = _number_of_units(workspace, sizes, max(edge, _ZERO * sizes[0]))
+    y = workspace.problem.samples.y
+    spectrum = np.linalg.svd(y - y.mean(axis=0), compute_uv=False)
+    edge = noise_edge(moments.errors[2], d, spectrum)
+    units, evidence = _number_of_units(workspace, sizes, max(edge, _ZERO * sizes[0]), spectrum)
     basis = left[:, :units].T
     inside = np.einsum("ia,qab,jb->qij", basis, T, basis, optimize=True)
     if units == 1:
@@ -89,11 +91,23 @@ def directions(workspace: Workspace, moments: Moments) -> tuple[Array, str]:
     return np.asarray(congruence(inside).rows @ basis), evidence
 
 
-def _number_of_units(workspace: Workspace, sizes: Array, edge: float) -> tuple[int, str]:
+def noise_edge(error: float, d: int, spectrum: Array) -> float:
+    """Largest singular value to expect of the moments' sampling errors, outputs side by side.
+
+    A d x q matrix of independent errors of size s has `s (sqrt(d) + sqrt(q))`. Errors are as
+    dependent between outputs as the labels are: they fill as many dimensions, effectively, as the
+    squares of the labels' singular values `spectrum` say (their participation ratio).
+    """
+    squares = spectrum**2
+    dimensions = float(np.sum(squares) ** 2 / np.sum(squares**2))
+    return float(_EDGE * error * np.sqrt(len(spectrum) * d) * (1 + 1 / np.sqrt(dimensions)))
+
+
+def _number_of_units(
+    workspace: Workspace, sizes: Array, edge: float, spectrum: Array
+) -> tuple[int, str]:
     """As asked; as the rank of exact labels says; or as many as stand above the moments' noise."""
     above = int(np.sum(sizes > edge))
-    y = workspace.problem.samples.y
-    spectrum = np.linalg.svd(y - y.mean(axis=0), compute_uv=False)
     rank = int(np.sum(spectrum > _ZERO * spectrum[0]))
     if workspace.units is not None:
         return workspace.units, f"{workspace.units} units were asked for; {above} show in T_2."

@@ -14,6 +14,7 @@ from provenet.methods.ica import ica
 from provenet.methods.lifting import lifting
 from provenet.methods.rank_deficient import rank_deficient
 from provenet.methods.rectified import rectified
+from provenet.methods.sparse_noise import sparse_noise
 from provenet.methods.symmetric_inputs import symmetric_inputs
 from provenet.workspace import Candidate, Workspace
 
@@ -111,6 +112,16 @@ METHODS = {
             "BJW19, Algorithm 7",
             rank_deficient,
             fewest_outputs=2,
+        ),
+        Method(
+            "sparse-noise",
+            "robust PCA of the labels, then rectified; returns the corrupted labels",
+            "a small share of labels corrupted; Gaussian inputs; outputs well above units",
+            "BJW19, section 8",
+            sparse_noise,
+            independent_units=True,
+            independent_outputs=True,
+            fewest_outputs=3,
         ),
         Method(
             "arbitrary-inputs",

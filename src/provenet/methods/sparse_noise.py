@@ -1,0 +1,77 @@
+"""`"sparse-noise"`: a few labels replaced by anything, of any size (BJW19, section 8).
+
+Labels without noise have the rank of the units (with an output bias, one more), far below the
+number of outputs; robust PCA finds that part and the entries that are not of it (`robust_pca` says
+how). Those entries are replaced by what the clean ones of the same sample determine, samples
+that keep too few clean entries are left out, and `"rectified"` recovers the network from the
+repaired samples. The corrupted entries are returned beside it.
+
+Needs all labels in memory, and clearly more outputs than units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from provenet.methods.rectified import rectified
+from provenet.robust_pca import RobustPCA, Separation, robust_pca
+from provenet.sources import ArraySource
+from provenet.workspace import Candidate, NoAnswer, Workspace
+
+_MOST_CORRUPTED = 0.4
+
+_REASONS = {
+    Separation.NO_LOW_RANK: (
+        "No rank clearly below the number of outputs explains most labels: there are nearly as "
+        "many units as outputs, or noise in all labels. Use "
+        'method="arbitrary-noise", or "rectified" if no labels are corrupted.'
+    ),
+    Separation.TOO_CORRUPTED: (
+        "More than half of the samples have too few clean labels to determine the others: "
+        'corruption must be rarer, or the outputs more. Use method="arbitrary-noise".'
+    ),
+    Separation.UNCHECKED_OUTPUT: (
+        "An output varies in a way that no other output shares, so its corruption cannot be told: "
+        'leave that output out, or use method="arbitrary-noise".'
+    ),
+}
+
+
+def sparse_noise(workspace: Workspace) -> Iterator[Candidate]:
+    """Repair the labels, then recover from what is repaired."""
+    source = workspace.source
+    if not isinstance(source, ArraySource):
+        raise NoAnswer("Robust PCA needs all labels at once: give arrays in place of this source.")
+    with workspace.stage("repair", "robust PCA of the labels"):
+        X, Y = source.rows(0, source.size)
+        parts = robust_pca(Y, workspace.rng)
+        _check(parts)
+        kept = parts.determined
+        clean = np.where(parts.corrupted, parts.low_rank, Y)
+        repaired = workspace.on(ArraySource(X[kept], clean[kept]))
+    share = parts.corrupted[kept].mean()
+    for candidate in rectified(repaired):
+        evidence = (
+            f"{100 * share:.1f}% of the labels were set aside as corrupted; the rest have rank "
+            f"{parts.rank} (gap {parts.gap:.0e}), and the certificate refers to these. "
+        )
+        yield replace(
+            candidate,
+            width_evidence=evidence + candidate.width_evidence,
+            workspace=repaired,
+            corrupted=parts.corrupted,
+        )
+
+
+def _check(parts: RobustPCA) -> None:
+    if parts.status is not Separation.SEPARATED:
+        raise NoAnswer(_REASONS[parts.status])
+    share = float(parts.corrupted.mean())
+    if share > _MOST_CORRUPTED:
+        raise NoAnswer(
+            f"{100 * share:.0f}% of the labels look corrupted: what explains so few of them proves "
+            'nothing. Use method="arbitrary-noise".'
+        )

@@ -1,0 +1,73 @@
+"""A tenth of the labels replaced by anything: BJW19, section 8."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet.typing import AnyArray, Array
+
+
+def problem(
+    d: int,
+    k: int,
+    o: int,
+    n: int,
+    seed: int,
+    share: float = 0.1,
+    size: float = 100.0,
+    **options: float,
+) -> tuple[pn.Network, Array, Array, AnyArray]:
+    truth = pn.random_network(k, d, outputs=o, bias_scale=0.0, rng=seed)
+    truth = truth.replace(output_bias=np.full(o, options.get("output_bias", 0.0)))
+    X, Y = pn.sample(truth, n, noise=options.get("noise", 0.0), rng=500 + seed)
+    rng = np.random.default_rng([seed, 7])
+    mask = rng.random(Y.shape) < share
+    Y[mask] = size * rng.choice([-1.0, 1.0], int(mask.sum()))
+    return truth, X, Y, mask
+
+
+def recover(X: Array, Y: Array, **options: object) -> pn.Recovery:
+    return pn.recover(X, Y, method="sparse-noise", rng=9, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("size", "output_bias"), [(100.0, 0.0), (100.0, 1.0), (0.5, 0.0)], ids=["far", "bias", "near"]
+)
+def test_exact_and_the_corrupted_labels_are_returned(size: float, output_bias: float) -> None:
+    truth, X, Y, mask = problem(10, 4, 24, 4000, 1, size=size, output_bias=output_bias)
+    result = recover(X, Y)
+    assert result.status is pn.Status.EXACT
+    assert pn.parameter_error(result.network, truth) < 1e-10
+    # A replaced label that is the right one to rounding is no corruption; none is in 10^4.
+    np.testing.assert_array_equal(result.corrupted, mask)
+    assert "set aside as corrupted" in result.certificate.width_evidence
+
+
+def test_labels_without_corruption() -> None:
+    truth, X, Y, _ = problem(10, 4, 24, 4000, 2, share=0.0)
+    result = recover(X, Y)
+    assert result.status is pn.Status.EXACT and not result.corrupted.any()
+    assert pn.parameter_error(result.network, truth) < 1e-10
+
+
+def test_noise_beside_the_corruption() -> None:
+    truth, X, Y, mask = problem(10, 4, 24, 4000, 3, noise=0.01)
+    result = recover(X, Y)
+    assert result.status is pn.Status.WITHIN_NOISE
+    # Some five standard errors of 0.01 / sqrt(4000) times the condition of the weights.
+    assert pn.parameter_error(result.network, truth) < 5e-3
+    assert np.mean(result.corrupted != mask) < 1e-4
+
+
+def test_too_much_corruption_is_no_success() -> None:
+    _, X, Y, _ = problem(10, 4, 12, 2000, 4, share=0.6)
+    result = recover(X, Y, budget=10.0)
+    assert not result.success and "arbitrary-noise" in result.message
+
+
+def test_a_source_that_is_no_array_is_named() -> None:
+    truth = pn.random_network(3, 6, outputs=12, bias_scale=0.0, rng=0)
+    result = pn.recover(pn.PopulationSource(truth, 2000, rng=1), method="sparse-noise", rng=2)
+    assert result.status is pn.Status.FAILED and "arrays" in result.message
