@@ -82,7 +82,7 @@ def learn_halfspaces(
     # The variance of s x across the direction; along it an error only changes the strength.
     squares = s**2
     across = squares.T @ np.einsum("nd,nd->n", X, X) - np.sum(squares * (X @ directions.T) ** 2, 0)
-    errors = np.sqrt(across) / n / np.maximum(strengths, np.finfo(float).tiny)
+    errors = np.sqrt(np.maximum(across, 0.0)) / n / np.maximum(strengths, np.finfo(float).tiny)
     return Halfspaces(directions, strengths, errors)
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import integrate, stats
 
 import provenet as pn
-from provenet.datasets.condition_pair import condition_pair, differing_share
 from helpers import is_a_sentence
+from provenet.datasets.condition_pair import condition_pair, differing_share
 
 SLOPES = [1.0, 0.5, 0.1, 0.01]
 

@@ -72,7 +72,6 @@ from provenet.robust_fit import (
     Whitening,
     huber_network,
     huber_weighted,
-    robust_scale,
     usual_size,
     whitening,
 )
@@ -141,7 +140,7 @@ def _learn_from_guesses(workspace: Workspace, X: Array, sketched: Array) -> tupl
     for level, rows in all_row_guesses(entries, _FINEST):
         values = sketched @ rows.T
         values -= np.median(values, axis=0)
-        size = robust_scale(values)
+        size = usual_size(values)
         learned += [learn_halfspaces(X, values, s * size, workspace.rng) for s in _SMEARS]
         guesses += len(rows)
         message = f"{guesses} rows of the left inverse, level {level} of {_FINEST}"
@@ -201,7 +200,7 @@ def halfspaces_of(X: Array, Z: Array, model: Parameters) -> Halfspaces:
     """The halfspace step with the left inverse of a model's output weights (units <= outputs)."""
     values = Z @ np.linalg.pinv(model.output_weights).T
     values = values - np.median(values, axis=0)
-    return learn_halfspaces(X, values, robust_scale(values))
+    return learn_halfspaces(X, values, usual_size(values))
 
 
 def _search_in_span(workspace: Workspace, X: Array, Z: Array, span: BoundedSpan) -> Found:

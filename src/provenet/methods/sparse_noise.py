@@ -13,15 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from provenet.methods.rectified import rectified
+from provenet.result import Recovery
 from provenet.robust_pca import RobustPCA, Separation, robust_pca
 from provenet.sources import ArraySource
+from provenet.typing import Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
 
 _MOST_CORRUPTED = 0.4
+_ROUNDING = 1e-8
+_SIGMAS = 5.0
 
 _REASONS = {
     Separation.NO_LOW_RANK: (
@@ -63,7 +68,18 @@ def sparse_noise(workspace: Workspace) -> Iterator[Candidate]:
             width_evidence=evidence + candidate.width_evidence,
             workspace=repaired,
             corrupted=parts.corrupted,
+            restore=partial(_mark_by_network, X=X, Y=Y),
         )
+
+
+def _mark_by_network(recovery: Recovery, X: Array, Y: Array) -> Recovery:
+    """A network that is recovered says what each label should be, also in samples left out."""
+    if not recovery.success or recovery.network is None or recovery.certificate is None:
+        return recovery
+    expected = recovery.network(X)
+    rounding = _ROUNDING * expected.std(axis=0)
+    corrupted = np.abs(Y - expected) > np.maximum(rounding, _SIGMAS * recovery.certificate.noise)
+    return replace(recovery, corrupted=corrupted)
 
 
 def _check(parts: RobustPCA) -> None:
