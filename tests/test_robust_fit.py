@@ -173,9 +173,24 @@ def test_scatter_of_rows_in_a_subspace_is_positive_definite() -> None:
 def test_whitening_leaves_unrelated_outputs_alone() -> None:
     R = np.random.default_rng(9).standard_t(2, (20_000, 3)) * [1.0, 5.0, 0.2]
     white = whitening(R)
-    off = white.forward - np.diag(np.diag(white.forward))
-    assert np.abs(off).max() < 0.05 * np.abs(np.diag(white.forward)).min()
+    np.testing.assert_array_equal(white.forward, np.diag(np.diag(white.forward)))
     np.testing.assert_allclose(robust_scale(white.apply(R)), 1, atol=1e-10)
+
+
+def test_labels_far_off_one_by_one_are_not_mixed() -> None:
+    rng = np.random.default_rng(18)
+    R = rng.standard_normal((5000, 3))
+    R[rng.random(R.shape) < 0.25] += 1e6
+    white = whitening(R)
+    np.testing.assert_array_equal(white.forward, np.diag(np.diag(white.forward)))
+    assert np.all(np.diag(white.forward) > 0.3)
+
+
+def test_a_shared_offset_is_taken_out() -> None:
+    rng = np.random.default_rng(19)
+    R = rng.standard_normal((5000, 3)) + 1e4 * rng.standard_cauchy((5000, 1))
+    levels = np.linalg.svd(whitening(R).backward, compute_uv=False)
+    assert levels[0] > 5e3 and levels[1] < 2
 
 
 def test_whitening_of_networks_and_back() -> None:

@@ -19,7 +19,8 @@ whitened first, by Tyler's scatter matrix (1987), the fixed point of
 
     S = (m / n) sum_n  r_n r_n^T / (r_n^T S^-1 r_n)       (m outputs),
 
-which exists whatever the tails. In whitened coordinates the noisy directions count little.
+which exists whatever the tails. In whitened coordinates the noisy directions count little. Labels
+that are far off one by one, not sample by sample, are better left unmixed: the data decide.
 
 All functions work on arrays in memory: Y (n, outputs); cost n outputs^2 a round of the scatter, and
 what `fit` and `predict` take.
@@ -50,6 +51,7 @@ _SCATTER_FLOOR = 1e-10
 _FLATTEST = 1e-6
 _LEAST_SLOPE = 0.05
 _SHARE, _QUANTILE = 0.5, 0.6
+_TIGHTER = 0.05
 _WEIGHTINGS = 2
 _FRACTION_OF_ERROR = 0.1
 _UNEVEN = 2.0
@@ -181,17 +183,21 @@ def scatter(R: Array) -> Array:
     return S
 
 
-def whitening(R: Array, centre: Array | None = None) -> Whitening:
-    """The whitening of residuals or labels R; `centre` defaults to the medians.
+def whitening(R: Array) -> Whitening:
+    """The whitening of residuals or labels R about their medians.
 
-    By the symmetric root, which leaves outputs alone when their noises are unrelated (a rotation
-    would spread the outliers of one output over all), then each coordinate to scale one.
+    By the symmetric root of the scatter, then each coordinate to scale one; or by the scales of the
+    outputs alone, unless the scatter encloses the middle of the data more tightly (by the volume
+    1/det). It does where noise is shared by outputs. Where single labels are far off by themselves
+    every mixture of outputs would only spread them.
     """
-    middle = np.median(R, axis=0) if centre is None else centre
+    middle = np.median(R, axis=0)
     centred = R - middle
     values, vectors = np.linalg.eigh(scatter(centred))
     root = (vectors / np.sqrt(values)) @ vectors.T
-    forward = root / usual_size(centred @ root)
+    mixed, alone = root / usual_size(centred @ root), np.diag(1 / usual_size(centred))
+    tighter = np.linalg.slogdet(mixed)[1] - np.linalg.slogdet(alone)[1]
+    forward = mixed if tighter > _TIGHTER * R.shape[1] else alone
     return Whitening(middle, forward, np.linalg.inv(forward))
 
 

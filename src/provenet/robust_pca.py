@@ -45,12 +45,13 @@ _PURSUIT_NOISE = 5e-3
 _GROSS = 10.0
 """Entries this many times the usual size of their output are not used for the column space."""
 _ROWS_FOR_SPACE = 3000
-_ALTERNATIONS = 60
+_ALTERNATIONS = 150
 _STANDING = 3e-3
 _TRIMMED_SHARES = (0.02, 0.1, 0.25)
 _MORE_RANKS = 4
 _PATIENCE = 2
 _BETTER = 0.5
+_AGREEMENT = 0.1
 _ABSOLUTE_ROUNDS, _LOGARITHM_ROUNDS = 10, 20
 _BLOCK_NUMBERS = 2**22
 _FRESH_DECODINGS = 20
@@ -244,13 +245,16 @@ def _judged(Y: Array, usable: AnyArray, V: Array) -> _Space:
 
 
 def _best_fit(Y: Array, usable: AnyArray, V: Array) -> _Space:
-    """Least absolute residuals; if they leave anything, trimmed fits beside it."""
+    """Least absolute residuals; if they leave anything, trimmed fits beside it until two agree."""
     best = _judged(Y, usable, _alternate(Y, usable, V, _absolute_weights))
     for share in _TRIMMED_SHARES:
         if best.exact:
             break
         space = _judged(Y, usable, _alternate(Y, usable, V, partial(_trimmed_weights, share)))
+        agree = abs(space.residual - best.residual) <= _AGREEMENT * best.residual
         best = min(best, space, key=lambda space: space.residual)
+        if agree:
+            break
     return best
 
 

@@ -1,5 +1,6 @@
 """Random networks and samples from them, and the papers' hard instances and counterexamples."""
 
+from provenet.datasets.condition_pair import condition_pair, differing_share
 from provenet.datasets.random import random_network, sample
 from provenet.datasets.separability import (
     Separability,
@@ -11,6 +12,8 @@ from provenet.datasets.separability import (
 
 __all__ = [
     "Separability",
+    "condition_pair",
+    "differing_share",
     "is_separable",
     "random_network",
     "relu_separability",

@@ -91,6 +91,7 @@ _RANDOM_STARTS = 6
 _SAME_LOSS = 1e-4
 _WIDE_THRESHOLD = 3.0
 _LITTLE_NOISE = 0.1
+_UNSURE_DEGREES = 20.0
 
 _NOTHING = (
     "No unit stands above the noise of the labels: take more samples, or check that the labels "
@@ -304,11 +305,16 @@ def _confirmed(X: Array, found: WeightedFit) -> str:
     if model.units > Z.shape[1]:
         return "No halfspace step: it needs at least as many outputs as units."
     learned = halfspaces_of(X, Z, model)
+    error = np.degrees(learned.standard_errors.max())
+    if error > _UNSURE_DEGREES:
+        return (
+            f"The halfspace step is too unsure to confirm it (standard error {error:.0f} degrees)."
+        )
     own = model.theta[:, :-1] / np.linalg.norm(model.theta[:, :-1], axis=1, keepdims=True)
     away = np.degrees(np.arccos(np.clip(np.sum(own * learned.directions, axis=1), -1, 1)))
     return (
         f"The halfspace step from its output weights comes within {away.max():.1f} degrees of its "
-        f"directions (standard error {np.degrees(learned.standard_errors.max()):.1f})."
+        f"directions (standard error {error:.1f})."
     )
 
 

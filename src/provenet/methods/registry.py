@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from provenet.activations import Activation
 from provenet.methods.arbitrary_inputs import arbitrary_inputs
+from provenet.methods.arbitrary_noise import arbitrary_noise
 from provenet.methods.auto import auto
 from provenet.methods.biased_relu import biased_relu
 from provenet.methods.expand_prune import expand_prune
@@ -122,6 +123,14 @@ METHODS = {
             independent_units=True,
             independent_outputs=True,
             fewest_outputs=3,
+        ),
+        Method(
+            "arbitrary-noise",
+            "robust start, halfspace step, Huber fit; faithful=True: the paper's enumeration",
+            "noise of any kind, independent of the inputs; Gaussian inputs; two or more outputs",
+            "BJW19, Algorithm 8, Theorem 12",
+            arbitrary_noise,
+            independent_units=True,
         ),
         Method(
             "arbitrary-inputs",
