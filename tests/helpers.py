@@ -14,7 +14,9 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
+from provenet.model import Parameters
 from provenet.moments import MomentRequest, Standardisation, population_moments
+from provenet.refine import refine
 from provenet.sources import ArraySource
 from provenet.typing import Array
 
@@ -143,6 +145,19 @@ def moved(net: pn.Network, size: float, seed: int = 2) -> pn.Network:
         biases=net.biases + size * rng.standard_normal(net.units),
         output_weights=net.output_weights + size * rng.standard_normal(net.output_weights.shape),
     )
+
+
+def error_from_truth(truth: pn.Network, X: Array, Y: Array) -> float:
+    """Parameter error of least squares on these samples, started at the hidden network itself."""
+    fit = refine(
+        ArraySource(X, Y),
+        Parameters.of(truth),
+        truth.activation,
+        spread=1.0,
+        tolerance=1e-12,
+        damping=1e-6,
+    )
+    return pn.parameter_error(fit.parameters.network(truth.activation), truth)
 
 
 numbers = st.floats(-3, 3, allow_subnormal=False)

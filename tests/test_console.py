@@ -18,16 +18,13 @@ from provenet.console import (
     certificate_table,
     describe,
     methods_table,
-    network_table,
-    number,
-    side_by_side,
-    small,
     to_json,
     why_infinite,
 )
 from provenet.covariance import StandardErrors
 from provenet.recover import METHODS
 from provenet.result import Recovery, Status
+from provenet.tables import network_table, number, side_by_side, small
 
 
 def render(table: object, width: int = 80) -> list[str]:

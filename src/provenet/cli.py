@@ -22,6 +22,7 @@ from rich.text import Text
 
 import provenet
 from provenet import console as show
+from provenet import tables
 from provenet.datasets import random_network, sample
 from provenet.exceptions import InvalidInput
 from provenet.files import check_writable
@@ -163,7 +164,7 @@ def demo(
         typer.echo(show.to_json(_summary(result, parameter_error=error, truth=truth.canonical())))
     elif quiet:
         out.print(
-            show.status_line(result), f"Parameter error: {show.small(error)}.", soft_wrap=True
+            show.status_line(result), f"Parameter error: {tables.small(error)}.", soft_wrap=True
         )
     else:
         show.reveal(out, result, truth, error, seconds)
@@ -222,7 +223,7 @@ def simulate(
         typer.echo(show.to_json(written))
     elif not quiet:
         names = ", ".join(str(path) for path in written.values() if path is not None)
-        _note(f"Wrote {show.counted(samples, 'sample')} of {show.describe(network)}: {names}")
+        _note(f"Wrote {tables.counted(samples, 'sample')} of {show.describe(network)}: {names}")
 
 
 def _check_simulated(out: Path, labels: Path | None, truth: Path | None) -> None:
@@ -342,7 +343,7 @@ def _load_truth(path: Path, features: int, outputs: int) -> Network:
     truth = _load_network(path)
     own = truth.features, truth.outputs or 1
     if own != (features, outputs):
-        sizes = " and ".join(map(show.counted, own, ("feature", "output")))
+        sizes = " and ".join(map(tables.counted, own, ("feature", "output")))
         way_out = (
             f"give --outputs {own[1]}"
             if sum(own) == features + outputs
@@ -393,12 +394,12 @@ def compare(
         activations = [network.activation for network in networks]
         typer.echo(show.to_json({**answer, "units": units, "activations": activations}))
     elif not quiet:
-        out.print(show.side_by_side(out, *networks, ("truth", "estimate")))
+        out.print(tables.side_by_side(out, *networks, ("truth", "estimate")))
         out.print()
     if not json:
         verdict = "within" if same else "not within"
         why = show.why_infinite(*networks)
-        out.print(f"Parameter error: {show.small(error)}{why}, {verdict} {tolerance:g}")
+        out.print(f"Parameter error: {tables.small(error)}{why}, {verdict} {tolerance:g}")
     _exit_unless(same)
 
 

@@ -54,6 +54,7 @@ _SHARE, _QUANTILE = 0.5, 0.6
 _TIGHTER = 0.05
 _WEIGHTINGS = 2
 _FRACTION_OF_ERROR = 0.1
+_LEAST_SQUARES_STEPS = 10
 _UNEVEN = 2.0
 
 Model = TypeVar("Model")
@@ -331,8 +332,33 @@ def huber_weighted(
             out_of_time=out_of_time,
         )
         network = white.restored(fit.model.network(RELU))
-    R = corrected_residuals(Z - fit.predicted, fit.scale) @ white.backward
-    return WeightedFit(network, fit, Z, *evened(network(X), R))
+    repaired = _repaired(X, Z, network, white, fit.scale)
+    for _ in range(_WEIGHTINGS):
+        if repaired[1] is None or out_of_time():
+            break
+        network = _reweighted(X, network, *repaired[:2])
+        repaired = _repaired(X, Z, network, white, fit.scale)
+    return WeightedFit(network, fit, Z, *repaired)
+
+
+def _repaired(
+    X: Array, Z: Array, network: Network, white: Whitening, scale: Array
+) -> tuple[Array, Whitening | None, float]:
+    """Labels about a network with winsorised, corrected residuals, evened."""
+    predicted = network(X)
+    left = corrected_residuals(Z - white.apply(predicted), scale)
+    return evened(predicted, left @ white.backward)
+
+
+def _reweighted(X: Array, network: Network, labels: Array, white: Whitening) -> Network:
+    """Least squares on evened labels: weighted by the covariance of winsorised residuals.
+
+    Unlike raw labels these can be mixed without spreading what is far off.
+    """
+    start = Parameters.of(white.whitened(network))
+    samples = ArraySource(X, labels)
+    fit = refine(samples, start, RELU, spread=1.0, iterations=_LEAST_SQUARES_STEPS, tolerance=1e-9)
+    return white.restored(fit.parameters.network(RELU))
 
 
 def _state(

@@ -1,15 +1,10 @@
 """Labels of low rank with arbitrary errors in a few entries: which entries, and what was there.
 
 `Y = L + S` with `L` of low rank and `S` sparse (BJW19, section 8: its `A` is our `Y^T`). Theorem 14
-takes both from principal component pursuit,
-
-    min |L|_* + weight |S|_1   subject to   L + S = Y,   weight = 1 / sqrt(max(n, outputs)),
-
-(the weight is missing in the paper: erratum 12), here by the augmented Lagrangian method: L is a
-shrinkage of singular values, through the small outputs x outputs Gram matrix, S a shrinkage of
-entries. The pursuit is exact only for incoherent labels of a rank far below the outputs, and it
-shrinks what it finds. So it only gives the rank and a first column space (of outputs). What follows
-is exact wherever the clean entries determine the answer:
+takes both from principal component pursuit (`pursuit`). That is exact only for incoherent labels of
+a rank far below the outputs, and it shrinks what it finds; so here it only gives the rank and a
+first column space (of outputs). What follows is exact wherever the clean entries determine the
+answer:
 
 1. *Screening.* Entries ten times the usual size of their output count as missing, not as wrong.
 2. *Column space.* From a basis V (outputs, rank): z of every row and then V by weighted least
@@ -35,18 +30,14 @@ from functools import partial
 import numpy as np
 
 from provenet.networks import row_blocks
+from provenet.pursuit import principal_component_pursuit
 from provenet.typing import AnyArray, Array
 
-_MOST_PURSUIT = 300
-_PURSUIT_TOLERANCE = 1e-7
-_PENALTY_GROWTH = 1.2
-_PURSUIT_NOISE = 5e-3
-"""Singular values of the pursuit below this part of the largest are not looked at."""
 _GROSS = 10.0
 """Entries this many times the usual size of their output are not used for the column space."""
 _ROWS_FOR_SPACE = 3000
 _ALTERNATIONS = 150
-_STANDING = 3e-3
+_LOOK_BACK, _STANDING = 5, 0.97
 _TRIMMED_SHARES = (0.02, 0.1, 0.25)
 _MORE_RANKS = 4
 _PATIENCE = 2
@@ -55,6 +46,7 @@ _AGREEMENT = 0.1
 _ABSOLUTE_ROUNDS, _LOGARITHM_ROUNDS = 10, 20
 _BLOCK_NUMBERS = 2**22
 _FRESH_DECODINGS = 20
+_NOISE_STANDING = 3e-3
 _ROUNDING = 1e-11
 _EXACT = 1e-9
 """Residuals below this, in units of an output's usual size, are no noise but rounding."""
@@ -78,16 +70,6 @@ class Separation(StrEnum):
     """Fewer than half of the rows keep enough clean entries to determine the others."""
     UNCHECKED_OUTPUT = "unchecked output"
     """An output has too few clean entries, or varies in a way that no other output shares."""
-
-
-@dataclass(frozen=True)
-class Pursuit:
-    """What principal component pursuit gave."""
-
-    low_rank: Array
-    sparse: Array
-    converged: bool
-    iterations: int
 
 
 @dataclass(frozen=True)
@@ -126,38 +108,6 @@ class _Space:
     @property
     def exact(self) -> bool:
         return self.residual <= _EXACT
-
-
-# ------------------------------------------------------------------ principal component pursuit
-
-
-def principal_component_pursuit(Y: Array, usable: AnyArray | None = None) -> Pursuit:
-    """`min |L|_* + |S|_1 / sqrt(max(Y.shape))`; entries that are not `usable` cost nothing in S."""
-    weight = np.full(Y.shape, 1 / np.sqrt(max(Y.shape)))
-    if usable is not None:
-        weight, Y = weight * usable, np.where(usable, Y, 0.0)
-    size = float(np.linalg.norm(Y))
-    largest = np.sqrt(max(np.linalg.eigvalsh(Y.T @ Y)[-1], np.finfo(float).tiny))
-    S, penalty = np.zeros_like(Y), 1.25 / largest
-    multiplier = Y / max(largest, np.abs(Y).max() * np.sqrt(max(Y.shape)))  # dual feasible
-    for iteration in range(1, _MOST_PURSUIT + 1):
-        L = _shrink_singular_values(Y - S + multiplier / penalty, 1 / penalty)
-        T = Y - L + multiplier / penalty
-        S = T - np.clip(T, -weight / penalty, weight / penalty)
-        left = Y - L - S
-        multiplier += penalty * left
-        penalty *= _PENALTY_GROWTH
-        if np.linalg.norm(left) <= _PURSUIT_TOLERANCE * size:
-            return Pursuit(L, S, True, iteration)
-    return Pursuit(L, S, False, _MOST_PURSUIT)
-
-
-def _shrink_singular_values(M: Array, threshold: float) -> Array:
-    squares, V = np.linalg.eigh(M.T @ M)
-    values = np.sqrt(np.maximum(squares, 0.0))
-    kept = values > threshold
-    V, values = V[:, kept], values[kept]
-    return np.asarray((M @ (V * (1 - threshold / values))) @ V.T)
 
 
 # ------------------------------------------------------------------ rows, given the column space
@@ -213,16 +163,19 @@ def _column_step(Y: Array, weights: Array, Z: Array) -> Array:
 def _alternate(
     Y: Array, usable: AnyArray, V: Array, weights: Callable[[Array, AnyArray, int], Array]
 ) -> Array:
-    """V and z in turn by least squares, weighted by what is left, until V stands."""
+    """V and z in turn by least squares, weighted by what is left, until that falls no more."""
     Z = weighted_rows(Y, usable.astype(float), V)
+    levels: list[float] = []
     for _ in range(_ALTERNATIONS):
         R = np.abs(Y - Z @ V.T)
+        levels.append(float(np.median(R[usable])))
+        if len(levels) > _LOOK_BACK and levels[-1] > _STANDING * levels[-1 - _LOOK_BACK]:
+            break
         w = weights(R, usable, V.shape[1])
         Z = weighted_rows(Y, w, V)
         before, V = V, _column_step(Y, w, Z)
         Z = weighted_rows(Y, w, V)
-        change = np.linalg.norm(V - before @ (before.T @ V))
-        if change <= _ROUNDING + _STANDING * np.median(R[usable]):
+        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING:
             break
     return V
 
@@ -328,7 +281,7 @@ def complete_space(Y: Array, usable: AnyArray, V: Array) -> tuple[Array, Array]:
         Z, clean = complete_rows(Y, usable, V, noise)
         before, V = V, _least_squares_space(Y, clean, V, Z)
         noise = _noise(Y - weighted_rows(Y, clean.astype(float), V) @ V.T, clean, V)
-        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING + _STANDING * noise.max():
+        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING + _NOISE_STANDING * noise.max():
             break
     return V, noise
 
@@ -363,13 +316,6 @@ def usual_sizes(Y: Array) -> Array:
     return np.asarray(np.nanmedian(sizes, axis=0))
 
 
-def _rank_of(L: Array) -> int:
-    """Where the singular values of the pursuit fall most steeply, below the number of outputs."""
-    values = np.sqrt(np.maximum(np.linalg.eigvalsh(L.T @ L)[::-1], 0.0))
-    values = np.maximum(values, _PURSUIT_NOISE * values[0] + np.finfo(float).tiny)
-    return int(np.argmax(values[:-1] / values[1:])) + 1
-
-
 def robust_pca(Y: Array, rng: np.random.Generator) -> RobustPCA:
     """Take labels (n, outputs) with at least three outputs apart."""
     sizes = usual_sizes(Y)
@@ -377,7 +323,7 @@ def robust_pca(Y: Array, rng: np.random.Generator) -> RobustPCA:
     usable = np.abs(scaled) <= _GROSS
     some = np.sort(rng.permutation(len(Y))[:_ROWS_FOR_SPACE])
     pursuit = principal_component_pursuit(scaled[some], usable[some])
-    rank = min(_rank_of(pursuit.low_rank), Y.shape[1] - 2)
+    rank = min(pursuit.rank, Y.shape[1] - 2)
     first = np.linalg.eigh(pursuit.low_rank.T @ pursuit.low_rank)[1][:, -rank:]
     space = column_space(scaled[some], usable[some], first)
     V, noise = complete_space(scaled[some], usable[some], space.basis)
@@ -421,8 +367,8 @@ def _gap(L: Array, left: Array, rank: int) -> float:
 
 
 def _status(determined: AnyArray, gap: float, unchecked: AnyArray) -> Separation:
-    if unchecked.any():
-        return Separation.UNCHECKED_OUTPUT
+    if gap < _LEAST_GAP:
+        return Separation.NO_LOW_RANK
     if determined.mean() < _LEAST_ROWS:
         return Separation.TOO_CORRUPTED
-    return Separation.SEPARATED if gap >= _LEAST_GAP else Separation.NO_LOW_RANK
+    return Separation.UNCHECKED_OUTPUT if unchecked.any() else Separation.SEPARATED
