@@ -115,7 +115,7 @@ def test_span_under_noise_without_variance() -> None:
     X = rng.standard_normal((20_000, 8))
     Y = network(X) + rng.standard_cauchy((len(X), 4))
     span = span_from_bounded_labels(X, Y, None, np.random.default_rng(12))
-    assert span.visible == len(span.basis) == 3
+    assert span.dimensions == 3 and span.margin > 1.15
     outside = network.weights - network.weights @ span.basis.T @ span.basis
     # 0.04 to 0.15 over 20 seeds; a random direction has 0.8.
     assert np.linalg.norm(outside, axis=1).max() < 0.25
@@ -124,9 +124,19 @@ def test_span_under_noise_without_variance() -> None:
 def test_span_of_labels_that_do_not_depend_on_the_inputs() -> None:
     rng = np.random.default_rng(13)
     X, Y = rng.standard_normal((5000, 6)), rng.standard_cauchy((5000, 3))
-    assert span_from_bounded_labels(X, Y, None, rng).visible == 0
-    asked = span_from_bounded_labels(X, Y, 2, rng)
-    assert len(asked.basis) == 2 and asked.visible == 0
+    for most in (None, 2):
+        assert span_from_bounded_labels(X, Y, most, rng).dimensions == 0
+
+
+def test_span_of_at_most_so_many_dimensions() -> None:
+    network = pn.random_network(3, 5, outputs=4, rng=16)
+    X = np.random.default_rng(17).standard_normal((5000, 5))
+    wide, narrow = (
+        span_from_bounded_labels(X, network(X), most, np.random.default_rng(18)) for most in (4, 2)
+    )
+    assert wide.dimensions == 3 and narrow.dimensions == 2
+    np.testing.assert_array_equal(wide.basis[:2], narrow.basis)
+    assert narrow.slices.shape[1:] == (2, 2)
 
 
 @pytest.mark.parametrize("entries", [1, 2, 3])

@@ -113,16 +113,19 @@ class BoundedSpan:
     """(rows, dimensions, dimensions): order 2 of the responses in the span."""
     margin: float
     """The weakest dimension over the strongest of shuffled labels."""
-    visible: int
-    """How many dimensions stand above those of shuffled labels."""
+
+    @property
+    def dimensions(self) -> int:
+        """Dimension of the span: the number of units when their weights are independent."""
+        return len(self.basis)
 
 
 def span_from_bounded_labels(
-    X: Array, values: Array, dimensions: int | None, rng: np.random.Generator
+    X: Array, values: Array, most: int | None, rng: np.random.Generator
 ) -> BoundedSpan:
     """The span of the units from order 2 of responses to `values` (n, outputs) of scale one.
 
-    As many dimensions as are asked for, or as stand above those of shuffled labels, which do not
+    As many dimensions, and at most `most`, as stand above those of shuffled labels, which do not
     depend on the inputs but are as noisy.
     """
     s = np.hstack([responses(values, smear) for smear in _SMEARS])
@@ -130,12 +133,12 @@ def span_from_bounded_labels(
     _, strengths, vectors = np.linalg.svd(_unfolded(second), full_matrices=False)
     shuffled = (hermite_moments(X, rng.permutation(s))[1] for _ in range(_SHUFFLES))
     edge = max(float(np.linalg.norm(_unfolded(T), 2)) for T in shuffled)
-    visible = int(np.sum(strengths > _CLEARLY_ABOVE * edge))
-    found = visible if dimensions is None else dimensions
+    found = int(np.sum(strengths > _CLEARLY_ABOVE * edge))
+    found = found if most is None else min(found, most)
     basis = vectors[:found]
     slices = np.einsum("ia,rab,jb->rij", basis, second, basis, optimize=True)
     margin = float(strengths[found - 1] / edge) if found else 0.0
-    return BoundedSpan(basis, slices, margin, visible)
+    return BoundedSpan(basis, slices, margin)
 
 
 def _unfolded(T: Array) -> Array:

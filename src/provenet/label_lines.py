@@ -32,8 +32,11 @@ class Line:
         return bool(self.multiples.min() < 0 < self.multiples.max())
 
 
-def label_lines(Y: Array, fewest: int, rng: np.random.Generator) -> list[Line]:
-    """The lines that hold at least `fewest` labels, the fullest first (zero labels left out)."""
+def label_lines(Y: Array, fewest: int, rng: np.random.Generator, same: float = _SAME) -> list[Line]:
+    """The lines that hold at least `fewest` labels, the fullest first (zero labels left out).
+
+    Directions within `same` of each other count as equal.
+    """
     size = np.linalg.norm(Y, axis=1)
     rows = np.flatnonzero(size > _ZERO * size.max()) if len(Y) else np.empty(0, dtype=int)
     V = Y[rows] / size[rows, None]
@@ -42,7 +45,7 @@ def label_lines(Y: Array, fewest: int, rng: np.random.Generator) -> list[Line]:
     across = rng.standard_normal(Y.shape[1])
     order = np.argsort(V @ across)
     V, rows = V[order], rows[order]
-    new = np.abs(np.diff(V, axis=0)).max(axis=1) > _SAME
+    new = np.abs(np.diff(V, axis=0)).max(axis=1) > same
     starts = np.concatenate([[0], np.flatnonzero(new) + 1, [len(V)]])
     lengths = np.diff(starts)
     lines = []
@@ -51,6 +54,6 @@ def label_lines(Y: Array, fewest: int, rng: np.random.Generator) -> list[Line]:
         direction = V[own].mean(axis=0)
         direction /= np.linalg.norm(direction)
         # Noise makes chains: each label near the next, but not all near each other.
-        if np.abs(V[own] - direction).max() < 10 * _SAME:
+        if np.abs(V[own] - direction).max() < 10 * same:
             lines.append(Line(direction, rows[own], Y[rows[own]] @ direction))
     return lines

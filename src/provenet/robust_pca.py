@@ -331,7 +331,8 @@ def robust_pca(Y: Array, rng: np.random.Generator) -> RobustPCA:
     corrupted = ~(clean & determined[:, None])
     usual = determined & (np.abs(L).max(axis=1) <= _GROSS)
     gap = _gap(L[usual], np.where(clean, scaled - L, 0.0)[usual], V.shape[1])
-    unchecked = (np.sum(V**2, axis=1) > _MOST_LEVERAGE) | (clean.mean(axis=0) < _LEAST_CLEAN)
+    fewest = max(_LEAST_CLEAN * len(Y), V.shape[1] + 2)
+    unchecked = (np.sum(V**2, axis=1) > _MOST_LEVERAGE) | (clean.sum(axis=0) < fewest)
     return RobustPCA(
         low_rank=L * sizes,
         sparse=np.where(corrupted, Y - L * sizes, 0.0),

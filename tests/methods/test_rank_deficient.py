@@ -38,6 +38,18 @@ def test_exact_with_fewer_outputs_than_units(d: int, k: int, o: int, seed: int) 
 
 
 @pytest.mark.parametrize("seed", range(4))
+def test_units_are_found_in_what_others_leave(seed: int) -> None:
+    """Of 8 units some are alone too rarely: they show once the others are subtracted."""
+    truth, X, Y = problem(10, 8, 3, 20_000, seed, {1: -0.7} if seed % 2 else None)
+    on = X @ truth.weights.T > 0
+    alone = [int(np.sum(on[:, i] & (on.sum(axis=1) == 1))) for i in range(8)]
+    assert min(alone) < 10 < max(alone)
+    found = algorithm_7(X, Y, None, np.random.default_rng(1))
+    # Over 50 seeds at most 2e-14.
+    assert pn.parameter_error(found, truth) < 1e-10
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_opposite_columns_are_told_apart(seed: int) -> None:
     truth, X, Y = problem(5, 4, 2, 20_000, seed, {1: -0.7})
     found = algorithm_7(X, Y, None, np.random.default_rng(1))

@@ -35,7 +35,8 @@ What is handed on are pseudo-labels: the labels with residuals winsorised, so th
 refinement and its tests meet noise with a variance. Where the noise is far larger along some
 direction of the outputs than along others, what is handed on are whitened outputs, and the answer
 is mapped back at the end.
-Inputs that are not Gaussian leave out step 2 and search in the whole space instead.
+Inputs that are not Gaussian leave out step 2: units are searched for in winsorised labels instead
+(`search`), twice, the second time in those about the first fit.
 
 Letters of the paper: A, U, V, X, E are our `Y^T`, A, W, `X^T` and noise; m outputs, k units.
 Memory: two copies of inputs and labels. Cost of the default road: a few dozen least-squares passes.
@@ -90,7 +91,6 @@ _SEARCH_TOLERANCE = 3e-3
 _RANDOM_STARTS = 6
 _SAME_LOSS = 1e-4
 _WIDE_THRESHOLD = 3.0
-_LITTLE_NOISE = 0.1
 _UNSURE_DEGREES = 20.0
 
 _NOTHING = (
@@ -172,7 +172,7 @@ def fits_in_span(
     X: Array, Z: Array, span: BoundedSpan, units: int, workspace: Workspace
 ) -> Iterator[tuple[str, RobustFit[Parameters]]]:
     """Huber fits inside the span: from joint diagonalisation, halfspace step, random directions."""
-    k, outputs = len(span.basis), Z.shape[1]
+    k, outputs = span.dimensions, Z.shape[1]
     fit = partial(
         huber_network,
         X @ span.basis.T,
@@ -205,8 +205,14 @@ def halfspaces_of(X: Array, Z: Array, model: Parameters) -> Halfspaces:
 
 
 def _search_in_span(workspace: Workspace, X: Array, Z: Array, span: BoundedSpan) -> Found:
-    """The best of several starts; it ends when the least loss was reached twice."""
-    units = workspace.units or len(span.basis)
+    """The best of several starts; it ends when the least loss was reached twice.
+
+    As many units as there are dimensions, for a unit that shows in no dimension would be fitted to
+    noise; as many as asked for where the dimensions fill the space, and so say nothing.
+    """
+    units = span.dimensions
+    if units == X.shape[1] and workspace.units is not None:
+        units = workspace.units
     fits = fits_in_span(X[:_SEARCH_ROWS], Z[:_SEARCH_ROWS], span, units, workspace)
     first, best = next(fits)
     reached = f"only from {first}"
@@ -219,7 +225,7 @@ def _search_in_span(workspace: Workspace, X: Array, Z: Array, span: BoundedSpan)
         if workspace.out_of_time:
             break
     evidence = (
-        f"{len(span.basis)} directions of order 2 of the bounded labels were kept, the weakest "
+        f"{span.dimensions} directions of order 2 of the bounded labels were kept, the weakest "
         f"{span.margin:.1f} times the strongest of shuffled labels; the least Huber loss in their "
         f"span was reached {reached}."
     )
@@ -273,14 +279,13 @@ def _finish(workspace: Workspace, start: Network, evidence: str) -> Finished:
 
 def _without_noise(workspace: Workspace, start: Network) -> Network | None:
     """The network that least squares finds, if it leaves nothing of the labels."""
-    problem = workspace.problem
-    X, Y = problem.samples.X, problem.samples.y.reshape(problem.samples.size, -1)
-    small = usual_size(Y - start(X)) < _LITTLE_NOISE * usual_size(Y - np.median(Y, axis=0))
-    if not (workspace.refine and small.all()):
-        return None
     parameters = Parameters.of(as_absolute(_shaped(workspace, start)))
-    fit = problem.refine_in_steps(parameters, 30, 1e-3, last=5)
-    return fit.parameters.network(ABS) if problem.is_zero(fit) else None
+    part = workspace.problem.for_width(start.units)
+    fit = part.refine(parameters, 20, 1e-2)
+    if not (workspace.refine and part.is_zero(fit)):
+        return None
+    fit = workspace.problem.refine(fit.parameters, 5, 1e-3)
+    return fit.parameters.network(ABS) if workspace.problem.is_zero(fit) else None
 
 
 def _how(found: WeightedFit) -> Iterator[str]:
@@ -339,31 +344,41 @@ def arbitrary_noise(workspace: Workspace) -> Iterator[Candidate]:
 
 
 def _robust(workspace: Workspace) -> Iterator[Candidate]:
+    """The default road; what the start misses is searched for in the labels it has repaired."""
     X, Y = _drawn(workspace)
     white = whitening(Y)
-    Z = white.apply(Y)
     if workspace.gaussian.ok:
-        with workspace.stage("moments", "order 2 of bounded labels"):
-            asked = None if workspace.units is None else min(workspace.units, X.shape[1])
-            span = span_from_bounded_labels(X, Z, asked, workspace.rng)
-        if span.visible == 0:
-            raise NoAnswer(_NOTHING)
-        with workspace.stage("search", "Huber fits in the span of the units"):
-            found = _search_in_span(workspace, X, Z, span)
-        start = white.restored(rectified(found.parameters))
-        first = _finish(workspace, start, found.evidence)
-        yield first.candidate
-        known, on, labels = found.parameters.theta, first.candidate.workspace, first.white
+        finished = _from_moments(workspace, X, Y, white)
+        yield finished.candidate
     else:
-        known, on, labels = None, _winsorised(workspace, white), None
-    for other in expand_prune(on or workspace, known):
-        if other.network.units == 0:
-            raise NoAnswer(_NOTHING)
-        network = rectified(Parameters.of(_wide(as_absolute(other.network))))
-        if labels is not None:
-            network = labels.restored(network)
-        evidence = f"Searched in winsorised labels: {other.width_evidence}"
-        yield _finish(workspace, network, evidence).candidate
+        rough = next(expand_prune(_winsorised(workspace, white)), None)
+        if rough is None:
+            return
+        finished = _from_search(workspace, rough, None)
+    on, known = finished.candidate.workspace or workspace, Parameters.of(finished.candidate.network)
+    for other in expand_prune(on, known.theta):
+        yield _from_search(workspace, other, finished.white).candidate
+
+
+def _from_moments(workspace: Workspace, X: Array, Y: Array, white: Whitening) -> Finished:
+    """Steps 1 to 5 for Gaussian inputs."""
+    Z = white.apply(Y)
+    with workspace.stage("moments", "order 2 of bounded labels"):
+        span = span_from_bounded_labels(X, Z, workspace.units, workspace.rng)
+    if span.dimensions == 0:
+        raise NoAnswer(_NOTHING)
+    with workspace.stage("search", "Huber fits in the span of the units"):
+        found = _search_in_span(workspace, X, Z, span)
+    return _finish(workspace, white.restored(rectified(found.parameters)), found.evidence)
+
+
+def _from_search(workspace: Workspace, other: Candidate, white: Whitening | None) -> Finished:
+    """Steps 4 and 5 from units found in repaired labels, `white` what these are whitened by."""
+    if other.network.units == 0:
+        raise NoAnswer(_NOTHING)
+    network = rectified(Parameters.of(_wide(as_absolute(other.network))))
+    start = network if white is None else white.restored(network)
+    return _finish(workspace, start, f"Searched in winsorised labels: {other.width_evidence}")
 
 
 def _drawn(workspace: Workspace) -> tuple[Array, Array]:

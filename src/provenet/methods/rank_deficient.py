@@ -3,8 +3,12 @@
 Algorithm 7. Letters of the paper: its A is our Y transposed, U* our A, V* our W, S_i the samples of
 line i. No biases and no output bias. Where only unit i is on, `y = a_i (w_i.x)`: such labels lie on
 the line of a_i, and there `w_i` solves a linear system. Samples with several units on have labels
-in directions that no other sample shares. Each unit must be alone on more samples than there are
-features, which for k units in general directions takes about `2^k` times as many.
+in directions that no other sample shares.
+
+Beyond the paper: units that are found are subtracted, and lines sought in what is left; so a unit
+must be alone on more samples than there are features only among the units not found yet. For the
+first of k units in general directions that takes about `2^k` times as many samples, for the others
+far fewer.
 
 The argument asks for two or more outputs and no two columns of A parallel (ERRATA, BJW19 14). Two
 columns of the same direction are noticed (no w solves the system) and named. Opposite columns put
@@ -14,12 +18,14 @@ both of their units on one line: there the labels' multiples are
 
 two linear functions on either side, and `(t - p.x)(t - q.x) = 0` is linear in `p + q` and in the
 symmetric part of `p q^T` (as in `lifting`): its discriminant `(p + q)(p + q)^T - 4 R` is
-`(p - q)(p - q)^T`. The function that both sides share is `w_1 - w_2`.
+`(p - q)(p - q)^T`. Which function is which is tried on all samples of the line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -32,7 +38,10 @@ from provenet.workspace import Candidate, NoAnswer, Workspace
 _SPARE = 3
 _SOLVED = 1e-8
 """Relative residual below which a linear system counts as solved."""
-_SHARED = 1e-6
+_LEFT = 1e-4
+"""What is left of a label, over the largest label, where its direction is still known."""
+_SAME_LEFT = 1e-9
+"""How far directions of what is left may differ for rounding."""
 
 
 def rank_deficient(workspace: Workspace) -> Iterator[Candidate]:
@@ -59,25 +68,60 @@ def _half(workspace: Workspace) -> float:
 
 
 def algorithm_7(X: Array, Y: Array, units: int | None, rng: np.random.Generator) -> Network:
-    """The paper's steps 1 to 5, on exact labels."""
-    lines = label_lines(Y, X.shape[1] + _SPARE, rng)  # steps 1 and 2
-    if not lines:
-        raise NoAnswer(
+    """The paper's steps 1 to 5, on exact labels; 1 to 4 again on what the units found leave."""
+    found = _lines_solved(X, label_lines(Y, X.shape[1] + _SPARE, rng), Y.shape[1])
+    W, A = found.weights, found.columns
+    while len(found.weights):
+        left = Y - np.maximum(X @ W.T, 0.0) @ A
+        left[np.linalg.norm(left, axis=1) < _LEFT * np.linalg.norm(Y, axis=1).max()] = 0.0
+        lines = label_lines(left, X.shape[1] + _SPARE, rng, _SAME_LEFT)
+        found = _lines_solved(X, lines, Y.shape[1])
+        W, A = np.vstack([W, found.weights]), np.vstack([A, found.columns])
+    if not len(W):
+        raise found.unsolved or NoAnswer(
             "No two samples have parallel labels: no unit is ever on alone, the labels have noise, "
             'or the units have biases. Take more samples, or use method="expand-prune".'
         )
-    W = np.vstack([_units_of_line(X[line.samples], line) for line in lines])  # steps 3 and 4
-    W /= np.linalg.norm(W, axis=1, keepdims=True)
     values = np.maximum(X @ W.T, 0.0)
-    A, *_ = np.linalg.lstsq(values, Y, rcond=None)  # step 5
-    left = float(np.linalg.norm(values @ A - Y) / np.linalg.norm(Y))
-    if left > _SOLVED or (units is not None and units > len(W)):
-        raise NoAnswer(
-            f"{len(W)} units are on alone often enough to be found, and leave {left:.0e} of the "
+    A = np.asarray(np.linalg.lstsq(values, Y, rcond=None)[0])  # step 5
+    share = float(np.linalg.norm(values @ A - Y) / np.linalg.norm(Y))
+    if share > _SOLVED or (units is not None and units > len(W)):
+        raise found.unsolved or NoAnswer(
+            f"{len(W)} units are on alone often enough to be found, and leave {share:.0e} of the "
             "labels unexplained: others are hardly ever alone. Take more samples, or use "
             'method="expand-prune".'
         )
     return Network(W, None, A.T)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Units found on lines: weights of norm 1 and output weights, a unit a row of both."""
+
+    weights: Array
+    columns: Array
+    unsolved: NoAnswer | None
+    """Why the units of some line could not be told."""
+
+
+def _lines_solved(X: Array, lines: list[Line], outputs: int) -> _Found:
+    """Steps 3 and 4 on every line that allows them."""
+    weights, columns, unsolved = [np.empty((0, X.shape[1]))], [np.empty((0, outputs))], None
+    for line in lines:
+        try:
+            W = _units_of_line(X[line.samples], line)
+        except NoAnswer as error:
+            unsolved = error
+            continue
+        norm = np.linalg.norm(W, axis=1)
+        weights.append(W / norm[:, None])
+        columns.append(np.outer(norm * _signs(line), line.direction))
+    return _Found(np.vstack(weights), np.vstack(columns), unsolved)
+
+
+def _signs(line: Line) -> Array:
+    """Of the multiples that the units on a line give, in the order of `_units_of_line`."""
+    return np.array([1.0, -1.0]) if line.both_ways else np.sign(line.multiples[:1])
 
 
 def _units_of_line(X: Array, line: Line) -> Array:
@@ -100,16 +144,18 @@ def _solve(X: Array, t: Array) -> tuple[Array, bool]:
 
 
 def _opposite_pair(X: Array, t: Array) -> Array:
-    """`w_1` and `w_2` of `t = relu(w_1.x) - relu(w_2.x)`, both with a positive factor."""
+    """`w_1` and `w_2` of `t = relu(w_1.x) - relu(w_2.x)`, both with a positive factor.
+
+    Either side may show any of its two functions, or both: every reading is tried on all samples.
+    """
     above, below = (_linear_functions(X[side], t[side]) for side in (t > 0, t < 0))
-    distance = np.linalg.norm(above[:, None] - below[None], axis=2)
-    i, j = np.unravel_index(np.argmin(distance), distance.shape)
-    if len(above) == 2 and len(below) == 2:
-        if distance[i, j] > _SHARED * np.linalg.norm(above):
-            raise _untold()
-        return np.vstack([above[1 - i], -below[1 - j]])
-    if len(above) == 1 and len(below) == 1:  # never on together
-        return np.vstack([above[0], -below[0]])
+    for p, q in product(above, below):
+        for pair in ((p, -q), (p - q, -q), (p, p - q)):
+            on = [X * (X @ w > 0)[:, None] for w in pair]
+            # Linear where the units are on: exact, however far the first guess was off.
+            both, solved = _solve(np.column_stack([on[0], -on[1]]), t)
+            if solved:
+                return both.reshape(2, -1)
     raise _untold()
 
 
@@ -122,10 +168,12 @@ def _untold() -> NoAnswer:
 
 def _linear_functions(X: Array, t: Array) -> Array:
     """The one or two linear functions (rows) that t takes, found without knowing which where."""
+    d = X.shape[1]
+    if len(t) < d + _SPARE:  # any so few labels are linear
+        raise _untold()
     w, solved = _solve(X, t)
     if solved:
         return w[None]
-    d = X.shape[1]
     rows, columns = np.triu_indices(d)
     products = X[:, rows] * X[:, columns]
     if len(t) < len(rows) + d + _SPARE:
