@@ -109,7 +109,7 @@ METHODS = {
         Method(
             "rank-deficient",
             "samples with a single unit on, found by their parallel labels",
-            "two or more outputs, no two columns of A parallel; no biases, no noise; few units",
+            "two or more outputs, no two columns of A parallel; no biases, no noise",
             "BJW19, Algorithm 7",
             rank_deficient,
             fewest_outputs=2,
