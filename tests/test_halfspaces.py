@@ -65,6 +65,16 @@ def test_direction_within_its_standard_error(noise: str, with_draws: bool) -> No
     assert 0.37 < np.mean(squares) < 1.63
 
 
+def test_standard_error_is_that_of_the_mean_across_the_direction() -> None:
+    X, _, values = one_unit(2, 3000)
+    found = learn_halfspaces(X, values[:, None], 1.0)
+    products = responses(values, 1.0)[:, None] * X
+    across = np.eye(5) - np.outer(found.directions[0], found.directions[0])
+    variance = np.trace(across @ np.cov(products.T, bias=True) @ across) / len(X)
+    expected = np.sqrt(variance) / np.linalg.norm(products.mean(axis=0))
+    assert found.standard_errors[0] == pytest.approx(expected, rel=1e-10)
+
+
 def test_strength_is_the_closed_form() -> None:
     """lambda is 1 / (smear sqrt(2 pi)) when the smear is large beside the values."""
     X, _, values = one_unit(3, 400_000)
@@ -178,10 +188,11 @@ def test_distinct_directions_keep_the_surest() -> None:
 
 
 @pytest.mark.parametrize("units", [1, 2])
-def test_best_units_are_those_of_all_regressions(units: int) -> None:
-    rng = np.random.default_rng(14)
-    X = rng.standard_normal((300, 3))
-    Y = pn.random_network(2, 3, outputs=2, rng=15)(X) + 0.1 * rng.standard_normal((300, 2))
+@pytest.mark.parametrize("seed", range(5))
+def test_best_units_are_those_of_all_regressions(units: int, seed: int) -> None:
+    rng = np.random.default_rng(14 + seed)
+    X = rng.standard_normal((200, 3))
+    Y = pn.random_network(4, 3, outputs=2, rng=100 + seed)(X)
     directions = rng.standard_normal((6, 3))
     both = np.vstack([directions, -directions])
 

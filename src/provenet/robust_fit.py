@@ -332,13 +332,13 @@ def huber_weighted(
             out_of_time=out_of_time,
         )
         network = white.restored(fit.model.network(RELU))
-    repaired = _repaired(X, Z, network, white, fit.scale)
+    labels, even, unevenness = _repaired(X, Z, network, white, fit.scale)
     for _ in range(_WEIGHTINGS):
-        if repaired[1] is None or out_of_time():
+        if even is None or out_of_time():
             break
-        network = _reweighted(X, network, *repaired[:2])
-        repaired = _repaired(X, Z, network, white, fit.scale)
-    return WeightedFit(network, fit, Z, *repaired)
+        network = _reweighted(X, network, labels, even)
+        labels, even, unevenness = _repaired(X, Z, network, white, fit.scale)
+    return WeightedFit(network, fit, Z, labels, even, unevenness)
 
 
 def _repaired(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import provenet as pn
+from provenet.methods.sparse_noise import most_dependent
 from provenet.typing import AnyArray, Array
 
 
@@ -71,3 +72,28 @@ def test_a_source_that_is_no_array_is_named() -> None:
     truth = pn.random_network(3, 6, outputs=12, bias_scale=0.0, rng=0)
     result = pn.recover(pn.PopulationSource(truth, 2000, rng=1), method="sparse-noise", rng=2)
     assert result.status is pn.Status.FAILED and "arrays" in result.message
+
+
+def test_corruption_that_depends_on_a_unit_is_seen() -> None:
+    rng = np.random.default_rng(0)
+    on = rng.random((4000, 3)) < [0.5, 0.2, 0.9]
+    independent = rng.random((4000, 4)) < 0.1
+    # The largest of twelve normal deviates.
+    assert most_dependent(independent, on)[2] < 5
+    wrong = independent.copy()
+    wrong[:, 2] |= on[:, 1]
+    output, unit, sigmas = most_dependent(wrong, on)
+    assert (output, unit) == (2, 1) and sigmas > 20
+
+
+def test_few_outputs_and_ordinary_sizes_give_no_wrong_success() -> None:
+    """Seeds with which an output's labels were repaired to another network's: one of these four."""
+    for seed in (4, 5, 6, 8):
+        truth = pn.random_network(3, 10, outputs=8, bias_scale=0.0, rng=seed)
+        truth = truth.replace(output_bias=np.ones(8))
+        X, Y = pn.sample(truth, 4000, rng=seed + 100)
+        rng = np.random.default_rng([seed, 8])
+        mask = rng.random(Y.shape) < 0.1
+        Y[mask] = 3 * rng.standard_normal(int(mask.sum()))
+        result = pn.recover(X, Y, method="sparse-noise", rng=seed + 5, budget=3.0)
+        assert not result.success or pn.parameter_error(result.network, truth) < 1e-6
