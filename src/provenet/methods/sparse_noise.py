@@ -76,19 +76,20 @@ def sparse_noise(workspace: Workspace) -> Iterator[Candidate]:
 
 def _mark_by_network(recovery: Recovery, X: Array, Y: Array) -> Recovery:
     """A network that is recovered says what each label should be, also in samples left out."""
-    if not recovery.success or recovery.network is None or recovery.certificate is None:
+    network = recovery.network
+    if not recovery.success or network is None or recovery.certificate is None:
         return recovery
-    expected = recovery.network(X)
+    expected = network(X)
     rounding = _ROUNDING * expected.std(axis=0)
     corrupted = np.abs(Y - expected) > np.maximum(rounding, _SIGMAS * recovery.certificate.noise)
     recovery = replace(recovery, corrupted=corrupted)
-    on = X @ recovery.network.weights.T + recovery.network.biases > 0
+    on = X @ network.weights.T + network.biases > 0
     output, unit, sigmas = most_dependent(corrupted, on)
     if corrupted.mean(axis=0).max() <= _MOST_CORRUPTED and sigmas < _DEPENDENT:
         return recovery
     message = (
-        f"{100 * corrupted[:, output].mean():.0f}% of the labels of output {output} are not what the "
-        f"network says, and they depend on whether unit {unit} is on ({sigmas:.0f} sigma): its "
+        f"{100 * corrupted[:, output].mean():.0f}% of the labels of output {output} are not what "
+        f"the network says, and they depend on whether unit {unit} is on ({sigmas:.0f} sigma): its "
         "weight there is wrong, or corruption depends on the inputs. Leave that output out, or "
         "take more outputs."
     )
