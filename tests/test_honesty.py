@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
 import provenet as pn
+from provenet.conclude import conclude
+from provenet.workspace import Candidate, Wishes, prepare
 
 
 def network_of(truth, seed=0, n=800, budget=3.0, **options):
@@ -241,3 +245,30 @@ def test_an_output_a_million_times_smaller_is_checked_like_the_others():
     Y[:, 1] += 1e-9 * np.sin(3 * X[:, 0])
     spoilt = pn.recover(X, Y, rng=4, budget=4.0)
     assert spoilt.status != "exact"
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_one_unit_split_in_two_is_not_two(seed):
+    """Refitting output weights alone says that both halves are needed; one unit, refined, is not."""
+    truth = pn.random_network(3, 6, outputs=3, rng=seed)
+    source = pn.ArraySource(*pn.sample(truth, 3000, noise=0.3, rng=seed + 100))
+    standardisation = source.standardisation()
+    workspace = prepare(
+        source,
+        Wishes(units=4),
+        standardisation,
+        rng=np.random.default_rng(seed),
+        progress=lambda *_: None,
+        deadline=time.monotonic() + 60,
+    )
+    own = standardisation.network_from_user(truth)
+    aside = np.random.default_rng(seed + 5).standard_normal(6)
+    aside *= 0.15 * np.linalg.norm(own.weights[0]) / np.linalg.norm(aside)
+    halves = own.keep(np.array([0, 1, 2, 0]))
+    W, A = halves.weights.copy(), halves.output_weights.copy()
+    W[0] += aside
+    W[3] -= aside
+    A[:, [0, 3]] /= 2
+    split = Candidate(halves.replace(weights=W, output_weights=A), "Split by hand.")
+    result = conclude(workspace, split, "by hand")
+    assert result.status == "partial" and "much alike" in result.message

@@ -30,6 +30,8 @@ _SMALL_RESIDUAL = 1e-3
 _FEWEST_UNSEEN = 5
 _LARGEST_EXACT_ERROR = 1e-7
 _HEAVY_TAILS = 4.0
+_NEIGHBOURS = 0.9
+"""Cosine of the angle between units above which they may be one."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,23 @@ def _more_units_help(workspace: Workspace, polished: Polished) -> bool:
     return any(part.criterion(more) < part.criterion(fit) for more in wider)
 
 
+def _one_unit_in_two(workspace: Workspace, polished: Polished) -> bool:
+    """Whether one unit, refined, does as well as the two that are most alike (Schwarz)."""
+    problem = workspace.problem
+    network = polished.network
+    if network.units < 2 or network.activation.slope is None:
+        return False
+    parameters = Parameters.of(as_absolute(network))
+    theta = parameters.theta / np.linalg.norm(parameters.theta, axis=1, keepdims=True)
+    alike = np.abs(theta @ theta.T) - np.eye(len(theta))
+    i, j = (int(k) for k in np.unravel_index(np.argmax(alike), alike.shape))
+    if alike[i, j] < _NEIGHBOURS:
+        return False
+    both = problem.criterion(problem.refine(parameters, 5, 1e-3))
+    others = (parameters.keep(np.arange(network.units) != drop) for drop in (i, j))
+    return any(problem.criterion(problem.refine(fewer, 20, 1e-3)) < both for fewer in others)
+
+
 def _another_slope(network: Network) -> bool:
     """Whether units of another slope below zero explain the samples without a linear term."""
     own = as_absolute(network)
@@ -214,6 +233,11 @@ def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polishe
             f"The samples are {found}, but most are explained far better than a few (excess "
             f"kurtosis {certificate.residual_kurtosis:.0f}): these may be outliers, or two units "
             "close to each other that were taken for one. Look at the largest residuals."
+        )
+    if not evidence.exact and _one_unit_in_two(workspace, polished):
+        return (
+            f"The samples are {found}, but one unit in place of two that are much alike does as "
+            f"well: ask for {network.units - 1} units, or take more samples."
         )
     if certificate.undetermined:
         return (
