@@ -249,7 +249,7 @@ def test_an_output_a_million_times_smaller_is_checked_like_the_others():
 
 @pytest.mark.parametrize("seed", [2, 3])
 def test_one_unit_split_in_two_is_not_two(seed):
-    """Refitting output weights alone says that both halves are needed; one unit, refined, is not."""
+    """Refitting output weights alone says that both halves are needed; refining one says not."""
     truth = pn.random_network(3, 6, outputs=3, rng=seed)
     source = pn.ArraySource(*pn.sample(truth, 3000, noise=0.3, rng=seed + 100))
     standardisation = source.standardisation()
