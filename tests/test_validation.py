@@ -203,6 +203,11 @@ def test_budgets_that_are_no_time(budget: float) -> None:
     refused("positive number of seconds", str(budget), budget=budget)
 
 
+@pytest.mark.parametrize("rng", [-1, "a", 1.5])
+def test_a_seed_that_is_none(rng: object) -> None:
+    refused("rng must be a whole number", repr(rng), rng=rng)
+
+
 # ---------------------------------------------------------------- sources
 
 

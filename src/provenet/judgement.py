@@ -56,20 +56,32 @@ def judge(workspace: Workspace, evidence: Evidence, polished: Polished) -> tuple
     certificate, units = evidence.certificate, evidence.network.units
     if evidence.exact:
         return Status.EXACT, (
-            f"All {units} units that show in the samples are recovered to machine precision: "
+            f"{_all_units(units)} in the samples {_are(units)} recovered to machine precision: "
             f"{certificate.samples_held_out} samples that were not fitted are predicted to "
             f"{certificate.relative_residual:.0e} of the labels' spread."
         )
     if certificate.rounded:
         return Status.WITHIN_NOISE, (
-            f"A network of {units} units explains the samples to the last digit of their labels, "
+            f"A network of {_units(units)} explains the samples to the last digit of their labels, "
             "which are of single precision. Labels of double precision would tell more."
         )
     return Status.WITHIN_NOISE, (
-        f"A network of {units} units explains the samples up to noise of size "
+        f"A network of {_units(units)} explains the samples up to noise of size "
         f"{certificate.noise:.3g}; its parameters are known up to their standard errors. "
         "Take more samples to make these smaller."
     )
+
+
+def _units(number: int) -> str:
+    return "1 unit" if number == 1 else f"{number} units"
+
+
+def _all_units(number: int) -> str:
+    return "The 1 unit that shows" if number == 1 else f"All {number} units that show"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _not_noise(workspace: Workspace, evidence: Evidence, polished: Polished) -> str | None:
@@ -237,7 +249,7 @@ def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polishe
     if not evidence.exact and _one_unit_in_two(workspace, polished):
         return (
             f"The samples are {found}, but one unit in place of two that are much alike does as "
-            f"well: ask for {network.units - 1} units, or take more samples."
+            f"well: ask for {_units(network.units - 1)}, or take more samples."
         )
     if certificate.undetermined:
         return (
@@ -252,12 +264,12 @@ def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polishe
         )
     if network.linear is not None and _another_slope(polished.network):
         return (
-            f"The samples are {found} by {network.units} units and a linear term that one slope of "
-            'all units below zero explains: name activation="leaky_relu", or "abs".'
+            f"The samples are {found} by {_units(network.units)} and a linear term that one slope "
+            'of all units below zero explains: name activation="leaky_relu", or "abs".'
         )
     if network.linear is not None:
         return (
-            f"The samples are {found} by {network.units} units and a linear term: one or more "
+            f"The samples are {found} by {_units(network.units)} and a linear term: one or more "
             "units have no kink within reach of the samples. Take more samples, or samples further "
             "out, to tell them apart."
         )
@@ -268,7 +280,7 @@ def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polishe
         )
     if workspace.units is not None and workspace.units > network.units:
         return (
-            f"The samples are {found} by {network.units} units, not {workspace.units}: the others "
-            "show no kink in these samples. Take more samples, or ask for fewer units."
+            f"The samples are {found} by {_units(network.units)}, not {workspace.units}: the "
+            "others show no kink in these samples. Take more samples, or ask for fewer units."
         )
     return None

@@ -16,7 +16,7 @@ from provenet.methods import METHODS, Method
 from provenet.parallel import one_blas_thread
 from provenet.result import Progress, Recovery, Status
 from provenet.typing import Seed
-from provenet.validation import as_source, check_data, check_options
+from provenet.validation import as_generator, as_source, check_data, check_options
 from provenet.workspace import Wishes, Workspace, prepare
 
 __all__ = ["METHODS", "recover"]
@@ -74,6 +74,7 @@ def recover(
     """
     wishes = Wishes(units, noise, get_activation(activation), refine, faithful)
     chosen = check_options(method, METHODS, wishes.activation, units, noise, budget)
+    generator = as_generator(rng)
     source = as_source(X, y)
     report = progress or (lambda stage, fraction, message: None)
     with one_blas_thread():
@@ -82,7 +83,7 @@ def recover(
             source,
             wishes,
             standardisation,
-            rng=np.random.default_rng(rng),
+            rng=generator,
             progress=report,
             deadline=time.monotonic() + budget,
         )

@@ -49,6 +49,16 @@ def check_options(
     return chosen
 
 
+def as_generator(rng: Any) -> np.random.Generator:
+    """The generator behind a seed."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"rng must be a whole number from 0 on, or a numpy.random.Generator, not {rng!r}."
+        ) from None
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 

@@ -81,3 +81,9 @@ def test_sizes() -> None:
     source = ArraySource(X, np.column_stack([Y, Y]))
     assert (source.size, source.features, source.outputs) == (10_000, 3, 2)
     assert ArraySource(X, Y).outputs is None
+
+
+def test_lists_are_taken_as_arrays() -> None:
+    source = ArraySource([[1, 2], [3, 4]], [5, 6])  # type: ignore[arg-type]
+    X, y = source.rows(0, 2)
+    assert X.dtype == float and y.tolist() == [5.0, 6.0] and source.outputs is None

@@ -12,7 +12,8 @@ class ArraySource(Source):
     """Rows of `X` with their labels `y`; only the rows in use are ever copied."""
 
     def __init__(self, X: AnyArray, y: AnyArray) -> None:
-        """Hold references to the arrays; nothing is read yet."""
+        """Hold references to the arrays; nothing is read yet (lists become arrays)."""
+        X, y = np.asanyarray(X), np.asanyarray(y)
         self.X, self.y = X, y
         self.size, self.features = len(X), int(X.shape[-1])
         self.outputs = None if y.ndim == 1 else int(y.shape[1])
