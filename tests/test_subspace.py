@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 import provenet as pn
 from helpers import exact_tensors, special_network
 from provenet.moments import LinearSums, MomentRequest
-from provenet.subspace import dependent_columns, noise_edge, span_of_units, standardisation_from
+from provenet.subspace import (
+    dependent_columns,
+    noise_edge,
+    possible_ranks,
+    span_of_units,
+    standardisation_from,
+)
 from provenet.typing import Array
 
 
@@ -175,3 +181,10 @@ def test_the_number_of_units_from_samples(seed: int) -> None:
     noise = pn.ArraySource(X, np.random.default_rng(seed).standard_normal(len(X)))
     moments = noise.moments(MomentRequest(noise.standardisation(), 2))
     assert span_of_units(moments.tensors[2], moments.errors[2]).rank == 0
+
+
+def test_possible_ranks() -> None:
+    assert possible_ranks(np.array([3.0, 2.0, 1e-12])) == [2]  # rounding
+    assert possible_ranks(np.array([3.0, 2.0, 0.1, 0.09])) == [2, 4]  # noise, or no gap
+    assert possible_ranks(np.array([3.0, 2.0, 1.0])) == [3]
+    assert possible_ranks(np.array([3.0])) == [1]

@@ -204,14 +204,26 @@ def _weakest_stands_out(evidence: Evidence) -> bool:
 
 
 def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polished) -> str | None:
-    """Which units are not recovered although the samples are explained, or None."""
-    network, certificate = evidence.network, evidence.certificate
-    found = "explained exactly" if evidence.exact else "explained up to noise"
-    if network.units == 0:
+    """What is not recovered although the samples are explained, or None."""
+    if evidence.network.units == 0:
         return (
             "The labels are a linear function of the inputs: no unit has its kink within reach of "
             "the samples. Take samples further out."
         )
+    doubts = (_too_few_inputs, _units_not_seen, _units_too_alike, _units_not_settled)
+    found = "explained exactly" if evidence.exact else "explained up to noise"
+    for doubt in doubts:
+        reason = doubt(workspace, evidence, polished, found)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _too_few_inputs(
+    workspace: Workspace, evidence: Evidence, polished: Polished, found: str
+) -> str | None:
+    """Whether too few different inputs confirm the fit."""
+    certificate = evidence.certificate
     distinct = min(certificate.samples_fitted, certificate.distinct_inputs)
     if distinct * certificate.outputs < certificate.parameters + _SPARE_SAMPLES:
         return (
@@ -223,6 +235,14 @@ def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polishe
             f"The samples are {found}, but the inputs repeat each other so much that none is left "
             "to confirm it: other networks may agree on these. Take samples with other inputs."
         )
+    return None
+
+
+def _units_not_seen(
+    workspace: Workspace, evidence: Evidence, polished: Polished, found: str
+) -> str | None:
+    """Whether the samples show each unit, on both sides of its kink and apart from the others."""
+    network, certificate = evidence.network, evidence.certificate
     if not _weakest_stands_out(evidence):
         return (
             f"The samples are {found}, but unit {certificate.weakest_unit} hardly contributes: it "
@@ -240,6 +260,14 @@ def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polishe
             f"The samples are {found}, but only {pair[2]} of them lie between the kinks of units "
             f"{pair[0]} and {pair[1]}, too few to tell the two apart: take more samples."
         )
+    return None
+
+
+def _units_too_alike(
+    workspace: Workspace, evidence: Evidence, polished: Polished, found: str
+) -> str | None:
+    """Whether other units, or fewer, might explain the samples as well."""
+    network, certificate = evidence.network, evidence.certificate
     if not (evidence.exact or certificate.rounded) and _few_stand_out(certificate):
         return (
             f"The samples are {found}, but most are explained far better than a few (excess "
@@ -262,6 +290,14 @@ def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polishe
             f"{certificate.parameter_error_bound:.0e} would not show. Take more samples, centre "
             "inputs that are far from zero, or remove nearly dependent ones."
         )
+    return None
+
+
+def _units_not_settled(
+    workspace: Workspace, evidence: Evidence, polished: Polished, found: str
+) -> str | None:
+    """Whether a linear term, signs that remain open, or fewer units than asked for are left."""
+    network = evidence.network
     if network.linear is not None and _another_slope(polished.network):
         return (
             f"The samples are {found} by {_units(network.units)} and a linear term that one slope "

@@ -19,7 +19,9 @@ from provenet.typing import Array
 
 _DEPENDENT = 1e-10
 _EDGE_FLUCTUATIONS = 4.0
-_SMALLEST_GAP = 10.0
+_ROUNDING = 1e-9
+"""Singular values below this fraction of the largest are zero."""
+_SMALLEST_GAP = 5.0
 
 
 def standardisation_from(sums: LinearSums, origin: Array, label_origin: Array) -> Standardisation:
@@ -90,15 +92,19 @@ class Span:
         return float(np.abs(self.eigenvalues[self.rank - 1]) / floor)
 
 
-def rank_by_gap(sizes: Array) -> int:
-    """How many of the falling singular values stand before the largest gap; all, if there is none.
+def possible_ranks(sizes: Array) -> list[int]:
+    """Possible ranks of a matrix without its noise, likely ones first, from its singular values.
 
-    For matrices without noise, or with little: a gap is a factor of ten or more.
+    Values at rounding leave no doubt. Otherwise there is noise, and the widest gap shows the rank;
+    or the rank is full, and a gap means nothing.
     """
-    ratio = sizes[:-1] / np.maximum(sizes[1:], 1e-14 * sizes[0])
-    if len(ratio) == 0 or ratio.max() < _SMALLEST_GAP:
-        return len(sizes)
-    return int(np.argmax(ratio)) + 1
+    rank = int(np.sum(sizes > _ROUNDING * sizes[0]))
+    if rank < len(sizes):
+        return [rank]
+    ratios = sizes[:-1] / sizes[1:]
+    if len(ratios) == 0 or ratios.max() < _SMALLEST_GAP:
+        return [rank]
+    return [int(np.argmax(ratios)) + 1, rank]
 
 
 def noise_edge(entry_error: float, d: int) -> float:

@@ -12,7 +12,6 @@ from provenet.methods.ica import (
     are_independent,
     dependence,
     independent_components,
-    possible_widths,
     principal_sketch,
     random_sketch,
     sparsity_pattern,
@@ -91,13 +90,6 @@ def test_the_zero_of_a_component_is_where_its_mass_lies() -> None:
 def test_a_component_that_does_not_settle_is_none() -> None:
     gaussian = np.random.default_rng(8).standard_normal((300, 12))
     assert independent_components(gaussian, "logcosh", 9) is None
-
-
-def test_widths_from_singular_values() -> None:
-    assert possible_widths(np.array([3.0, 2.0, 1e-12])) == [2]  # rounding
-    assert possible_widths(np.array([3.0, 2.0, 0.1, 0.09])) == [2, 4]  # noise, or no gap
-    assert possible_widths(np.array([3.0, 2.0, 1.0])) == [3]
-    assert possible_widths(np.array([3.0])) == [1]
 
 
 # ---------------------------------------------------------------- from end to end

@@ -38,6 +38,7 @@ from sklearn.exceptions import ConvergenceWarning
 from provenet.networks import Network
 from provenet.refine import exact_finish
 from provenet.search import ZERO
+from provenet.subspace import possible_ranks
 from provenet.typing import AnyArray, Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
 
@@ -46,7 +47,6 @@ Contrast = str | Callable[[Array], tuple[Array, Array]]
 _ITERATIONS = 300
 _TOLERANCE = 1e-6
 _ROUNDING = 1e-9
-_NOISE_GAP = 3.0
 _ATOM_SHARE = 0.1
 _ON = 0.2
 """How far above its zero a component of variance 1 must be to count as on."""
@@ -64,20 +64,6 @@ _CONTRASTS: tuple[Contrast, ...] = (third_moment, third_moment, "cube", "logcosh
 
 
 # ---------------------------------------------------------------- steps 1 and 2: the sketch
-
-
-def possible_widths(sizes: Array) -> list[int]:
-    """Possible ranks of the labels without noise, likely ones first, from falling singular values.
-
-    Values at rounding leave no doubt. Otherwise there is noise, and the widest gap shows the rank;
-    or there are as many units as outputs, and a gap means nothing.
-    """
-    if sizes[-1] <= _ROUNDING * sizes[0]:
-        return [int(np.sum(sizes > _ROUNDING * sizes[0]))]
-    ratios = sizes[:-1] / sizes[1:]
-    if len(ratios) == 0 or ratios.max() < _NOISE_GAP:
-        return [len(sizes)]
-    return [int(np.argmax(ratios)) + 1, len(sizes)]
 
 
 def principal_sketch(left: Array, units: int) -> Array:
@@ -194,7 +180,7 @@ def _widths(workspace: Workspace, sizes: Array) -> list[int]:
     """The number of units that was asked for, or those that the labels allow."""
     rank = int(np.sum(sizes > _ROUNDING * sizes[0]))
     if workspace.units is None:
-        return possible_widths(sizes)
+        return possible_ranks(sizes)
     if workspace.units > rank:
         raise NoAnswer(
             f"{workspace.units} units need as many outputs with independent weights, and the "

@@ -45,7 +45,7 @@ from provenet.decomposition import congruence
 from provenet.model import Parameters
 from provenet.networks import Network
 from provenet.refine import exact_finish, fit_linear_part
-from provenet.subspace import rank_by_gap
+from provenet.subspace import possible_ranks
 from provenet.typing import Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
 
@@ -92,13 +92,10 @@ def _candidate(workspace: Workspace, solutions: Solutions, relu: bool) -> Candid
 
 
 def possible_widths(sizes: Array, units: int | None) -> list[int]:
-    """How many units the labels may have, by their singular values: as many as dimensions.
-
-    With noise the dimensions are those before the largest gap.
-    """
-    rank = int(np.sum(sizes > _ZERO * sizes[0]))
+    """How many units the labels may have, by their singular values: as many as dimensions."""
     if units is None:
-        return [rank] if rank < len(sizes) else list(dict.fromkeys([rank_by_gap(sizes), rank]))
+        return possible_ranks(sizes)
+    rank = int(np.sum(sizes > _ZERO * sizes[0]))
     if units > rank:
         raise NoAnswer(
             f"The labels span {rank} dimensions, fewer than {units} units: output weights are "
