@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 import provenet as pn
 from helpers import exact_tensors, special_network
+from provenet.exceptions import NoAnswer
 from provenet.moments import LinearSums, MomentRequest
 from provenet.subspace import (
     dependent_columns,
     noise_edge,
     possible_ranks,
+    possible_widths,
     span_of_units,
     standardisation_from,
 )
@@ -188,3 +190,12 @@ def test_possible_ranks() -> None:
     assert possible_ranks(np.array([3.0, 2.0, 0.1, 0.09])) == [2, 4]  # noise, or no gap
     assert possible_ranks(np.array([3.0, 2.0, 1.0])) == [3]
     assert possible_ranks(np.array([3.0])) == [1]
+
+
+def test_how_many_units_the_labels_may_have() -> None:
+    assert possible_widths(np.array([3.0, 1.0, 1e-15]), None) == [2]
+    assert possible_widths(np.array([3.0, 1.0, 1e-3]), None) == [2, 3]
+    assert possible_widths(np.array([3.0, 1.0, 0.5]), None) == [3]
+    assert possible_widths(np.array([3.0, 1.0, 0.5]), 2) == [2]
+    with pytest.raises(NoAnswer, match="2 dimensions, fewer than 3"):
+        possible_widths(np.array([3.0, 1.0, 1e-15]), 3)

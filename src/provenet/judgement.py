@@ -177,10 +177,11 @@ def _one_unit_in_two(workspace: Workspace, polished: Polished) -> bool:
 
 def _another_slope(network: Network) -> bool:
     """Whether units of another slope below zero explain the samples without a linear term."""
-    own = as_absolute(network)
-    if own.linear is None or network.activation.slope is None or network.units == 0:
+    if network.activation.slope is None or network.units == 0:
         return False
-    return is_one_slope(own.output_weights, own.weights, own.linear)
+    own = Parameters.of(as_absolute(network))
+    m = own.units
+    return is_one_slope(own.beta[:m].T, own.theta[:, :-1], own.beta[m:-1].T)
 
 
 def fewest_to_confirm(network: Network) -> int:

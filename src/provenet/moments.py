@@ -225,6 +225,12 @@ def _products_an_output(u: Array, r: Array, order: int) -> list[Array]:
     return [np.asarray(distinct[:, _pair_index(len(v))])]
 
 
+def pair_products(V: Array) -> Array:
+    """Columns `v_i v_j`, i <= j, of the rows of V: few of them, or a block."""
+    rows, columns = np.triu_indices(V.shape[1])
+    return np.asarray(V[:, rows] * V[:, columns])
+
+
 def distinct_products(v: Array, scaled: Array) -> Array:
     """Rows `v_i * scaled_j` for i <= j, in the order of `numpy.triu_indices`."""
     d, n = v.shape

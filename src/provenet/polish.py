@@ -122,11 +122,11 @@ def settle_signs(
     ambiguities = tuple(
         _describe_reversal(workspace, free.parameters, other != signs) for other in alternatives
     )
-    start = _without_linear(free.parameters, signs, activation)
-    rounding = rounding_level(start.network(activation), problem.samples.X[:_ROUNDING_ROWS])
+    start = without_linear(free.parameters, signs, activation)
+    rounding = rounding_level(start, problem.samples.X[:_ROUNDING_ROWS])
     fit = refine(
         problem.samples,
-        start,
+        Parameters.of(start),
         activation,
         spread=problem.spread,
         zero=_ROUNDING * float(np.sqrt(np.mean(rounding**2))) / problem.spread,
@@ -138,8 +138,12 @@ def settle_signs(
     return fit, ambiguities
 
 
-def _without_linear(parameters: Parameters, signs: Array, activation: Activation) -> Parameters:
-    return Parameters.of(as_rectified(parameters, signs, activation).replace(linear=None))
+def without_linear(
+    parameters: Parameters, signs: Array | None = None, activation: Activation = RELU
+) -> Network:
+    """Absolute values as units of given signs, or the likeliest, without what is left linear."""
+    xi = _signs(parameters).signs if signs is None else signs
+    return as_rectified(parameters, xi, activation).replace(linear=None)
 
 
 def _describe_reversal(workspace: Workspace, parameters: Parameters, units: AnyArray) -> str:
@@ -162,7 +166,8 @@ def _flip_while_better(
     samples = workspace.problem.for_width(parameters.units).samples
 
     def misfit(xi: Array) -> float:
-        return fit_linear_part(samples, _without_linear(parameters, xi, activation), activation)[1]
+        start = Parameters.of(without_linear(parameters, xi, activation))
+        return fit_linear_part(samples, start, activation)[1]
 
     m, best = len(signs), misfit(signs)
     pairs = [{i, j} for i in range(m) for j in range(i, m)]

@@ -192,9 +192,16 @@ def exact_finish(
     for i, z in enumerate(side.T):
         h, margins[i] = _unit_values(H, z)
         theta[i] = _unit_behind(inputs, h, activation)
-    units = activation(inputs @ theta.T)
-    A = np.linalg.lstsq(np.column_stack([units, np.ones(len(X))]), Y, rcond=None)[0]
-    return Finish(Network(theta[:, :-1], theta[:, -1], A[:-1].T, A[-1], activation), margins)
+    return Finish(with_output_layer(X, Y, theta[:, :-1], theta[:, -1], activation), margins)
+
+
+def with_output_layer(
+    X: Array, Y: Array, W: Array, b: Array, activation: Activation = RELU
+) -> Network:
+    """The network of given units whose output weights and bias fit labels (n, outputs) best."""
+    Phi = np.column_stack([activation(X @ W.T + b), np.ones(len(X))])
+    A = np.linalg.lstsq(Phi, Y, rcond=None)[0]
+    return Network(W, b, A[:-1].T, A[-1], activation)
 
 
 def _label_coordinates(Y: Array, rank: int) -> Array:

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet.exceptions import NoAnswer
 from provenet.methods.lifting import (
     count_unknowns,
     lifted_system,
     null_space,
-    possible_widths,
     units_behind,
 )
 from provenet.typing import Array
@@ -114,15 +112,6 @@ def test_units_are_read_from_their_relations(relu: bool) -> None:
     unit = theta / np.linalg.norm(theta, axis=1, keepdims=True)
     cosines = np.abs(found @ unit.T)
     np.testing.assert_allclose(np.sort(cosines.max(axis=0)), 1.0, atol=1e-12)
-
-
-def test_how_many_units_the_labels_may_have() -> None:
-    assert possible_widths(np.array([3.0, 1.0, 1e-15]), None) == [2]
-    assert possible_widths(np.array([3.0, 1.0, 1e-3]), None) == [2, 3]
-    assert possible_widths(np.array([3.0, 1.0, 0.5]), None) == [3]
-    assert possible_widths(np.array([3.0, 1.0, 0.5]), 2) == [2]
-    with pytest.raises(NoAnswer, match="2 dimensions, fewer than 3"):
-        possible_widths(np.array([3.0, 1.0, 1e-15]), 3)
 
 
 # ---------------------------------------------------------------- recovery

@@ -50,7 +50,7 @@ from functools import partial
 
 import numpy as np
 
-from provenet.activations import ABS, RELU
+from provenet.activations import ABS
 from provenet.decomposition.joint_diagonalisation import congruence
 from provenet.halfspaces import (
     BoundedSpan,
@@ -65,7 +65,8 @@ from provenet.halfspaces import (
 from provenet.methods.expand_prune import expand_prune
 from provenet.model import Parameters
 from provenet.networks import Network, as_absolute
-from provenet.polish import as_rectified
+from provenet.polish import without_linear
+from provenet.refine import with_output_layer
 from provenet.robust_fit import (
     HUBER,
     RobustFit,
@@ -76,7 +77,6 @@ from provenet.robust_fit import (
     usual_size,
     whitening,
 )
-from provenet.signs import signs_from_linear_part
 from provenet.sources import ArraySource
 from provenet.typing import Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
@@ -120,7 +120,8 @@ def _enumerated(workspace: Workspace) -> Iterator[Candidate]:
         "directions."
     )
     for units in (1, 2) if workspace.units is None else (workspace.units,):
-        network = _regressed(X, Y, best_units(X, Y, directions, units))
+        W = best_units(X, Y, directions, units)
+        network = with_output_layer(X, Y, W, np.zeros(units))  # step 4
         if workspace.refine:
             yield _finish(workspace, network, evidence).candidate
         else:
@@ -150,13 +151,6 @@ def _learn_from_guesses(workspace: Workspace, X: Array, sketched: Array) -> tupl
             break
     stopped = ", when the budget was used up" if workspace.out_of_time else ""
     return merged(learned), f"{guesses} rows of the left inverse down to level {level}{stopped}"
-
-
-def _regressed(X: Array, Y: Array, W: Array) -> Network:
-    """Step 4: the output weights by least squares."""
-    Phi = np.column_stack([RELU(X @ W.T), np.ones(len(X))])
-    beta = np.linalg.lstsq(Phi, Y, rcond=None)[0]
-    return Network(W, None, beta[:-1].T, beta[-1])
 
 
 @dataclass(frozen=True)
@@ -242,13 +236,6 @@ def lifted(model: Parameters, basis: Array) -> Parameters:
 
 
 # ---- The finish on all samples
-
-
-def rectified(parameters: Parameters) -> Network:
-    """A model of absolute values as a network of ReLU units, without what is left linear."""
-    m = parameters.units
-    a, W, v = 2 * parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
-    return as_rectified(parameters, signs_from_linear_part(a, W, v).signs).replace(linear=None)
 
 
 @dataclass(frozen=True)
@@ -369,14 +356,14 @@ def _from_moments(workspace: Workspace, X: Array, Y: Array, white: Whitening) ->
         raise NoAnswer(_NOTHING)
     with workspace.stage("search", "Huber fits in the span of the units"):
         found = _search_in_span(workspace, X, Z, span)
-    return _finish(workspace, white.restored(rectified(found.parameters)), found.evidence)
+    return _finish(workspace, white.restored(without_linear(found.parameters)), found.evidence)
 
 
 def _from_search(workspace: Workspace, other: Candidate, white: Whitening | None) -> Finished:
     """Steps 4 and 5 from units found in repaired labels, `white` what these are whitened by."""
     if other.network.units == 0:
         raise NoAnswer(_NOTHING)
-    network = rectified(Parameters.of(_wide(as_absolute(other.network))))
+    network = without_linear(Parameters.of(_wide(as_absolute(other.network))))
     start = network if white is None else white.restored(network)
     return _finish(workspace, start, f"Searched in winsorised labels: {other.width_evidence}")
 

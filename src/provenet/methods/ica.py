@@ -36,9 +36,9 @@ from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
 from provenet.networks import Network
-from provenet.refine import exact_finish
+from provenet.refine import exact_finish, with_output_layer
 from provenet.search import ZERO
-from provenet.subspace import possible_ranks
+from provenet.subspace import possible_widths
 from provenet.typing import AnyArray, Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
 
@@ -46,7 +46,6 @@ Contrast = str | Callable[[Array], tuple[Array, Array]]
 
 _ITERATIONS = 300
 _TOLERANCE = 1e-6
-_ROUNDING = 1e-9
 _ATOM_SHARE = 0.1
 _ON = 0.2
 """How far above its zero a component of variance 1 must be to count as on."""
@@ -144,10 +143,10 @@ def units_on(patterns: AnyArray, values: Array, X: Array) -> tuple[Array, Array]
 def ica(workspace: Workspace) -> Iterator[Candidate]:
     """Algorithm 3 from several starts: exact networks, then what least squares may start from."""
     samples = workspace.problem.samples
-    X, Y = samples.X, samples.y.reshape(samples.size, -1)
+    X, Y = samples.X, samples.y
     with workspace.stage("sketch"):
         left, sizes, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
-        widths = _widths(workspace, sizes)
+        widths = possible_widths(sizes, workspace.units)
     rough: dict[int, Network] = {}
     for contrast, units in product(_CONTRASTS, widths):
         if workspace.out_of_time:
@@ -161,32 +160,19 @@ def ica(workspace: Workspace) -> Iterator[Candidate]:
         with workspace.stage("finish"):
             network, exact = _network(X, Y, S, workspace)
         if exact:
-            yield _candidate(workspace, network, sizes)
+            yield _candidate(network, sizes)
         elif are_independent(S):
             rough[units] = network
     if workspace.refine:
         for units in widths:
             if units in rough:
-                yield _candidate(workspace, rough[units], sizes)
+                yield _candidate(rough[units], sizes)
     raise NoAnswer(
         f"No start of FastICA gave {widths[0]} independent components that are units: the weights "
         "are not orthonormal on standardised inputs, the inputs are not Gaussian, or there are "
         'more units than outputs; methods "rectified" and "lifting" do not need orthonormal '
         'weights, "expand-prune" serves fewer outputs.'
     )
-
-
-def _widths(workspace: Workspace, sizes: Array) -> list[int]:
-    """The number of units that was asked for, or those that the labels allow."""
-    rank = int(np.sum(sizes > _ROUNDING * sizes[0]))
-    if workspace.units is None:
-        return possible_ranks(sizes)
-    if workspace.units > rank:
-        raise NoAnswer(
-            f"{workspace.units} units need as many outputs with independent weights, and the "
-            f'labels have rank {rank}; methods "expand-prune" and "rank-deficient" serve fewer.'
-        )
-    return [workspace.units]
 
 
 def _components(
@@ -208,9 +194,7 @@ def _network(X: Array, Y: Array, S: Array, workspace: Workspace) -> tuple[Networ
     exact = None if workspace.noise else _finished(X, Y, W, b, workspace.spread)
     if exact is not None:
         return exact, True
-    H = np.maximum(X @ W.T + b, 0.0)
-    A = np.linalg.lstsq(np.column_stack([H, np.ones(len(H))]), Y, rcond=None)[0]
-    return Network(W, b, A[:-1].T, A[-1]), False
+    return with_output_layer(X, Y, W, b), False
 
 
 def _finished(X: Array, Y: Array, W: Array, b: Array, spread: float) -> Network | None:
@@ -223,15 +207,12 @@ def _finished(X: Array, Y: Array, W: Array, b: Array, spread: float) -> Network 
     return network if left <= ZERO * spread else None
 
 
-def _candidate(workspace: Workspace, network: Network, sizes: Array) -> Candidate:
-    """The network (with plain output weights for plain labels), and why it has so many units."""
+def _candidate(network: Network, sizes: Array) -> Candidate:
+    """The network, and why it has so many units."""
     following = sizes[network.units] if network.units < len(sizes) else 0.0
     why = (
         f"The centred labels have {network.units} singular values that were kept; the smallest is "
         f"{sizes[network.units - 1] / sizes[0]:.1e} of the largest, the next one "
         f"{following / sizes[0]:.1e}."
     )
-    if workspace.source.outputs is None:
-        A, c = network.output_weights[0], float(np.sum(network.output_bias))
-        network = network.replace(output_weights=A, output_bias=c)
     return Candidate(network, why)

@@ -45,7 +45,7 @@ from provenet.decomposition import congruence
 from provenet.model import Parameters
 from provenet.networks import Network
 from provenet.refine import exact_finish, fit_linear_part
-from provenet.subspace import possible_ranks
+from provenet.subspace import possible_widths
 from provenet.typing import Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
 
@@ -63,7 +63,7 @@ def lifting(workspace: Workspace) -> Iterator[Candidate]:
     """The network behind the quadratic relations that the labels obey; with noise, nearly obey."""
     samples = workspace.problem.samples
     relu = workspace.activation.slope == 0.0
-    Y = samples.y.reshape(samples.size, -1)
+    Y = samples.y
     left, sizes, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
     nearly: list[Solutions] = []
     reason = NoAnswer()
@@ -89,19 +89,6 @@ def _candidate(workspace: Workspace, solutions: Solutions, relu: bool) -> Candid
     with workspace.stage("lift"):
         theta = units_behind(solutions, units, workspace.problem.samples.features, relu)
         return Candidate(_network(workspace, theta), _evidence(solutions, units))
-
-
-def possible_widths(sizes: Array, units: int | None) -> list[int]:
-    """How many units the labels may have, by their singular values: as many as dimensions."""
-    if units is None:
-        return possible_ranks(sizes)
-    rank = int(np.sum(sizes > _ZERO * sizes[0]))
-    if units > rank:
-        raise NoAnswer(
-            f"The labels span {rank} dimensions, fewer than {units} units: output weights are "
-            'dependent. Use method="expand-prune", or "rank-deficient".'
-        )
-    return [units]
 
 
 def _solve(workspace: Workspace, H: Array, relu: bool) -> Solutions:

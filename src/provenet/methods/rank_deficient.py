@@ -30,6 +30,7 @@ from itertools import product
 import numpy as np
 
 from provenet.label_lines import Line, label_lines
+from provenet.moments import pair_products
 from provenet.networks import Network
 from provenet.sources import ArraySource
 from provenet.typing import Array
@@ -175,10 +176,9 @@ def _linear_functions(X: Array, t: Array) -> Array:
     if solved:
         return w[None]
     rows, columns = np.triu_indices(d)
-    products = X[:, rows] * X[:, columns]
     if len(t) < len(rows) + d + _SPARE:
         raise _untold()
-    unknowns, solved = _solve(np.column_stack([t[:, None] * X, -products]), t**2)
+    unknowns, solved = _solve(np.column_stack([t[:, None] * X, -pair_products(X)]), t**2)
     if not solved:
         raise _untold()
     s, R = unknowns[:d], np.zeros((d, d))

@@ -38,12 +38,11 @@ from provenet.networks import Network
 from provenet.refine import exact_finish, fit_linear_part
 from provenet.signs import signs_by_projection
 from provenet.sources import StandardisedSource
+from provenet.subspace import numerical_rank, stacked_noise_edge
 from provenet.typing import Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
 
 _ZERO = 1e-9
-_EDGE = 1.15
-"""Singular values of pure noise reach this multiple of their expected edge."""
 _LARGEST_BIAS = 3.0
 
 
@@ -80,7 +79,7 @@ def directions(workspace: Workspace, moments: Moments) -> tuple[Array, str]:
     left, sizes, _ = np.linalg.svd(T.transpose(1, 0, 2).reshape(d, -1), full_matrices=False)
     y = workspace.problem.samples.y
     spectrum = np.linalg.svd(y - y.mean(axis=0), compute_uv=False)
-    edge = noise_edge(moments.errors[2], d, spectrum)
+    edge = stacked_noise_edge(moments.errors[2], d, spectrum)
     units, evidence = _number_of_units(workspace, sizes, max(edge, _ZERO * sizes[0]), spectrum)
     basis = left[:, :units].T
     inside = np.einsum("ia,qab,jb->qij", basis, T, basis, optimize=True)
@@ -91,24 +90,12 @@ def directions(workspace: Workspace, moments: Moments) -> tuple[Array, str]:
     return np.asarray(congruence(inside).rows @ basis), evidence
 
 
-def noise_edge(error: float, d: int, spectrum: Array) -> float:
-    """Largest singular value to expect of the moments' sampling errors, outputs side by side.
-
-    A d x q matrix of independent errors of size s has `s (sqrt(d) + sqrt(q))`. Errors are as
-    dependent between outputs as the labels are: they fill as many dimensions, effectively, as the
-    squares of the labels' singular values `spectrum` say (their participation ratio).
-    """
-    squares = spectrum**2
-    dimensions = float(np.sum(squares) ** 2 / np.sum(squares**2))
-    return float(_EDGE * error * np.sqrt(len(spectrum) * d) * (1 + 1 / np.sqrt(dimensions)))
-
-
 def _number_of_units(
     workspace: Workspace, sizes: Array, edge: float, spectrum: Array
 ) -> tuple[int, str]:
     """As asked; as the rank of exact labels says; or as many as stand above the moments' noise."""
     above = int(np.sum(sizes > edge))
-    rank = int(np.sum(spectrum > _ZERO * spectrum[0]))
+    rank = numerical_rank(spectrum)
     if workspace.units is not None:
         return workspace.units, f"{workspace.units} units were asked for; {above} show in T_2."
     if rank < len(spectrum) and above <= rank <= len(sizes):

@@ -44,10 +44,9 @@ from scipy.stats import norm
 
 from provenet.decomposition import congruence
 from provenet.model import Parameters
-from provenet.moments import Standardisation, Sums
+from provenet.moments import Sums, pair_products
 from provenet.networks import Network, as_absolute
-from provenet.refine import exact_finish
-from provenet.search import ZERO
+from provenet.refine import exact_finish, with_output_layer
 from provenet.sources import ArraySource, Source
 from provenet.typing import Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
@@ -66,7 +65,7 @@ _ROWS = 2048
 
 def asymmetry(X: Array) -> float:
     """Largest odd moment of order 1 or 3 over what sampling alone would give the largest."""
-    powers = np.hstack([np.ones((len(X), 1)), distinct_products(X)])
+    powers = np.hstack([np.ones((len(X), 1)), pair_products(X)])
     return excess_of_means(powers, X)
 
 
@@ -89,12 +88,6 @@ def excess_of_means(F: Array, G: Array) -> float:
     total, squares = F.T @ G, (F**2).T @ G**2
     score = np.abs(total) / np.sqrt(np.maximum(squares - total**2 / len(F), 1e-300))
     return float(score.max() / norm.isf(_DOUBT / (2 * score.size)))
-
-
-def distinct_products(V: Array) -> Array:
-    """Columns `v_i v_j`, i <= j, of the rows of V."""
-    rows, columns = np.triu_indices(V.shape[1])
-    return np.asarray(V[:, rows] * V[:, columns])
 
 
 # ---------------------------------------------------------------- step 2: units and outputs
@@ -143,7 +136,7 @@ def label_covariance(source: Source, mean: Array) -> Array:
     """Covariance of the labels, (outputs, outputs)."""
 
     def term(_: Array, y: Array) -> Array:
-        centred = y.reshape(len(y), -1) - mean
+        centred = y - mean
         return np.asarray(centred.T @ centred)
 
     return np.asarray(source.total(term) / source.size)
@@ -177,7 +170,7 @@ def even_functions(X: Array, units: int) -> Array:
     """The distinct entries of t(x), of both kinds where one gives few equations."""
     features = X.shape[1]
     damping = 1 / (1 + np.mean(X**2, axis=1, keepdims=True))
-    first: Array = distinct_products(X) * pair_scale(features) * damping
+    first: Array = pair_products(X) * pair_scale(features) * damping
     if pairs(features) >= 2 * (pairs(units) + units):
         return first
     return np.hstack([first, 2 * damping * first])
@@ -198,7 +191,7 @@ def lifted_factors(y: Array, v: Array) -> Array:
     """What multiplies each distinct entry of P, then each entry of q (v = M x)."""
     rows, columns = np.triu_indices(y.shape[1])
     mixed = (y[:, rows] * v[:, columns] + v[:, rows] * y[:, columns]) / 2
-    quadratic = (distinct_products(y) - mixed) * pair_scale(y.shape[1])
+    quadratic = (pair_products(y) - mixed) * pair_scale(y.shape[1])
     return np.hstack([quadratic, v - 2 * y])
 
 
@@ -206,7 +199,7 @@ def lifted_sums(source: Source, whiten: Array, reduction: Reduction, M: Array) -
     """One pass over all samples; inputs are whitened, not shifted, so that -x stays -x."""
 
     def term(X: Array, y: Array) -> LiftedSums:
-        reduced = (y.reshape(len(y), -1) - reduction.mean) @ reduction.B.T
+        reduced = (y - reduction.mean) @ reduction.B.T
         return LiftedSums.of(X @ whiten.T, reduced, M)
 
     return source.total(term, rows=_ROWS)
@@ -241,7 +234,7 @@ def unit_directions(U: Array, M: Array, label_squares: Array) -> Array:
     `label_squares` (units, distinct pairs) is `Cov[y, t(x)]`.
     """
     W = U @ M
-    quadratic = distinct_products(W) * pair_scale(W.shape[1])
+    quadratic = pair_products(W) * pair_scale(W.shape[1])
     sign = np.sign(np.sum((U @ label_squares) * quadratic, axis=1))
     return np.asarray(np.where(sign == 0, 1.0, sign)[:, None] * W)
 
@@ -259,13 +252,6 @@ def find_directions(sums: LiftedSums, M: Array) -> tuple[Array, NullSpace]:
 # ---------------------------------------------------------------- step 5 and the recipe
 
 
-def output_layer(H: Array, Y: Array) -> tuple[Array, Array]:
-    """A (outputs, units) and c of `Y = H A^T + c`, by least squares."""
-    design = np.hstack([H, np.ones((len(H), 1))])
-    solution: Array = np.linalg.lstsq(design, Y, rcond=None)[0].astype(float)
-    return np.asarray(solution[:-1].T), np.asarray(solution[-1])
-
-
 def symmetric_inputs(workspace: Workspace) -> Iterator[Candidate]:
     """The recipe: symmetry, reduction, lifted equations, diagonalisation, finish."""
     s, source, samples = workspace.standardisation, workspace.source, workspace.problem.samples
@@ -274,8 +260,8 @@ def symmetric_inputs(workspace: Workspace) -> Iterator[Candidate]:
         _require_symmetry(whitened)
     with workspace.stage("moments", "linear part and number of units"):
         reduction = _reduced(workspace)
-        _require_all_units(reduction, whitened, samples.y.reshape(samples.size, -1))
-        M = 2 * reduction.B @ _matrix(s.linear)
+        _require_all_units(reduction, whitened, samples.y)
+        M = 2 * reduction.B @ s.linear
     with workspace.stage("moments", f"lifted equations for {reduction.units} units"):
         sums = lifted_sums(source, s.whiten, reduction, M)
     with workspace.stage("decompose"):
@@ -311,10 +297,10 @@ def _require_fit(workspace: Workspace, network: Network) -> None:
     problem = replace(workspace.problem, samples=some)
     start = Parameters.of(as_absolute(network))
     fit = problem.refine(start, _FIT_ITERATIONS, _FIT_TOLERANCE)
-    if fit.rms <= ZERO * problem.spread:
+    if problem.is_zero(fit):
         return
     left = some.y - fit.parameters.network(problem.activation)(some.X)
-    excess = hidden_units(left.reshape(len(left), -1), some.X)
+    excess = hidden_units(left, some.X)
     if excess > _EXCESS_OF_FIT:
         raise NoAnswer(
             f"{network.units} units leave a part of the labels that depends on the inputs (a "
@@ -327,19 +313,8 @@ def _require_fit(workspace: Workspace, network: Network) -> None:
 def _reduced(workspace: Workspace) -> Reduction:
     """Step 2, or why it cannot be done."""
     s, source, units = workspace.standardisation, workspace.source, workspace.units
-    mean, linear = np.atleast_1d(s.label_mean), _matrix(s.linear)
-    if units is not None and units > len(linear):
-        raise NoAnswer(
-            f"{units} units need as many outputs with independent weights, and there are "
-            f'{len(linear)}; methods "expand-prune" and "rank-deficient" serve fewer.'
-        )
-    if units is not None and units > source.features:
-        raise NoAnswer(
-            f"{units} units with independent weights need as many inputs, and there are "
-            f'{source.features}; methods "lifting" and "expand-prune" serve fewer.'
-        )
-    covariance = label_covariance(source, mean)
-    reduction = reduce_outputs(covariance, mean, linear, source.size, units)
+    covariance = label_covariance(source, s.label_mean)
+    reduction = reduce_outputs(covariance, s.label_mean, s.linear, source.size, units)
     if reduction.units == 0 or (units is not None and reduction.units < units):
         raise NoAnswer(
             f"The labels show {reduction.units} independent units"
@@ -355,11 +330,10 @@ def _candidates(workspace: Workspace, X: Array, W: Array, why: str) -> Iterator[
     Y = workspace.problem.samples.y
     if workspace.refine and not workspace.noise:
         with workspace.stage("finish"):
-            finished = _exact(X, Y.reshape(len(Y), -1), W)
+            finished = _exact(X, Y, W)
         if finished is not None:
             yield Candidate(_on_standardised(workspace, finished), why)
-    A, c = output_layer(np.maximum(X @ W.T, 0.0), Y.reshape(len(Y), -1))
-    network = _on_standardised(workspace, Network(W, None, A, c))
+    network = _on_standardised(workspace, with_output_layer(X, Y, W, np.zeros(len(W))))
     if workspace.refine:
         with workspace.stage("refine", "is anything left?"):
             _require_fit(workspace, network)
@@ -375,17 +349,9 @@ def _exact(X: Array, Y: Array, W: Array) -> Network | None:
 
 
 def _on_standardised(workspace: Workspace, network: Network) -> Network:
-    """A network on whitened inputs as one on standardised (shifted) inputs, its labels' shape."""
-    s: Standardisation = workspace.standardisation
-    biases = network.biases + network.weights @ (s.whiten @ s.mean)
-    if workspace.source.outputs is not None:
-        return network.replace(biases=biases)
-    bias = float(np.sum(network.output_bias))
-    return Network(network.weights, biases, network.output_weights[0], bias, network.activation)
-
-
-def _matrix(linear: Array) -> Array:
-    return linear.reshape(-1, linear.shape[-1])
+    """A network on whitened inputs as one on standardised ones, which are shifted."""
+    s = workspace.standardisation
+    return network.replace(biases=network.biases + network.weights @ (s.whiten @ s.mean))
 
 
 def _evidence(reduction: Reduction, null: NullSpace) -> str:
