@@ -1,6 +1,6 @@
 """provenet: recover the weights of a neural network from samples of what it does."""
 
-from provenet import datasets
+from provenet import datasets, landscape
 from provenet.activations import Activation
 from provenet.datasets import random_network, sample
 from provenet.exceptions import InvalidInput
@@ -24,6 +24,7 @@ __all__ = [
     "Source",
     "Status",
     "datasets",
+    "landscape",
     "load_network",
     "parameter_error",
     "random_network",

@@ -68,6 +68,7 @@ def _certify(
         standard_errors=errors,
         ambiguities=polished.ambiguities,
         corrupted=candidate.corrupted,
+        landscape=candidate.landscape,
     )
 
 

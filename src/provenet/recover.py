@@ -40,6 +40,7 @@ def recover(
     budget: float = DEFAULT_BUDGET,
     faithful: bool = False,
     refine: bool = True,
+    objective: str = "auto",
 ) -> Recovery:
     """Recover the network behind samples `(X, y)`, or behind a `Source` given in place of both.
 
@@ -66,14 +67,16 @@ def recover(
         Use the paper's algorithm as it stands, where the method has one.
     refine
         Whether to finish with least squares on the samples.
+    objective
+        For the method "landscape": one of `provenet.landscape.OBJECTIVES`; "auto" chooses.
 
     Raises
     ------
     InvalidInput
         If the input cannot be used. Bad luck is never an exception: see `Recovery.status`.
     """
-    wishes = Wishes(units, noise, get_activation(activation), refine, faithful)
-    chosen = check_options(method, METHODS, wishes.activation, units, noise, budget)
+    wishes = Wishes(units, noise, get_activation(activation), refine, faithful, objective)
+    chosen = check_options(method, METHODS, wishes, budget)
     generator = as_generator(rng)
     source = as_source(X, y)
     report = progress or (lambda stage, fraction, message: None)

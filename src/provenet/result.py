@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from provenet.certificate import Certificate
 from provenet.covariance import StandardErrors
+from provenet.landscape.outcome import Outcome
 from provenet.networks import Network
 from provenet.typing import AnyArray
 
@@ -35,7 +36,8 @@ class Recovery:
     `network` is the best one found, in canonical form; None only when nothing was found at all.
     `message` says what happened and what to try next. `ambiguities` lists, in words, what the data
     leave open. `corrupted` marks the labels (samples, outputs) that a method for corrupted labels
-    set aside, and is None otherwise. `timings` are seconds a stage.
+    set aside, and is None otherwise. `landscape` tells how an objective was minimised and what its
+    minimum is worth, where the method minimised one. `timings` are seconds a stage.
     """
 
     network: Network | None
@@ -46,6 +48,7 @@ class Recovery:
     standard_errors: StandardErrors | None = None
     ambiguities: tuple[str, ...] = ()
     corrupted: AnyArray | None = None
+    landscape: Outcome | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
 
     @property

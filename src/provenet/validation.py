@@ -9,27 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from provenet.activations import Activation
 from provenet.exceptions import InvalidInput
+from provenet.landscape.objectives import OBJECTIVES, check_activation
 from provenet.methods import Method
 from provenet.moments import Standardisation
 from provenet.sources import ArraySource, Source
 from provenet.subspace import dependent_columns, label_variance, standardisation_from
 from provenet.typing import AnyArray, Array
+from provenet.workspace import Wishes
 
 _LARGEST = 1e70
 """Fourth powers of the data must stay finite."""
 
 
 def check_options(
-    method: str,
-    methods: Mapping[str, Method],
-    activation: Activation,
-    units: int | None,
-    noise: float | None,
-    budget: float,
+    method: str, methods: Mapping[str, Method], wishes: Wishes, budget: float
 ) -> Method:
     """The chosen method, if all options can be used."""
+    activation, units, noise = wishes.activation, wishes.units, wishes.noise
     if not isinstance(method, str) or method not in methods:
         raise InvalidInput(f"The method {method!r} is unknown: use one of {', '.join(methods)}.")
     chosen = methods[method]
@@ -38,6 +35,7 @@ def check_options(
             f"The method {method!r} serves the activations {', '.join(chosen.activations)} only, "
             f"not {activation.name!r}."
         )
+    _check_objective(chosen, wishes)
     if units is not None and (not isinstance(units, Integral) or isinstance(units, bool)):
         raise InvalidInput(f"units must be a whole number, not {units!r}.")
     if units is not None and units < 1:
@@ -47,6 +45,21 @@ def check_options(
     if not (_is_number(budget) and budget > 0):
         raise InvalidInput(f"budget must be a positive number of seconds, not {budget!r}.")
     return chosen
+
+
+def _check_objective(method: Method, wishes: Wishes) -> None:
+    """The objective, and whether it sees units of this activation."""
+    if wishes.objective != "auto" and method.name != "landscape":
+        raise InvalidInput(
+            f'objective= belongs to method="landscape", not {method.name!r}: leave one of them out.'
+        )
+    names = ("auto", *OBJECTIVES)
+    if not isinstance(wishes.objective, str) or wishes.objective not in names:
+        raise InvalidInput(
+            f"The objective {wishes.objective!r} is unknown: use one of {', '.join(names)}."
+        )
+    if method.name == "landscape":
+        check_activation(wishes.activation, wishes.objective)
 
 
 def as_generator(rng: Any) -> np.random.Generator:

@@ -12,6 +12,7 @@ import numpy as np
 from provenet.activations import ABS, RELU, Activation
 from provenet.certificate import GaussianCheck, check_gaussian
 from provenet.exceptions import NoAnswer
+from provenet.landscape.outcome import Outcome
 from provenet.moments import Standardisation
 from provenet.networks import Network
 from provenet.result import Progress, Recovery
@@ -38,6 +39,8 @@ class Candidate:
     """Which of the user's labels (samples, outputs) the method found corrupted."""
     restore: Callable[[Recovery], Recovery] | None = None
     """From a recovery in these samples' outputs to one in the user's, where those are combined."""
+    landscape: Outcome | None = None
+    """How an objective was minimised, where the method minimised one."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Wishes:
     activation: Activation = RELU
     refine: bool = True
     faithful: bool = False
+    objective: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,11 @@ class Workspace:
     def faithful(self) -> bool:
         """Whether the paper's algorithm is to run as it stands."""
         return self.wishes.faithful
+
+    @property
+    def objective(self) -> str:
+        """Name of the objective to minimise."""
+        return self.wishes.objective
 
     @property
     def spread(self) -> float:

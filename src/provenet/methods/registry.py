@@ -12,6 +12,7 @@ from provenet.methods.auto import auto
 from provenet.methods.biased_relu import biased_relu
 from provenet.methods.expand_prune import expand_prune
 from provenet.methods.ica import ica
+from provenet.methods.landscape import landscape
 from provenet.methods.lifting import lifting
 from provenet.methods.rank_deficient import rank_deficient
 from provenet.methods.rectified import rectified
@@ -38,11 +39,12 @@ class Method:
     activations: tuple[str, ...] = ("relu",)
     any_rectified: bool = False
     """Whether an activation of the user's own serves that is zero below zero and has an inverse."""
+    any_activation: bool = False
 
     def serves(self, activation: Activation) -> bool:
         """Whether units of this activation can be recovered."""
         own = self.any_rectified and activation.inverse is not None
-        return own or activation.family in self.activations
+        return self.any_activation or own or activation.family in self.activations
 
 
 _PIECEWISE_LINEAR = ("relu", "leaky_relu", "abs")
@@ -147,6 +149,17 @@ METHODS = {
             biased_relu,
             independent_units=True,
             one_output=True,
+        ),
+        Method(
+            "landscape",
+            "minimises an objective without bad minima (objective=), from two moments",
+            "one output; Gaussian inputs; units <= features, independent; A > 0; no biases",
+            "GLM17, all objectives; appendices A and B",
+            landscape,
+            independent_units=True,
+            one_output=True,
+            activations=("relu", "leaky_relu", "abs", "relu3", "exp"),
+            any_activation=True,
         ),
     )
 }

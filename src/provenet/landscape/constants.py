@@ -1,0 +1,105 @@
+"""mu, lambda and delta from the data, within the ranges of the theorems, and what these promise.
+
+Theorem 5.1 speaks of `sum_i alpha_i sum_{j != k} ..  -  mu sum_i beta_i ..`. For G,
+`alpha_i = sqrt(6) |sigma_4| a_i` and `beta_i = |sigma_4| a_i / sqrt(24)` (ERRATA, GLM17 3); for F
+in the norm of `M = sum a b b^T`, the same with `1 / a_i` for `a_i` (Theorem A.2). The a_i
+themselves are not known yet, but M bounds them: they are its eigenvalues where units are
+orthogonal, and lie between its smallest and its largest in general, because
+`b_i^T M^{-1} b_i = 1 / a_i`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from provenet.landscape.objective import Theorem
+from provenet.typing import Array
+
+SMALL = 0.01
+"""The universal constant c of the theorems."""
+_AMPLE = 10.0
+"""Over the least lambda allowed: rows of nearly the right norm, and still well conditioned."""
+_SAFEGUARD = 3.0
+"""Over the sampling error of the fourth moment; from 1 on rows do not collapse, 3 to be sure."""
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The weights of a designed objective's terms."""
+
+    interference: float
+    """`sqrt(6) |sigma_4|`."""
+    attraction: float = 0.0
+    """`mu |sigma_4| / sqrt(24)`."""
+    penalty: float = 0.0
+    """lambda."""
+    ridge: float = 0.0
+    """delta."""
+    decorrelation: float = 0.0
+    """Not in the paper: as large as the sampling error, so 0 for a population."""
+    mu: float = 0.0
+    theorem: Theorem | None = None
+
+
+def constants_for_G(
+    spectrum: Array, c_4: float, features: int, error: float = 0.0, mu: float | None = None
+) -> Constants:
+    """Theorem 5.1 for orthogonal units: the spectrum of `sum a b b^T` is a."""
+    smallest, largest = float(spectrum[0]), float(spectrum[-1])
+    return _within_ranges("Theorem 5.1", smallest, largest, c_4, features, error, mu)
+
+
+def constants_for_F(
+    spectrum: Array,
+    c_4: float,
+    features: int,
+    error: float = 0.0,
+    mu: float | None = None,
+    *,
+    undercomplete: bool = False,
+) -> Constants:
+    """Theorem A.4 for independent units, A.5 with its l2 term for fewer units than features.
+
+    In the norm of M the objective is G with weights `1 / a_i`; gradient and curvature shrink by
+    `sigma_min(M)^(1/2)` and `sigma_min(M)` on the way back (Theorem A.1).
+    """
+    smallest, largest = float(spectrum[0]), float(spectrum[-1])
+    name = "Theorem A.5" if undercomplete else "Theorem A.4"
+    own = _within_ranges(name, 1 / largest, 1 / smallest, c_4, features, error / smallest**2, mu)
+    assert own.theorem is not None
+    slope, curvature = own.theorem.slope * np.sqrt(smallest), own.theorem.curvature * smallest
+    if not undercomplete:
+        return replace(own, theorem=Theorem(name, float(slope), curvature))
+    # The l2 term takes its half of what tau_0 allows.
+    return replace(own, ridge=curvature / 2, theorem=Theorem(name, float(slope), curvature / 2))
+
+
+def _within_ranges(
+    name: str,
+    smallest: float,
+    largest: float,
+    c_4: float,
+    features: int,
+    error: float,
+    mu: float | None,
+) -> Constants:
+    interference, beta = abs(c_4) / 2, abs(c_4) / 24
+    ratio = largest / smallest
+    if mu is None:
+        mu = SMALL * interference / beta / ratio
+    drawn = mu * beta
+    penalty = _AMPLE * 4 * largest * max(drawn, interference)
+    curvature = SMALL * min(drawn * smallest / (ratio * features), penalty)
+    slope = SMALL * interference * smallest
+    if drawn > 0:  # Proposition 5.6, with mu beta for its beta
+        slope = min(slope, SMALL * float(np.sqrt(curvature**3 / (drawn * smallest))))
+    return Constants(
+        interference=interference,
+        attraction=drawn,
+        penalty=penalty,
+        decorrelation=_SAFEGUARD * interference * error,
+        mu=mu,
+        theorem=Theorem(name, slope, curvature),
+    )

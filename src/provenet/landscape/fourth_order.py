@@ -1,0 +1,121 @@
+"""Fourth-order tensors that are only ever asked for contractions.
+
+The objectives of GLM17 see the data through `T_2` and `T_4` alone, and `T_4` only through two
+contractions: with a symmetric matrix in two of its places, and with vectors in three. So it may be
+dense (from one pass over samples), a sum of fourth powers (a population, no features^4 memory), or
+a batch of samples whose tensor is never formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from provenet.networks import row_blocks
+from provenet.typing import Array
+
+
+class FourthOrder(Protocol):
+    """A symmetric tensor T of order 4."""
+
+    def matrix(self, S: Array) -> Array:
+        """`T(S, ., .)`: T contracted with a symmetric matrix in two places."""
+
+    def cubes(self, B: Array, C: Array) -> Array:
+        """Rows `T(b_j, b_j, c_j, .)`."""
+
+
+class DenseFourth:
+    """A tensor in memory, as the matrix between the distinct pairs of its places.
+
+    That is features^4 / 4 numbers, and a contraction for every row of B is one matrix product.
+    """
+
+    def __init__(self, tensor: Array) -> None:
+        """From the dense symmetric array (d, d, d, d)."""
+        d = len(tensor)
+        self._rows, self._columns = np.triu_indices(d)
+        self._pairs = np.ascontiguousarray(
+            tensor[self._rows, self._columns][:, self._rows, self._columns]
+        )
+        self._places = np.where(self._rows == self._columns, 1.0, 2.0)
+        self._square = np.zeros((d, d), dtype=np.intp)
+        self._square[self._rows, self._columns] = np.arange(len(self._rows))
+        self._square[self._columns, self._rows] = np.arange(len(self._rows))
+
+    def matrix(self, S: Array) -> Array:
+        """`T(S, ., .)`."""
+        packed = self._pairs @ (self._places * S[self._rows, self._columns])
+        return np.asarray(packed[self._square])
+
+    def cubes(self, B: Array, C: Array) -> Array:
+        """Rows `T(b_j, b_j, c_j, .)`."""
+        packed = (self._places * B[:, self._rows] * B[:, self._columns]) @ self._pairs
+        return np.asarray(np.einsum("mij,mj->mi", packed[:, self._square], C))
+
+
+class SumOfFourthPowers:
+    """`sum_i coefficient_i v_i^(x)4`: the fourth moment of a known network."""
+
+    def __init__(self, coefficients: Array, vectors: Array) -> None:
+        """One term a row of `vectors`."""
+        self.coefficients, self.vectors = coefficients, vectors
+
+    def matrix(self, S: Array) -> Array:
+        """`T(S, ., .)`."""
+        v = self.vectors
+        size = self.coefficients * np.einsum("md,de,me->m", v, S, v, optimize=True)
+        return np.asarray((v.T * size) @ v)
+
+    def cubes(self, B: Array, C: Array) -> Array:
+        """Rows `T(b_j, b_j, c_j, .)`."""
+        v = self.vectors
+        return np.asarray(((B @ v.T) ** 2 * (C @ v.T) * self.coefficients) @ v)
+
+
+class BatchFourth:
+    """The mean of `y He_4(x)` over a batch, for any labels y, without forming the tensor.
+
+    `He_4(x)` is x in all four places, less the identity on one pair of them and x on the others,
+    plus the identity on both of two pairs; here contracted term by term. A contraction costs two
+    matrix products over the batch, a block of rows at a time.
+    """
+
+    def __init__(self, X: Array, labels: Array) -> None:
+        """Standardised inputs (n, d) and labels (n,)."""
+        self.X, self.weights = X, labels / len(labels)
+
+    def _blocks(self) -> Iterator[tuple[Array, Array]]:
+        for rows in row_blocks(len(self.X)):
+            yield self.X[rows], self.weights[rows]
+
+    def matrix(self, S: Array) -> Array:
+        """`T(S, ., .)`."""
+        d = len(S)
+        total, second, along, mean = np.zeros((d, d)), np.zeros((d, d)), 0.0, 0.0
+        for x, w in self._blocks():
+            form = np.einsum("nd,nd->n", x @ S, x)
+            total += (x.T * (w * form)) @ x
+            second += (x.T * w) @ x
+            along += float(w @ form)
+            mean += float(w.sum())
+        trace = float(np.trace(S))
+        crossed = S @ second
+        total -= trace * second + along * np.eye(d) + 2 * (crossed + crossed.T)
+        return np.asarray(total + mean * (trace * np.eye(d) + 2 * S))
+
+    def cubes(self, B: Array, C: Array) -> Array:
+        """Rows `T(b_j, b_j, c_j, .)`."""
+        squares, inner = np.sum(B * B, axis=1), np.sum(B * C, axis=1)
+        total, bb, bc, mean = np.zeros(B.shape), np.zeros(len(B)), np.zeros(len(B)), 0.0
+        for x, w in self._blocks():
+            z, t = x @ B.T, x @ C.T
+            weight = w[:, None] * ((z * z - squares) * t - 2 * inner * z)
+            total += weight.T @ x
+            bb += w @ (z * z)
+            bc += w @ (z * t)
+            mean += float(w.sum())
+        total -= bb[:, None] * C + 2 * bc[:, None] * B
+        return np.asarray(total + mean * (squares[:, None] * C + 2 * inner[:, None] * B))

@@ -1,0 +1,157 @@
+"""A deterministic second-order method that leaves saddles by negative curvature.
+
+Trust-region Newton with truncated conjugate gradients (Steihaug): only products with the Hessian
+are needed, and a direction of negative curvature met on the way is followed to the edge of the
+region. Where the slope vanishes, the smallest eigenvalue of the Hessian (Lanczos) tells a saddle
+from a minimum, and its eigenvector leads away. So the method ends at points that satisfy the
+second-order condition of GLM17 (Theorem 2.3.3), not merely where the slope is small.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from provenet.landscape.objective import Objective
+from provenet.landscape.second_order import smallest_eigenvalue
+from provenet.typing import Array
+
+_MOST_PRODUCTS = 60
+_ACCEPT = 0.05
+_GOOD = 0.75
+_FLAT_VALUE = 1e-14
+"""Relative decrease below which the value only shows rounding."""
+_FLAT_STEPS = 5
+"""Such steps after which the slope is as small as rounding lets it be."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a descent, as it was left."""
+
+    kind: str
+    """"start", "newton", "saddle" (led away along negative curvature) or "stochastic"."""
+    value: float
+    slope: float
+    """Norm of the gradient (along the spheres, where rows have norm 1)."""
+    samples: int = 0
+    """Fresh samples used so far; 0 for an objective that needs none."""
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where a descent ended, how it got there, and whether it came to rest."""
+
+    B: Array
+    path: tuple[Step, ...]
+    converged: bool
+
+    @property
+    def saddles(self) -> int:
+        """How many times the descent came to rest at a saddle and was led away."""
+        return sum(step.kind == "saddle" for step in self.path)
+
+
+def minimise(
+    objective: Objective,
+    start: Array,
+    *,
+    slope: float,
+    curvature: float,
+    iterations: int = 300,
+    deadline: float = np.inf,
+    watch: Callable[[Array], None] | None = None,
+) -> Descent:
+    """Descend until the norm of the gradient is at most `slope` and no eigenvalue < -`curvature`.
+
+    Where rounding does not let the gradient become as small, the descent ends where it is smallest.
+    `watch` is called with every point of the path.
+    """
+    B = objective.retract(np.asarray(start, dtype=float))
+    value, radius = objective.value(B), 0.1 * np.sqrt(len(B))
+    path: list[Step] = []
+    kind, flat = "start", 0
+    for _ in range(iterations):
+        gradient = objective.gradient(B)
+        g = objective.tangent(B, gradient)
+        path.append(Step(kind, value, float(np.linalg.norm(g))))
+        if watch is not None:
+            watch(B)
+        if path[-1].slope <= slope or flat >= _FLAT_STEPS:
+            way_out = _way_out(objective, B, gradient, curvature, value)
+            if way_out is None:
+                return Descent(B, tuple(path), converged=True)
+            kind, flat, (B, value) = "saddle", 0, way_out
+            radius = max(radius, 0.05 * np.sqrt(len(B)))
+            continue
+        if time.monotonic() > deadline:
+            break
+        kind = "newton"
+        step, model = _truncated_newton(objective, B, gradient, g, radius)
+        trial = objective.retract(B + step)
+        reached = objective.value(trial)
+        ratio = (value - reached) / max(model, 1e-300)
+        if abs(value - reached) <= _FLAT_VALUE * max(abs(value), 1.0):
+            ratio, flat = 1.0, flat + 1  # the value resolves no more: the model judges better
+        size = float(np.linalg.norm(step))
+        if ratio > _GOOD and size > 0.9 * radius:
+            radius *= 2.0
+        elif ratio < 0.25:
+            radius = 0.25 * size
+        if ratio > _ACCEPT:
+            B, value = trial, reached
+        elif radius < 1e-14:
+            break
+    return Descent(B, tuple(path), converged=False)
+
+
+def _truncated_newton(
+    objective: Objective, B: Array, gradient: Array, g: Array, radius: float
+) -> tuple[Array, float]:
+    """A step within the region, and by how much the quadratic model says it descends."""
+    s, r = np.zeros_like(B), g.copy()
+    p, rr = -r, float(np.sum(g * g))
+    enough = min(0.1, rr**0.25) * np.sqrt(rr)
+    Hs = np.zeros_like(B)
+    for _ in range(_MOST_PRODUCTS):
+        Hp = objective.curvature(B, p, gradient)
+        bend = float(np.sum(p * Hp))
+        along = rr / bend if bend > 0 else np.inf
+        if bend <= 0 or np.linalg.norm(s + along * p) >= radius:
+            tau = _to_edge(s, p, radius)
+            s, Hs = s + tau * p, Hs + tau * Hp
+            break
+        s, Hs, r = s + along * p, Hs + along * Hp, r + along * Hp
+        new = float(np.sum(r * r))
+        if np.sqrt(new) <= enough:
+            break
+        p, rr = -r + new / rr * p, new
+    return s, -float(np.sum(g * s) + 0.5 * np.sum(s * Hs))
+
+
+def _to_edge(s: Array, p: Array, radius: float) -> float:
+    """The t >= 0 with `|s + t p| = radius`."""
+    pp, sp = float(np.sum(p * p)), float(np.sum(s * p))
+    gap = radius**2 - float(np.sum(s * s))
+    return (-sp + float(np.sqrt(max(sp**2 + pp * gap, 0.0)))) / pp
+
+
+def _way_out(
+    objective: Objective, B: Array, gradient: Array, curvature: float, value: float
+) -> tuple[Array, float] | None:
+    """A lower point along negative curvature and its value; None at a minimum."""
+    lowest, V = smallest_eigenvalue(objective, B, gradient)
+    if lowest >= -curvature:
+        return None
+    t = 0.5
+    while t > 1e-6:
+        for sign in (1.0, -1.0):
+            trial = objective.retract(B + sign * t * V)
+            reached = objective.value(trial)
+            if reached < value + 0.1 * t**2 * lowest:
+                return trial, reached
+        t *= 0.5
+    return None

@@ -1,0 +1,29 @@
+"""What a descent on an objective found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from provenet.landscape.constants import Constants
+from provenet.landscape.newton import Descent
+from provenet.landscape.second_order import SecondOrder
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The objective that was minimised, the way to its minimum, and the certificate of that."""
+
+    objective: str
+    constants: Constants | None
+    """Of P', G and F."""
+    descent: Descent
+    """Its B is in the coordinates of the descent: an orthonormal basis of the units' span."""
+    second_order: SecondOrder
+    """Of the objective from the samples at hand: their own error is not in it."""
+
+    @property
+    def message(self) -> str:
+        """The same in a sentence or two."""
+        steps, saddles = len(self.descent.path) - 1, self.descent.saddles
+        led = f", {saddles} of them away from saddles" if saddles else ""
+        return f'Objective "{self.objective}", {steps} steps{led}. {self.second_order.message}'

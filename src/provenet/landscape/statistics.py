@@ -1,0 +1,126 @@
+"""What the designed objectives know of the data: `sum a b b^T` and `sum a b^(x)4`, nothing else.
+
+`T_2 / c_2` and `T_4 / c_4` are these sums over the true units, for rows of norm 1. They come from a
+population exactly, from samples by one pass (with the control variates of `moments`), or from a
+batch of fresh samples without forming the tensor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from provenet.activations import Activation
+from provenet.hermite import tensor_norm_squared
+from provenet.landscape.fourth_order import (
+    BatchFourth,
+    DenseFourth,
+    FourthOrder,
+    SumOfFourthPowers,
+)
+from provenet.moments import MomentRequest, Standardisation
+from provenet.networks import Network
+from provenet.sources import PopulationSource, Source
+from provenet.subspace import Span, noise_edge, span_of_units
+from provenet.typing import Array
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The two sums, and how large sampling error alone is in them."""
+
+    norms: tuple[Array, Array]
+    """`sum_i a_i b_i b_i^T`: twice the same, or two independent estimates of it."""
+    fourth: FourthOrder
+    """`sum_i a_i b_i^(x)4`."""
+    error: float
+    """Largest eigenvalue of pure sampling error in `fourth`, as a form on symmetric matrices."""
+
+    @property
+    def features(self) -> int:
+        """Dimension of the space."""
+        return len(self.norms[0])
+
+    @property
+    def spectrum(self) -> Array:
+        """Eigenvalues of the first estimate of `sum a b b^T`, rising."""
+        return np.asarray(np.linalg.eigvalsh(self.norms[0]), dtype=float)
+
+
+def coefficients(activation: Activation) -> tuple[float, float]:
+    """`c_2` and `c_4` of a unit of norm 1 without bias."""
+    return float(activation.hermite(2, 0.0)), float(activation.hermite(4, 0.0))
+
+
+def population_statistics(network: Network, basis: Array | None = None) -> Statistics:
+    """The exact sums of a known network without biases; memory in units x features.
+
+    In the coordinates of `basis` (rows orthonormal), if one is given.
+    """
+    network = network.canonical()
+    a, W = network.output_weights, network.weights
+    W = W if basis is None else W @ basis.T
+    N = (W.T * a) @ W
+    return Statistics((N, N), SumOfFourthPowers(a, W), error=0.0)
+
+
+def span_of_source(
+    source: Source, standardisation: Standardisation, activation: Activation, units: int | None
+) -> Span:
+    """The span of the units, with the spectrum of `sum a b b^T` and its noise."""
+    full = source.moments(MomentRequest(standardisation, order=2))
+    c_2 = coefficients(activation)[0]
+    return span_of_units(full.tensors[2] / c_2, full.errors[2] / abs(c_2), units)
+
+
+def sample_statistics(
+    source: Source,
+    standardisation: Standardisation,
+    activation: Activation,
+    span: Span | None = None,
+) -> Statistics:
+    """The sums from one pass over the samples: inside a span, or in all of the space.
+
+    In r dimensions the pass holds about `r^4 / 4` numbers, and what it returns as many.
+    """
+    if isinstance(source, PopulationSource):
+        basis = np.eye(source.features) if span is None else span.basis
+        return population_statistics(source.network, basis)
+    c_2, c_4 = coefficients(activation)
+    second = _second_moment(source, standardisation) if span is None else c_2 * span.quadratic
+    inside = None if span is None else span.basis
+    moments = source.moments(MomentRequest(standardisation, 4, inside, second))
+    fourth = DenseFourth(moments.tensors[4] / c_4)
+    error = _largest_error(moments.errors[4] / abs(c_4), len(second))
+    return Statistics((second / c_2,) * 2, fourth, error)
+
+
+def _largest_error(entry: float, d: int) -> float:
+    """Largest eigenvalue of independent errors of that size in the entries of a tensor.
+
+    On symmetric matrices the tensor is a matrix of pairs x pairs with the same norm.
+    """
+    pairs = d * (d + 1) // 2
+    return noise_edge(entry * d**2 / pairs, pairs)
+
+
+def _second_moment(source: Source, standardisation: Standardisation) -> Array:
+    return source.moments(MomentRequest(standardisation, order=2)).tensors[2]
+
+
+def batch_statistics(X: Array, y: Array, activation: Activation) -> Statistics:
+    """The sums over a batch, its fourth-order tensor never formed.
+
+    Each half gives its own `sum a b b^T`: a product of the two is unbiased (ERRATA, GLM17 4).
+    """
+    c_2, c_4 = coefficients(activation)
+    n, d = X.shape
+    halves = [_second(X[part], y[part]) / c_2 for part in (slice(n // 2), slice(n // 2, None))]
+    size = tensor_norm_squared(4, np.einsum("nd,nd->n", X, X), d)
+    entry = float(np.sqrt(np.mean(y**2 * size) / d**4 / n)) / abs(c_4)
+    return Statistics((halves[0], halves[1]), BatchFourth(X, y / c_4), _largest_error(entry, d))
+
+
+def _second(X: Array, y: Array) -> Array:
+    return np.asarray((X.T * y) @ X / len(y) - y.mean() * np.eye(X.shape[1]))

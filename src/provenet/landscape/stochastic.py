@@ -1,0 +1,71 @@
+"""Stochastic gradient descent with fresh samples at every step (GLM17, section 6)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from provenet.landscape.newton import Descent, Step
+from provenet.landscape.objective import Objective
+from provenet.typing import Array
+
+Batch = Callable[[], tuple[Array, Array]]
+"""Fresh samples (X, y) each time it is called."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """`steps` steps of size `rate`, divided by `factor` every `every` steps after `plateau`."""
+
+    steps: int
+    rate: float
+    factor: float = 4.0
+    plateau: int | None = None
+    every: int = 5000
+    report: int = 1
+    """Every how many steps the path is recorded."""
+
+    def rates(self) -> Iterator[float]:
+        """The size of every step."""
+        plateau = self.steps if self.plateau is None else self.plateau
+        for t in range(self.steps):
+            divisions = 0 if t < plateau else 1 + (t - plateau) // self.every
+            yield self.rate / self.factor**divisions
+
+
+def descend(
+    objective_on: Callable[[Array, Array], Objective],
+    batch: Batch,
+    start: Array,
+    schedule: Schedule,
+    *,
+    deadline: float = np.inf,
+    watch: Callable[[Array], None] | None = None,
+) -> Descent:
+    """Follow the gradient of `objective_on(X, y)`, a new batch for every step.
+
+    What the path records is measured on the step's fresh batch before it is used, so it is an
+    unbiased estimate of the population's. `watch` is called with every recorded point.
+    """
+    B = np.asarray(start, dtype=float)
+    path: list[Step] = []
+    samples = 0
+    for t, rate in enumerate(schedule.rates()):
+        X, y = batch()
+        objective = objective_on(X, y)
+        B = objective.retract(B) if t == 0 else B
+        slope = objective.slope(B)
+        samples += len(X)
+        last = t == schedule.steps - 1 or time.monotonic() > deadline
+        if t % schedule.report == 0 or last:
+            size = float(np.linalg.norm(slope))
+            path.append(Step("stochastic", objective.value(B), size, samples))
+            if watch is not None:
+                watch(B)
+        if last:
+            break
+        B = objective.retract(B - rate * slope)
+    return Descent(B, tuple(path), converged=False)

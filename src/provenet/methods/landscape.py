@@ -1,0 +1,231 @@
+"""`"landscape"`: minimise an objective that has no bad minima (GLM17).
+
+One pass over the data gives `T_2` and, inside the span of the units, `T_4`; the chosen objective is
+then minimised in that span without touching the data again, the directions of the units are read
+off its minimum, and appendix B gives their signs. `"auto"` takes F for as many units as features
+and F with its l2 term for fewer. `"l2"` and `"abs"` see all orders, so they run on samples.
+
+`faithful=True` runs the paper's section 6 instead: stochastic gradient descent with a fresh batch
+for every step (a draw from the samples, where there is no function to ask for more), in all of the
+space, and the output weights of appendix B.
+
+Beyond the paper: inputs of any covariance, an output bias, noise; output weights by regression on
+samples, which is far less sensitive to errors in B than Algorithm 2; the safeguard against sampling
+error in `landscape.designed`.
+
+Memory: `units^4 / 4` numbers a few times over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from provenet.landscape.constants import Constants
+from provenet.landscape.designed import Design
+from provenet.landscape.fourth_order import SumOfFourthPowers
+from provenet.landscape.linear_layer import output_weights
+from provenet.landscape.newton import Descent, minimise
+from provenet.landscape.objective import Objective
+from provenet.landscape.objectives import (
+    LOSSES,
+    choose_constants,
+    moment_objective,
+    population_objective,
+    sample_objective,
+)
+from provenet.landscape.outcome import Outcome
+from provenet.landscape.second_order import second_order
+from provenet.landscape.statistics import (
+    Statistics,
+    coefficients,
+    sample_statistics,
+    span_of_source,
+)
+from provenet.landscape.stochastic import Schedule, descend
+from provenet.methods.biased_relu import spectrum_evidence
+from provenet.networks import Network
+from provenet.refine import with_output_layer
+from provenet.sources import PopulationSource, StandardisedSource
+from provenet.subspace import Span
+from provenet.typing import Array
+from provenet.workspace import Candidate, NoAnswer, Workspace
+
+_STARTS, _STARTS_OF_LOSSES = 3, 10
+_SMALLEST_SLOPE = 1e-12
+_SMALL = 1e-9
+"""Slope and curvature that count as zero for a loss, over the square of the labels' spread."""
+_BATCH = {"l2": 256, "f2f4": 8192, "abs": 8192}
+_DESIGNED_BATCH = 262_144
+_SCHEDULE = Schedule(steps=20_000, rate=0.0, plateau=10_000, every=2000, report=10)
+
+
+def landscape(workspace: Workspace) -> Iterator[Candidate]:
+    """A candidate for every start: of G and F the first should do, of the losses any may."""
+    with workspace.stage("moments", "order 2"):
+        span = span_of_source(
+            workspace.source, workspace.standardisation, workspace.activation, workspace.units
+        )
+    _check_positive(span)
+    name = _name(workspace, span)
+    if workspace.faithful:
+        yield _stochastic(workspace, name, span)
+        return
+    with workspace.stage("moments", f"order 4 in {span.rank} dimensions"):
+        objective = _objective(workspace, name, span)
+    for _ in range(_starts(workspace, name)):
+        with workspace.stage("minimise"):
+            descent = _minimise(workspace, objective, span)
+            directions = _directions(objective, descent.B)
+            network = _network(workspace, name, directions, span)
+        yield _candidate(name, objective, descent, network, span)
+
+
+def _candidate(
+    name: str, objective: Objective, descent: Descent, network: Network, span: Span
+) -> Candidate:
+    constants = objective.constants if isinstance(objective, Design) else None
+    outcome = Outcome(name, constants, descent, second_order(objective, descent.B))
+    return Candidate(network, spectrum_evidence(span), landscape=outcome)
+
+
+def _check_positive(span: Span) -> None:
+    """The eigenvalues of `sum a b b^T` have the signs of the output weights a."""
+    level, shown = span.noise_level, int(np.sum(span.eigenvalues > span.noise_level))
+    if np.any(span.eigenvalues < -level):
+        raise NoAnswer(
+            'The method "landscape" needs positive output weights, and the second moment has a '
+            'negative eigenvalue, so some are negative: use method="biased-relu" or '
+            '"expand-prune", which need no sign.'
+        )
+    if shown == 0 or shown < span.rank:
+        raise NoAnswer(
+            f'The method "landscape" needs positive output weights that show in the second moment, '
+            f"and {shown} of {span.rank or 1} do: the others are zero or the samples too few. Give "
+            'fewer units or more samples, or use method="expand-prune", which needs neither.'
+        )
+
+
+def _name(workspace: Workspace, span: Span) -> str:
+    """The objective that was asked for, or the one that serves networks of this shape."""
+    if workspace.objective != "auto":
+        return workspace.objective
+    return "F" if span.rank == workspace.source.features else "F-undercomplete"
+
+
+def _starts(workspace: Workspace, name: str) -> int:
+    if name in LOSSES:
+        return _STARTS_OF_LOSSES
+    return _STARTS if workspace.refine else 1
+
+
+def _objective(workspace: Workspace, name: str, span: Span) -> Objective:
+    """The objective in the coordinates of the span, from the moments where these suffice."""
+    source, s, activation = workspace.source, workspace.standardisation, workspace.activation
+    if name not in ("l2", "abs"):
+        statistics = sample_statistics(source, s, activation, span)
+        return moment_objective(name, statistics, span.rank, activation)
+    if isinstance(source, PopulationSource):
+        truth = source.network
+        inside = truth.replace(weights=truth.weights @ span.basis.T, output_bias=0.0)
+        return population_objective(name, inside, span.rank)
+    samples = workspace.problem.samples
+    y = samples.y - s.label_mean
+    if name == "abs":  # even, so the linear part is noise to it
+        y = y - samples.X @ s.linear
+    X = samples.X @ span.basis.T
+    return sample_objective(name, X, y, span.rank, activation, centred=True)
+
+
+def _minimise(workspace: Workspace, objective: Objective, span: Span) -> Descent:
+    """The deterministic method from a random start."""
+    if objective.theorem is not None:
+        slope = max(objective.theorem.slope, _SMALLEST_SLOPE)
+        curvature = objective.theorem.curvature
+    else:
+        slope = curvature = _SMALL * workspace.spread**2
+    return minimise(
+        objective,
+        _start(workspace, span),
+        slope=slope,
+        curvature=curvature,
+        deadline=workspace.problem.deadline,
+    )
+
+
+def _start(workspace: Workspace, span: Span) -> Array:
+    """Random rows, of norm 1 on average in the norm of `sum a b b^T`."""
+    m = span.rank
+    rows = workspace.rng.standard_normal((m, m)) / np.sqrt(m)
+    return np.asarray(rows / np.sqrt(np.diag(span.quadratic)))
+
+
+def _directions(objective: Objective, B: Array) -> Array:
+    """Unit vectors along the units, up to sign.
+
+    A row of F's minimum sees one unit and is blind to the others: the units are the inverse's
+    (Theorem A.4). The other objectives have the units themselves for rows.
+    """
+    dual = isinstance(objective, Design) and not objective.euclidean
+    rows = np.linalg.pinv(B).T if dual else B
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def _network(workspace: Workspace, name: str, W: Array, span: Span) -> Network:
+    """Units along the rows of W (in the span) with signs, output weights and output bias."""
+    s, activation = workspace.standardisation, workspace.activation
+    second = coefficients(activation)[0] * span.quadratic
+    a, W = output_weights(span.basis @ s.linear, second, W, activation, orthogonal=name == "G")
+    W = W @ span.basis
+    biases = W @ s.whiten @ s.mean  # none on the user's inputs
+    if workspace.faithful:
+        constant = s.label_mean - float(activation.hermite(0, 0.0)) * a.sum()
+        return Network(W, biases, a, constant, activation)
+    samples = workspace.problem.samples
+    return with_output_layer(samples.X, samples.y, W, biases, activation)
+
+
+# ---------------------------------------------------------------- the paper's experiment
+
+
+def _stochastic(workspace: Workspace, name: str, span: Span) -> Candidate:
+    """Section 6: a fresh batch for every step, in all of the space."""
+    s, activation, m = workspace.standardisation, workspace.activation, span.rank
+    d = workspace.source.features
+    everywhere = Span(np.eye(d), span.eigenvalues, span.noise_level)
+    constants, rate = _constants_and_rate(workspace, name, span)
+    samples = StandardisedSource(workspace.source, s)
+    size = min(_BATCH.get(name, _DESIGNED_BATCH), workspace.source.size)
+
+    def on(X: Array, y: Array) -> Objective:
+        return sample_objective(
+            name, X, y - s.label_mean, m, activation, constants=constants, centred=True
+        )
+
+    with workspace.stage("minimise", f"batches of {size}"):
+        descent = descend(
+            on,
+            lambda: samples.draw(size, workspace.rng),
+            workspace.rng.standard_normal((m, d)) / np.sqrt(d),
+            replace(_SCHEDULE, rate=rate),
+            deadline=workspace.problem.deadline,
+        )
+        last = on(*samples.draw(size, workspace.rng))
+        W = _directions(last, descent.B)
+    return _candidate(name, last, descent, _network(workspace, name, W, everywhere), span)
+
+
+def _constants_and_rate(
+    workspace: Workspace, name: str, span: Span
+) -> tuple[Constants | None, float]:
+    """Constants from the second moment, and a step well below one over the curvature."""
+    a = span.eigenvalues[: span.rank]
+    if name in LOSSES:
+        return None, float(0.25 / (a.sum() * a.max()))
+    N = span.quadratic
+    statistics = Statistics((N, N), SumOfFourthPowers(a, np.eye(span.rank)), error=0.0)
+    constants = choose_constants(name, statistics, span.rank, workspace.activation)
+    sharpest = 1.0 if name == "G" else float(a.max())
+    return constants, 0.05 / (constants.penalty * sharpest)
