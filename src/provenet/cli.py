@@ -281,6 +281,9 @@ def recover(
     no_refine: Annotated[
         bool, typer.Option("--no-refine", help="The method's own answer, not refined.")
     ] = False,
+    objective: Annotated[
+        str, typer.Option(help="For the method landscape: G, F, f2f4, abs, l2, ...")
+    ] = "auto",
     out: Annotated[Path | None, typer.Option(help="Write the network here (.npz).")] = None,
     corrupted: Annotated[
         Path | None, typer.Option(help="Write which labels were set aside here (.npy or .npz).")
@@ -311,6 +314,7 @@ def recover(
             budget=budget,
             faithful=faithful,
             refine=not no_refine,
+            objective=objective,
         )
     error = None if known is None else _error(result, known)
     if json:
@@ -439,7 +443,8 @@ def _summary(result: Recovery, **extra: Any) -> dict[str, Any]:
     mask = result.corrupted
     count = None if mask is None else int(np.count_nonzero(mask))
     values = {name: getattr(result, name) for name in (*fields, *more)}
-    return {**values, "corrupted": count, **extra}
+    landscape = None if result.landscape is None else result.landscape.summary()
+    return {**values, "corrupted": count, "landscape": landscape, **extra}
 
 
 def _note(message: str, quiet: bool = False) -> None:

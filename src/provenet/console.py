@@ -141,6 +141,8 @@ def certificate_table(result: Recovery) -> RenderableType:
 def _evidence(result: Recovery) -> Iterable[tuple[str, str]]:
     if result.certificate is not None:
         yield from _certified(result.certificate)
+    if result.landscape is not None:
+        yield "landscape", result.landscape.message
     if result.corrupted is not None:
         yield "corrupted", _corrupted(result.corrupted)
     yield from (("ambiguity", ambiguity) for ambiguity in result.ambiguities)
@@ -192,7 +194,8 @@ def methods_table(methods: Iterable[Any]) -> RenderableType:
     table.add_column("method", style="bold cyan", no_wrap=True)
     table.add_column("what it does, what it needs, which units, where it comes from")
     for method in methods:
-        units = ", ".join(method.activations) + ", or your own" * method.any_rectified
+        own = method.any_rectified or method.any_activation
+        units = ", ".join(method.activations) + ", or your own" * own
         lines = {"needs": method.needs, "units": units, "paper": method.paper}
         rest = "".join(f"\n{name} {text}" for name, text in lines.items() if text != "-")
         table.add_row(method.name, Text.assemble(method.summary, (rest, "dim")))

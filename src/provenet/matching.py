@@ -43,6 +43,17 @@ def parameter_error(estimate: Network, truth: Network) -> float:
     return float(max(errors))
 
 
+def permutation_error(B: Array, truth: Array) -> float:
+    """How far B is from a permutation of the true weights, up to signs (GLM17, equation 6.1).
+
+    With `Q = B pinv(truth)`, rows of norm 1: `1 - |Q_ij|` for the worst row's best j, or the worst
+    column's best i, whichever is less.
+    """
+    Q = np.abs(B @ np.linalg.pinv(truth))
+    Q /= np.linalg.norm(Q, axis=1, keepdims=True)
+    return float(1 - max(Q.max(axis=1).min(), Q.max(axis=0).min()))
+
+
 def _kind(network: Network) -> tuple[object, ...]:
     """Shape and activation; a ReLU is a leaky one of slope 0, one output is a plain number."""
     family = network.activation.family

@@ -191,7 +191,8 @@ def check_activation(activation: Activation, name: str) -> None:
         if abs(float(activation.hermite(k, 0.0))) < _VANISHING:
             raise InvalidInput(
                 "The objectives see units through their Hermite coefficients of orders 2 and 4, "
-                f"and that of order {k} of {activation.name!r} is 0: use another method."
+                f"and that of order {k} of {activation.name!r} is 0: use a method "
+                "that serves them (provenet.METHODS)."
             )
     if name == "abs" and activation.slope is None:
         raise InvalidInput(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from provenet.landscape.constants import Constants
 from provenet.landscape.newton import Descent
@@ -27,3 +28,15 @@ class Outcome:
         steps, saddles = len(self.descent.path) - 1, self.descent.saddles
         led = f", {saddles} of them away from saddles" if saddles else ""
         return f'Objective "{self.objective}", {steps} steps{led}. {self.second_order.message}'
+
+    def summary(self) -> dict[str, Any]:
+        """What there is to tell in plain types: all but the matrix, which the network has."""
+        return {
+            "objective": self.objective,
+            "message": self.message,
+            "constants": self.constants,
+            "converged": self.descent.converged,
+            "saddles": self.descent.saddles,
+            "path": self.descent.path,
+            "second_order": self.second_order,
+        }
