@@ -41,6 +41,7 @@ def recover(
     faithful: bool = False,
     refine: bool = True,
     objective: str = "auto",
+    threshold: float | None = None,
 ) -> Recovery:
     """Recover the network behind samples `(X, y)`, or behind a `Source` given in place of both.
 
@@ -69,13 +70,17 @@ def recover(
         Whether to finish with least squares on the samples.
     objective
         For the method "landscape": one of `provenet.landscape.OBJECTIVES`; "auto" chooses.
+    threshold
+        For methods of the lowest layer: units fire where `w.x` exceeds it; estimated if left out.
 
     Raises
     ------
     InvalidInput
         If the input cannot be used. Bad luck is never an exception: see `Recovery.status`.
     """
-    wishes = Wishes(units, noise, get_activation(activation), refine, faithful, objective)
+    wishes = Wishes(
+        units, noise, get_activation(activation), refine, faithful, objective, threshold
+    )
     chosen = check_options(method, METHODS, wishes, budget)
     generator = as_generator(rng)
     source = as_source(X, y)
@@ -99,6 +104,10 @@ def _best_of(workspace: Workspace, method: Method) -> Recovery:
     reason = ""
     try:
         for candidate in method.candidates(workspace):
+            if isinstance(candidate, Recovery):  # of a layer alone: it is its own judge
+                best = candidate
+                results.append(best)
+                break
             results.append(conclude(workspace, candidate, method.name))
             best = max(results, key=_value)
             if is_beyond_doubt(best, results) or workspace.out_of_time:
@@ -109,7 +118,7 @@ def _best_of(workspace: Workspace, method: Method) -> Recovery:
         best = _nothing_found(method, reason, workspace.out_of_time)
     elif reason and best.status is Status.FAILED:
         best = replace(best, message=reason)
-    elif best.success and not is_beyond_doubt(best, results):
+    elif best.success and best.layer is None and not is_beyond_doubt(best, results):
         best = unconfirmed(best, len(results))
     timings = {**workspace.timings, "total": time.monotonic() - workspace.started}
     return replace(best, timings=timings)

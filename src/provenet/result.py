@@ -9,6 +9,8 @@ from enum import StrEnum
 from provenet.certificate import Certificate
 from provenet.covariance import StandardErrors
 from provenet.landscape.outcome import Outcome
+from provenet.layer_evidence import LayerEvidence
+from provenet.layered import LayeredNetwork
 from provenet.networks import Network
 from provenet.typing import AnyArray
 
@@ -37,7 +39,10 @@ class Recovery:
     `message` says what happened and what to try next. `ambiguities` lists, in words, what the data
     leave open. `corrupted` marks the labels (samples, outputs) that a method for corrupted labels
     set aside, and is None otherwise. `landscape` tells how an objective was minimised and what its
-    minimum is worth, where the method minimised one. `timings` are seconds a stage.
+    minimum is worth, where the method minimised one. Methods for the lowest layer of a deeper
+    network return its units as `network` (with the linear part of what lies above), `layer` for the
+    evidence, and `layered`, which predicts labels, where the top is known. `timings` are seconds a
+    stage.
     """
 
     network: Network | None
@@ -49,6 +54,8 @@ class Recovery:
     ambiguities: tuple[str, ...] = ()
     corrupted: AnyArray | None = None
     landscape: Outcome | None = None
+    layer: LayerEvidence | None = None
+    layered: LayeredNetwork | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
 
     @property

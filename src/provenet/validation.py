@@ -36,6 +36,7 @@ def check_options(
             f"not {activation.name!r}."
         )
     _check_objective(chosen, wishes)
+    _check_threshold(chosen, wishes.threshold)
     if units is not None and (not isinstance(units, Integral) or isinstance(units, bool)):
         raise InvalidInput(f"units must be a whole number, not {units!r}.")
     if units is not None and units < 1:
@@ -60,6 +61,17 @@ def _check_objective(method: Method, wishes: Wishes) -> None:
         )
     if method.name == "landscape":
         check_activation(wishes.activation, wishes.objective)
+
+
+def _check_threshold(method: Method, threshold: float | None) -> None:
+    if threshold is None:
+        return
+    if not method.lowest_layer:
+        raise InvalidInput(
+            f"threshold= belongs to methods of the lowest layer, not {method.name!r}: leave it out."
+        )
+    if not (_is_number(threshold) and math.isfinite(threshold)):
+        raise InvalidInput(f"threshold must be a finite number, not {threshold!r}.")
 
 
 def as_generator(rng: Any) -> np.random.Generator:

@@ -53,6 +53,7 @@ class Wishes:
     refine: bool = True
     faithful: bool = False
     objective: str = "auto"
+    threshold: float | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,11 @@ class Workspace:
     def objective(self) -> str:
         """Name of the objective to minimise."""
         return self.wishes.objective
+
+    @property
+    def threshold(self) -> float | None:
+        """Threshold of the lowest layer's units, if it was given."""
+        return self.wishes.threshold
 
     @property
     def spread(self) -> float:

@@ -92,11 +92,11 @@ def sample_statistics(
     inside = None if span is None else span.basis
     moments = source.moments(MomentRequest(standardisation, 4, inside, second))
     fourth = DenseFourth(moments.tensors[4] / c_4)
-    error = _largest_error(moments.errors[4] / abs(c_4), len(second))
+    error = largest_error(moments.errors[4] / abs(c_4), len(second))
     return Statistics((second / c_2,) * 2, fourth, error)
 
 
-def _largest_error(entry: float, d: int) -> float:
+def largest_error(entry: float, d: int) -> float:
     """Largest eigenvalue of independent errors of that size in the entries of a tensor.
 
     On symmetric matrices the tensor is a matrix of pairs x pairs with the same norm.
@@ -119,7 +119,7 @@ def batch_statistics(X: Array, y: Array, activation: Activation) -> Statistics:
     halves = [_second(X[part], y[part]) / c_2 for part in (slice(n // 2), slice(n // 2, None))]
     size = tensor_norm_squared(4, np.einsum("nd,nd->n", X, X), d)
     entry = float(np.sqrt(np.mean(y**2 * size) / d**4 / n)) / abs(c_4)
-    return Statistics((halves[0], halves[1]), BatchFourth(X, y / c_4), _largest_error(entry, d))
+    return Statistics((halves[0], halves[1]), BatchFourth(X, y / c_4), largest_error(entry, d))
 
 
 def _second(X: Array, y: Array) -> Array:

@@ -14,10 +14,12 @@ from provenet.methods.expand_prune import expand_prune
 from provenet.methods.ica import ica
 from provenet.methods.landscape import landscape
 from provenet.methods.lifting import lifting
+from provenet.methods.lowest_layer import lowest_layer
 from provenet.methods.rank_deficient import rank_deficient
 from provenet.methods.rectified import rectified
 from provenet.methods.sparse_noise import sparse_noise
 from provenet.methods.symmetric_inputs import symmetric_inputs
+from provenet.result import Recovery
 from provenet.workspace import Candidate, Workspace
 
 
@@ -29,7 +31,7 @@ class Method:
     summary: str
     needs: str
     paper: str
-    candidates: Callable[[Workspace], Iterator[Candidate]]
+    candidates: Callable[[Workspace], Iterator[Candidate] | Iterator[Recovery]]
     independent_units: bool = False
     """Whether the units must have linearly independent weights, so at most as many as features."""
     independent_outputs: bool = False
@@ -40,6 +42,8 @@ class Method:
     any_rectified: bool = False
     """Whether an activation of the user's own serves that is zero below zero and has an inverse."""
     any_activation: bool = False
+    lowest_layer: bool = False
+    """Whether it looks for a layer whose top is not known: takes `threshold`, judges itself."""
 
     def serves(self, activation: Activation) -> bool:
         """Whether units of this activation can be recovered."""
@@ -160,6 +164,18 @@ METHODS = {
             one_output=True,
             activations=("relu", "leaky_relu", "abs", "relu3", "exp"),
             any_activation=True,
+        ),
+        Method(
+            "lowest-layer",
+            "units of high threshold under any top: moments, then the samples that fire",
+            "one output; Gaussian inputs; units <= features, independent; thresholds well above 1",
+            "GP19, section 2, appendix B",
+            lowest_layer,
+            independent_units=True,
+            one_output=True,
+            activations=("relu", "step", "sigmoid", "exp"),
+            any_activation=True,
+            lowest_layer=True,
         ),
     )
 }
