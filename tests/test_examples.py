@@ -30,3 +30,26 @@ def test_the_lower_bound_grows_with_the_condition(tmp_path: Path) -> None:
     example["draw"](plt, rows, picture)
     plt.close("all")
     assert picture.stat().st_size > 10_000
+
+
+def test_the_bad_minimum_shows_on_interference_alone(tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    example = runpy.run_path(str(EXAMPLES / "spurious_minimum.py"))
+    for ratio in (1.5, 2.0, 3.0):
+        of_P, of_G = example["curvatures"](ratio)
+        assert of_P == pytest.approx(2 * (ratio - 2), abs=1e-12)  # the closed form
+        assert of_G < -0.03  # 4 mu beta r over the interference is 0.04, or lower
+    # At r = 30 a third of the descents on P' end badly: none of 20 has a chance of 1e-3.
+    shares = list(example["measure"]([1.5, 30.0], 4, 20, np.random.default_rng(0)))
+    bad = {(share.objective, share.ratio): share.bad for share in shares}
+    assert bad[("P'", 1.5)] == bad[("G", 1.5)] == bad[("G", 30.0)] == 0
+    assert bad[("P'", 30.0)] > 0
+    low, high = shares[2].interval
+    assert low < shares[2].bad / 20 < high
+    picture = tmp_path / "minimum.png"
+    example["draw"](plt, shares, picture)
+    plt.close("all")
+    assert picture.stat().st_size > 10_000

@@ -4,6 +4,8 @@ from provenet import datasets, landscape
 from provenet.activations import Activation
 from provenet.datasets import random_network, sample
 from provenet.exceptions import InvalidInput
+from provenet.layered import LayeredNetwork
+from provenet.learn_top import learn_top
 from provenet.matching import parameter_error
 from provenet.networks import Network, load_network
 from provenet.recover import METHODS, recover
@@ -17,6 +19,7 @@ __all__ = [
     "Activation",
     "ArraySource",
     "InvalidInput",
+    "LayeredNetwork",
     "Network",
     "PopulationSource",
     "QuerySource",
@@ -25,6 +28,7 @@ __all__ = [
     "Status",
     "datasets",
     "landscape",
+    "learn_top",
     "load_network",
     "parameter_error",
     "random_network",

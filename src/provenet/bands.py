@@ -42,8 +42,8 @@ from provenet.typing import AnyArray, Array, Seed
 
 Rate = Callable[[float], float]
 """The share of a band that fires, as a function of its offset."""
-LEVEL = 0.4
-"""The text's levels are this and 1 less this."""
+LEVELS = (0.4, 0.6)
+_WIDTH = float(special.ndtri(LEVELS[1]) - special.ndtri(LEVELS[0]))
 _HIGHEST_FLOOR = 0.7
 """Where other units fire on more of a band than this, the step of one of them is not looked for."""
 _FLOOR_ROUNDS = 6
@@ -230,40 +230,33 @@ class TanAlpha:
         return float(self.offset * np.cos(self.angle))
 
 
-def relative_error(n: float, common_draws: bool, floor: float = 0.0, level: float = LEVEL) -> float:
+def relative_error(n: float, common_draws: bool, floor: float = 0.0) -> float:
     """Standard error of Algorithm 2's tan alpha over tan alpha, with `n` inputs in each band."""
-    return _level_errors(n, common_draws, floor, level)[0]
+    return _level_errors(n, common_draws, floor)[0]
 
 
-def inputs_for(
-    relative: float, common_draws: bool = True, floor: float = 0.0, level: float = LEVEL
-) -> int:
+def inputs_for(relative: float, common_draws: bool = True, floor: float = 0.0) -> int:
     """Inputs a band for a relative standard error of tan alpha."""
-    return ceil((relative_error(1, common_draws, floor, level) / relative) ** 2)
+    return ceil((relative_error(1, common_draws, floor) / relative) ** 2)
 
 
-def _level_errors(n: float, common_draws: bool, floor: float, level: float) -> tuple[float, float]:
-    """Standard errors of `(t2 - t1) / _distance` and of `(t1 + t2) / 2`, over tan alpha.
+def _level_errors(n: float, common_draws: bool, floor: float) -> tuple[float, float]:
+    """Standard errors of `(t2 - t1) / _WIDTH` and of `(t1 + t2) / 2`, over tan alpha.
 
     Errors of sample quantiles: `p_i (1 - p_j) / (n p'_i p'_j)` for i <= j, zero between bands that
     have no inputs in common.
     """
-    p1, p2 = _shares(floor, level)
-    slope = (1 - floor) * float(normal_density(special.ndtri(level)))
+    p1, p2 = _shares(floor)
+    slope = (1 - floor) * float(normal_density(special.ndtri(LEVELS[0])))
     own = (p1 * (1 - p1) + p2 * (1 - p2)) / slope**2
     shared = 2 * p1 * (1 - p2) / slope**2 if common_draws else 0.0
-    spread = float(np.sqrt((own - shared) / n)) / _distance(level)
+    spread = float(np.sqrt((own - shared) / n)) / _WIDTH
     return spread, float(np.sqrt((own + shared) / n)) / 2
 
 
-def _shares(floor: float, level: float) -> tuple[float, float]:
+def _shares(floor: float) -> tuple[float, float]:
     """The shares of a band at the two levels of the step above the floor."""
-    return floor + (1 - floor) * level, floor + (1 - floor) * (1 - level)
-
-
-def _distance(level: float) -> float:
-    """How many times tan alpha the two levels of a Gaussian step are apart."""
-    return float(-2 * special.ndtri(level))
+    return floor + (1 - floor) * LEVELS[0], floor + (1 - floor) * LEVELS[1]
 
 
 def estimate_tan_alpha(
@@ -273,7 +266,6 @@ def estimate_tan_alpha(
     *,
     relative: float = 0.05,
     tolerance: float = 1e-3,
-    level: float = LEVEL,
     floor: float | None = None,
     start: TanAlpha | None = None,
     rng: Seed = None,
@@ -283,12 +275,11 @@ def estimate_tan_alpha(
     A queried oracle makes as many inputs a band as give the `relative` standard error; from samples
     the band's width decides, and should be below the angle. Bisection goes on until it changes the
     answer by the part `tolerance`. `floor` is measured if not given (0 for the text's own levels);
-    `start`, the answer of a nearby direction, saves queries. Levels `level` and `1 - level` further
-    apart than the text's 0.4 and 0.6 have smaller errors, but ask more of Lemma 5. Raises
-    `NoAnswer` when the label does not rise with the offset as it must for a monotone P.
+    `start`, the answer of a nearby direction, saves queries. Raises `NoAnswer` when the label does
+    not rise with the offset as it must for a monotone P.
     """
     seed = int(np.random.default_rng(rng).integers(2**62))
-    n = max(inputs_for(relative, oracle.common_draws, floor or 0.0, level), _FEWEST_IN_BAND)
+    n = max(inputs_for(relative, oracle.common_draws, floor or 0.0), _FEWEST_IN_BAND)
     counts: list[int] = []
 
     def rate(s: float) -> float:
@@ -298,9 +289,9 @@ def estimate_tan_alpha(
 
     if floor is None:
         floor, start = _measured_floor(rate, oracle.reach, eps, start)
-    t1, t2 = _crossings(rate, oracle.reach, floor, level, start, tolerance)
-    rough = _from_crossings(t1, t2, eps, floor, level)
-    spread, shift = _level_errors(max(min(counts), 1), oracle.common_draws, floor, level)
+    t1, t2 = _crossings(rate, oracle.reach, floor, start, tolerance)
+    rough = _from_crossings(t1, t2, eps, floor)
+    spread, shift = _level_errors(max(min(counts), 1), oracle.common_draws, floor)
     tan_alpha = rough.tan_alpha
     return replace(rough, standard_error=spread * tan_alpha, offset_error=shift * tan_alpha)
 
@@ -314,9 +305,9 @@ def _fired_below(oracle: BandOracle, z: Array, s: float, eps: float, n: int, see
     return fired
 
 
-def _from_crossings(t1: float, t2: float, eps: float, floor: float, level: float) -> TanAlpha:
+def _from_crossings(t1: float, t2: float, eps: float, floor: float) -> TanAlpha:
     """Lemma 3; a band `[s - eps, s]` stands for its middle."""
-    return TanAlpha((t2 - t1) / _distance(level), 0.0, (t1 + t2 - eps) / 2, 0.0, floor)
+    return TanAlpha((t2 - t1) / _WIDTH, 0.0, (t1 + t2 - eps) / 2, 0.0, floor)
 
 
 def _measured_floor(
@@ -329,8 +320,8 @@ def _measured_floor(
     """
     floor = _HIGHEST_FLOOR
     for _ in range(_FLOOR_ROUNDS):
-        t1, t2 = _crossings(rate, reach, floor, LEVEL, start, _FLOOR_TOLERANCE)
-        rough = _from_crossings(t1, t2, eps, floor, LEVEL)
+        t1, t2 = _crossings(rate, reach, floor, start, _FLOOR_TOLERANCE)
+        rough = _from_crossings(t1, t2, eps, floor)
         below = rate(rough.offset - _FLOOR_BELOW * rough.tan_alpha - eps)
         before, floor, start = floor, min(below, _HIGHEST_FLOOR), rough
         if abs(floor - before) < _FLOOR_SETTLED:
@@ -342,7 +333,6 @@ def _crossings(
     rate: Rate,
     reach: float,
     floor: float,
-    level: float,
     start: TanAlpha | None,
     tolerance: float,
 ) -> tuple[float, float]:
@@ -350,8 +340,8 @@ def _crossings(
 
     A probe for one level serves the other as well.
     """
-    shares = _shares(floor, level)
-    near = None if start is None else _near(rate, reach, shares, level, start)
+    shares = _shares(floor)
+    near = None if start is None else _near(rate, reach, shares, start)
     brackets = near or _anywhere(rate, reach, shares)
     for _ in range(_MOST_PROBES):
         t1, t2 = (low + (high - low) / 2 for low, high in brackets)
@@ -375,10 +365,10 @@ def _narrowed(low: float, high: float, s: float, below: bool) -> tuple[float, fl
 
 
 def _near(
-    rate: Rate, reach: float, shares: tuple[float, float], level: float, start: TanAlpha
+    rate: Rate, reach: float, shares: tuple[float, float], start: TanAlpha
 ) -> list[tuple[float, float]] | None:
     """Brackets of both levels about where a nearby direction has them."""
-    half, step = _distance(level) / 2 * start.tan_alpha, _FIRST_STEP * start.tan_alpha
+    half, step = _WIDTH / 2 * start.tan_alpha, _FIRST_STEP * start.tan_alpha
     if step <= 0:
         return None
     first = _bracket(rate, start.offset - half, step, shares[0], reach)

@@ -28,13 +28,13 @@ angle of the order `d / (phi(t) N)`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
 
 from provenet.band_profile import Profile, lowest_share_past, measure_profile
-from provenet.bands import LEVEL, BandOracle, TanAlpha, estimate_tan_alpha
+from provenet.bands import BandOracle, TanAlpha, estimate_tan_alpha
 from provenet.hermite import normal_cdf
 from provenet.typing import Array, Seed
 
@@ -52,9 +52,9 @@ _WORTHWHILE = 0.7
 """A step that leaves more of the angle than this is not made."""
 _WEAK = 0.6
 _CONTRACTION = 0.2
-_COMPARABLE = 0.19
+_COMPARABLE = 0.32
 """Over d^(3/4): standard error of angles whose difference, on the same draws, shows a step of
-`0.1 / d` as clearly as it errs (measured)."""
+`0.1 / d` well enough (measured)."""
 _FINE = 0.02
 """Over d: bisection ends at this part of an angle, a fifth of such a step."""
 _TRIALS = 200
@@ -221,6 +221,9 @@ class _Look:
         offset = self.profile.offset + self.error.mean * self.tan_alpha
         return offset * float(np.cos(self.angle))
 
+    def surely_within(self, angle: float) -> bool:
+        return self.angle * (1 + _SURE * self.relative_error) <= angle
+
     @property
     def left(self) -> float:
         """The part of the angle that a step would leave."""
@@ -268,7 +271,7 @@ def descend(
 
 def _reason_to_end(look: _Look, path: list[Step], angle: float, most_steps: int) -> str | None:
     angles = [step.angle for step in path]
-    if look.angle * (1 + _SURE * look.relative_error) <= angle:
+    if look.surely_within(angle):
         return "reached"
     if look.left > _WORTHWHILE:
         return "statistics"
@@ -283,51 +286,57 @@ def random_search(
     angle: float,
     *,
     eps: float = 0.0,
-    level: float = LEVEL,
     most_trials: int | None = None,
     rng: Seed = None,
 ) -> Refinement:
-    """Algorithm 1, RefineEstimate(eps, angle), from z until the estimated angle is below `angle`.
+    """Algorithm 1, RefineEstimate(eps, angle), from z until the angle is surely below `angle`.
 
-    Levels `level` and `1 - level` further apart than the text's 0.4 and 0.6 need fewer queries. By
-    default the trials end at several times as many as Theorem 5 lets expect.
+    By default the trials end at several times as many as Theorem 5 lets expect.
     """
     rng = np.random.default_rng(rng)
     d, asked = oracle.features, oracle.queries
-    relative = _COMPARABLE / d**0.75
-
-    def estimate(z: Array, start: TanAlpha | None, seed: int) -> TanAlpha:
-        floor = None if start is None else start.floor
-        return estimate_tan_alpha(
-            oracle, z, eps, relative=relative, tolerance=_FINE / d, level=level,
-            floor=floor, start=start, rng=seed,
-        )  # fmt: skip
-
+    n, path = inputs_per_band(d, _CONTRACTION / 2), list[Step]()
     z = z / np.linalg.norm(z)
-    now = estimate(z, None, int(rng.integers(2**62)))
-    n = inputs_per_band(d, _CONTRACTION)
-    profile = measure_profile(oracle, z, now.offset, now.tan_alpha, n, rng)
-    past = lowest_share_past(oracle, z, profile, n, rng)
-    path = [Step(z, now.angle, oracle.queries - asked)]
+    now = _comparable_angle(oracle, z, eps, None, rng)
+    look = _look(oracle, z, now.offset, now.tan_alpha, n, rng)
+    past = lowest_share_past(oracle, z, look.profile, n, rng)
+    path.append(Step(z, now.angle, oracle.queries - asked))
     if most_trials is None:
         most_trials = ceil(_TRIALS * d * (1 + max(np.log(now.angle / angle), 0.0)))
-    trials, reason = 0, "steps"
-    while trials < most_trials:
+    trials = 0
+    while not (reached := look.surely_within(angle)) and trials < most_trials:
         seed = int(rng.integers(2**62))
-        now = estimate(z, now, seed)
-        if now.angle * (1 + _SURE * relative) <= angle:
-            reason = "reached"
-            break
+        now = _comparable_angle(oracle, z, eps, now, seed)
         for _ in range(_TRIALS_A_DRAW):
             trials += 1
             new = _perturbed(z, 0.1 * np.sin(now.angle) / d, rng)
-            there = estimate(new, now, seed)
+            there = _comparable_angle(oracle, new, eps, now, seed)
             if there.angle <= (1 - 0.01 / d) * now.angle:
-                z = new
-                path.append(Step(z, there.angle, oracle.queries - asked))
+                z, now = new, there
+                path.append(Step(z, now.angle, oracle.queries - asked))
                 break
-    look = _look(oracle, z, now.offset, now.tan_alpha, n, rng)
+        if now.angle <= max(angle, look.angle / 2):
+            look = _look(oracle, z, now.offset, now.tan_alpha, n, rng)
+            now = replace(now, floor=look.profile.floor)
+    reason = "reached" if reached else "steps"
     return _refinement(look, past, reason, oracle.queries - asked, path)
+
+
+def _comparable_angle(
+    oracle: BandOracle, z: Array, eps: float, start: TanAlpha | None, rng: Seed
+) -> TanAlpha:
+    """Algorithm 2, as exactly as a comparison with the angle of a perturbed direction needs."""
+    d = oracle.features
+    return estimate_tan_alpha(
+        oracle,
+        z,
+        eps,
+        relative=_COMPARABLE / d**0.75,
+        tolerance=_FINE / d,
+        floor=None if start is None else start.floor,
+        start=start,
+        rng=rng,
+    )
 
 
 def _perturbed(z: Array, size: float, rng: np.random.Generator) -> Array:

@@ -28,7 +28,6 @@ orthogonal to w, which makes `(B x).u - v` the change of a margin.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,16 +42,18 @@ Flags = NDArray[np.bool_]
 _POWERS = (3, 5)
 _STARTS = 10
 _SHIFTS = 8
-_MOST_SHIFTED = 5000
+_MOST_SHIFTED = 10_000
 _ABOVE_EDGE = 1.02
 _FARTHEST = 0.5
 """Longest step of a fit, in angle and in threshold."""
 _ITERATIONS = 20
 _SMALL_GAIN = 0.05
 _NO_SLOPE = 1e-3
-_WALKERS = 40
-_WALK = 12
+_WALKERS = 30
+_WALK = 6
 """Steps of a random walk over the number of its dimensions, before and while it is recorded."""
+_NEAREST = 15
+"""Inequalities a dimension that a walk starts with."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +103,6 @@ def tangent_basis(w: Array) -> Array:
     return np.asarray(np.linalg.svd(w[None], full_matrices=True)[2][1:])
 
 
-def _coordinates(X: Array, w: Array) -> tuple[Array, Array]:
-    """Rows `(B x, -1)`, the derivative of the margin in (u, v), and B."""
-    B = tangent_basis(w)
-    return np.column_stack([X @ B.T, np.full(len(X), -1.0)]), B
-
-
 # ---------------------------------------------------------------- a candidate
 
 
@@ -125,7 +120,7 @@ def candidate_face(positives: Array, samples: float, rng: np.random.Generator) -
         for power in _POWERS
     ]
     Z = np.concatenate(found)
-    scores = [_best_threshold(positives @ z, samples) for z in Z]
+    scores = [_best_threshold(some @ z, samples * len(some) / len(positives)) for z in Z]
     best = int(np.argmax([excess for excess, _ in scores]))
     return Faces(Z[[best]], np.array([scores[best][1]]))
 
@@ -145,7 +140,11 @@ def _spans(positives: Array) -> list[Array]:
 def _mean_shift(P: Array, Z: Array, power: int) -> Array:
     Z = _unit_rows(Z)
     for _ in range(_SHIFTS):
-        Z = _unit_rows((np.maximum(P @ Z.T, 0.0) ** power).T @ P)
+        ahead = np.maximum(P @ Z.T, 0.0)
+        weight = ahead.copy()
+        for _ in range(power - 1):  # far faster than a power
+            weight *= ahead
+        Z = _unit_rows(weight.T @ P)
     return Z
 
 
@@ -216,15 +215,33 @@ def _scoring_steps(X: Array, fired: Flags, faces: Faces, blur: Blur) -> Array:
     for i, w in enumerate(faces.weights):
         slope = blur.slope(M[:, i], silent, i)
         rows = np.flatnonzero(slope > _NO_SLOPE * slope.max(initial=0.0))
-        F, B = _coordinates(X[rows], w)
         weight = slope[rows] * information[rows]
-        H = (F * (weight * slope[rows])[:, None]).T @ F
+        g, H = _weighted_sums(X[rows], weight * (fired[rows] - p[rows]), weight * slope[rows])
+        B = _with_threshold(tangent_basis(w))
+        H = B @ H @ B.T
         H[np.diag_indices(len(H))] += 1e-9 * np.trace(H) + 1e-300
-        step = np.linalg.solve(H, F.T @ (weight * (fired[rows] - p[rows])))
+        step = np.linalg.solve(H, B @ g) @ B
         length = max(float(np.linalg.norm(step[:-1])), abs(float(step[-1])))
-        step *= min(1.0, _FARTHEST / max(length, 1e-300))
-        steps[i] = np.append(step[:-1] @ B, step[-1])
+        steps[i] = step * min(1.0, _FARTHEST / max(length, 1e-300))
     return steps
+
+
+def _weighted_sums(X: Array, first: Array, second: Array) -> tuple[Array, Array]:
+    """`sum first f` and `sum second f f^T` of the rows `f = (x, -1)`, the slopes of a margin."""
+    d = X.shape[1]
+    H = np.empty((d + 1, d + 1))
+    H[:d, :d] = (X * second[:, None]).T @ X
+    H[:d, d] = H[d, :d] = -(second @ X)
+    H[d, d] = second.sum()
+    return np.append(first @ X, -first.sum()), H
+
+
+def _with_threshold(B: Array) -> Array:
+    """The coordinates of a face: those of its direction, and its threshold."""
+    d = B.shape[1]
+    whole = np.zeros((len(B) + 1, d + 1))
+    whole[:-1, :-1], whole[-1, -1] = B, 1.0
+    return whole
 
 
 def soft_errors(X: Array, fired: Flags, faces: Faces, blur: Blur) -> tuple[Array, Array]:
@@ -235,11 +252,13 @@ def soft_errors(X: Array, fired: Flags, faces: Faces, blur: Blur) -> tuple[Array
     M = faces.margins(X)
     angles, thresholds = np.full(len(faces), np.inf), np.full(len(faces), np.inf)
     for i, w in enumerate(faces.weights):
-        F, _ = _coordinates(X, w)
         small = 1e-4 / blur.sharpness[i]
         low, here, high = (_scores(M, fired, blur, i, h) for h in (-small, 0.0, small))
-        H = (F * ((high - low) / (2 * small))[:, None]).T @ F
-        G = (F * here[:, None] ** 2).T @ F
+        B = _with_threshold(tangent_basis(w))
+        H, G = (
+            B @ _weighted_sums(X, here, weight)[1] @ B.T
+            for weight in ((high - low) / (2 * small), here**2)
+        )
         if np.linalg.matrix_rank(H) < len(H):
             continue
         inverse = np.linalg.inv(H)
@@ -276,15 +295,16 @@ def version_space(
 
     None when there are none. No step longer than `reach` is considered.
     """
-    F, B = _coordinates(X, face.weights[0])
+    B = tangent_basis(face.weights[0])
     side = np.where(beyond, -1.0, 1.0)
-    A, b = F * side[:, None], -side * face.margins(X)[:, 0]
+    A = side[:, None] * np.column_stack([X @ B.T, np.full(len(X), -1.0)])
+    b = -side * face.margins(X)[:, 0]
     box = np.vstack([np.eye(A.shape[1]), -np.eye(A.shape[1])])
     A, b = np.vstack([A, box]), np.concatenate([b, np.full(len(box), reach)])
     centre = _chebyshev_centre(A, b)
     if centre is None:
         return None
-    points = _walk(A, b, centre, rng)
+    points = _uniform_points(A, b, centre, rng)
     mean = points.mean(axis=0)
     variances = points.var(axis=0)
     step = np.append(mean[:-1] @ B, mean[-1])
@@ -306,18 +326,33 @@ def _chebyshev_centre(A: Array, b: Array) -> Array | None:
     return np.asarray(found.x[:-1]) if found.status == 0 and found.x[-1] > 0 else None
 
 
-def _walk(A: Array, b: Array, inside: Array, rng: np.random.Generator) -> Array:
-    """Points uniform in `A x <= b`, by hit and run: along a random line, anywhere inside."""
+def _uniform_points(A: Array, b: Array, inside: Array, rng: np.random.Generator) -> Array:
+    """Points uniform in `A x <= b`, one a row, by a random walk from a point inside.
+
+    Most inequalities touch nothing: the walk starts with the nearest ones and is repeated with
+    those that it violates.
+    """
     slack = b - A @ inside
-    barrier = (A / slack[:, None] ** 2).T @ A
-    rounding = np.linalg.inv(np.linalg.cholesky(barrier)).T
+    inverse = np.linalg.inv((A / slack[:, None] ** 2).T @ A)
+    distance = slack / np.sqrt(np.einsum("ij,jk,ik->i", A, inverse, A))
+    used = distance <= np.sort(distance)[: _NEAREST * len(inside)][-1]
+    while True:
+        points = _walk(A[used], b[used], inside, np.linalg.cholesky(inverse), rng)
+        violated = np.any(A[~used] @ points.T > b[~used, None], axis=1)
+        if not violated.any():
+            return points
+        used[np.flatnonzero(~used)[violated]] = True
+
+
+def _walk(A: Array, b: Array, inside: Array, shape: Array, rng: np.random.Generator) -> Array:
+    """Hit and run: along a line in a random direction `shape` times normal, anywhere inside."""
     x = np.repeat(inside[:, None], _WALKERS, axis=1)
+    steps = _WALK * len(inside)
     seen = []
-    for part in range(2):
-        for _ in range(_WALK * len(inside)):
-            x = _hit_and_run(A, b, x, rounding, rng)
-            if part:
-                seen.append(x)
+    for step in range(2 * steps):
+        x = _hit_and_run(A, b, x, shape, rng)
+        if step >= steps:
+            seen.append(x)
     return np.concatenate(seen, axis=1).T
 
 

@@ -1,0 +1,151 @@
+"""Where descents on exact populations end (GLM17, sections 2.1, 3.2 and 7): small, fixed seeds.
+
+`benchmarks/landscape.py conjecture` does the same at length. Margins were checked over 50 seeds of
+network and starts: G, F and F with its l2 term went to the truth from all 250 starts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet.landscape import Objective, SecondOrder, minimise, objective, second_order
+from provenet.typing import Array
+
+STARTS = 5
+NEAR = 1e-6
+"""Largest `1 - |cos|` at the truth: descents end within 1e-10 of a minimum or far from it."""
+CLEARLY = 1e-3
+"""A bad minimum's smallest eigenvalue and its value above the truth's; rounding is 1e-13."""
+
+
+def orthogonal(seed: int, units: int, ratio: float) -> pn.Network:
+    Q = np.linalg.qr(np.random.default_rng([seed, 1]).standard_normal((units, units)))[0]
+    return pn.Network(Q, output_weights=np.geomspace(1.0, ratio, units))
+
+
+def independent(seed: int, units: int, features: int, ratio: float) -> pn.Network:
+    """Singular values between 1 and 2 before rows are scaled to norm 1."""
+    rng = np.random.default_rng([seed, 1])
+    U, _, V = np.linalg.svd(rng.standard_normal((units, features)), full_matrices=False)
+    W = (U * np.geomspace(2.0, 1.0, units)) @ V
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    return pn.Network(W, output_weights=np.geomspace(1.0, ratio, units))
+
+
+def general(seed: int, units: int, features: int) -> pn.Network:
+    W = np.random.default_rng([seed, 1]).standard_normal((units, features))
+    return pn.Network(W / np.linalg.norm(W, axis=1, keepdims=True))
+
+
+def ends(function: Objective, seed: int, starts: int = STARTS) -> list[Array]:
+    """Where the second-order method ends, from random rows of norm 1."""
+    theorem = function.theorem
+    slope, curvature = (1e-9, 1e-9) if theorem is None else (theorem.slope, theorem.curvature)
+    points = []
+    for start in range(starts):
+        rng = np.random.default_rng([seed, 2, start])
+        B = rng.standard_normal((function.units, function.features))
+        B /= np.linalg.norm(B, axis=1, keepdims=True)
+        points.append(minimise(function, B, slope=slope, curvature=curvature).B)
+    return points
+
+
+def distance(rows: Array, truth: pn.Network) -> float:
+    """Largest `1 - |cos|` between a unit of either and the nearest of the other."""
+    cosines = np.abs(rows @ truth.weights.T) / np.linalg.norm(rows, axis=1, keepdims=True)
+    return float(1 - min(cosines.max(axis=0).min(), cosines.max(axis=1).min()))
+
+
+def bad_minima(function: Objective, points: list[Array], truth: pn.Network) -> list[SecondOrder]:
+    """The second-order condition of those points that are not at the truth."""
+    return [second_order(function, B) for B in points if distance(B, truth) > NEAR]
+
+
+# ---------------------------------------------------------------- no bad minima
+
+
+def test_every_descent_on_G_ends_at_the_truth() -> None:
+    truth = orthogonal(0, 5, ratio=3.0)
+    assert all(distance(B, truth) <= NEAR for B in ends(objective("G", truth), seed=0))
+
+
+@pytest.mark.parametrize(("name", "features"), [("F", 5), ("F-undercomplete", 8)])
+def test_every_descent_on_F_ends_at_the_inverse_of_the_truth(name: str, features: int) -> None:
+    truth = independent(0, 5, features, ratio=3.0)
+    points = ends(objective(name, truth), seed=0)
+    assert all(distance(np.linalg.pinv(B).T, truth) <= NEAR for B in points)
+
+
+@pytest.mark.parametrize("name", ["f2f4", "abs"])
+def test_losses_of_even_orders_end_at_the_truth_where_no_more_units_than_features(
+    name: str,
+) -> None:
+    truth = independent(0, 5, 5, ratio=3.0)
+    assert all(distance(B, truth) <= NEAR for B in ends(objective(name, truth), seed=0))
+
+
+# ---------------------------------------------------------------- bad minima
+
+
+def test_the_plain_loss_has_bad_minima_even_for_orthogonal_units_of_equal_weight() -> None:
+    truth = orthogonal(0, 10, ratio=1.0)
+    function = objective("l2", truth)
+    bad = bad_minima(function, ends(function, seed=0), truth)
+    assert bad
+    for found in bad:
+        assert found.is_minimum
+        assert found.lowest > CLEARLY
+        assert found.value > CLEARLY  # the truth has loss 0
+
+
+def test_interference_alone_has_bad_minima_where_output_weights_differ() -> None:
+    truth = orthogonal(0, 10, ratio=10.0)
+    function = objective("P'", truth)
+    bad = bad_minima(function, ends(function, seed=0), truth)
+    assert bad
+    for found in bad:
+        assert found.is_minimum
+        assert found.value > CLEARLY  # the truth has 0
+
+
+def test_f2f4_has_a_bad_minimum_where_units_outnumber_features() -> None:
+    """A counterexample to the conjecture of section 7, by the tensors themselves."""
+    truth = general(0, units=8, features=5)
+    function = objective("f2f4", truth)
+    (B,) = ends(function, seed=0, starts=1)
+    found = second_order(function, B)
+    assert distance(B, truth) > 0.1
+    assert found.is_minimum
+    assert found.lowest > 1e-5
+    a = function.output_weights_at(B)  # type: ignore[attr-defined]
+    assert np.all(a > 0)
+    here = tensor_loss(a, B, truth)
+    # The objective has a ridge of 1e-12 on a.
+    assert here == pytest.approx(found.value - function.value(truth.weights), abs=1e-11)
+    assert here > 1e-5  # the truth has 0
+    # lowest / 2 x 0.03^2 is 3e-8, and what is beyond second order is less than half of it.
+    rng = np.random.default_rng(3)
+    for _ in range(100):
+        move = rng.standard_normal((8, 6))
+        move *= 0.03 / np.linalg.norm(move)
+        near = B + move[:, 1:]
+        near /= np.linalg.norm(near, axis=1, keepdims=True)
+        assert tensor_loss(a + move[:, 0], near, truth) > here
+
+
+def tensor_loss(a: Array, B: Array, truth: pn.Network) -> float:
+    """`sigma_2^2 f_2 + sigma_4^2 f_4`, for ReLU `(f_2 / 2 + f_4 / 24) / (2 pi)`, from (2.4)."""
+
+    def tensor(order: int, weights: Array, rows: Array) -> Array:
+        letters = "abcd"[:order]
+        terms = ",".join("m" + letter for letter in letters)
+        return np.asarray(np.einsum(f"m,{terms}->{letters}", weights, *[rows] * order))
+
+    total = 0.0
+    for order, factor in ((2, 2), (4, 24)):
+        difference = tensor(order, a, B)
+        difference -= tensor(order, truth.output_weights, truth.weights)
+        total += float(np.sum(difference**2)) / factor / (2 * np.pi)
+    return total

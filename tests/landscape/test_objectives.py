@@ -1,0 +1,211 @@
+"""Objectives by name, from a network, from its population, from samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from helpers import is_a_sentence
+from provenet.activations import get_activation
+from provenet.landscape import OBJECTIVES, objective, sample_objective
+from provenet.landscape.designed import Design
+from provenet.landscape.losses import MomentLoss, PopulationLoss, SampleLoss
+from provenet.landscape.objective import Objective
+from provenet.landscape.objectives import choose_constants
+from provenet.landscape.statistics import population_statistics
+from provenet.sources import ArraySource, PopulationSource
+from provenet.typing import Array
+
+UNITS, FEATURES = 3, 4
+by_name = pytest.mark.parametrize("name", OBJECTIVES)
+ON_SPHERES = ("l2", "f2f4", "abs", "P'")
+
+
+def a_truth(seed: int = 0, activation: str = "relu", features: int = FEATURES) -> pn.Network:
+    """Unit rows, no biases, positive output weights."""
+    rng = np.random.default_rng([seed, 1])
+    net = pn.random_network(UNITS, features, bias_scale=0.0, activation=activation, rng=rng)
+    return net.replace(output_weights=np.abs(net.output_weights))
+
+
+def some_point(f: Objective, seed: int = 0) -> Array:
+    rng = np.random.default_rng([seed, 2])
+    return f.retract(rng.standard_normal((f.units, f.features)) / np.sqrt(f.features))
+
+
+def test_the_names() -> None:
+    assert set(OBJECTIVES) == {"l2", "f2f4", "abs", "P'", "G", "F", "F-undercomplete"}
+
+
+@by_name
+def test_a_network_and_its_population_are_the_same(name: str) -> None:
+    truth = a_truth()
+    one, other = objective(name, truth), objective(name, PopulationSource(truth, rng=0))
+    assert (one.units, one.features) == (other.units, other.features) == (UNITS, FEATURES)
+    assert one.unit_rows == other.unit_rows == (name in ON_SPHERES)
+    assert (one.theorem is None) == (name in ON_SPHERES)
+    B = some_point(one)
+    assert one.value(B) == pytest.approx(other.value(B), rel=1e-12)
+    np.testing.assert_allclose(one.gradient(B), other.gradient(B), rtol=0, atol=1e-11)
+
+
+@by_name
+def test_many_samples_have_nearly_the_population_objective(name: str) -> None:
+    """The slope along rows that may move, from inputs and labels that must be standardised."""
+    truth = a_truth().replace(output_bias=0.0)
+    X, y = pn.sample(truth, 100_000, rng=np.random.default_rng([0, 3]))
+    sampled = objective(name, ArraySource(X, y + 5.0), units=UNITS)  # an output bias
+    exact = objective(name, truth)
+    if isinstance(sampled, Design) and isinstance(exact, Design):
+        exact = Design(exact.statistics, sampled.constants, UNITS, euclidean=name == "G",
+                       unit_rows=exact.unit_rows)
+    B = some_point(exact)
+    found, expected = sampled.slope(B), exact.slope(B)
+    # Sampling error of T_4, or of the loss: over 20 seeds at most SAMPLES_MAX of the slope's norm.
+    assert np.linalg.norm(found - expected) < 0.25 * np.linalg.norm(expected)
+    assert np.linalg.norm(found - expected) > 1e-6  # but it is not the population
+
+
+def test_the_kinds_of_objectives() -> None:
+    truth = a_truth()
+    samples = ArraySource(*pn.sample(truth, 2000, rng=np.random.default_rng([0, 4])))
+    kinds = {name: (objective(name, truth), objective(name, samples)) for name in OBJECTIVES}
+    for name in ("l2", "abs"):
+        assert isinstance(kinds[name][0], PopulationLoss)
+        assert isinstance(kinds[name][1], SampleLoss)
+    assert isinstance(kinds["f2f4"][1], MomentLoss)  # no samples are needed again
+    for name in ("P'", "G", "F", "F-undercomplete"):
+        for f in kinds[name]:
+            assert isinstance(f, Design)
+    assert kinds["G"][0].constants.ridge == 0.0  # type: ignore[attr-defined]
+    assert kinds["F-undercomplete"][0].constants.ridge > 0.0  # type: ignore[attr-defined]
+    # The safeguard is for samples alone.
+    assert kinds["F"][0].constants.decorrelation == 0.0  # type: ignore[attr-defined]
+    assert kinds["F"][1].constants.decorrelation > 0.0  # type: ignore[attr-defined]
+
+
+def test_units_default_to_the_networks_or_the_features() -> None:
+    truth = a_truth(features=3)
+    assert objective("f2f4", truth).units == UNITS
+    samples = ArraySource(*pn.sample(truth, 2000, rng=np.random.default_rng([0, 5])))
+    assert objective("f2f4", samples).units == 3
+    assert objective("f2f4", samples, units=2).units == 2
+    assert objective("f2f4", truth, units=2).units == 2
+
+
+def test_inputs_of_samples_are_standardised_first() -> None:
+    """A linear map of the inputs, undone in the weights, changes nothing."""
+    truth = a_truth(features=3)
+    rng = np.random.default_rng([0, 6])
+    X, y = pn.sample(truth, 3000, rng=rng)
+    L = np.tril(rng.standard_normal((3, 3))) + 2 * np.eye(3)
+    for name in OBJECTIVES:
+        one, other = (objective(name, ArraySource(Z, y)) for Z in (X, X @ L.T + 1.0))
+        B = some_point(one)
+        assert one.value(B) == pytest.approx(other.value(B), rel=1e-8)
+
+
+def test_mu_and_output_weights_are_passed_on() -> None:
+    truth = a_truth()
+    f = objective("G", truth, mu=1e-3)
+    assert isinstance(f, Design) and f.constants.mu == 1e-3
+    a = np.array([1.0, 2.0, 3.0])
+    for name in ("l2", "f2f4", "abs"):
+        fixed = objective(name, truth, output_weights=a)
+        np.testing.assert_array_equal(fixed.output_weights_at(truth.weights), a)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("activation", ["leaky_relu(0.1)", "abs", "relu"])
+def test_the_abs_objective_takes_the_even_part_of_leaky_units(activation: str) -> None:
+    """At the truth with its own output weights nothing even is left: the gradient vanishes."""
+    truth = a_truth(activation=activation)
+    f = objective("abs", truth, output_weights=truth.output_weights)
+    np.testing.assert_allclose(f.slope(truth.weights), 0.0, rtol=0, atol=1e-12)
+    X, y = pn.sample(truth, 50, rng=np.random.default_rng([0, 7]))
+    even = (y + truth(-X)) / 2
+    own = sample_objective("abs", X, even, UNITS, truth.activation, output_weights=truth.output_weights)
+    assert own.value(truth.weights) == pytest.approx(0.0, abs=1e-25)
+
+
+@by_name
+def test_a_batch(name: str) -> None:
+    """Of G and F with given constants; the others need none."""
+    truth = a_truth()
+    X, y = pn.sample(truth, 300, rng=np.random.default_rng([0, 8]))
+    constants = None
+    if name in ("G", "F", "F-undercomplete"):
+        constants = choose_constants(name, population_statistics(truth), UNITS, truth.activation)
+        with pytest.raises(pn.InvalidInput) as error:
+            sample_objective(name, X, y, UNITS, truth.activation)
+        is_a_sentence(error, "constants", repr(name))
+    f = sample_objective(name, X, y, UNITS, truth.activation, constants=constants)
+    assert (f.units, f.features) == (UNITS, FEATURES)
+    assert f.unit_rows == (name in ON_SPHERES)
+    if isinstance(f, Design) and constants is not None:
+        assert f.constants is constants and f.euclidean == (name == "G")
+
+
+def test_centred_units_do_not_see_an_output_bias() -> None:
+    truth = a_truth()
+    X, y = pn.sample(truth, 20_000, rng=np.random.default_rng([0, 9]))
+    mean = float(truth.output_weights.sum() / np.sqrt(2 * np.pi))
+    a = truth.output_weights
+    plain = sample_objective("l2", X, y, UNITS, truth.activation, output_weights=a)
+    centred = sample_objective(
+        "l2", X, y - mean, UNITS, truth.activation, output_weights=a, centred=True
+    )
+    B = some_point(plain)
+    assert centred.value(B) == pytest.approx(plain.value(B), rel=1e-10)
+    np.testing.assert_allclose(centred.gradient(B), plain.gradient(B), rtol=0, atol=1e-10)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("name", ["", "f", "g", "auto", "l3", None, 4])
+def test_unknown_names(name: str) -> None:
+    with pytest.raises(pn.InvalidInput) as error:
+        objective(name, a_truth())
+    is_a_sentence(error, "unknown", "F-undercomplete")
+
+
+class Unread(ArraySource):
+    """A source that must not be read."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__(np.zeros((10, features)), np.zeros(10))
+
+    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
+        raise AssertionError("the samples were read")
+
+
+@by_name
+@pytest.mark.parametrize("activation", ["step", "relu2", "sigmoid"])
+def test_activations_that_the_objectives_do_not_see(name: str, activation: str) -> None:
+    """c_2 or c_4 is 0: refused before a sample is read."""
+    with pytest.raises(pn.InvalidInput) as error:
+        objective(name, Unread(3), activation=activation)
+    is_a_sentence(error, activation, "order", "method")
+
+
+@pytest.mark.parametrize("activation", ["relu3", "exp"])
+def test_the_abs_objective_is_for_leaky_units(activation: str) -> None:
+    for source in (Unread(3), a_truth(activation=activation)):
+        with pytest.raises(pn.InvalidInput) as error:
+            objective("abs", source, activation=activation)
+        is_a_sentence(error, activation, "f2f4")
+
+
+@pytest.mark.parametrize("name", ["G", "F", "F-undercomplete"])
+def test_a_negative_output_weight(name: str) -> None:
+    truth = a_truth().replace(output_weights=[1.0, -1.0, 1.0])
+    with pytest.raises(pn.InvalidInput) as error:
+        objective(name, truth)
+    is_a_sentence(error, "positive output weights", "method")
+
+
+def test_more_units_than_the_moments_show() -> None:
+    with pytest.raises(pn.InvalidInput) as error:
+        choose_constants("F", population_statistics(a_truth()), 4, get_activation("relu"))
+    is_a_sentence(error, "4", "fewer units")
