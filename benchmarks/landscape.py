@@ -7,7 +7,7 @@
 
 "conjecture" puts sections 2.1 and 7 to the test: has f2f4 bad minima? Exact populations of random
 networks, random starts, the deterministic second-order method; a descent ends at the truth, at a
-bad minimum (with the evidence for one), or has not come to rest. "recovery" runs the public
+bad minimum (with the evidence for it), or has not come to rest. "recovery" runs the public
 `recover` on samples. Each prints a Markdown table; `--out FILE` also writes every run as JSON.
 """
 
@@ -27,7 +27,7 @@ import numpy as np
 
 import provenet as pn
 from common import Cost, in_fresh_process, machine, markdown_head, markdown_row, measured
-from provenet.landscape import Objective, minimise, objective, second_order
+from provenet.landscape import Objective, SecondOrder, minimise, objective, second_order
 from provenet.landscape.constants import constants_for_F
 from provenet.landscape.designed import Design
 from provenet.landscape.statistics import coefficients, population_statistics
@@ -180,10 +180,7 @@ EXCESS = 1e-6
 SMALL = 1e-9
 ITERATIONS = 2000
 CLEAR = 1e-8
-"""Over the size of the Hessian: more is the smallest eigenvalue of a clear minimum, less its slope.
-
-The excess is then far above the `slope^2 / lowest` that could still be won.
-"""
+"""Slopes and eigenvalues below this count as zero, over the size of the Hessian."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +192,7 @@ class Run:
     seed: int
     start: int
     end: str
-    """"truth", "bad minimum" or "not at rest"."""
+    """"truth", "bad minimum", "flat bad minimum" (no strict one) or "not at rest"."""
     distance: float
     excess: float
     """Value above that of the global minimum."""
@@ -209,33 +206,29 @@ class Run:
 
 def run(ensemble: Ensemble, column: str, seed: int, start: int) -> Run:
     """One descent, finished by Newton's method where it did not end at the truth."""
-    truth, f, lowest_value = problem(ensemble, column, seed)
+    truth, f, least = problem(ensemble, column, seed)
     slope, curvature = limits(f, truth)
-    descent = minimise(
-        f,
-        ensemble.start(seed, start),
-        slope=slope,
-        curvature=curvature,
-        iterations=ITERATIONS,
-    )
+    begin = ensemble.start(seed, start)
+    descent = minimise(f, begin, slope=slope, curvature=curvature, iterations=ITERATIONS)
     B = descent.B
-
-    def there() -> bool:
-        near = distance(directions(f, B), truth.weights) <= NEAR
-        return near and f.value(B) - lowest_value <= EXCESS
-
-    if not there():
-        B = at_rest(f, B)
-    found = second_order(f, B)
-    excess = found.value - lowest_value
-    end = "truth" if there() else "not at rest"
-    clear = found.slope <= CLEAR * found.scale <= found.lowest
-    if not there() and clear and excess > EXCESS:
-        end = "bad minimum"
     off = distance(directions(f, B), truth.weights)
-    steps = len(descent.path) - 1
-    evidence = (off, excess, found.slope, found.lowest, found.scale, steps)
-    return Run(ensemble, column, seed, start, end, *evidence)
+    if off > NEAR or f.value(B) - least > EXCESS:
+        B = at_rest(f, B)
+        off = distance(directions(f, B), truth.weights)
+    found = second_order(f, B)
+    end = kind_of_end(found, off, found.value - least)
+    evidence = (off, found.value - least, found.slope, found.lowest, found.scale)
+    return Run(ensemble, column, seed, start, end, *evidence, len(descent.path) - 1)
+
+
+def kind_of_end(found: SecondOrder, off: float, excess: float) -> str:
+    """The truth, a bad minimum that is clear or flat, or no minimum yet."""
+    if off <= NEAR and excess <= EXCESS:
+        return "truth"
+    zero = CLEAR * found.scale
+    if found.slope > zero or found.lowest < -zero or excess <= EXCESS:
+        return "not at rest"
+    return "bad minimum" if found.lowest > zero else "flat bad minimum"
 
 
 @lru_cache(1)

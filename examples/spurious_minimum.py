@@ -34,6 +34,8 @@ from provenet.typing import Array
 
 SLOPE, CURVATURE = 1e-7, 1e-6
 """Where a descent is at rest: eigenvalues that matter are 1e-3 and more on both objectives."""
+STEPS = 2000
+"""More than any descent needs: some dozen, on G a few hundred where r is large."""
 AWAY = 0.01
 """Distance of a row from its unit that counts as away; right ends are within 1e-6, wrong ones 0.5.
 """
@@ -110,10 +112,16 @@ def measure(
         first /= np.linalg.norm(first, axis=2, keepdims=True)
         for name in ("P'", "G"):
             f = objective(name, network)
-            ends = [minimise(f, B, slope=SLOPE, curvature=CURVATURE) for B in first]
-            # One that does not come to rest has not found the units either.
-            bad = sum(not end.converged or is_away(end.B, network) for end in ends)
+            bad = sum(is_away(end_of_descent(f, B), network) for B in first)
             yield Share(name, features, ratio, bad, starts)
+
+
+def end_of_descent(f: Objective, start: Array) -> Array:
+    """Where the second-order method comes to rest."""
+    descent = minimise(f, start, slope=SLOPE, curvature=CURVATURE, iterations=STEPS)
+    if not descent.converged:
+        raise RuntimeError(f"The descent is not at rest after {STEPS} steps: allow more.")
+    return descent.B
 
 
 def draw(plt: Any, shares: list[Share], output: Path) -> None:

@@ -42,7 +42,7 @@ def test_the_bad_minimum_shows_on_interference_alone(tmp_path: Path) -> None:
         of_P, of_G = example["curvatures"](ratio)
         assert of_P == pytest.approx(2 * (ratio - 2), abs=1e-12)  # the closed form
         assert of_G < -0.03  # 4 mu beta r over the interference is 0.04, or lower
-    # At r = 30 a third of the descents on P' end badly: none of 20 has a chance of 1e-3.
+    # At r = 30 a quarter of the descents on P' end badly: none of 20 has a chance of 0.3%.
     shares = list(example["measure"]([1.5, 30.0], 4, 20, np.random.default_rng(0)))
     bad = {(share.objective, share.ratio): share.bad for share in shares}
     assert bad[("P'", 1.5)] == bad[("G", 1.5)] == bad[("G", 30.0)] == 0
@@ -53,3 +53,19 @@ def test_the_bad_minimum_shows_on_interference_alone(tmp_path: Path) -> None:
     example["draw"](plt, shares, picture)
     plt.close("all")
     assert picture.stat().st_size > 10_000
+
+
+def test_descent_finds_the_units_on_f2f4_and_not_on_the_squared_loss(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    example = runpy.run_path(str(EXAMPLES / "landscape_figures.py"))
+    plain, tensors, _ = example["settings"](quick=True)
+    stuck, found = example["run"](plain, 0, 0), example["run"](tensors, 0, 0)
+    # Of 20 seeds the squared loss ends at 0.037 or above in 13, this one among them, and its units
+    # are then not those of the truth; f2f4 ends below 0.03 in all.
+    assert stuck.loss[-1] > 0.03 and stuck.strict[-1] > 0.5
+    assert found.strict[0] > 0.3 and found.strict[-1] < 0.03
+    for curve in (stuck, found):  # a fresh batch estimates the closed form
+        error = curve.estimate - curve.loss
+        assert abs(error.mean()) < 5 * error.std() / np.sqrt(len(error))
+    assert example["main"](["--quick", "--figure", "2", "--runs", "1", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "landscape_figure_2.png").stat().st_size > 10_000

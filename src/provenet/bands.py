@@ -80,8 +80,8 @@ class BandOracle(ABC):
     """Inputs with `low <= z.x <= high` and standard normal components across z."""
 
     features: int
-    common_draws: bool
-    """Whether the same seed gives the same components across z in every band."""
+    makes_inputs: bool
+    """Whether inputs are made for each band: as many as asked, the same across z for a seed."""
     reach: float
     """The largest offset that can be looked at."""
     queries: int = 0
@@ -113,7 +113,7 @@ class QueriedBands(BandOracle):
     over standard normal inputs) by more than `margin`.
     """
 
-    common_draws = True
+    makes_inputs = True
     reach = _QUERY_REACH
 
     def __init__(
@@ -166,7 +166,7 @@ class SampleBands(BandOracle):
     Holds a label's sign and a projection a sample; a direction costs one pass over the samples.
     """
 
-    common_draws = False
+    makes_inputs = False
 
     def __init__(self, source: Source, *, silent: float | None = None, margin: float = 0.0) -> None:
         """The label fires where it is above `silent` (default: its median) by over `margin`."""
@@ -279,7 +279,7 @@ def estimate_tan_alpha(
     not rise with the offset as it must for a monotone P.
     """
     seed = int(np.random.default_rng(rng).integers(2**62))
-    n = max(inputs_for(relative, oracle.common_draws, floor or 0.0), _FEWEST_IN_BAND)
+    n = max(inputs_for(relative, oracle.makes_inputs, floor or 0.0), _FEWEST_IN_BAND)
     counts: list[int] = []
 
     def rate(s: float) -> float:
@@ -291,7 +291,7 @@ def estimate_tan_alpha(
         floor, start = _measured_floor(rate, oracle.reach, eps, start)
     t1, t2 = _crossings(rate, oracle.reach, floor, start, tolerance)
     rough = _from_crossings(t1, t2, eps, floor)
-    spread, shift = _level_errors(max(min(counts), 1), oracle.common_draws, floor)
+    spread, shift = _level_errors(max(min(counts), 1), oracle.makes_inputs, floor)
     tan_alpha = rough.tan_alpha
     return replace(rough, standard_error=spread * tan_alpha, offset_error=shift * tan_alpha)
 

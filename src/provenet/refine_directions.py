@@ -200,6 +200,8 @@ class _Look:
     z: Array
     profile: Profile
     error: ErrorDirection
+    expected: float
+    """The angle that the step to here should have left, where the same samples told the step."""
 
     @property
     def tan_alpha(self) -> float:
@@ -208,7 +210,8 @@ class _Look:
 
     @property
     def angle(self) -> float:
-        return float(np.arctan(self.tan_alpha))
+        """The angle seen; samples that have told z themselves would show too small a one."""
+        return max(float(np.arctan(self.tan_alpha)), self.expected)
 
     @property
     def relative_error(self) -> float:
@@ -219,7 +222,7 @@ class _Look:
     def threshold(self) -> float:
         """`offset cos alpha`, the offset without the shift by other units."""
         offset = self.profile.offset + self.error.mean * self.tan_alpha
-        return offset * float(np.cos(self.angle))
+        return offset / float(np.sqrt(1 + self.tan_alpha**2))
 
     def surely_within(self, angle: float) -> bool:
         return self.angle * (1 + _SURE * self.relative_error) <= angle
@@ -235,10 +238,16 @@ class _Look:
 
 
 def _look(
-    oracle: BandOracle, z: Array, offset: float, width: float, n: int, rng: np.random.Generator
+    oracle: BandOracle,
+    z: Array,
+    offset: float,
+    width: float,
+    n: int,
+    rng: np.random.Generator,
+    expected: float = 0.0,
 ) -> _Look:
     profile = measure_profile(oracle, z, offset, width, n, rng)
-    return _Look(z, profile, direction_of_error(oracle, z, profile, n, rng))
+    return _Look(z, profile, direction_of_error(oracle, z, profile, n, rng), expected)
 
 
 def descend(
@@ -258,13 +267,15 @@ def descend(
     rng = np.random.default_rng(rng)
     n, asked = inputs_per_band(oracle.features, contraction), oracle.queries
     z = z / np.linalg.norm(z)
-    eps = 0.0 if oracle.common_draws else _START_EPS
+    eps = 0.0 if oracle.makes_inputs else _START_EPS
     start = estimate_tan_alpha(oracle, z, eps, relative=_START_RELATIVE, rng=rng)
     look = _look(oracle, z, start.offset, start.tan_alpha, n, rng)
     past = lowest_share_past(oracle, z, look.profile, n, rng)
     path = [Step(z, look.angle, oracle.queries - asked)]
     while (reason := _reason_to_end(look, path, angle, most_steps)) is None:
-        look = _look(oracle, look.moved(), look.threshold, look.tan_alpha * look.left, n, rng)
+        width = look.tan_alpha * look.left
+        expected = 0.0 if oracle.makes_inputs else look.angle * look.left
+        look = _look(oracle, look.moved(), look.threshold, width, n, rng, expected)
         path.append(Step(look.z, look.angle, oracle.queries - asked))
     return _refinement(look, past, reason, oracle.queries - asked, path)
 
@@ -351,7 +362,9 @@ def _refinement(
 ) -> Refinement:
     profile, strength = look.profile, look.error.strength
     angle_error = look.relative_error * np.sin(2 * look.angle) / 2
-    threshold_error = np.hypot(profile.offset_error, look.threshold * look.angle * angle_error)
+    # Where the angle is larger than the bands show, so is all that scales with it.
+    offset_error = profile.offset_error * look.angle / np.arctan(profile.width)
+    threshold_error = np.hypot(offset_error, look.threshold * look.angle * angle_error)
     evidence = Evidence(
         floor=profile.floor,
         lowest_share_past=past,

@@ -50,8 +50,8 @@ _ITERATIONS = 20
 _SMALL_GAIN = 0.05
 _NO_SLOPE = 1e-3
 _WALKERS = 30
-_WALK = 6
-"""Steps of a random walk over the number of its dimensions, before and while it is recorded."""
+_SWEEPS = 40
+"""Over all directions of a random walk, before and while it is recorded."""
 _NEAREST = 15
 """Inequalities a dimension that a walk starts with."""
 
@@ -345,23 +345,20 @@ def _uniform_points(A: Array, b: Array, inside: Array, rng: np.random.Generator)
 
 
 def _walk(A: Array, b: Array, inside: Array, shape: Array, rng: np.random.Generator) -> Array:
-    """Hit and run: along a line in a random direction `shape` times normal, anywhere inside."""
-    x = np.repeat(inside[:, None], _WALKERS, axis=1)
-    steps = _WALK * len(inside)
+    """Points of several walkers, each step along one column of `shape` to anywhere inside."""
+    speeds = A @ shape
+    z = np.zeros((len(inside), _WALKERS))
+    slack = np.repeat((b - A @ inside)[:, None], _WALKERS, axis=1)
     seen = []
-    for step in range(2 * steps):
-        x = _hit_and_run(A, b, x, shape, rng)
-        if step >= steps:
-            seen.append(x)
+    for sweep in range(2 * _SWEEPS):
+        for j in rng.permutation(len(inside)):
+            speed = speeds[:, j]
+            ahead, behind = speed > 0, speed < 0
+            most = np.min(slack[ahead] / speed[ahead, None], axis=0)
+            least = np.max(slack[behind] / speed[behind, None], axis=0)
+            step = least + rng.random(_WALKERS) * (most - least)
+            z[j] += step
+            slack -= speed[:, None] * step
+        if sweep >= _SWEEPS:
+            seen.append(inside[:, None] + shape @ z)
     return np.concatenate(seen, axis=1).T
-
-
-def _hit_and_run(A: Array, b: Array, x: Array, rounding: Array, rng: np.random.Generator) -> Array:
-    """One step of every column of x."""
-    lines = rounding @ rng.standard_normal(x.shape)
-    speed = A @ lines
-    speed = np.where(np.abs(speed) < 1e-300, 1e-300, speed)
-    times = (b[:, None] - A @ x) / speed
-    ahead = np.min(np.where(speed > 0, times, np.inf), axis=0)
-    back = np.max(np.where(speed < 0, times, -np.inf), axis=0)
-    return np.asarray(x + lines * (back + rng.random(x.shape[1]) * (ahead - back)))

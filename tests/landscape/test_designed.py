@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
 from math import sqrt
@@ -76,7 +77,12 @@ def phi(v: Array, w: Array, X: Array, sign: float = -1.0) -> Array:
     """(2.10) of every sample, with the sign of (4.6) on its mixed term (ERRATA, GLM17 2)."""
     s, t, vv, ww, vw = X @ v, X @ w, v @ v, w @ w, v @ w
     return np.asarray(
-        vv * ww / 2 + vw**2 - ww * s**2 / 2 - vv * t**2 / 2 + sign * 2 * s * t * vw + (s * t) ** 2 / 2
+        vv * ww / 2
+        + vw**2
+        - ww * s**2 / 2
+        - vv * t**2 / 2
+        + sign * 2 * s * t * vw
+        + (s * t) ** 2 / 2
     )
 
 
@@ -222,7 +228,9 @@ def test_order_and_signs_of_rows_change_nothing(
     assert objective.value((signs * B)[order]) == pytest.approx(value, rel=1e-12, abs=1e-13)
     g = objective.gradient(B)
     moved = objective.gradient((signs * B)[order])
-    np.testing.assert_allclose(moved, (signs * g)[order], rtol=0, atol=1e-12 * (1 + np.abs(g).max()))
+    np.testing.assert_allclose(
+        moved, (signs * g)[order], rtol=0, atol=1e-12 * (1 + np.abs(g).max())
+    )
 
 
 def test_the_ridge_alone_sees_what_is_across_the_span() -> None:
@@ -267,9 +275,9 @@ DESIGNS = all_designs()
 every_design = pytest.mark.parametrize("name", list(DESIGNS))
 
 
-def central(f: object, step: float) -> tuple[float, float]:
+def central(f: Callable[[float], float], step: float) -> tuple[float, float]:
     """First and second derivative at 0 of a function of a number, to the fourth order."""
-    v = {k: f(k * step) for k in (-2, -1, 0, 1, 2)}  # type: ignore[operator]
+    v = {k: f(k * step) for k in (-2, -1, 0, 1, 2)}
     first = (8 * (v[1] - v[-1]) - (v[2] - v[-2])) / (12 * step)
     second = (16 * (v[1] + v[-1]) - (v[2] + v[-2]) - 30 * v[0]) / (12 * step**2)
     return first, second

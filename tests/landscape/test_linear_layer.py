@@ -37,9 +37,7 @@ def shuffled(truth: pn.Network, seed: int) -> tuple[Array, Array, Array]:
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu(0.1)", "relu3", "exp"])
 @pytest.mark.parametrize("orthogonal", [True, False])
 @pytest.mark.parametrize("seed", range(3))
-def test_both_algorithms_are_exact_on_moments(
-    activation: str, orthogonal: bool, seed: int
-) -> None:
+def test_both_algorithms_are_exact_on_moments(activation: str, orthogonal: bool, seed: int) -> None:
     truth = a_truth(seed, 4, 6, activation, orthogonal=orthogonal)
     B, order, _ = shuffled(truth, seed)
     _, T1, T2, *_ = exact_tensors(truth)

@@ -111,9 +111,12 @@ def test_a_start_exactly_at_a_saddle_is_left(zeros: int) -> None:
 
 
 def test_a_saddle_of_less_curvature_than_is_allowed_is_an_end() -> None:
-    """Eigenvalue -4 at 0: as asked."""
-    assert minimise(WELL, np.zeros((2, 3)), slope=1e-10, curvature=4.1).B.any() == False  # noqa: E712
-    assert minimise(WELL, np.zeros((2, 3)), slope=1e-10, curvature=3.9).B.all()
+    """The eigenvalues at 0 are -4."""
+    allowed, not_allowed = (
+        minimise(WELL, np.zeros((2, 3)), slope=1e-10, curvature=c) for c in (4.1, 3.9)
+    )
+    assert allowed.converged and not allowed.B.any()
+    assert not_allowed.converged and not_allowed.B.all()
 
 
 def test_a_flat_quartic_is_followed_to_the_slope_that_is_asked() -> None:
@@ -168,7 +171,11 @@ def test_rows_on_spheres_find_the_smallest_eigenvector(start: str) -> None:
 def test_the_path_is_watched_and_told() -> None:
     seen: list[Array] = []
     found = minimise(
-        WELL, np.full((2, 3), 0.3), slope=1e-10, curvature=1e-6, watch=lambda B: seen.append(B.copy())
+        WELL,
+        np.full((2, 3), 0.3),
+        slope=1e-10,
+        curvature=1e-6,
+        watch=lambda B: seen.append(B.copy()),
     )
     assert len(seen) == len(found.path) > 3
     np.testing.assert_array_equal(seen[-1], found.B)

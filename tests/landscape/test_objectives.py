@@ -7,7 +7,6 @@ import pytest
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.activations import get_activation
 from provenet.landscape import OBJECTIVES, objective, sample_objective
 from provenet.landscape.designed import Design
 from provenet.landscape.losses import MomentLoss, PopulationLoss, SampleLoss
@@ -50,27 +49,58 @@ def test_a_network_and_its_population_are_the_same(name: str) -> None:
     np.testing.assert_allclose(one.gradient(B), other.gradient(B), rtol=0, atol=1e-11)
 
 
-@by_name
-def test_many_samples_have_nearly_the_population_objective(name: str) -> None:
-    """The slope along rows that may move, from inputs and labels that must be standardised."""
-    truth = a_truth().replace(output_bias=0.0)
-    X, y = pn.sample(truth, 100_000, rng=np.random.default_rng([0, 3]))
-    sampled = objective(name, ArraySource(X, y + 5.0), units=UNITS)  # an output bias
+def slopes(name: str, seed: int) -> tuple[Array, Array]:
+    """From samples with an output bias and from the population, at the same point."""
+    truth = a_truth(seed)
+    X, y = pn.sample(truth, 100_000, rng=np.random.default_rng([seed, 3]))
+    sampled = objective(name, ArraySource(X, y + 5.0), units=UNITS)
     exact = objective(name, truth)
     if isinstance(sampled, Design) and isinstance(exact, Design):
-        exact = Design(exact.statistics, sampled.constants, UNITS, euclidean=name == "G",
-                       unit_rows=exact.unit_rows)
-    B = some_point(exact)
-    found, expected = sampled.slope(B), exact.slope(B)
-    # Sampling error of T_4, or of the loss: over 20 seeds at most SAMPLES_MAX of the slope's norm.
-    assert np.linalg.norm(found - expected) < 0.25 * np.linalg.norm(expected)
-    assert np.linalg.norm(found - expected) > 1e-6  # but it is not the population
+        exact = Design(
+            exact.statistics,
+            sampled.constants,
+            UNITS,
+            euclidean=exact.euclidean,
+            unit_rows=exact.unit_rows,
+        )
+    B = some_point(exact, seed)
+    return sampled.slope(B), exact.slope(B)
+
+
+# Sampling error over the slope's norm: over 30 seeds at most half of this. Most of the slope of G
+# is its penalty, which has none.
+ALLOWED = {"f2f4": 0.15, "P'": 0.4, "G": 0.005, "F": 0.15, "F-undercomplete": 0.15}
+
+
+@pytest.mark.parametrize("name", list(ALLOWED))
+def test_many_samples_have_nearly_the_population_objective(name: str) -> None:
+    found, expected = slopes(name, 0)
+    off = np.linalg.norm(found - expected) / np.linalg.norm(expected)
+    assert 1e-6 < off < ALLOWED[name]  # near, but not the population itself
+
+
+@pytest.mark.parametrize("name", ["l2", "abs"])
+def test_the_truth_is_nearly_a_minimum_of_the_losses_on_samples(name: str) -> None:
+    """They have an output bias of their own, so they are not quite the population's."""
+    truth = a_truth()
+    X, y = pn.sample(truth, 100_000, rng=np.random.default_rng([0, 3]))
+    f = objective(name, ArraySource(X, y + 5.0), units=UNITS)
+    here, there = (np.linalg.norm(f.slope(B)) for B in (truth.weights, some_point(f)))
+    assert here < 0.1 * there  # the linear part is noise to "abs"
+    np.testing.assert_allclose(
+        f.output_weights_at(truth.weights),
+        truth.output_weights,
+        rtol=0,
+        atol=0.05,
+    )
 
 
 def test_the_kinds_of_objectives() -> None:
     truth = a_truth()
     samples = ArraySource(*pn.sample(truth, 2000, rng=np.random.default_rng([0, 4])))
-    kinds = {name: (objective(name, truth), objective(name, samples)) for name in OBJECTIVES}
+    kinds = {
+        name: (objective(name, truth), objective(name, samples, units=UNITS)) for name in OBJECTIVES
+    }
     for name in ("l2", "abs"):
         assert isinstance(kinds[name][0], PopulationLoss)
         assert isinstance(kinds[name][1], SampleLoss)
@@ -78,11 +108,11 @@ def test_the_kinds_of_objectives() -> None:
     for name in ("P'", "G", "F", "F-undercomplete"):
         for f in kinds[name]:
             assert isinstance(f, Design)
-    assert kinds["G"][0].constants.ridge == 0.0  # type: ignore[attr-defined]
-    assert kinds["F-undercomplete"][0].constants.ridge > 0.0  # type: ignore[attr-defined]
+    assert kinds["G"][0].constants.ridge == 0.0
+    assert kinds["F-undercomplete"][0].constants.ridge > 0.0
     # The safeguard is for samples alone.
-    assert kinds["F"][0].constants.decorrelation == 0.0  # type: ignore[attr-defined]
-    assert kinds["F"][1].constants.decorrelation > 0.0  # type: ignore[attr-defined]
+    assert kinds["F"][0].constants.decorrelation == 0.0
+    assert kinds["F"][1].constants.decorrelation > 0.0
 
 
 def test_units_default_to_the_networks_or_the_features() -> None:
@@ -113,7 +143,7 @@ def test_mu_and_output_weights_are_passed_on() -> None:
     a = np.array([1.0, 2.0, 3.0])
     for name in ("l2", "f2f4", "abs"):
         fixed = objective(name, truth, output_weights=a)
-        np.testing.assert_array_equal(fixed.output_weights_at(truth.weights), a)  # type: ignore[attr-defined]
+        np.testing.assert_array_equal(fixed.output_weights_at(truth.weights), a)
 
 
 @pytest.mark.parametrize("activation", ["leaky_relu(0.1)", "abs", "relu"])
@@ -124,7 +154,9 @@ def test_the_abs_objective_takes_the_even_part_of_leaky_units(activation: str) -
     np.testing.assert_allclose(f.slope(truth.weights), 0.0, rtol=0, atol=1e-12)
     X, y = pn.sample(truth, 50, rng=np.random.default_rng([0, 7]))
     even = (y + truth(-X)) / 2
-    own = sample_objective("abs", X, even, UNITS, truth.activation, output_weights=truth.output_weights)
+    own = sample_objective(
+        "abs", X, even, UNITS, truth.activation, output_weights=truth.output_weights
+    )
     assert own.value(truth.weights) == pytest.approx(0.0, abs=1e-25)
 
 
@@ -203,9 +235,3 @@ def test_a_negative_output_weight(name: str) -> None:
     with pytest.raises(pn.InvalidInput) as error:
         objective(name, truth)
     is_a_sentence(error, "positive output weights", "method")
-
-
-def test_more_units_than_the_moments_show() -> None:
-    with pytest.raises(pn.InvalidInput) as error:
-        choose_constants("F", population_statistics(a_truth()), 4, get_activation("relu"))
-    is_a_sentence(error, "4", "fewer units")

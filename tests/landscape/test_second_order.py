@@ -172,7 +172,7 @@ def test_samples_are_never_certified_by_a_theorem_on_populations(name: str) -> N
     assert f.theorem is not None
     B = minimise(f, some_point(f, 0), slope=f.theorem.slope / 10, curvature=f.theorem.curvature).B
     found = second_order(f, B)
-    assert found.is_minimum and found.sampling > found.theorem.slope  # type: ignore[union-attr]
+    assert found.is_minimum and found.sampling > found.theorem.slope
     assert not found.theorem_applies
     assert "Sampling error" in found.message and found.message.endswith("no guarantee.")
 
@@ -204,7 +204,7 @@ JUST = SecondOrder(0.0, slope=1e-3, lowest=-1e-2, scale=1e5, sampling=0.0, theor
 )
 def test_when_a_theorem_applies(change: dict[str, float], applies: bool) -> None:
     """Slope with sampling error at most epsilon, no eigenvalue below -tau_0."""
-    found = replace(JUST, **change)  # type: ignore[arg-type]
+    found = replace(JUST, **change)
     assert found.theorem_applies is applies
     assert ("near a global one" in found.message) is applies
     assert found.message.endswith(".") and "\n" not in found.message

@@ -23,17 +23,18 @@ Labels that are not all positive (noise) are used as they are: `M_pp + M_qq - 2 
 `C_p + C_q - 2 C_pq > 0`.
 
 *The paper's objective* (`faithful=True`) is built on `g(z) = exp(-|z|^2/2) E[f exp(z.x)]`, which is
-`E[f(x + z)] = sum_S c_S prod_p exp(1/2 + z_p)`. Printed with a penalty, `g - lambda |z|_1 - gamma
-|z|_2^2` has no maximum on a single support: with the gamma of Lemma 21 it is convex along every
-coordinate that is not small, and for P = sum X_i it is a sum of one function a support, so that all
-supports are in a maximum or none. The proofs of Lemmas 21 and 22 hold word for word where |z|_1 is
-kept, on `z >= 0, |z|_1 = R` (they move mass from one coordinate to another), and Lemma 23 is then
-not needed; lambda is the multiplier of the constraint. Every local maximum there divides R evenly
-among the features of one unit if `4 gamma < min (C_p + C_q - 2 C_pq)`, which the moments of order 1
-and 2 give. Since g is convex, `z <- projection of grad g(z) / (2 gamma)` never descends. The
-strongest unit comes first; its features are then taken out. The weights exp(z.x) of samples vary
-the more the longer z is (by exp(|z|^2)), so R is 1 by default. It takes about as many samples as
-moments of f do, a hundred times as many as the default: some 1e5 for 4 units of 3 features.
+`E[f(x + z)] = sum_S c_S prod_p exp(1/2 + z_p)`. With the penalty as printed, `g - lambda |z|_1 -
+gamma |z|_2^2` has no maximum on a single support: for P = sum X_i it is a sum of one function a
+support, so equally strong supports are all in a maximum or none, and in Lemma 21's range of gamma
+it is convex along the lemma's coordinates of all units but the weakest. But the proofs of Lemmas 21
+and 22 only move mass from one coordinate to another, so they hold word for word where |z|_1 cannot
+change, on `z >= 0, |z|_1 = R`; Lemma 23 is then not needed, and lambda is the constraint's
+multiplier. There every local maximum divides R evenly among the features of one unit if
+`4 gamma < C_p + C_q - 2 C_pq` for features p of that unit and q of others, which the second moments
+give. The way to `projection of grad g(z) / (2 gamma)` leads uphill, all of it for a convex g. The
+strongest unit comes first; its features are then taken out. The mass is even only to the error of
+grad g over 2 gamma, and the weights exp(z.x) add to that error, so R is small: even so 3 units of 2
+features take 4e5 samples, and 4 units of 3 millions, where the default takes two thousand.
 """
 
 from __future__ import annotations
@@ -56,24 +57,25 @@ _FALSE_ALARM = 1e-3
 """Chance that any two features of one unit, of all pairs, are taken for different."""
 _CLEAR = 2.0
 """By how many standard errors a difference must exceed what chance alone gives."""
-_ROUNDING = 1e-9
+_ROUNDING = 1e-7
+"""Differences below this fraction of the largest are none."""
 _FEWEST_SAMPLES = 3
 """Samples for every coefficient of the regression."""
-_TOLERANCE = 1e-6
+_TOLERANCE = 1e-11
 _ITERATIONS = 200
+_HALVINGS = 30
 _SETTLED = 1e-7
+_GAMMA = 0.2
+"""Lemma 21 allows 1/4."""
+_EVEN = 0.25
 
 
 @dataclass(frozen=True)
 class Supports:
-    """Disjoint 0/1 weights, and how clearly they showed."""
+    """Disjoint 0/1 weights."""
 
     weights: Array
     """(units, features), one unit a row, in the order of their first features."""
-    alike: float
-    """How different the least alike features of one unit are, in standard errors."""
-    different: float
-    """How different the most alike features of two units are, in standard errors."""
     evidence: str
 
 
@@ -215,14 +217,9 @@ class _ErrorSums(Sums):
 def exact_correlations(network: LayeredNetwork) -> Correlations:
     """The population's: `E[exp(v.x) He_k(x)] = exp(|v|^2/2) v^(x)k` for every monomial."""
     c, V = exponentials(network)
-    p = network.features
-    return Correlations(
-        float(c.sum()),
-        c @ V,
-        (V.T * c) @ V,
-        *(np.zeros(shape) for shape in ((p,), (p, p), (p, p), (p, p))),
-        None,
-    )
+    none, nowhere = np.zeros(network.features), np.zeros((network.features,) * 2)
+    mean, linear, matrix = float(c.sum()), c @ V, (V.T * c) @ V
+    return Correlations(mean, linear, matrix, none, nowhere, nowhere, nowhere, None)
 
 
 def exponentials(network: LayeredNetwork) -> tuple[Array, Array]:
@@ -241,20 +238,51 @@ def exponentials(network: LayeredNetwork) -> tuple[Array, Array]:
 # ------------------------------------------------- features that are alike
 
 
+@dataclass(frozen=True)
+class Alike:
+    """Features in classes: those of one class act on the labels through their sum alone."""
+
+    weights: Array
+    """(classes, features), 0/1, in the order of their first features; some are in no class."""
+    inside: float
+    """How different the least alike features of one class are, in standard errors."""
+    between: float
+    """How different the most alike features of two classes are, in standard errors."""
+    logarithms: bool
+
+    @property
+    def evidence(self) -> str:
+        """Why these classes."""
+        what = "log f" if self.logarithms else "f"
+        unused = int(np.sum(self.weights.sum(axis=0) == 0))
+        return (
+            f"{len(self.weights)} sets of features whose second moments with {what} are alike: at "
+            f"most {self.inside:.1f} standard errors apart, {self.between:.3g} or more between "
+            f"sets; {unused} features have no effect."
+        )
+
+
+def alike_features(data: Source | LayeredNetwork) -> Alike:
+    """Classes of features, from logarithms of labels where they are all positive."""
+    if isinstance(data, LayeredNetwork) or not all_positive(data):
+        return classes(correlations_of(data), logarithms=False)
+    return classes(correlations(data, np.log), logarithms=True)
+
+
 def all_positive(source: Source) -> bool:
     """Whether every label has a logarithm."""
-    return bool(source.total(lambda X, y: int(np.sum(y <= 0))) == 0)
+    return source.total(lambda X, y: int(np.sum(y <= 0))) == 0
 
 
-def differences(c: Correlations, *, of_logarithms: bool) -> tuple[Array, Array]:
+def differences(c: Correlations, *, logarithms: bool) -> tuple[Array, Array]:
     """`D_pq` and its standard error, (features + 1, features + 1).
 
     The last row and column stand for a feature of no unit. `(T_p - T_q)^2` counts for logarithms.
     """
-    M, T = _bordered(c.matrix), np.append(c.linear, 0.0)
-    errors = _bordered(c.difference_errors, np.diag(c.errors))
+    M, T = _bordered(c.matrix, np.zeros(len(c.linear))), np.append(c.linear, 0.0)
     D = np.diag(M)[:, None] + np.diag(M) - 2 * M
-    if of_logarithms:
+    errors = _bordered(c.difference_errors, np.diag(c.errors))
+    if logarithms:
         first = T[:, None] - T
         first_errors = _bordered(c.linear_difference_errors, c.linear_errors)
         D = D + first**2
@@ -262,9 +290,8 @@ def differences(c: Correlations, *, of_logarithms: bool) -> tuple[Array, Array]:
     return D, np.maximum(errors, _ROUNDING * np.abs(D).max(initial=1e-300))
 
 
-def _bordered(A: Array, border: Array | None = None) -> Array:
-    side = np.zeros(len(A)) if border is None else border
-    return np.block([[A, side[:, None]], [side[None, :], np.zeros((1, 1))]])
+def _bordered(A: Array, border: Array) -> Array:
+    return np.block([[A, border[:, None]], [border[None, :], np.zeros((1, 1))]])
 
 
 def chance_level(pairs: int) -> float:
@@ -272,55 +299,55 @@ def chance_level(pairs: int) -> float:
     return float(norm.isf(_FALSE_ALARM / max(pairs, 1)))
 
 
-def alike_features(D: Array, errors: Array, samples: int | None) -> tuple[Array, float, float]:
-    """0/1 rows of features that do not differ, and how (un)alike features in and between rows are.
-
-    The last row of D is the feature of no unit: those like it are left out.
-    """
+def classes(c: Correlations, *, logarithms: bool) -> Alike:
+    """Features that do not differ, every other pair clearly so."""
+    D, errors = differences(c, logarithms=logarithms)
     z = np.abs(D) / errors
-    rows, columns = np.triu_indices(len(z), 1)
-    level = chance_level(len(rows))
-    unclear = (z > level) & (z < level + _CLEAR)
-    if unclear.any():
-        _say_unclear(z, unclear, level, samples)
+    pairs = np.triu_indices(len(z), 1)
+    level = chance_level(len(pairs[0]))
+    _refuse_unclear(z, level, c.samples)
     same = z <= level
-    _, label = connected_components(same, directed=False)
-    together = label[:, None] == label
-    if np.any(together & ~same):
-        _say_broken(together & ~same, samples)
-    if np.all(together[-1]):
+    _, kind = connected_components(same, directed=False)
+    together = kind[:, None] == kind
+    _refuse_broken(together & ~same)
+    kinds = [k for k in dict.fromkeys(kind) if k != kind[-1]]
+    if not kinds:
         raise NoAnswer(
             "No feature has an effect on the labels above its sampling error: take more samples, "
             "or look whether the labels depend on these features at all."
         )
-    kinds = [k for k in dict.fromkeys(label) if k != label[-1]]
-    weights = np.array([label[:-1] == k for k in kinds], dtype=float)
-    inside, upper = z[rows, columns], together[rows, columns]
-    alike = inside[upper].max(initial=0.0)
-    return weights, float(alike), float(inside[~upper].min(initial=np.inf))
+    weights = np.array([kind[:-1] == k for k in kinds], dtype=float)
+    inside = z[pairs][together[pairs]].max(initial=0.0)
+    between = z[pairs][~together[pairs]].min(initial=np.inf)
+    return Alike(weights, float(inside), float(between), logarithms)
 
 
 def _named(p: int, features: int) -> str:
     return f"feature {p}" if p < features else "a feature without effect"
 
 
-def _say_unclear(z: Array, unclear: AnyArray, level: float, samples: int | None) -> None:
-    p, q = np.unravel_index(np.argmin(np.where(unclear, z, np.inf)), z.shape)
+def _refuse_unclear(z: Array, level: float, samples: int | None) -> None:
     asked = level + _CLEAR
-    more = "" if samples is None else f" about {samples * (asked / z[p, q]) ** 2:.1e} samples"
+    unclear = np.where((z > level) & (z < asked), z, np.inf)
+    p, q = np.unravel_index(np.argmin(unclear), z.shape)
+    if not np.isfinite(unclear[p, q]):
+        return
+    way_out = "" if samples is None else f": {samples * (1.2 * asked / z[p, q]) ** 2:.1e} samples may do"
     raise NoAnswer(
-        f"Whether {_named(int(min(p, q)), len(z) - 1)} and {_named(int(max(p, q)), len(z) - 1)} "
-        f"belong together is unclear: they differ by {z[p, q]:.1f} standard errors, between the "
-        f"{level:.1f} that chance may give and the {asked:.1f} asked for:{more} would settle it."
+        f"Whether {_named(int(p), len(z) - 1)} and {_named(int(q), len(z) - 1)} belong to one unit "
+        f"is unclear: they differ by {z[p, q]:.1f} standard errors, more than the {level:.1f} that "
+        f"chance may give and less than the {asked:.1f} asked for{way_out}."
     )
 
 
-def _say_broken(broken: AnyArray, samples: int | None) -> None:
+def _refuse_broken(broken: AnyArray) -> None:
+    if not broken.any():
+        return
     p, q = np.argwhere(broken)[0]
     raise NoAnswer(
-        f"{_named(int(p), len(broken) - 1).capitalize()} and {_named(int(q), len(broken) - 1)} "
-        "differ, and yet both are like a third: the units do not have disjoint 0/1 weights, or "
-        f"{samples or 'these'} samples are too few to see a weak unit."
+        f"Of {_named(int(p), len(broken) - 1)} and {_named(int(q), len(broken) - 1)}, which "
+        "clearly differ, neither can be told from a third: the weights are not disjoint 0/1 "
+        "vectors, or samples are too few to see a weak unit; take more samples."
     )
 
 
@@ -330,8 +357,8 @@ def _say_broken(broken: AnyArray, samples: int | None) -> None:
 class Transform(Protocol):
     """`g(z) = E[f(x + z)]`."""
 
-    def gradient(self, z: Array) -> Array:
-        """Of g at z."""
+    def at(self, z: Array) -> tuple[float, Array]:
+        """g and its gradient at z."""
 
 
 @dataclass(frozen=True)
@@ -341,9 +368,10 @@ class ExactTransform:
     coefficients: Array
     exponents: Array
 
-    def gradient(self, z: Array) -> Array:
-        """Of g at z."""
-        return np.asarray((self.coefficients * np.exp(self.exponents @ z)) @ self.exponents)
+    def at(self, z: Array) -> tuple[float, Array]:
+        """g and its gradient at z."""
+        terms = self.coefficients * np.exp(self.exponents @ z)
+        return float(terms.sum()), np.asarray(terms @ self.exponents)
 
 
 @dataclass(frozen=True)
@@ -352,13 +380,15 @@ class SampleTransform:
 
     source: Source
 
-    def gradient(self, z: Array) -> Array:
-        """Of g at z."""
+    def at(self, z: Array) -> tuple[float, Array]:
+        """g and its gradient at z."""
 
         def term(X: Array, y: Array) -> Array:
-            return np.asarray((X - z).T @ (y * np.exp(X @ z - z @ z / 2)))
+            weighted = y * np.exp(X @ z - z @ z / 2)
+            return np.append((X - z).T @ weighted, weighted.sum())
 
-        return self.source.total(term) / self.source.size
+        mean = self.source.total(term) / self.source.size
+        return float(mean[-1]), mean[:-1]
 
 
 def simplex_projection(v: Array, total: float) -> Array:
@@ -369,14 +399,24 @@ def simplex_projection(v: Array, total: float) -> Array:
 
 
 def ascend(transform: Transform, start: Array, free: AnyArray, gamma: float) -> Array:
-    """A local maximum of `g - gamma |z|^2` with the |z|_1 of the start, on the free features."""
+    """A local maximum of `h = g - gamma |z|^2` with the |z|_1 of the start, on free features."""
     z, total = start, float(start.sum())
+    g, slope = transform.at(z)
     for _ in range(_ITERATIONS):
-        moved = np.zeros_like(z)
-        moved[free] = simplex_projection(transform.gradient(z)[free] / (2 * gamma), total)
-        if np.abs(moved - z).max() <= _SETTLED * total:
-            return moved
-        z = moved
+        step = np.zeros_like(z)
+        step[free] = simplex_projection(slope[free] / (2 * gamma), total) - z[free]
+        rise = float((slope - 2 * gamma * z) @ step)
+        if np.abs(step).max() <= _SETTLED * total:
+            return z
+        for halvings in range(_HALVINGS):
+            moved = z + step / 2**halvings
+            g_moved, slope_moved = transform.at(moved)
+            gain = g_moved - g - gamma * (moved @ moved - z @ z)
+            if gain >= 1e-4 * rise / 2**halvings:
+                break
+        else:
+            return z  # nothing left to gain but rounding
+        z, g, slope = moved, g_moved, slope_moved
     raise NoAnswer(
         f"The ascent of g did not settle in {_ITERATIONS} steps: the sampling error of g is too "
         "large for its maxima to show; take more samples, or leave faithful out."
@@ -385,90 +425,80 @@ def ascend(transform: Transform, start: Array, free: AnyArray, gamma: float) -> 
 
 def by_objective(transform: Transform, c: Correlations, reach: float) -> Supports:
     """Supports as local maxima on `|z|_1 = reach`, the strongest unit first."""
-    gamma = _gamma(c)
     noise = chance_level(len(c.linear)) * c.linear_errors
     used = c.linear > np.maximum(noise, _ROUNDING * np.abs(c.linear).max())
+    if not used.any():
+        raise NoAnswer(
+            "No E[f x_p] stands above its sampling error: take more samples, or look whether the "
+            "labels depend on these features at all."
+        )
     free = np.ones(len(used), dtype=bool)
     found: list[AnyArray] = []
-    clearest = 1.0
+    evenness = 1.0
     while np.any(free & used):
+        gamma = _gamma(c, int(np.argmax(np.where(free, c.linear, -np.inf))))
         start = np.zeros(len(used))
-        start[np.argmax(np.where(free, c.linear, -np.inf))] = reach
+        start[free] = simplex_projection(c.linear[free] / (2 * gamma), reach)
         z = ascend(transform, start, free, gamma)
         support = z > z.max() / 2
-        clearest = min(clearest, _evenness(z, support))
+        evenness = min(evenness, _evenness(z, support))
         found.append(support)
         free &= ~support
-    return _supports(found, clearest, gamma, reach)
+    return _supports(found, evenness, reach)
 
 
-def _gamma(c: Correlations) -> float:
-    """Half of what Lemma 21 allows: `4 gamma < min (C_p + C_q - 2 C_pq)` over pairs of units."""
-    D = c.linear[:, None] + c.linear - 2 * c.matrix
-    errors = np.hypot(c.difference_errors, c.linear_difference_errors)
-    errors = np.maximum(errors, _ROUNDING * np.abs(D).max(initial=1e-300))
-    apart = D[(chance_level(D.size // 2) + _CLEAR) * errors < D]
-    if len(apart) == 0:
-        return float(np.max(c.linear)) / 8  # one unit
-    return float(apart.min()) / 8
+def _gamma(c: Correlations, p: int) -> float:
+    """Within Lemma 21's range for the unit of feature p: `4 gamma < C_p + C_q - 2 C_pq`."""
+    D, errors = differences(c, logarithms=False)
+    D, errors = D[p, :-1], errors[p, :-1]
+    apart = D[D / errors > chance_level(len(D)) + _CLEAR]
+    return _GAMMA * float(apart.min() if len(apart) else max(c.matrix[p, p], errors[p]))
 
 
 def _evenness(z: Array, support: AnyArray) -> float:
-    """How far from the limit of one half the mass of every feature is, 1 at best."""
+    """How far the mass of every feature is from the limit of one half, 1 at best."""
     share = z / z.max()
     inside = 2 * share[support].min() - 1
     return float(min(inside, 1 - 2 * share[~support].max(initial=0.0)))
 
 
-def _supports(found: list[AnyArray], clearest: float, gamma: float, reach: float) -> Supports:
-    if not found:
-        raise NoAnswer(
-            "No E[f x_p] stands above its sampling error: take more samples, or look whether the "
-            "labels depend on these features at all."
-        )
-    if clearest < 0.25:
+def _supports(found: list[AnyArray], evenness: float, reach: float) -> Supports:
+    if evenness < _EVEN:
         raise NoAnswer(
             "A maximum of g does not divide its mass evenly among some features and leave the "
-            "others without (Lemmas 21 and 22): the weights are not disjoint 0/1 vectors, a "
-            "coefficient of P is negative, or samples are too few; leave faithful out."
+            f"others without (Lemmas 21 and 22; evenness {evenness:.2f}, {_EVEN} is asked for): "
+            "the weights are not disjoint 0/1 vectors, a coefficient of P is negative, or samples "
+            "are too few; leave faithful out."
         )
     weights = np.array(sorted(found, key=lambda s: int(np.argmax(s))), dtype=float)
     evidence = (
-        f"{len(weights)} local maxima of g(z) - gamma |z|^2 on |z|_1 = {reach:g} with gamma = "
-        f"{gamma:.3g}; every feature's mass is {clearest:.0%} of the way from the limit to its "
-        "ideal or nearer."
+        f"{len(weights)} local maxima of g(z) - gamma |z|^2 on |z|_1 = {reach:g}, each with its "
+        f"mass on some features evenly (evenness {evenness:.2f} of 1)."
     )
-    return Supports(weights, 1 - clearest, clearest, evidence)
+    return Supports(weights, evidence)
 
 
 # ------------------------------------------------- the recipe
 
 
 def exponential(
-    data: Source | LayeredNetwork, *, faithful: bool = False, reach: float = 1.0
+    data: Source | LayeredNetwork, *, faithful: bool = False, reach: float = 0.5
 ) -> Supports:
-    """The supports of exponential units, from standard normal samples or a network's population."""
-    exact = isinstance(data, LayeredNetwork)
+    """The supports of exponential units, from standard normal samples or a network's population.
+
+    `reach` is the R of the paper's objective, for `faithful=True` only.
+    """
     if faithful:
         transform: Transform
-        transform = ExactTransform(*exponentials(data)) if exact else SampleTransform(data)
-        c = exact_correlations(data) if exact else correlations(data)
-        return by_objective(transform, c, reach)
-    logarithms = not exact and all_positive(data)
-    if exact:
-        c = exact_correlations(data)
-    else:
-        c = correlations(data, np.log if logarithms else None)
-    D, errors = differences(c, of_logarithms=logarithms)
-    weights, alike, different = alike_features(D, errors, c.samples)
-    return Supports(weights, alike, different, _evidence(weights, alike, different, logarithms))
+        if isinstance(data, LayeredNetwork):
+            transform = ExactTransform(*exponentials(data))
+        else:
+            transform = SampleTransform(data)
+        return by_objective(transform, correlations_of(data), reach)
+    alike = alike_features(data)
+    return Supports(alike.weights, alike.evidence)
 
 
-def _evidence(weights: Array, alike: float, different: float, logarithms: bool) -> str:
-    what = "log f" if logarithms else "f"
-    unused = int(np.sum(weights.sum(axis=0) == 0))
-    return (
-        f"{len(weights)} sets of features whose second moments with {what} are alike (at most "
-        f"{alike:.1f} standard errors apart, {different:.1f} or more between sets); "
-        f"{unused} features have no effect."
-    )
+def correlations_of(data: Source | LayeredNetwork) -> Correlations:
+    """Of the labels: exact for a network's population."""
+    return exact_correlations(data) if isinstance(data, LayeredNetwork) else correlations(data)

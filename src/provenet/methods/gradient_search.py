@@ -38,6 +38,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from math import comb
 
 import numpy as np
 from scipy.ndimage import maximum_filter1d
@@ -75,16 +76,20 @@ _CONTROL_DEGREE = (0, 10, 10, 8, 6)
 _FIT_DEGREE = (0, 6, 6, 4, 4)
 _UNIT_DEGREE = 2
 _CONTROL_ROWS = 100_000
-_FIT_ROWS = 40_000
-_MOST_FIT_ROWS = 200_000
+_FIT_ROWS = 20_000
+_MOST_FIT_ROWS = 100_000
 
-_CANDIDATE = 5.0
-_SIGNIFICANT = 6.5
-"""Standard errors. Pure noise reaches 5.5 over the 1e5 places of a scan and the climb from them."""
+_FAR_OUT = 2.0
+"""Norm of a sample across a direction."""
+_CANDIDATE = 4.5
+_SIGNIFICANT = 6.0
+"""Standard errors. Pure noise reaches 5 or so over the 1e5 places of a scan and the climb from the highest."""
 _WORTH_THINNER = 12.0
 _STILL_THERE = 3.0
 _ROUNDS = 5
 _CANDIDATES = {1: 12, 2: 6}
+_WEAKEST = 0.25
+"""Candidates for least squares, of the strongest."""
 _SAME_ANGLE = 0.1
 _SCAN_SHARE = 0.7
 _EXPLAINED = 1e-6
@@ -95,7 +100,7 @@ _LARGEST_STEP = 0.2
 _CONVERGED = 1e-4
 _USELESS = 1.02
 _RIDGE = 1e-10
-_MOST_PRODUCTS_OF = 4
+_MOST_IN_ALL_PRODUCTS = 4
 
 _ORIENTATION_ROWS = 20_000
 _ORIENTATION_DEGREE = 3
@@ -159,6 +164,11 @@ class _Unit:
     def t(self) -> float:
         return self.peak.offset
 
+    @property
+    def margin(self) -> float:
+        """Samples further than this from the face are surely on the side that they seem to be."""
+        return 4 * (self.threshold_error + _FAR_OUT * self.angle_error)
+
 
 def order_of(activation: str | Activation) -> int:
     """Which derivative of delta shows a unit: 1 for a jump, 2 for a kink."""
@@ -188,11 +198,17 @@ def check_features(features: int, step: float) -> None:
 # ---------------------------------------------------------------- 1. what is explained already
 
 
-def _powers(features: int, units: int, order: int) -> list[tuple[int, ...]]:
-    """Products of units in the model, as the units in them."""
-    most = units if units <= _MOST_PRODUCTS_OF else 2
-    sets = [c for m in range(2, most + 1) for c in combinations(range(units), m)]
-    return ([(i, i) for i in range(units)] if order == 2 else []) + sets
+@dataclass(frozen=True)
+class _Inputs:
+    """Inputs, with the polynomials that the model multiplies."""
+
+    X: Array
+    P: Array
+    L: Array
+
+    @classmethod
+    def of(cls, X: Array, degree: int) -> _Inputs:
+        return cls(X, hermite_columns(X, degree), hermite_columns(X, _UNIT_DEGREE))
 
 
 @dataclass(frozen=True)
@@ -206,47 +222,56 @@ class _Model:
 
     @property
     def products(self) -> list[tuple[int, ...]]:
-        return _powers(self.W.shape[1], len(self.W), self.order)
+        """Products of units, as the units in them."""
+        k = len(self.W)
+        most = k if k <= _MOST_IN_ALL_PRODUCTS else 2
+        squares = [(i, i) for i in range(k)] if self.order == 2 else []
+        return squares + [c for m in range(2, most + 1) for c in combinations(range(k), m)]
 
     def values(self, X: Array) -> Array:
         U = X @ self.W.T - self.T
         return (U > 0).astype(float) if self.order == 1 else np.maximum(U, 0)
 
-    def columns(self, X: Array) -> Array:
-        U, L = self.values(X), hermite_columns(X, _UNIT_DEGREE)
-        parts = [hermite_columns(X, self.degree)]
-        parts += [L * U[:, [i]] for i in range(len(self.W))]
+    def columns(self, inputs: _Inputs) -> Array:
+        U = self.values(inputs.X)
+        parts = [inputs.P, *(inputs.L * u[:, None] for u in U.T)]
         parts += [np.prod(U[:, list(c)], axis=1, keepdims=True) for c in self.products]
         return np.concatenate(parts, axis=1)
 
-    def owners(self) -> AnyArray:
-        """(units, columns): which columns have which unit in them."""
+    def owned(self, i: int) -> AnyArray:
+        """Which columns have unit i in them."""
         d, k = self.W.shape[1], len(self.W)
-        p = hermite_columns(np.zeros((1, d)), self.degree).shape[1]
-        q = hermite_columns(np.zeros((1, d)), _UNIT_DEGREE).shape[1]
-        names: list[tuple[int, ...]] = [()] * p
-        names += [(i,) for i in range(k) for _ in range(q)]
-        names += self.products
-        return np.array([[i in name for name in names] for i in range(k)]).reshape(k, len(names))
+        p, q = comb(self.degree + d, d), comb(_UNIT_DEGREE + d, d)
+        own = np.repeat(np.arange(k) == i, q)
+        return np.concatenate([np.zeros(p, bool), own, [i in c for c in self.products]]).astype(
+            bool
+        )
 
     def without(self, i: int) -> _Model:
         rest = np.arange(len(self.W)) != i
         return replace(self, W=self.W[rest], T=self.T[rest])
 
-    def normal_equations(self, X: Array, y: Array) -> tuple[Array, Array]:
-        G, b = 0.0, 0.0
+    def blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
         for rows in row_blocks(len(X)):
-            M = self.columns(X[rows])
+            yield rows, self.columns(_Inputs.of(X[rows], self.degree))
+
+    def fitted(self, X: Array, y: Array) -> Array:
+        """Coefficients by least squares."""
+        G, b = np.zeros(()), np.zeros(())
+        for rows, M in self.blocks(X):
             G, b = G + M.T @ M, b + M.T @ y[rows]
-        G = np.asarray(G)
-        G[np.diag_indices_from(G)] *= 1 + _RIDGE
-        G[np.diag_indices_from(G)] += 1e-14 * len(X)
-        return G, np.asarray(b)
+        return _solved(G, b)
 
     def residual(self, X: Array, y: Array, coefficients: Array) -> Array:
-        return np.concatenate(
-            [y[rows] - self.columns(X[rows]) @ coefficients for rows in row_blocks(len(X))]
-        )
+        return np.concatenate([y[rows] - M @ coefficients for rows, M in self.blocks(X)])
+
+
+def _solved(G: Array, b: Array) -> Array:
+    """`G^-1 b`; columns that are zero or the same as others do no harm."""
+    size = np.sqrt(np.maximum(np.diag(G), np.finfo(float).tiny))
+    scaled = G / np.outer(size, size) + _RIDGE * np.eye(len(G))
+    size = size.reshape(-1, *[1] * (b.ndim - 1))
+    return np.asarray(np.linalg.solve(scaled, b / size) / size)
 
 
 def _model(units: list[_Unit], features: int, order: int, degrees: tuple[int, ...]) -> _Model:
@@ -255,16 +280,22 @@ def _model(units: list[_Unit], features: int, order: int, degrees: tuple[int, ..
 
 
 class _Controlled:
-    """Samples, and their labels less what a model of some units explains."""
+    """Samples, and their labels less what a model of some units explains.
 
-    def __init__(self, X: Array, y: Array, model: _Model) -> None:
-        self.X, self.y, self.model = X, y, model
-        self.coefficients = self._fitted(model)
-        self.labels = model.residual(X, y, self.coefficients)
+    Samples so close to the jump of a unit that they may be on either side of it are left out.
+    """
+
+    def __init__(self, X: Array, y: Array, units: list[_Unit], order: int) -> None:
+        self.model = _model(units, X.shape[1], order, _CONTROL_DEGREE)
+        margins = np.array([unit.margin if order == 1 else 0.0 for unit in units])
+        self.beside = np.abs(X @ self.model.W.T - self.model.T) < margins
+        self.all = X, y
+        clear = ~self.beside.any(axis=1)
+        self.X, self.y = X[clear], y[clear]
+        self.labels = self.model.residual(self.X, self.y, self._fitted(self.model))
 
     def _fitted(self, model: _Model) -> Array:
-        rows = slice(_CONTROL_ROWS)
-        return np.asarray(np.linalg.solve(*model.normal_equations(self.X[rows], self.y[rows])))
+        return model.fitted(self.X[:_CONTROL_ROWS], self.y[:_CONTROL_ROWS])
 
     @property
     def unexplained(self) -> float:
@@ -273,9 +304,10 @@ class _Controlled:
     def about(self, i: int, width: float) -> tuple[Array, Array]:
         """Samples within `width` of the face of unit i; labels keep what this unit does."""
         model = self.model.without(i)
-        near = np.abs(self.X @ self.model.W[i] - self.model.T[i]) < width
-        X = self.X[near]
-        return X, model.residual(X, self.y[near], self._fitted(model))
+        X, y = self.all
+        near = np.abs(X @ self.model.W[i] - self.model.T[i]) < width
+        near &= ~np.delete(self.beside, i, axis=1).any(axis=1)
+        return X[near], model.residual(X[near], y[near], self._fitted(model))
 
 
 # ---------------------------------------------------------------- 2. the scan
@@ -397,64 +429,57 @@ def _is_new(unit: _Unit, others: list[_Unit], h: float) -> bool:
 # ---------------------------------------------------------------- 3. sharpen: ReLUs
 
 
-@dataclass(frozen=True)
 class _Fit:
-    model: _Model
-    rss: float
-    rows: int
-    curvature: Array
-    gradient: Array
-    useful: Array
-    """The sum of squares without each unit, the rest refitted linearly."""
+    """A model with its linear part fitted."""
+
+    def __init__(self, model: _Model, inputs: _Inputs, y: Array) -> None:
+        self.model, self.inputs, self.y = model, inputs, y
+        self.M = model.columns(inputs)
+        self.G, self.b = self.M.T @ self.M, self.M.T @ y
+        self.c = _solved(self.G, self.b)
+        self.residual = y - self.M @ self.c
+        self.rss = float(self.residual @ self.residual)
 
     @property
+    def zero(self) -> bool:
+        return _negligible(self.rss, self.y)
+
+    def equations(self) -> tuple[Array, Array]:
+        """Gauss-Newton for directions and thresholds: curvature and right-hand side.
+
+        Variable projection: what the linear part can follow is taken off the Jacobian.
+        """
+        J = self._jacobian()
+        MJ = self.M.T @ J
+        return J.T @ J - MJ.T @ _solved(self.G, MJ), J.T @ self.residual
+
+    def _jacobian(self) -> Array:
+        model, X, L = self.model, self.inputs.X, self.inputs.L
+        U, k = model.values(X), len(model.W)
+        first = len(self.c) - len(model.products)
+        own = self.c[first - k * L.shape[1] : first].reshape(k, -1)
+        parts = []
+        for i, w in enumerate(model.W):
+            slope = L @ own[i]
+            for coefficient, units in zip(self.c[first:], model.products, strict=True):
+                if i in units:
+                    rest = list(units)
+                    rest.remove(i)
+                    slope += coefficient * units.count(i) * np.prod(U[:, rest], axis=1)
+            slope *= U[:, i] > 0
+            parts.append(slope[:, None] * np.column_stack([X @ complement(w).T, -np.ones(len(X))]))
+        return np.concatenate(parts, axis=1)
+
+    def rss_without(self, i: int) -> float:
+        """The sum of squares without unit i, the rest refitted linearly."""
+        rest = ~self.model.owned(i)
+        c = _solved(self.G[np.ix_(rest, rest)], self.b[rest])
+        return float(self.y @ self.y - 2 * self.b[rest] @ c + c @ self.G[np.ix_(rest, rest)] @ c)
+
     def errors(self) -> Array:
-        """Standard errors of the parameters, (units, features): the tilts, then the threshold."""
-        k, d = self.model.W.shape
-        covariance = np.linalg.pinv(self.curvature) * self.rss / self.rows
-        return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0)).reshape(k, d))
-
-
-def _linearised(model: _Model, X: Array, y: Array) -> _Fit:
-    """The fit of the linear part, and the Gauss-Newton equations for directions and thresholds.
-
-    Variable projection: what the linear part can follow is taken off the Jacobian.
-    """
-    G, b = model.normal_equations(X, y)
-    c = np.linalg.solve(G, b)
-    k, d = model.W.shape
-    MJ, JJ, g, rss = np.zeros((len(b), k * d)), np.zeros((k * d, k * d)), np.zeros(k * d), 0.0
-    for rows in row_blocks(len(X)):
-        M = model.columns(X[rows])
-        r = y[rows] - M @ c
-        J = _jacobian(model, X[rows], c)
-        MJ, JJ, g, rss = MJ + M.T @ J, JJ + J.T @ J, g + J.T @ r, rss + float(r @ r)
-    JJ -= MJ.T @ np.linalg.solve(G, MJ)
-    useful = [rss + _gain(G, b, c, owned) for owned in model.owners()]
-    return _Fit(model, rss, len(X), JJ, g, np.array(useful))
-
-
-def _gain(G: Array, b: Array, c: Array, owned: AnyArray) -> float:
-    """By how much the sum of squares grows without some columns."""
-    rest = ~owned
-    return float(b @ c - b[rest] @ np.linalg.solve(G[np.ix_(rest, rest)], b[rest]))
-
-
-def _jacobian(model: _Model, X: Array, c: Array) -> Array:
-    U, L = model.values(X), hermite_columns(X, _UNIT_DEGREE)
-    first = len(c) - len(model.products)
-    parts = []
-    for i, w in enumerate(model.W):
-        start = first - (len(model.W) - i) * L.shape[1]
-        slope = L @ c[start : start + L.shape[1]]
-        for coefficient, units in zip(c[first:], model.products, strict=True):
-            if i in units:
-                rest = list(units)
-                rest.remove(i)
-                slope += coefficient * units.count(i) * np.prod(U[:, rest], axis=1)
-        active = slope * (U[:, i] > 0)
-        parts.append(active[:, None] * np.column_stack([X @ complement(w).T, -np.ones(len(X))]))
-    return np.concatenate(parts, axis=1)
+        """Standard errors, (units, features): the tilts of a unit, then its threshold."""
+        covariance = np.linalg.pinv(self.equations()[0]) * self.rss / len(self.y)
+        return np.sqrt(np.maximum(np.diag(covariance), 0)).reshape(self.model.W.shape)
 
 
 def _moved(model: _Model, step: Array) -> _Model:
@@ -467,21 +492,20 @@ def _moved(model: _Model, step: Array) -> _Model:
 
 def _least_squares(model: _Model, X: Array, y: Array, clock: _Clock) -> _Fit:
     """Levenberg-Marquardt on directions and thresholds."""
-    fit, damping = _linearised(model, X, y), 1e-3
-    for _ in range(_FIT_ITERATIONS):
+    inputs = _Inputs.of(X, model.degree)
+    fit, damping = _Fit(model, inputs, y), 1e-3
+    for _ in range(_FIT_ITERATIONS if len(model.W) else 0):
+        curvature, right = fit.equations()
+        before = fit
         for _ in range(_TRIALS):
-            damped = fit.curvature + np.diag(damping * np.diag(fit.curvature) + 1e-12)
-            step = np.linalg.solve(damped, fit.gradient).reshape(fit.model.W.shape)
-            trial = _linearised(_moved(fit.model, step), X, y)
-            if trial.rss < fit.rss or clock.over:
+            damped = curvature + np.diag(damping * np.diag(curvature) + np.finfo(float).tiny)
+            step = np.linalg.solve(damped, right).reshape(fit.model.W.shape)
+            trial = _Fit(_moved(fit.model, step), inputs, y)
+            if trial.rss < fit.rss:
+                fit, damping = trial, max(damping / 10, 1e-9)
                 break
             damping *= 10
-        if trial.rss >= fit.rss or clock.over:
-            return fit
-        damping = max(damping / 10, 1e-9)
-        settled = trial.rss > (1 - _CONVERGED) * fit.rss
-        fit = trial
-        if settled or fit.rss < (_EXPLAINED * np.std(y)) ** 2 * len(y) / 100:
+        if fit.rss > (1 - _CONVERGED) * before.rss or _negligible(1e4 * fit.rss, y) or clock.over:
             break
     return fit
 
@@ -489,28 +513,24 @@ def _least_squares(model: _Model, X: Array, y: Array, clock: _Clock) -> _Fit:
 def _fitted(units: list[_Unit], X: Array, y: Array, clock: _Clock) -> list[_Unit]:
     """All units by least squares; those that explain nothing are dropped."""
     model = _model(units, X.shape[1], 2, _FIT_DEGREE)
-    rows = slice(min(len(X), _FIT_ROWS))
-    fit = _least_squares(model, X[rows], y[rows], clock)
+    some = slice(_FIT_ROWS)
+    fit = _least_squares(model, X[some], y[some], clock)
     while len(fit.model.W) and not clock.over:
-        i = int(np.argmin(fit.useful))
-        if fit.useful[i] > _USELESS * fit.rss and not _zero(fit.useful[i], y, fit.rows):
+        without = [fit.rss_without(i) for i in range(len(fit.model.W))]
+        i = int(np.argmin(without))
+        if without[i] > _USELESS * fit.rss and not _negligible(without[i], fit.y):
             break
-        fit = _least_squares(fit.model.without(i), X[rows], y[rows], clock)
-    if not _zero(fit.rss, y, fit.rows) and len(X) > _FIT_ROWS:
-        rows = slice(min(len(X), _MOST_FIT_ROWS))
-        fit = _least_squares(fit.model, X[rows], y[rows], clock)
+        fit = _least_squares(fit.model.without(i), X[some], y[some], clock)
+    if not fit.zero and len(X) > _FIT_ROWS:
+        fit = _least_squares(fit.model, X[:_MOST_FIT_ROWS], y[:_MOST_FIT_ROWS], clock)
     return [
-        _Unit(
-            Peak(w, float(t), np.nan, np.nan, _WIDTH[2]),
-            float(np.linalg.norm(e[:-1])),
-            float(e[-1]),
-        )
-        for w, t, e in zip(fit.model.W, fit.model.T, fit.errors, strict=True)
+        _Unit(Peak(w, t, np.nan, np.nan, _WIDTH[2]), float(np.linalg.norm(e[:-1])), float(e[-1]))
+        for w, t, e in zip(fit.model.W, fit.model.T.tolist(), fit.errors(), strict=True)
     ]
 
 
-def _zero(rss: float, y: Array, rows: int) -> bool:
-    return bool(np.sqrt(rss / rows) < _EXPLAINED * np.std(y))
+def _negligible(rss: float, y: Array) -> bool:
+    return bool(rss < (_EXPLAINED * np.std(y)) ** 2 * len(y))
 
 
 # ---------------------------------------------------------------- 4. rounds, and 5. evidence
@@ -522,8 +542,9 @@ def _new_units(
     """Units near the strongest candidates."""
     new: list[_Unit] = []
     h = _WIDTH[order]
+    least = _WEAKEST * peaks[0].significance if peaks and order == 2 else 0.0
     for peak in peaks[: _CANDIDATES[order]]:
-        if clock.over:
+        if clock.over or peak.significance < least:
             break
         if order == 1:
             unit = _sharpened(data.X, data.labels, peak, order, h, _STEP[order] / 2)
@@ -593,7 +614,7 @@ def gradient_search(
     found: list[_Unit] = []
     looked, complete = 0, False
     for share in _shares(_ROUNDS):
-        data = _Controlled(X, y, _model(found, d, order, _CONTROL_DEGREE))
+        data = _Controlled(X, y, found, order)
         if data.unexplained < _EXPLAINED**2:
             complete = True
             break
@@ -615,7 +636,7 @@ def gradient_search(
                 break
         if clock.over:
             break
-    data = _Controlled(X, y, _model(found, d, order, _CONTROL_DEGREE))
+    data = _Controlled(X, y, found, order)
     kept = _evidence(data, found, order, clock)
     kept.sort(key=lambda unit: -unit.peak.significance)
     kept = kept[:units]
@@ -678,7 +699,7 @@ def _result(
         heights = heights * sign
     else:
         sign, oriented = _orientation(X, y, W, T, activation)
-    data = _Controlled(X, y, _model(units, d, order, _CONTROL_DEGREE))
+    data = _Controlled(X, y, units, order)
     return GradientSearch(
         weights=W * sign[:, None],
         thresholds=T * sign,

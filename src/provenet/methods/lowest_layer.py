@@ -29,7 +29,7 @@ from provenet.moments import MomentRequest, Moments
 from provenet.networks import Network, row_blocks
 from provenet.result import Recovery, Status
 from provenet.scalars import coefficients_of
-from provenet.sources import Source, StandardisedSource
+from provenet.sources import BiasedSource, Source, StandardisedSource
 from provenet.subspace import Span, span_of_units
 from provenet.typing import Array
 from provenet.workspace import NoAnswer, Workspace
@@ -42,8 +42,9 @@ _FIRES_CLEARLY = 1e-9
 
 def lowest_layer(workspace: Workspace) -> Iterator[Recovery]:
     """One answer, judged by itself."""
-    silent = silent_label(workspace.problem.samples.y)
-    if silent is None and workspace.activation.degree is not None:
+    kept_by_labels = isinstance(workspace.source, BiasedSource)
+    silent = None if kept_by_labels else silent_label(workspace.problem.samples.y)
+    if silent is None and not kept_by_labels and workspace.activation.degree is not None:
         raise NoAnswer(
             "Labels have no common value where no unit fires, so thresholds are too low for this "
             'method, or labels have noise: use method="expand-prune" if the top is a sum.'
@@ -111,7 +112,7 @@ def _approximate(
     reason = (
         "This is step 1 alone, not refined."
         if not workspace.refine
-        else f"{workspace.activation.name} units never fall silent, so step 1 is all there is."
+        else "No sample is known to be silent, so there is nothing to refine on."
     )
     nothing = np.full(len(angles), np.nan)
     return Recovery(
