@@ -55,6 +55,8 @@ from provenet.typing import Array
 
 C_0, C_1 = (float(RELU.hermite(k, 0.0)) for k in (0, 1))
 TITLES = {"l2": "squared loss of ReLU", "f2f4": "squared loss of σ₂h₂ + σ₄h₄", "G": "G"}
+FLOOR = 1e-5
+"""Of the axes: what is below it is as good as exact."""
 LEAST_PENALTY = 0.1
 """Of the lambda that provenet takes: the least in Theorem 5.1."""
 
@@ -223,48 +225,57 @@ def one_pass(features: int, samples: int, seed: int) -> Pass:
     return Pass(samples, permutation_error(found.network.weights, truth.weights), seconds)
 
 
-def draw_losses(axes: Any, curves: list[Curve]) -> None:
+def draw_losses(axes: Any, setting: Setting, curves: list[Curve]) -> None:
     """The estimates in colour, what they estimate in black."""
     for i, curve in enumerate(curves):
-        label = "on the step's fresh batch (where above 0)" if i == 0 else None
+        label = "on the step's fresh batch" if i == 0 else None
         axes.plot(
             curve.iterations, curve.estimate, ".", ms=3, color=f"C{i}", alpha=0.4, label=label
         )
     for i, curve in enumerate(curves):
         label = "population, closed form" if i == 0 else None
         axes.plot(curve.iterations, curve.loss, color="k", lw=0.9, label=label)
-    axes.set_yscale("log")
+    if setting.objective == "l2":
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=max(FLOOR, axes.get_ylim()[0]))
+    else:  # an estimate may lie below the least of the population
+        axes.set_yscale("symlog", linthresh=0.1)
     axes.set_ylabel("loss above its least")
 
 
 def draw_errors(axes: Any, setting: Setting, curves: list[Curve], passes: list[Pass]) -> None:
     """e(Q) of every run, and of `provenet.recover`."""
-    signs = ", with signs" if setting.objective == "l2" else ""
+    signs = setting.objective == "l2"
     for i, curve in enumerate(curves):
-        final = f"run {i + 1}: {curve.error[-1]:.4f}{signs and f', {curve.strict[-1]:.2f}{signs}'}"
+        final = f"run {i + 1}: {curve.error[-1]:.4f}"
+        if signs:
+            final += f" ({curve.strict[-1]:.2f} with signs)"
         axes.plot(curve.iterations, curve.error, color=f"C{i}", lw=1.4, label=final)
-        label = f"its greater term{signs}" if i == 0 else None
-        axes.plot(curve.iterations, curve.strict, ":", color=f"C{i}", lw=1.2, label=label)
+        axes.plot(curve.iterations, curve.strict, ":", color=f"C{i}", lw=1.2)
+    label = "its greater term, with signs" if signs else "its greater term"
+    axes.plot([], [], ":", color="gray", label=label)
     for ours, style in zip(passes, ("--", "-."), strict=False):
-        label = f"one pass over {ours.samples:,} samples: {ours.error:.4f} ({ours.seconds:.0f} s)"
+        label = f"recover, {ours.samples:,} samples: {ours.error:.4f} ({ours.seconds:.0f} s)"
         axes.axhline(ours.error, color="k", ls=style, lw=1.2, label=label)
     axes.set_yscale("log")
+    axes.set_ylim(bottom=max(FLOOR, axes.get_ylim()[0]))
     axes.set_ylabel("e(Q)")
 
 
 def draw(plt: Any, setting: Setting, curves: list[Curve], passes: list[Pass], output: Path) -> None:
     """Loss on the left, error on the right, against iterations and samples."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
-    draw_losses(left, curves)
+    draw_losses(left, setting, curves)
     draw_errors(right, setting, curves, passes)
     for axes in (left, right):
-        if setting.objective == "l2":
+        if setting.objective == "l2":  # most of it happens early
             axes.set_xscale("log")
+            axes.set_xlim(left=setting.schedule.report)
         axes.set_xlabel("iterations")
         scale = (lambda t: t * setting.batch, lambda n: n / setting.batch)
         axes.secondary_xaxis("top", functions=scale).set_xlabel("samples used")
         axes.grid(True, which="major", alpha=0.3)
-        axes.legend(frameon=True, framealpha=0.85, fontsize=8)
+        axes.legend(framealpha=0.85, fontsize=8)
     seconds = np.mean([curve.seconds for curve in curves])
     figure.suptitle(
         f"GLM17, figure {setting.figure}: {TITLES[setting.objective]}, {setting.features} units, "

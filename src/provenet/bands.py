@@ -399,8 +399,8 @@ def _anywhere(rate: Rate, reach: float, shares: tuple[float, float]) -> list[tup
         highest = max(highest, share)
     raise NoAnswer(
         f"Along this direction the label fires on {first:.0%} of the inputs at offset 0 and on at "
-        f"most {highest:.0%} up to offset {reach:.1f}, where it should rise from below "
-        f"{shares[0]:.0%} to above {shares[1]:.0%}: refinement needs a monotone P with positive "
-        "linear terms and units of high thresholds (and, from samples, some of them beyond the "
-        'threshold). Keep the answer of step 1, or use method="gradient-search".'
+        f"most {highest:.0%} up to offset {reach:.1f}, where it should rise from under 40% to all "
+        "of them about a threshold: refinement needs a monotone P with positive linear terms, "
+        "high thresholds and, from samples, some beyond the threshold. Keep the answer of step 1, "
+        'or use method="gradient-search".'
     )

@@ -17,7 +17,9 @@ In a band as wide as the step, `|u| <= h` with `u = (z.x - t / cos alpha) / tan 
 `m v`, `m` the mean of `phi(u)`. Inputs on which only others fire add
 `B(v) = E[x_perp 1(others) 1(v.x_perp < -u)]`; a band below the step, in which only they fire, tells
 `B`, and v is the fixed point of `v ~ E[x_perp fired] - B(v)`. The size comes from the profile of
-the step (`band_profile`). With n inputs a band one step leaves about
+the step (`band_profile`); where the others are silent `v.x_perp` has a mean mu and a deviation
+sigma that the same band tells, the profile's width is `sigma tan(alpha)` and its offset
+`mu tan(alpha)` too small, and both are put right. With n inputs a band one step leaves about
 
     sqrt((d - 2) V / n + (error of tan alpha)^2 / tan^2 alpha),    V = 0.2 / m^2 = 1.7 (no others)
 
@@ -43,14 +45,15 @@ _START_EPS = 0.1
 _START_RELATIVE = 0.15
 _HALF_WIDTH = 1.0
 """h: half the width of the band that tells the direction, in widths of the step."""
-_BELOW = (-6.0, -3.0)
+_BELOW = (-4.0, -2.5)
 """The band in which only other units fire, in the same widths."""
 _FIXED_POINT = 1e-3
 _FIXED_POINT_ROUNDS = 20
 _FEWEST = 20
 _WORTHWHILE = 0.7
 """A step that leaves more of the angle than this is not made."""
-_WEAK = 0.6
+_WHOLE = 0.85
+"""A smaller strength is not that of a single unit."""
 _CONTRACTION = 0.2
 _COMPARABLE = 0.32
 """Over d^(3/4): standard error of angles whose difference, on the same draws, shows a step of
@@ -63,6 +66,7 @@ _TRIALS_A_DRAW = 4
 _SURE = 2.0
 _SHRINKS = 0.9
 _PATIENCE = 3
+_MORE = 16
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Evidence:
     p_value: float
     """How likely such a misfit is with a single unit."""
     strength: float
-    """Length of the mean of `x_perp` over its expectation for a single unit, 1."""
+    """Length of the mean of `x_perp` over its expectation for a single unit, 1; or not a number."""
     one_unit: bool
     """Whether a single unit accounts for the step."""
 
@@ -157,13 +161,13 @@ def direction_of_error(
     middle = oracle.band(z, at - h * width, at + h * width, n, rng)
     below = oracle.band(z, at + _BELOW[0] * width, at + _BELOW[1] * width, n, rng)
     quiet, others = _across(below.X[~below.fired], z), _across(below.X[below.fired], z)
-    if min(len(middle.X), len(quiet)) < _FEWEST:
-        return ErrorDirection(np.zeros_like(z), np.inf, 0.0, 0.0, 1.0)
+    if min(len(middle.X), len(quiet)) < _FEWEST or oracle.features == 1:
+        return ErrorDirection(np.zeros_like(z), np.inf, np.nan, 0.0, 1.0)
     # Taking the expected share off changes no expectation and halves the variance.
     excess = middle.fired - profile.probability(middle.X @ z)
     terms = _across(middle.X, z) * excess[:, None]
     v, V = np.zeros_like(z), terms.mean(axis=0)
-    for _ in range(_FIXED_POINT_ROUNDS):
+    for _ in range(_FIXED_POINT_ROUNDS):  # a v that has not settled by then still shows the way
         before, v = v, V / np.linalg.norm(V)
         if np.linalg.norm(v - before) <= _FIXED_POINT:
             break
@@ -277,6 +281,9 @@ def descend(
         expected = 0.0 if oracle.makes_inputs else look.angle * look.left
         look = _look(oracle, look.moved(), look.threshold, width, n, rng, expected)
         path.append(Step(look.z, look.angle, oracle.queries - asked))
+    if reason == "stuck":  # more inputs, where they can be made, tell why
+        width, expected = look.profile.width, look.expected
+        look = _look(oracle, look.z, look.profile.offset, width, _MORE * n, rng, expected)
     return _refinement(look, past, reason, oracle.queries - asked, path)
 
 
@@ -306,12 +313,12 @@ def random_search(
     """
     rng = np.random.default_rng(rng)
     d, asked = oracle.features, oracle.queries
-    n, path = inputs_per_band(d, _CONTRACTION / 2), list[Step]()
+    n = inputs_per_band(d, _CONTRACTION / 2)
     z = z / np.linalg.norm(z)
     now = _comparable_angle(oracle, z, eps, None, rng)
     look = _look(oracle, z, now.offset, now.tan_alpha, n, rng)
     past = lowest_share_past(oracle, z, look.profile, n, rng)
-    path.append(Step(z, now.angle, oracle.queries - asked))
+    path = [Step(z, now.angle, oracle.queries - asked)]
     if most_trials is None:
         most_trials = ceil(_TRIALS * d * (1 + max(np.log(now.angle / angle), 0.0)))
     trials = 0
@@ -361,7 +368,9 @@ def _refinement(
     look: _Look, past: float, reason: str, queries: int, path: list[Step]
 ) -> Refinement:
     profile, strength = look.profile, look.error.strength
-    angle_error = look.relative_error * np.sin(2 * look.angle) / 2
+    strength_error = strength * look.error.error / max(len(look.z) - 2, 1) ** 0.5
+    weak = strength + _SURE * strength_error < _WHOLE
+    angle_error = min(look.relative_error, 1.0) * np.sin(2 * look.angle) / 2
     # Where the angle is larger than the bands show, so is all that scales with it.
     offset_error = profile.offset_error * look.angle / np.arctan(profile.width)
     threshold_error = np.hypot(offset_error, look.threshold * look.angle * angle_error)
@@ -371,7 +380,7 @@ def _refinement(
         misfit=profile.misfit,
         p_value=profile.p_value,
         strength=strength,
-        one_unit=profile.one_step and strength + _SURE * look.error.error > _WEAK,
+        one_unit=reason != "stuck" and profile.one_step and not weak,
     )
     return Refinement(
         direction=look.z,

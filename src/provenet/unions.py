@@ -28,7 +28,7 @@ orthogonal to w, which makes `(B x).u - v` the change of a margin.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ _FARTHEST = 0.5
 _ITERATIONS = 20
 _SMALL_GAIN = 0.05
 _NO_SLOPE = 1e-3
+_TILTS = np.geomspace(1.0, 32.0, 6)
+"""Angles to try between two faces that looked like one, in blurs."""
 _WALKERS = 30
 _SWEEPS = 40
 """Over all directions of a random walk, before and while it is recorded."""
@@ -90,6 +92,12 @@ class Faces:
     def keep(self, which: Flags) -> Faces:
         """Some of the faces."""
         return Faces(self.weights[which], self.thresholds[which])
+
+    def replaced(self, face: int, by: Faces) -> Faces:
+        """With another face in the place of one."""
+        W, t = self.weights.copy(), self.thresholds.copy()
+        W[face], t[face] = by.weights[0], by.thresholds[0]
+        return Faces(W, t)
 
     def moved(self, steps: Array) -> Faces:
         """Faces after steps (faces, features + 1) of weights and threshold, norms back at 1."""
@@ -186,11 +194,11 @@ class Blur:
 
 def fit_faces(X: Array, fired: Flags, faces: Faces, blur: Blur) -> Faces:
     """Maximum likelihood of the noisy OR, from a start near it, by Fisher scoring."""
-    value = _log_likelihood(X, fired, faces, blur)
+    value = log_likelihood(X, fired, faces, blur)
     for _ in range(_ITERATIONS):
         steps = _scoring_steps(X, fired, faces, blur)
         size, moved, new = 1.0, faces.moved(steps), 0.0
-        while (new := _log_likelihood(X, fired, moved, blur)) < value and size > _NO_SLOPE:
+        while (new := log_likelihood(X, fired, moved, blur)) < value and size > _NO_SLOPE:
             size /= 2
             moved = faces.moved(size * steps)
         if new < value:
@@ -201,7 +209,8 @@ def fit_faces(X: Array, fired: Flags, faces: Faces, blur: Blur) -> Faces:
     return faces
 
 
-def _log_likelihood(X: Array, fired: Flags, faces: Faces, blur: Blur) -> float:
+def log_likelihood(X: Array, fired: Flags, faces: Faces, blur: Blur) -> float:
+    """Of the labels under the noisy OR."""
     p, _ = blur.probabilities(faces.margins(X))
     return float(np.log(np.where(fired, p, 1 - p)).sum())
 
@@ -242,6 +251,29 @@ def _with_threshold(B: Array) -> Array:
     whole = np.zeros((len(B) + 1, d + 1))
     whole[:-1, :-1], whole[-1, -1] = B, 1.0
     return whole
+
+
+def split_face(
+    X: Array, fired: Flags, faces: Faces, face: int, missed: Array, blur: Blur
+) -> tuple[Faces, Blur]:
+    """Two faces in place of one, tilted to both sides along the axis of the positives it missed.
+
+    Two faces at a small angle look like one until the blur is less than their distance at the
+    samples; then the one misses positives on either side of their edge.
+    """
+    w, beta = faces.weights[face], blur.sharpness[face]
+    B = tangent_basis(w)
+    axis = np.linalg.eigh(B @ missed.T @ missed @ B.T)[1][:, -1] @ B
+    others = np.arange(len(faces)) != face
+    blur = replace(blur, sharpness=np.append(blur.sharpness[others], [beta, beta]))
+    pairs = [
+        faces.keep(others) + Faces(np.stack([w, w]), np.full(2, faces.thresholds[face])).moved(
+            np.outer([tilt, -tilt], np.append(axis, 0.0))
+        )
+        for tilt in _TILTS / beta
+    ]
+    best = max(pairs, key=lambda pair: log_likelihood(X, fired, pair, blur))
+    return fit_faces(X, fired, best, blur), blur
 
 
 def soft_errors(X: Array, fired: Flags, faces: Faces, blur: Blur) -> tuple[Array, Array]:

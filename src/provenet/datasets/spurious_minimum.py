@@ -29,8 +29,8 @@ and only if
 
     1 / a_min  >  1 / a' + 1 / a'',        a' and a'' the two largest.
 
-So max a > 2 min a is needed, but enough only where the two largest are equal. The proof, in
-`p_ji = <b*_i, b_j>^2`, whose rows sum to 1:
+So max a > 2 min a is needed; it is enough where the two largest are equal, but not in general. The
+proof, in `p_ji = <b*_i, b_j>^2`, whose rows sum to 1:
 
 1. For row j, unit i costs `a_i sum_{k != j} p_ki`, and at a minimum it lies on its cheapest units
    only: with the others held P' is a quadratic form on the sphere.
@@ -74,8 +74,8 @@ def spurious_minimum(delta: float = 0.5) -> SpuriousMinimum:
     number = isinstance(delta, Real) and not isinstance(delta, bool)
     if not (number and math.isfinite(delta) and delta > 0):
         raise InvalidInput(
-            "delta must be a positive number: from 0 down the matrix is no local minimum of P', "
-            f"not {delta!r}."
+            f"delta must be a positive number, not {delta!r}: from 0 down the matrix is no local "
+            "minimum of P'."
         )
     a = np.array([1.0, 2 + delta, 2 + delta, 2 + delta])
     B = np.zeros((4, 4))

@@ -61,7 +61,7 @@ def minimise(
     *,
     slope: float,
     curvature: float,
-    iterations: int = 300,
+    iterations: int = 1000,
     deadline: float = np.inf,
     watch: Callable[[Array], None] | None = None,
 ) -> Descent:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from provenet.exceptions import InvalidInput
 from provenet.landscape.objective import Objective, Theorem
@@ -17,6 +17,8 @@ from provenet.typing import Array
 
 _STILL = 1e-6
 _LEVEL = 1e-6
+_TOLERANCE = 1e-7
+"""Of an eigenvalue, over the Hessian's typical size."""
 _SMALL_HESSIAN = 40
 """Parameters up to which all eigenvalues are as quick as one."""
 
@@ -31,7 +33,7 @@ class SecondOrder:
     lowest: float
     """Smallest eigenvalue of the Hessian."""
     scale: float
-    """Norm of the Hessian along the gradient or a random direction: what zero is measured by."""
+    """How much the Hessian stretches a random direction: what zero is measured by."""
     sampling: float
     """How far sampling error may have moved the gradient; 0 for a population."""
     theorem: Theorem | None
@@ -75,11 +77,15 @@ def second_order(objective: Objective, B: Array) -> SecondOrder:
     gradient = objective.gradient(B)
     slope = float(np.linalg.norm(objective.tangent(B, gradient)))
     lowest, _ = smallest_eigenvalue(objective, B, gradient)
+    scale, sampling = _scale(objective, B, gradient), objective.sampling_error(B)
+    return SecondOrder(objective.value(B), slope, lowest, scale, sampling, objective.theorem)
+
+
+def _scale(objective: Objective, B: Array, gradient: Array) -> float:
+    """How much the Hessian stretches a random direction."""
     probe = objective.tangent(B, np.random.default_rng(0).standard_normal(B.shape))
     bent = objective.curvature(B, probe, gradient)
-    scale = float(np.linalg.norm(bent)) / max(float(np.linalg.norm(probe)), 1e-300)
-    sampling = objective.sampling_error(B)
-    return SecondOrder(objective.value(B), slope, lowest, scale, sampling, objective.theorem)
+    return float(np.linalg.norm(bent)) / max(float(np.linalg.norm(probe)), 1e-300)
 
 
 def _checked(objective: Objective, B: Array) -> Array:
@@ -103,28 +109,24 @@ def smallest_eigenvalue(
 ) -> tuple[float, Array]:
     """Smallest eigenvalue of the Hessian at B and its eigenvector, by Lanczos.
 
-    Along the spheres where rows have norm 1: a direction across them is no way to move. It is given
-    the eigenvalue of a typical direction, so that it is never the smallest.
+    Along the spheres where rows have norm 1: a direction across them is no way to move, and is put
+    above all others. All eigenvalues are lifted on the way, because Lanczos judges its own error
+    relative to the eigenvalue, which may well be 0.
     """
     gradient = objective.gradient(B) if gradient is None else gradient
     size, shape = B.size, B.shape
-    lift = float(np.linalg.norm(gradient)) + 1.0
+    lift = 2 * _scale(objective, B, gradient) + float(np.linalg.norm(gradient)) or 1.0
 
     def product(v: Array) -> Array:
         full = v.reshape(shape)
         V = objective.tangent(B, full)
-        return np.asarray((objective.curvature(B, V, gradient) + lift * (full - V)).ravel())
+        return np.asarray((objective.curvature(B, V, gradient) + lift * (2 * full - V)).ravel())
 
     if size <= _SMALL_HESSIAN:
         H = np.array([product(e) for e in np.eye(size)])
         values, vectors = np.linalg.eigh((H + H.T) / 2)
-        return float(values[0]), vectors[:, 0].reshape(shape)
+        return float(values[0]) - lift, vectors[:, 0].reshape(shape)
     operator = LinearOperator((size, size), matvec=product, dtype=float)
     start = np.random.default_rng(0).standard_normal(size)  # the same answer every time
-    try:
-        values, vectors = eigsh(operator, k=1, which="SA", v0=start, tol=1e-6)
-    except ArpackNoConvergence as stuck:
-        if len(stuck.eigenvalues) == 0:
-            raise
-        values, vectors = stuck.eigenvalues, stuck.eigenvectors
-    return float(values[0]), np.asarray(vectors[:, 0].reshape(shape))
+    values, vectors = eigsh(operator, k=1, which="SA", v0=start, tol=_TOLERANCE)
+    return float(values[0]) - lift, np.asarray(vectors[:, 0].reshape(shape))

@@ -18,8 +18,9 @@ What the theorem leaves open is done so:
   `sum_p b_p w_p w_p^T` off and on the diagonal, whatever the overlaps, and an edge means a common
   unit. The units are then among the maximal cliques; those that M does not need (nonnegative least
   squares) are dropped, and M must come out, up to what products may add. Not every family of sets
-  can be read off its graph, and then that is said. The same f may be a sum over overlapping sets
-  and a sum of products over disjoint ones: the answer is the sum.
+  can be read off its graph, and then that is said. Overlaps are answered only if polynomials of
+  the units explain the labels to rounding. The same f may be a sum over overlapping sets and a sum
+  of products over disjoint ones: the answer is the sum.
 - *Tails.* Moments of f are heavy-tailed. By default the features are first sorted into classes that
   act through their sum alone (`exponential.alike_features`: one sharper test, on log f where labels
   are positive), and the graph is one of classes; `faithful=True` keeps to single features.
@@ -109,6 +110,8 @@ class Blocks:
     linear: Array
     matrix: Array
     errors: Array
+    unused: tuple[Array, Array]
+    """Correlations of features without effect, and their errors."""
     samples: int | None
 
 
@@ -122,14 +125,20 @@ def single_features(data: Source | LayeredNetwork) -> Blocks:
             "No E[f (x_i^2 - 1)] stands above its sampling error: take more samples, or look "
             "whether the labels depend on these features at all."
         )
-    inside = np.ix_(used, used)
+    inside, beside = np.ix_(used, used), ~np.outer(used, used)
     return Blocks(
-        np.eye(len(used))[used], c.linear[used], c.matrix[inside], errors[inside], c.samples
+        np.eye(len(used))[used],
+        c.linear[used],
+        c.matrix[inside],
+        errors[inside],
+        (c.matrix[beside], errors[beside]),
+        c.samples,
     )
 
 
-def class_blocks(data: Source | LayeredNetwork, classes: Array) -> Blocks:
-    """Correlations of the classes, which have far smaller errors than those of single features."""
+def class_blocks(data: Source | LayeredNetwork) -> Blocks:
+    """Features that act through their sum alone are a class, whose correlations are less noisy."""
+    classes = alike_features(data).weights
     size = classes.sum(axis=1)
     if isinstance(data, LayeredNetwork):
         c, mean = correlations_of(data), classes / size[:, None]
@@ -140,7 +149,7 @@ def class_blocks(data: Source | LayeredNetwork, classes: Array) -> Blocks:
         scale = np.sqrt(np.outer(size, size))
         linear, matrix, errors = c.linear / np.sqrt(size), c.matrix / scale, c.errors / scale
     errors = np.maximum(errors, _ROUNDING * np.abs(matrix).max(initial=1e-300))
-    return Blocks(classes, linear, matrix, errors, c.samples)
+    return Blocks(classes, linear, matrix, errors, (np.empty(0), np.empty(0)), c.samples)
 
 
 # ------------------------------------------------- Algorithm 3: the correlation graph
@@ -175,10 +184,14 @@ def graphs(blocks: Blocks) -> list[Graph]:
 
 
 def _graph(blocks: Blocks, values: Array, errors: Array, split: int) -> Graph:
-    low, high, e, E = values[:split], values[split:], errors[:split], errors[split:]
+    high, E = values[split:], errors[split:]
+    low, e = (
+        np.append(values[:split], blocks.unused[0]),
+        np.append(errors[:split], blocks.unused[1]),
+    )
     margin = float(np.min((high[:, None] - low) / (E[:, None] + e)))
     threshold = float(np.max(low + margin * e))
-    return Graph(blocks.matrix >= high[0], float(low[-1]), float(high[0]), threshold, margin)
+    return Graph(blocks.matrix >= high[0], float(low.max()), float(high[0]), threshold, margin)
 
 
 def maximal_cliques(edges: AnyArray) -> list[list[int]]:
@@ -238,7 +251,9 @@ def units_of(blocks: Blocks, graph: Graph, ones: int | None) -> tuple[Array, Arr
     return weights[order], b[order]
 
 
-def _refusal(blocks: Blocks, found: list[Graph], ones: int | None) -> NoAnswer:
+def _refusal(
+    blocks: Blocks, found: list[Graph], ones: int | None, classes_differ: bool
+) -> NoAnswer:
     """Why none of the graphs serves."""
     M, first = blocks.matrix, np.argmax(blocks.classes, axis=1)
     weakest = int(np.argmin(np.diag(M)))
@@ -247,25 +262,32 @@ def _refusal(blocks: Blocks, found: list[Graph], ones: int | None) -> NoAnswer:
             f"E[f (x_i^2 - 1)] is {M[weakest, weakest]:.3g} for feature {first[weakest]}: Theorem "
             "8 asks for positive coefficients of the sum's terms."
         )
-    if max(g.margin for g in found) < _CLEAR:
-        best = max(found, key=lambda g: g.margin)
-        factor = 1.2 * ((_CLEAR + 3) / (best.margin + 3)) ** 2  # 3: chance has narrowed the gap
-        more = "" if blocks.samples is None else f" (some {factor * blocks.samples:.1e})"
-        return NoAnswer(
-            f"The correlations E[f x_i x_j] show no clear gap: the best threshold, "
-            f"{best.threshold:.3g}, is only {best.margin:.1f} standard errors from the nearest of "
-            f"them, and {_CLEAR:g} are asked for; take more samples{more}."
-        )
     across = np.where(np.eye(len(M), dtype=bool), -np.inf, M)
     i, j = np.unravel_index(np.argmax(across), M.shape)
-    asked = "" if ones is None else f" of {ones} features"
+    excess = across[i, j] - M[weakest, weakest]
+    noise = blocks.errors[i, j] + blocks.errors[weakest, weakest]
+    if classes_differ and excess > _CLEAR * noise:
+        return NoAnswer(
+            f"E[f x_i x_j] is {across[i, j]:.3g} for features {first[i]} and {first[j]}, which "
+            f"differ, and only {M[weakest, weakest]:.3g} within the unit of feature "
+            f"{first[weakest]}: Theorem 8 asks that every product has a smaller coefficient than "
+            "every term of the sum, and overlapping supports that would explain it do not show; "
+            'if supports are disjoint and coefficients positive, use method="exponential".'
+        )
+    best = max(found, key=lambda g: g.margin)
+    if best.margin >= _CLEAR:
+        asked = "equally many" if ones is None else str(ones)
+        return NoAnswer(
+            f"The correlations E[f x_i x_j] above the gap at {best.threshold:.3g} do not make "
+            f"cliques of {asked} features that explain them: take more samples; if that does not "
+            "help, the weights are not 0/1 vectors of one size, or their supports overlap too much."
+        )
+    factor = 1.2 * ((_CLEAR + 3) / (max(best.margin, 0) + 3)) ** 2  # 3: chance narrows the gap
+    more = "" if blocks.samples is None else f" (some {factor * blocks.samples:.1e})"
     return NoAnswer(
-        f"No threshold on the correlations E[f x_i x_j] gives cliques{asked} that explain them: "
-        f"the largest between different features is {across[i, j]:.3g} (features {first[i]} and "
-        f"{first[j]}), against {M[weakest, weakest]:.3g} within the unit of feature "
-        f"{first[weakest]}. Theorem 8 asks that every product has a smaller coefficient than every "
-        "term of the sum, and that units have equally many features; if the supports are disjoint "
-        'and coefficients positive, method="exponential" does without.'
+        f"The correlations E[f x_i x_j] show no clear gap: the best threshold, "
+        f"{best.threshold:.3g}, is only {max(best.margin, 0):.1f} standard errors from the nearest "
+        f"of them, and {_CLEAR:g} are asked for; take more samples{more}."
     )
 
 
@@ -322,17 +344,27 @@ def binary_cliques(
 
     `ones` is the number of ones in every weight vector, the paper's d, if it is known.
     """
-    if faithful:
-        blocks = single_features(data)
-    else:
-        blocks = class_blocks(data, alike_features(data).weights)
+    blocks = single_features(data) if faithful else class_blocks(data)
     found = graphs(blocks)
     clear = [graph for graph in found if graph.margin >= _CLEAR]
+    answers: list[Cliques] = []
     for graph in clear or ([] if faithful else _disjoint(blocks, found)):
         units = units_of(blocks, graph, ones)
         if units is not None:
-            return _answer(data, blocks, graph, *units)
-    raise _refusal(blocks, found, ones)
+            answers.append(_answer(data, blocks, graph, *units))
+            if answers[-1].unexplained < _EXPLAINED:
+                return answers[-1]
+    if not answers:
+        raise _refusal(blocks, found, ones, classes_differ=not faithful)
+    disjoint = [a for a in answers if a.weights.sum(axis=0).max() == 1]
+    if not disjoint:
+        raise NoAnswer(
+            f"{len(answers[0].weights)} units with overlapping supports would explain the "
+            "correlations E[f x_i x_j], but polynomials of them leave a relative error of "
+            f"{answers[0].unexplained:.1e} in the labels: Theorem 8's condition on products fails, "
+            "or the labels have noise, or samples are too few."
+        )
+    return disjoint[0]
 
 
 def _disjoint(blocks: Blocks, found: list[Graph]) -> list[Graph]:
@@ -359,6 +391,8 @@ def _answer(
         f"or at least {graph.above:.3g}, {graph.margin:.1f} standard errors from a threshold of "
         f"{graph.threshold:.3g}; the cliques of the larger ones are {len(weights)} units."
     )
+    if unexplained > _EXPLAINED:
+        evidence += f" Their monomials explain the labels to {unexplained:.1e} only."
     if graph.margin < _CLEAR:
         evidence += " The gap is not clear: that no units overlap is assumed."
     return Cliques(weights, rho, unexplained, b / rho**2, graph.threshold, graph.margin, evidence)

@@ -1,190 +1,479 @@
 """`"halfspaces"`: a union of halfspaces from 0/1 labels, or an intersection (GP19, section 2.3).
+
+The paper takes approximate directions from Hermite moments (step 1, section 2.1), valid when
+thresholds are high, and refines each by the share of positives in thin bands (step 2). From samples
+a shorter way is as good as the samples allow, at thresholds of any height and for more halfspaces
+than features. The building blocks are in `provenet.unions`; the steps are
+
+1. *search*: a candidate from the positives that no halfspace claims yet, fitted by itself to all
+   samples near it; again, until what is left is no more than chance.
+2. *sharpen*: all faces at once, the blur falling by stages, each on the samples that it can see. At
+   every stage a face that no longer claims anything alone is dropped, one that hides two is split,
+   and positives that nobody claims start a new one.
+3. *finish*: without flips the version space of every face, its mean and its spread.
+
+A halfspace counts when the samples that it alone explains could not be so by chance: of the
+`samples^(features + 1)` ways to cut the samples by a hyperplane, the best would gain as much as
+`(features + 1) log(samples)` in log likelihood. Without flips that is features + 1 positives.
+
+Nothing but the first guess of a candidate's threshold assumes Gaussian inputs.
+
+An intersection `w_i.x > t_i for all i` is the complement of the union of `-w_i.x > -t_i`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
+from provenet.exceptions import InvalidInput, NoAnswer
+from provenet.layered import LayeredNetwork, intersection, lowest_layer, union
 from provenet.networks import row_blocks
-from provenet.parallel import sum_over
+from provenet.parallel import one_blas_thread, sum_over
 from provenet.sources import Source
+from provenet.typing import AnyArray, Array
 from provenet.unions import (
     Blur,
     Faces,
+    Flags,
     candidate_face,
     fit_faces,
+    log_likelihood,
     soft_errors,
+    split_face,
     version_space,
 )
 
-_ROWS_AT_ONCE = 4096
-_PROBED_BLOCKS = 8
-_MOST_POSITIVES = 200_000
-_MOST_ROWS = 60_000
-_MOST_SEARCHED = 20_000
-_FIRST_SHARPNESS, _SEARCH_SHARPNESS = 4.0, 16.0
+Sum = TypeVar("Sum")
+Stage = Callable[[str, str], AbstractContextManager[Any]]
+
+_BLOCK, _PROBED_BLOCKS = 4096, 8
+_MOST_POSITIVES, _MOST_ROWS, _MOST_SEARCHED = 200_000, 60_000, 20_000
+_FIRST, _COARSE, _SHARPER = 4.0, 16.0, 4.0
+"""Sharpness of the first fit and of the last in the search, and its growth from stage to stage."""
 _NEAR = 8.0
-_BLURRED = 3.0
-_DOUBT = 0.01
-_LEAST_FLIPS = 1e-3
+"""Margins, in blurs, beyond which a label says nothing about a face."""
+_MISSED = 4.0
+"""Margins, in blurs, by which a positive must be short of a face not to be claimed by it."""
+_FLIPS_IN_SEARCH, _LEAST_FLIPS, _FEW_FLIPS = 0.01, 1e-4, 1e-3
+_SAMPLES_A_BLUR = 4.0
+"""Over the number of features, at a face, in the last stage when labels are flipped."""
 _MOST_FACES = 64
-_ROUNDS = 3
+_CHANGES = 4
+_FAR = 0.25
+"""A label that is wrong at this distance from all faces is not wrong because of their errors."""
+_CLEARLY_APART = 3.0
+_NEEDED = 4
+"""Positives that a halfspace needs to be found, over its number of unknowns."""
+
+
+@dataclass(frozen=True)
+class HalfspaceSet:
+    """A union of halfspaces `weights_i . x > thresholds_i`, or their intersection."""
+
+    weights: Array
+    """(units, features), rows of norm 1."""
+    thresholds: Array
+    angle_errors: Array
+    """Root mean square angle to the truth to be expected, in radians."""
+    threshold_errors: Array
+    exclusive: AnyArray
+    """How many fired samples each halfspace alone accounts for."""
+    separated: Flags
+    """Which halfspaces agree with every label near them."""
+    training_errors: int
+    flip_rate: float
+    """Share of labels that are wrong far from every face: 0 for labels without noise."""
+    samples: int
+    intersection: bool
+    evidence: tuple[str, ...]
+    """What was found and how far to trust it."""
+    problems: tuple[str, ...]
+    """What stands against it, one sentence each; none for a full success."""
+
+    @property
+    def units(self) -> int:
+        """Number of halfspaces."""
+        return len(self.thresholds)
+
+    @property
+    def success(self) -> bool:
+        """Whether nothing stands against the answer."""
+        return not self.problems
+
+    @property
+    def network(self) -> LayeredNetwork:
+        """The same as steps under OR, or AND."""
+        layer = lowest_layer(self.weights, self.thresholds, "step")
+        return LayeredNetwork(layer, intersection if self.intersection else union)
+
+    def __call__(self, X: Array) -> Array:
+        """Predicted labels, 0 or 1."""
+        return self.network(X)
+
+
+def learn_union(
+    source: Source,
+    units: int | None = None,
+    *,
+    rng: np.random.Generator,
+    intersection: bool = False,
+    above: float | None = None,
+    stage: Stage = lambda name, message: nullcontext(),
+) -> HalfspaceSet:
+    """Normals and offsets of a union (or intersection) of halfspaces from its 0/1 labels.
+
+    Inputs are expected to be of mean 0 and variance 1. `units` is how many halfspaces there should
+    be, None if unknown. With `above`, labels are numbers and fire above it. `stage` is told what is
+    going on. Raises `NoAnswer` when there is nothing to return.
+    """
+    samples = Samples(source, above, intersection)
+    with one_blas_thread():
+        with stage("search", "positives that no halfspace claims"):
+            positives = _positives(samples)
+            faces = search(samples, positives, units, rng)
+        with stage("sharpen", f"{len(faces)} faces"):
+            fit = sharpen(samples, faces, positives, rng)
+        with stage("finish", f"version spaces of {len(fit.faces)} faces"):
+            found = finish(fit, rng)
+        return _judged(samples, found, positives, units)
+
+
+# ---------------------------------------------------------------- samples
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some samples: every so-manieth of those that were asked for."""
+
+    X: Array
+    fired: Flags
+    stride: int
+
+    @property
+    def count(self) -> int:
+        """How many samples these stand for."""
+        return self.stride * len(self.X)
 
 
 @dataclass(frozen=True)
 class Samples:
+    """A source whose labels are read as fired or not."""
+
     source: Source
     above: float | None = None
     complement: bool = False
 
     @property
-    def size(self): return self.source.size
+    def size(self) -> int:
+        """Number of samples."""
+        return self.source.size
+
     @property
-    def features(self): return self.source.features
+    def features(self) -> int:
+        """Number of inputs."""
+        return self.source.features
 
-    def rows(self, block):
-        X, y = self.source.rows(block.start, block.stop)
-        fired = y > (0.5 if self.above is None else self.above)
-        return X, fired != self.complement
+    @property
+    def price(self) -> float:
+        """The log likelihood that one face more gains by chance."""
+        return float((self.features + 1) * np.log(self.size))
 
-    def over(self, term, stride=1):
-        blocks = list(row_blocks(self.size, _ROWS_AT_ONCE))[::stride]
-        return sum_over(blocks, lambda block: term(*self.rows(block)))
+    def over(self, term: Callable[[Array, Flags], Sum], stride: int = 1) -> Sum:
+        """The sum of `term(X, fired)` over every `stride`-th block of samples."""
+        blocks = list(row_blocks(self.size, _BLOCK))[::stride]
+        level = 0.5 if self.above is None else self.above
 
-    def gather(self, choose, limit):
-        blocks = -(-self.size // _ROWS_AT_ONCE)
-        probe = max(1, blocks // _PROBED_BLOCKS)
-        counts = self.over(lambda X, y: np.array([choose(X, y).sum(), len(y)]), probe)
-        expected = self.size * counts[0] / counts[1]
-        stride = min(probe, max(1, int(np.ceil(expected / limit))))
-        def term(X, y):
-            chosen = choose(X, y)
-            return [(X[chosen], y[chosen])]
-        parts = self.over(term, stride)
-        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]), stride
+        def of(block: slice) -> Sum:
+            X, y = self.source.rows(block.start, block.stop)
+            return term(X, (y > level) != self.complement)
 
+        return sum_over(blocks, of)
 
-def fewest_positives(d, n, background):
-    return (d + 1) * np.log(n) / np.log(1 / min(max(background, 1 / n), 0.9))
+    def gather(self, choose: Callable[[Array, Flags], Flags], most: int) -> Rows:
+        """The samples that `choose` marks, or about `most` of them, from blocks evenly spread."""
+        probe = max(1, -(-self.size // _BLOCK) // _PROBED_BLOCKS)
+        seen, marked = self.over(lambda X, f: np.array([len(f), choose(X, f).sum()]), probe)
+        stride = min(probe, max(1, int(np.ceil(self.size * marked / seen / most))))
 
+        def chosen(X: Array, fired: Flags) -> list[tuple[Array, Flags]]:
+            which = choose(X, fired)
+            return [(X[which], fired[which])]
 
-def significant(fired, silent, background, d, n):
-    purity = fired / max(fired + silent, 1)
-    if purity <= max(0.5, background): return False
-    bg = max(background, 1 / n)
-    gain = fired * np.log(purity / bg)
-    if silent: gain += silent * np.log((1 - purity) / (1 - bg))
-    return gain > (d + 1) * np.log(n)
+        parts = self.over(chosen, stride)
+        X, fired = (np.concatenate([part[i] for part in parts]) for i in range(2))
+        return Rows(X, fired, stride)
 
 
-def find_face(samples, faces, sharp, U, stride, rng, upto, log=None):
+def _positives(samples: Samples) -> Rows:
+    """The samples that fire, after a check of the labels."""
     n, d = samples.size, samples.features
-    new = candidate_face(U, n / stride, rng)
-    background = len(U) * stride / n
-    beta = _FIRST_SHARPNESS
-    while True:
-        reach = _NEAR / beta
-        def choose(X, y):
-            m = new.margins(X)[:, 0] > -reach
-            m[m] &= ~(y[m] & (faces.deepest(X[m], sharp) > -_BLURRED))
-            return m
-        X, y, s = samples.gather(choose, _MOST_SEARCHED)
-        new = fit_faces(X, y, new, Blur(np.array([beta]), max(_DOUBT, background), _DOUBT))
-        if beta >= upto: break
-        beta = min(2 * beta, upto)
-    beyond = new.margins(X)[:, 0] > 0
-    a, b = s * int((beyond & y).sum()), s * int((beyond & ~y).sum())
-    if log: log('   new', len(faces), len(U), new.thresholds, a, b)
-    return new if significant(a, b, background, d, n) else None
+    if samples.above is None:
+        y_not = samples.source.total(lambda X, y: np.sum((y != 0) & (y != 1)))
+        if y_not:
+            raise InvalidInput(
+                f"{int(y_not)} of {n} labels are neither 0 nor 1: a union of halfspaces has 0/1 "
+                "labels; give above= to say which numbers count as fired."
+            )
+    count = int(samples.over(lambda X, fired: int(fired.sum())))
+    if count in (0, n):
+        never, other = ("never", "below") if count == 0 else ("always", "above")
+        raise NoAnswer(
+            f"The labels {never} fire: all thresholds are {other} what {n} samples reach. Take "
+            "more samples, or check which of the two labels stands for fired."
+        )
+    if count < d + 1:
+        raise NoAnswer(_too_few(samples, count, "positives are fewer than a halfspace has unknowns"))
+    return samples.gather(lambda X, fired: fired, _MOST_POSITIVES)
 
 
-def search(samples, P, stride, rng, most, log=None):
-    n, d = samples.size, samples.features
-    faces = Faces.none(d)
+def _too_few(samples: Samples, count: int, what: str) -> str:
+    needed = _NEEDED * (samples.features + 1) * samples.size / max(count, 1)
+    return (
+        f"{count} {what}: thresholds are too high for {samples.size} samples. About "
+        f"{needed:.0e} samples are needed."
+    )
+
+
+# ---------------------------------------------------------------- step 1: search
+
+
+def search(
+    samples: Samples, positives: Rows, units: int | None, rng: np.random.Generator
+) -> Faces:
+    """Faces one by one from what is left unclaimed; perhaps too many, and each rough."""
+    faces = Faces.none(samples.features)
+    most = max(_MOST_FACES, 2 * (units or 0))
     while len(faces) < most:
-        sharp = np.full(len(faces), _SEARCH_SHARPNESS)
-        U = P[faces.deepest(P, sharp) < -_BLURRED]
-        if len(U) * stride < fewest_positives(d, n, len(U) * stride / n): break
-        new = find_face(samples, faces, sharp, U, stride, rng, _SEARCH_SHARPNESS, log)
-        if new is None: break
+        sharpness = np.full(len(faces), _COARSE)
+        left = _unclaimed(positives, faces, sharpness)
+        new = _new_face(samples, faces, sharpness, left, rng)
+        if new is None:
+            break
         faces = faces + new
+    else:
+        raise NoAnswer(
+            f"{most} halfspaces leave {left.count} positives unclaimed: the labels "
+            "are no union of few halfspaces. Give units= if there are more, or intersection=True "
+            "if the labels are those of an intersection."
+        )
+    if len(faces) == 0:
+        raise NoAnswer(_nothing_found(samples, positives))
     return faces
 
 
-def near_faces(samples, faces, sharp):
-    def choose(X, y):
-        return np.abs(faces.deepest(X, sharp)) < _NEAR
-    return samples.gather(choose, _MOST_ROWS)
+def _unclaimed(positives: Rows, faces: Faces, sharpness: Array) -> Rows:
+    left = faces.deepest(positives.X, sharpness) < -_MISSED
+    return replace(positives, X=positives.X[left], fired=positives.fired[left])
 
-def flips(samples, faces, sharp, stride):
-    def term(X, y):
-        deep = faces.deepest(X, sharp)
-        i, o = deep > _NEAR, deep < -_NEAR
-        return np.array([(o & y).sum(), o.sum(), (i & ~y).sum(), i.sum()])
-    return samples.over(term, stride)
 
-def pruned(P, stride, faces, sharp, fewest):
-    keep = np.ones(len(faces), bool)
-    M = faces.margins(P) * sharp
-    while keep.sum() > 1:
-        idx = np.flatnonzero(keep)
-        part = M[:, idx]
-        two = np.partition(part, -2, axis=1)
-        top = part.argmax(1)
-        sole = (two[:, -1] > 0) & (two[:, -2] < -_BLURRED)
-        support = stride * np.bincount(top[sole], minlength=len(idx))
-        j = int(np.argmin(support))
-        if support[j] >= fewest: break
-        keep[idx[j]] = False
-    return keep
+def _new_face(
+    samples: Samples, faces: Faces, sharpness: Array, left: Rows, rng: np.random.Generator
+) -> Faces | None:
+    """A face for some of the unclaimed positives, fitted to the samples near it; None by chance.
 
-def densities(X, stride, faces, sharp):
-    M = faces.margins(X) * sharp
-    top = M.argmax(1)
-    return stride * np.bincount(top, minlength=len(faces)) * sharp / (2 * _NEAR)
+    Positives that another face claims say nothing about this one.
+    """
+    background = left.count / samples.size
+    if not _beyond_chance(samples, left.count, 0, background):
+        return None
+    new = candidate_face(left.X, samples.size / left.stride, rng)
+    finest = np.max(sharpness, initial=_COARSE)
+    for beta in np.geomspace(_FIRST, finest, 1 + round(np.log2(finest / _FIRST))):
+        reach = _NEAR / beta
 
-def sharpen(samples, faces, P, pstride, rng, log=None):
-    n, d = samples.size, samples.features
-    level = _SEARCH_SHARPNESS
-    cap = np.full(len(faces), np.inf)
+        def near(X: Array, fired: Flags, face: Faces = new, reach: float = reach) -> Flags:
+            which: Flags = face.margins(X)[:, 0] > -reach
+            which[which] &= ~fired[which] | (faces.deepest(X[which], sharpness) < -_MISSED)
+            return which
+
+        rows = samples.gather(near, _MOST_SEARCHED)
+        blur = Blur(np.array([beta]), max(background, _FLIPS_IN_SEARCH), _FLIPS_IN_SEARCH)
+        new = fit_faces(rows.X, rows.fired, new, blur)
+    beyond = rows.fired[new.margins(rows.X)[:, 0] > 0]
+    fired, silent = (rows.stride * int(np.sum(beyond == value)) for value in (True, False))
+    return new if _beyond_chance(samples, fired, silent, background) else None
+
+
+def _fewest_positives(samples: Samples, background: float) -> float:
+    """How many samples that fire, and no others, make a halfspace beyond chance."""
+    return float(samples.price / -np.log(max(background, 1 / samples.size)))
+
+
+def _beyond_chance(samples: Samples, fired: int, silent: int, background: float) -> bool:
+    """Whether a halfspace of mostly fired samples is more than the best of chance."""
+    purity = fired / max(fired + silent, 1)
+    if purity <= max(0.5, background):
+        return False
+    background = max(background, 1 / samples.size)
+    gain = fired * np.log(purity / background)
+    if silent:
+        gain += silent * np.log((1 - purity) / (1 - background))
+    return bool(gain > samples.price)
+
+
+# ---------------------------------------------------------------- step 2: sharpen
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Faces fitted at some sharpness, with the samples near them."""
+
+    faces: Faces
+    blur: Blur
+    near: Rows
+
+    @property
+    def density(self) -> Array:
+        """Samples a unit of margin at each face, where no other face claims them."""
+        top = np.argmax(self.faces.margins(self.near.X) * self.blur.sharpness, axis=1)
+        count = self.near.stride * np.bincount(top, minlength=len(self.faces))
+        return np.asarray(count * self.blur.sharpness / (2 * _NEAR))
+
+
+def sharpen(samples: Samples, faces: Faces, positives: Rows, rng: np.random.Generator) -> Fit:
+    """Faces as sharp as the samples at each of them allow."""
+    finest, level = np.full(len(faces), np.inf), _COARSE
     while True:
-        for r in range(_ROUNDS):
-            sharp = np.minimum(level, cap)
-            X, y, stride = near_faces(samples, faces, sharp)
-            c = flips(samples, faces, sharp, stride)
-            e0, e1 = max(c[0] / max(c[1], 1), _LEAST_FLIPS), max(c[2] / max(c[3], 1), _LEAST_FLIPS)
-            blur = Blur(sharp, e0, e1)
-            faces = fit_faces(X, y, faces, blur)
-            few = fewest_positives(d, n, c[0] / max(c[1], 1))
-            keep = pruned(P, pstride, faces, sharp, few)
-            if log: log('  level', level, len(X), stride, 'faces', len(faces), keep.sum(), 'flips', c)
-            if not keep.all():
-                faces, cap = faces.keep(keep), cap[keep]
-                continue
-            U = P[faces.deepest(P, sharp) < -_BLURRED - 1]
-            if len(U) * pstride < few: break
-            new = find_face(samples, faces, sharp, U, pstride, rng, level, log)
-            if new is None: break
-            faces, cap = faces + new, np.append(cap, np.inf)
-        rho = densities(X, stride, faces, sharp[:len(faces)] if len(sharp)>=len(faces) else np.minimum(level,cap))
-        cap = np.maximum(rho * (1 - e0 - e1)**2 / d, _SEARCH_SHARPNESS) if max(e0, e1) <= _LEAST_FLIPS else np.maximum(rho * (1 - e0 - e1)**2 / (C_NOISE * d), _SEARCH_SHARPNESS)
-        if (cap <= level).all(): break
-        level *= 4
-    return faces, blur, (X, y)
-C_NOISE = 4.0
+        fit = _fit(samples, faces, np.minimum(level, finest))
+        for _ in range(_CHANGES):
+            changed = _repaired(samples, fit, positives, rng)
+            if changed is None:
+                break
+            fit = _fit(samples, changed, np.full(len(changed), level))
+        faces, finest = fit.faces, _finest(samples, fit)
+        if np.all(finest <= level):
+            return fit
+        level *= _SHARPER
 
-def finish(X, y, faces, blur, rng):
-    ang, thr = soft_errors(X, y, faces, blur)
-    exact = np.zeros(len(faces), bool)
-    M = faces.margins(X) * blur.sharpness
-    W, t = faces.weights.copy(), faces.thresholds.copy()
-    for i in range(len(faces)):
-        others = np.delete(M, i, axis=1).max(axis=1, initial=-np.inf)
-        rows = (np.abs(M[:, i]) < _NEAR) & (~y | (others < -_NEAR))
-        cell = version_space(X[rows], y[rows], faces.keep(np.arange(len(faces)) == i), _NEAR / blur.sharpness[i], rng)
-        if cell is None: continue
-        W[i], t[i] = cell.face.weights[0], cell.face.thresholds[0]
-        ang[i], thr[i], exact[i] = cell.angle_error, cell.threshold_error, True
-    return Faces(W, t), ang, thr, exact
+
+def _finest(samples: Samples, fit: Fit) -> Array:
+    """Sharpness at which about as many samples are within the blur of a face as features."""
+    flips = fit.blur.false_positives, fit.blur.false_negatives
+    samples_a_blur = 1.0 if max(flips) <= _FEW_FLIPS else _SAMPLES_A_BLUR
+    return np.maximum(fit.density / (samples_a_blur * samples.features), _COARSE)
+
+
+def _fit(samples: Samples, faces: Faces, sharpness: Array) -> Fit:
+    near = samples.gather(lambda X, _: np.abs(faces.deepest(X, sharpness)) < _NEAR, _MOST_ROWS)
+    rates = _flip_rates(samples, faces, sharpness, near.stride)
+    blur = Blur(sharpness, *np.maximum(rates, _LEAST_FLIPS))
+    return Fit(fit_faces(near.X, near.fired, faces, blur), blur, near)
+
+
+def _flip_rates(samples: Samples, faces: Faces, sharpness: Array, stride: int) -> Array:
+    """How often labels away from the faces fire where no face is, and do not where one is."""
+
+    def count(X: Array, fired: Flags) -> AnyArray:
+        deep = faces.deepest(X, sharpness)
+        outside, inside = deep < -_NEAR, deep > _NEAR
+        return np.array(
+            [[np.sum(outside & fired), outside.sum()], [np.sum(inside & ~fired), inside.sum()]]
+        )
+
+    wrong, all_of_them = samples.over(count, stride).T
+    return np.asarray(wrong / np.maximum(all_of_them, 1))
+
+
+def _repaired(
+    samples: Samples, fit: Fit, positives: Rows, rng: np.random.Generator
+) -> Faces | None:
+    """Idle faces dropped, or one split in two, or one added; None when all is well."""
+    faces, sharpness = fit.faces, fit.blur.sharpness
+    fewest = _fewest_positives(samples, fit.blur.false_positives)
+    needed = _needed(positives, faces, sharpness, fewest)
+    if not needed.all():
+        return faces.keep(needed)
+    left = _unclaimed(positives, faces, sharpness)
+    if left.count < fewest:
+        return None
+    two = _split(samples, fit, left, fewest)
+    if two is not None:
+        return two
+    new = _new_face(samples, faces, sharpness, left, rng)
+    return None if new is None else faces + new
+
+
+def _needed(positives: Rows, faces: Faces, sharpness: Array, fewest: float) -> Flags:
+    """The faces that claim at least so many positives alone, the others dropped one by one."""
+    margins = faces.margins(positives.X) * sharpness
+    kept = np.arange(len(faces))
+    while len(kept) > 1:
+        part = np.column_stack([margins[:, kept], np.full(len(margins), -np.inf)])
+        second, first = np.partition(part, -2, axis=1)[:, -2:].T
+        alone = (first > 0) & (second < -_MISSED)
+        count = np.bincount(np.argmax(part[alone], axis=1), minlength=len(kept))
+        if positives.stride * count.min() >= fewest:
+            break
+        kept = np.delete(kept, np.argmin(count))
+    return np.isin(np.arange(len(faces)), kept)
+
+
+def _split(samples: Samples, fit: Fit, left: Rows, fewest: float) -> Faces | None:
+    """Two faces in place of the one that misses most positives, if the labels gain by it."""
+    faces, blur = fit.faces, fit.blur
+    nearest = np.argmax(faces.margins(left.X) * blur.sharpness, axis=1)
+    count = np.bincount(nearest, minlength=len(faces))
+    face = int(np.argmax(count))
+    if left.stride * count[face] < fewest:
+        return None
+
+    def seen(X: Array, fired: Flags) -> Flags:
+        deep = faces.deepest(X, blur.sharpness)
+        return (np.abs(deep) < _NEAR) | (fired != (deep > 0))
+
+    rows = samples.gather(seen, _MOST_ROWS)
+    one = log_likelihood(rows.X, rows.fired, fit_faces(rows.X, rows.fired, faces, blur), blur)
+    pair, wider = split_face(rows.X, rows.fired, faces, face, left.X[nearest == face], blur)
+    gain = log_likelihood(rows.X, rows.fired, pair, wider) - one
+    return pair if rows.stride * gain > samples.price else None
+
+
+# ---------------------------------------------------------------- step 3: finish
+
+
+@dataclass(frozen=True)
+class Found:
+    """The faces with the errors to be expected of them."""
+
+    faces: Faces
+    blur: Blur
+    angle_errors: Array
+    threshold_errors: Array
+    separated: Flags
+
+
+def finish(fit: Fit, rng: np.random.Generator) -> Found:
+    """The version space of each face; where flips leave none, the soft fit and its errors.
+
+    A positive that two faces may claim is left out, and given to the nearest if none claims it.
+    """
+    X, fired, sharpness = fit.near.X, fit.near.fired, fit.blur.sharpness
+    k = len(fit.faces)
+    near = fit.faces.margins(X) * sharpness
+    others = np.stack([np.delete(near, i, 1).max(axis=1, initial=-np.inf) for i in range(k)], 1)
+    use = (np.abs(near) < _NEAR) & (~fired[:, None] | (others < -_NEAR))
+    angles, offsets = soft_errors(X, fired, fit.faces, fit.blur)
+    faces, separated, stale = fit.faces, np.zeros(k, bool), np.ones(k, bool)
+    for _ in range(_CHANGES):
+        for i in np.flatnonzero(stale):
+            one = np.arange(k) == i
+            rows = use[:, i]
+            reach = _NEAR / sharpness[i]
+            cell = version_space(X[rows], fired[rows], fit.faces.keep(one), reach, rng)
+            separated[i] = cell is not None
+            if cell is not None:
+                faces = faces.replaced(i, cell.face)
+                angles[i], offsets[i] = cell.angle_error, cell.threshold_error
+        now = faces.margins(X) * sharpness
+        missed = fired & (now.max(axis=1) < 0)
+        given = missed[:, None] & (np.arange(k) == np.argmax(now, axis=1)[:, None]) & ~use
+        stale = given.any(axis=0) & separated
+        use |= given
+        if not stale.any():
+            break
+    return Found(faces, fit.blur, angles, offsets, separated)
