@@ -8,7 +8,7 @@ of its normals, asks for labels, and draws the true angle of
   O(d log(1/angle)) accepted steps (Theorem 5), so the curves over steps / d are the same line;
 - the descent on the same bands that also asks them for the direction of the error.
 
-Run it (a minute with --quick, some minutes without):
+Run it (ten seconds with --quick, a minute or two without):
 
     python examples/refinement_curve.py --quick --output refinement_curve.png
 """
@@ -84,7 +84,7 @@ def draw(plt: Any, runs: dict[tuple[str, int], tuple[Refinement, Array]], output
 def main() -> int:
     """Search, draw, and say where the picture is."""
     parser = argparse.ArgumentParser(description="Angle against accepted steps and queries (GP19).")
-    parser.add_argument("--quick", action="store_true", help="fewer features, about a minute")
+    parser.add_argument("--quick", action="store_true", help="fewer features, ten seconds")
     parser.add_argument("--output", type=Path, default=Path("refinement_curve.png"))
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from helpers import random_standardisation
 from provenet.bands import (
     QueriedBands,
     SampleBands,
@@ -18,7 +19,6 @@ from provenet.exceptions import NoAnswer
 from provenet.layered import LayeredNetwork, Polynomial, Top, lowest_layer, union
 from provenet.sources import ArraySource, QuerySource, StandardisedSource
 from provenet.typing import Array
-from helpers import random_standardisation
 
 D = 5
 ANGLE = 0.1
@@ -70,7 +70,7 @@ def test_made_inputs_lie_in_the_band_and_are_standard_normal_across_it() -> None
     n = 50_000
     X = QueriedBands(net, D, rng=1).band(z, 0.7, 0.9, n, 3).X
     s = X @ z
-    assert 0.7 - 1e-12 <= s.min() and s.max() <= 0.9 + 1e-12
+    assert s.min() >= 0.7 - 1e-12 and s.max() <= 0.9 + 1e-12
     across = X - np.outer(s, z)
     # Entries of a covariance of unit variances: five standard errors, sqrt(2 / n) at most.
     np.testing.assert_allclose(
@@ -141,6 +141,14 @@ def test_a_constant_under_the_label_changes_nothing() -> None:
     assert 0.2 < a.fired.mean() < 0.9
 
 
+def test_the_silent_label_is_found_where_most_inputs_fire() -> None:
+    rng = np.random.default_rng(6)
+    y = orthonormal_units(5, 0.5, rng)(rng.standard_normal((4000, D)))
+    assert np.median(y) == 1.0
+    assert silent_value(y) == 0.0
+    assert silent_value(y + rng.uniform(-0.1, 0.1, len(y))) > 0.5  # no label twice: the median
+
+
 def test_labels_within_the_margin_do_not_fire() -> None:
     """Noise of bounded size; a step of 1 stands above it."""
     net, z = one_unit(6)
@@ -181,14 +189,15 @@ def test_tan_alpha_within_its_stated_error(floor: float | None) -> None:
 
 
 def test_other_units_are_taken_off() -> None:
-    """Five units at t = 2 fire on a tenth: the text's own levels err, those above the floor less.
+    """Others fire on a fifth of the band: the text's own levels err by a quarter, ours by less.
 
-    What is left is how others that fire at large `v.x` narrow the step: a few percent.
+    What is left is that `v.x` varies less where the others are silent: by 8 percent here. Means of
+    20 seeds stray by 0.015.
     """
     measured, printed, floors = [], [], []
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        net = orthonormal_units(5, 2.0, rng)
+        net = orthonormal_units(5, 1.6, rng)
         z = near(net.layer.weights[0], ANGLE, rng)
         oracle = QueriedBands(net, D, rng=seed)
         found = estimate_tan_alpha(oracle, z, rng=seed)
@@ -196,10 +205,10 @@ def test_other_units_are_taken_off() -> None:
         measured.append(found.tan_alpha / np.tan(ANGLE) - 1)
         printed.append(plain.tan_alpha / np.tan(ANGLE) - 1)
         floors.append(found.floor)
-        assert found.threshold == pytest.approx(2.0, abs=0.3 * ANGLE)
-    assert np.mean(floors) == pytest.approx(1 - 0.97725**4, abs=0.02)
-    assert abs(np.mean(measured)) < 0.07  # 20 seeds of 0.05
-    assert np.mean(printed) > 0.07
+        assert found.threshold == pytest.approx(1.6, abs=0.4 * ANGLE)
+    assert np.mean(floors) == pytest.approx(1 - 0.9452**4, abs=0.02)
+    assert abs(np.mean(measured)) < 0.13
+    assert np.mean(printed) > 0.17
 
 
 @pytest.mark.parametrize("angle", [0.1, 1e-3, 1e-6])

@@ -60,12 +60,34 @@ def test_descent_finds_the_units_on_f2f4_and_not_on_the_squared_loss(tmp_path: P
     example = runpy.run_path(str(EXAMPLES / "landscape_figures.py"))
     plain, tensors, _ = example["settings"](quick=True)
     stuck, found = example["run"](plain, 0, 0), example["run"](tensors, 0, 0)
-    # Of 20 seeds the squared loss ends at 0.037 or above in 13, this one among them, and its units
-    # are then not those of the truth; f2f4 ends below 0.03 in all.
-    assert stuck.loss[-1] > 0.03 and stuck.strict[-1] > 0.5
+    # Of SEEDS seeds each: the squared loss ends at 0.022 or above, a unit reversed; f2f4 within
+    # FOUND of the units, from starts at 0.5 or more.
+    assert stuck.loss[-1] > 0.02 and stuck.error[-1] < 0.1 and stuck.strict[-1] > 0.5
     assert found.strict[0] > 0.3 and found.strict[-1] < 0.03
     for curve in (stuck, found):  # a fresh batch estimates the closed form
         error = curve.estimate - curve.loss
         assert abs(error.mean()) < 5 * error.std() / np.sqrt(len(error))
     assert example["main"](["--quick", "--figure", "2", "--runs", "1", "--out", str(tmp_path)]) == 0
     assert (tmp_path / "landscape_figure_2.png").stat().st_size > 10_000
+
+
+def test_refinement_reaches_small_angles_in_few_steps(tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    example = runpy.run_path(str(EXAMPLES / "refinement_curve.py"))
+    random, descent = example["random_search"], example["descend"]
+    runs = {
+        ("random search", 3): example["run"](random, 3, 0.04, 0),
+        ("descent", 3): example["run"](descent, 3, 1e-5, 0),
+    }
+    for (name, _), asked, most in zip(runs, (0.04, 1e-5), (150, 15), strict=True):
+        found, angles = runs[name, 3]
+        assert found.reached and angles[-1] <= asked
+        assert len(angles) == len(found.path) <= most
+        assert angles[0] == pytest.approx(np.radians(5.0))
+    picture = tmp_path / "curve.png"
+    example["draw"](plt, runs, picture)
+    plt.close("all")
+    assert picture.stat().st_size > 10_000

@@ -41,6 +41,8 @@ _INNER_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 _UNLIKELY = 1e-4
 _BENT = 0.03
 _WINDOWS = 12
+_HIGHEST_FLOOR = 0.9
+"""A smaller rise than from here to 1 is none."""
 _FEWEST = 40
 _PAST = (0.25, 0.5, 1.0)
 _FIRES_PAST = 0.9
@@ -160,10 +162,17 @@ def measure_profile(
         if len(s) < _FEWEST:
             break
         profile = fit_profile(s, fired, offset, width)
-        if abs(profile.offset - offset) <= width and 0.5 <= profile.width / width <= 1.5:
+        placed = abs(profile.offset - offset) <= width and 0.5 <= profile.width / width <= 1.5
+        if placed and profile.floor < _HIGHEST_FLOOR:
             return profile
         offset += float(np.clip(profile.offset - offset, -WINDOW * width, WINDOW * width))
         width = float(np.clip(profile.width, width / 8, 8 * width))
+    else:
+        raise NoAnswer(
+            f"The share of inputs that fire shows no threshold along this direction (looked for to "
+            f"offset {offset:.3g}): refinement needs a monotone P and a start near one of its "
+            'units. Keep the answer of step 1, or use method="gradient-search".'
+        )
     if profile is None:
         raise NoAnswer(
             f"Only {len(s)} samples lie near the threshold at offset {offset:.3g} along this "

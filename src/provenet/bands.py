@@ -61,6 +61,7 @@ _QUERY_REACH = 8.0
 _FEWEST_BEYOND = 50
 _REFERENCE_DRAWS = 2001
 _ROUNDING = 1e-12
+_COMMON = 0.05
 
 
 def firing_probability(offset: Array | float, angle: float, threshold: float) -> Array:
@@ -97,8 +98,14 @@ class BandOracle(ABC):
 
 
 def silent_value(y: Array) -> float:
-    """The label where no unit fires: with high thresholds its median (footnote 5)."""
-    return float(np.median(y))
+    """The label where no unit fires, `c_0`: with high thresholds its median (footnote 5).
+
+    With many units or lower thresholds most inputs fire; under a monotone P it still is the least
+    label, if a fair share of the inputs have exactly that.
+    """
+    values, counts = np.unique(y, return_counts=True)
+    common = values[counts >= _COMMON * len(y)]
+    return float(common[0] if len(common) else np.median(y))
 
 
 def _rounding(y: Array) -> float:
@@ -109,8 +116,8 @@ def _rounding(y: Array) -> float:
 class QueriedBands(BandOracle):
     """Bands of inputs made for the purpose, and what a function answers to them.
 
-    The label fires where it is above `silent` (the label where no unit fires; by default the median
-    over standard normal inputs) by more than `margin`.
+    The label fires where it is above `silent` (the label where no unit fires; by default from
+    standard normal inputs, see `silent_value`) by more than `margin`.
     """
 
     makes_inputs = True
@@ -169,7 +176,7 @@ class SampleBands(BandOracle):
     makes_inputs = False
 
     def __init__(self, source: Source, *, silent: float | None = None, margin: float = 0.0) -> None:
-        """The label fires where it is above `silent` (default: its median) by over `margin`."""
+        """The label fires where it is above `silent` (see `silent_value`) by over `margin`."""
         y = np.empty(source.size)
         for rows in row_blocks(source.size):
             y[rows] = source.rows(rows.start, rows.stop)[1]

@@ -89,8 +89,8 @@ def _gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> E
     roundings = rounding_level(network, workspace.held_out.X)
     residual, rounding = (_root_mean_square(x) for x in (by_output, roundings))
     fitted = np.sqrt(polished.rss / samples.labels)
-    exact = fitted <= _ROUNDING_MARGIN * rounding and bool(
-        np.all(by_output <= _ROUNDING_MARGIN * roundings)
+    exact = np.isfinite(rounding) and bool(
+        fitted <= _ROUNDING_MARGIN * rounding and np.all(by_output <= _ROUNDING_MARGIN * roundings)
     )
     noise = 0.0 if exact else float(np.sqrt(polished.rss / spare))
     spread = _covariance_of_fit(workspace, own, exact)

@@ -122,33 +122,13 @@ def _one_by_one(statistics: Statistics, c_4: float, rng: np.random.Generator) ->
     found = np.empty((0, m))
     for _ in range(m):
         outside = np.linalg.svd(found @ N, full_matrices=True)[2][len(found) :]
-        inside = Design(_restricted(statistics, outside), constants, 1)
+        inside = Design(statistics.transformed(outside), constants, 1)
         start = rng.standard_normal((1, len(outside)))
         z = minimise(inside, _scaled(inside, start), slope=_SLOPE, curvature=_CURVATURE).B @ outside
         # Deflation errs as the moments do: a last descent is free of the rows before.
         z = minimise(whole, z, slope=_SLOPE, curvature=_CURVATURE).B
         found = np.vstack([found, z])
     return found
-
-
-def _restricted(statistics: Statistics, basis: Array) -> Statistics:
-    """The same sums in the coordinates of some orthonormal rows."""
-    norms = tuple(basis @ N @ basis.T for N in statistics.norms)
-    return Statistics((norms[0], norms[1]), _Restricted(statistics, basis), statistics.error)
-
-
-class _Restricted:
-    """A fourth-order tensor on a subspace."""
-
-    def __init__(self, statistics: Statistics, basis: Array) -> None:
-        self.fourth, self.basis = statistics.fourth, basis
-
-    def matrix(self, S: Array) -> Array:
-        E = self.basis
-        return np.asarray(E @ self.fourth.matrix(E.T @ S @ E) @ E.T)
-
-    def cubes(self, B: Array, C: Array) -> Array:
-        return np.asarray(self.fourth.cubes(B @ self.basis, C @ self.basis) @ self.basis.T)
 
 
 def _scaled(objective: Design, z: Array) -> Array:

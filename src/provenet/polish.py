@@ -48,7 +48,8 @@ def polish(workspace: Workspace, network: Network) -> Polished:
     """Least squares from a candidate: first up to signs, then with the signs settled."""
     problem = workspace.problem
     if workspace.activation.slope is None:
-        smooth = problem.refine_in_steps(Parameters.of(network), 100, 1e-9, last=20)
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too long is not accepted
+            smooth = problem.refine_in_steps(Parameters.of(network), 100, 1e-9, last=20)
         return Polished(smooth.parameters.network(workspace.activation), smooth.rss)
     free = _refined_up_to_signs(workspace, network)
     activation = _activation(workspace, free.parameters)

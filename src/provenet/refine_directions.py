@@ -50,12 +50,14 @@ _BELOW = (-4.0, -2.5)
 _FIXED_POINT = 1e-3
 _FIXED_POINT_ROUNDS = 20
 _FEWEST = 20
-_WORTHWHILE = 0.7
+_WORTHWHILE = 0.9
 """A step that leaves more of the angle than this is not made."""
+_CLEAR = 0.5
+"""Where inputs can be made, so many are that a step leaves no more than this."""
 _WHOLE = 0.85
 """A smaller strength is not that of a single unit."""
 _CONTRACTION = 0.2
-_COMPARABLE = 0.32
+_COMPARABLE = 0.22
 """Over d^(3/4): standard error of angles whose difference, on the same draws, shows a step of
 `0.1 / d` well enough (measured)."""
 _FINE = 0.02
@@ -63,10 +65,11 @@ _FINE = 0.02
 _TRIALS = 200
 """Times `d log(1/angle)`: several times what Algorithm 1 takes."""
 _TRIALS_A_DRAW = 4
-_SURE = 2.0
+_SURE = 3.0
 _SHRINKS = 0.9
 _PATIENCE = 3
-_MORE = 16
+_MORE = (1, 4, 16)
+"""Times as many inputs, to be clear."""
 
 
 @dataclass(frozen=True)
@@ -176,13 +179,24 @@ def direction_of_error(
         # Others count only where the unit itself is silent: v.x < -u, u even in its range.
         silent = np.clip((-(others @ v) - u[0]) / (u[1] - u[0]), 0.0, 1.0)
         V = terms.mean(axis=0) - silent @ others / len(below.X)
-    size = float(np.linalg.norm(V))
-    squares = np.sum(terms**2) / len(terms) ** 2
-    squares += np.sum((silent[:, None] * others) ** 2) / len(below.X) ** 2
-    d = oracle.features
-    error = float(np.sqrt(max(d - 2, 1) / max(d - 1, 1) * squares)) / size
-    strength = size * float((u[1] - u[0]) / np.diff(normal_cdf(u))[0])
+    size, range_of_u = float(np.linalg.norm(V)), float(u[1] - u[0])
+    partly = others[(silent > 0) & (silent < 1)]
+    noise = np.vstack([terms / len(terms), silent[:, None] * others / len(below.X)])
+    error = _error_of_fixed_point(
+        v, z, size, partly.T @ partly / (len(below.X) * range_of_u), noise
+    )
+    strength = size * range_of_u / float(np.diff(normal_cdf(u))[0])
     return ErrorDirection(v, error, strength, mean, spread)
+
+
+def _error_of_fixed_point(v: Array, z: Array, size: float, J: Array, noise: Array) -> float:
+    """Root mean square error of v across itself and z, by sampling.
+
+    An error e of the means moves v by dv with `size dv = e + J dv`, J being `-dB/dv`.
+    """
+    P = np.eye(len(v)) - np.outer(v, v) - np.outer(z, z)
+    amplified = np.linalg.solve(size * np.eye(len(v)) - P @ J @ P, P @ noise.T)
+    return float(np.linalg.norm(amplified))
 
 
 def _across(X: Array, z: Array) -> Array:
@@ -250,8 +264,15 @@ def _look(
     rng: np.random.Generator,
     expected: float = 0.0,
 ) -> _Look:
-    profile = measure_profile(oracle, z, offset, width, n, rng)
-    return _Look(z, profile, direction_of_error(oracle, z, profile, n, rng), expected)
+    """A look at z; with more inputs, where they can be made, if it does not show the way."""
+    for more in _MORE:
+        profile = measure_profile(oracle, z, offset, width, more * n, rng)
+        error = direction_of_error(oracle, z, profile, more * n, rng)
+        look = _Look(z, profile, error, expected)
+        if look.left <= _CLEAR or not oracle.makes_inputs:
+            break
+        offset, width = profile.offset, profile.width
+    return look
 
 
 def descend(
@@ -282,8 +303,8 @@ def descend(
         look = _look(oracle, look.moved(), look.threshold, width, n, rng, expected)
         path.append(Step(look.z, look.angle, oracle.queries - asked))
     if reason == "stuck":  # more inputs, where they can be made, tell why
-        width, expected = look.profile.width, look.expected
-        look = _look(oracle, look.z, look.profile.offset, width, _MORE * n, rng, expected)
+        at, width = look.profile.offset, look.profile.width
+        look = _look(oracle, look.z, at, width, _MORE[-1] * n, rng, look.expected)
     return _refinement(look, past, reason, oracle.queries - asked, path)
 
 

@@ -33,13 +33,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import comb
 
 import numpy as np
+from scipy.ndimage import maximum_filter1d
 
-from provenet.typing import Array
+from provenet.typing import AnyArray, Array
 
 BANDS = 4
 """Bands on each side."""
+CANDIDATE = 4.5
+"""Standard errors above which a peak of a scan is looked at."""
+SIGNIFICANT = 6.0
+"""Standard errors that a face has. Pure noise reaches 5 at the best of the 1e5 places of a scan."""
+WORTH_THINNER = 12.0
+STILL_THERE = 3.0
+_REACH = 2.5
 _FEWEST_IN_BAND = 10
 _COEFFICIENT_SIGNIFICANT = 3.0
 _MOST_MOVES = 200
@@ -111,6 +120,11 @@ class Profile:
         """Heights in standard errors."""
         return self.heights / self.errors
 
+    def peak(self, z: Array, j: int, h: float) -> Peak:
+        """The place with index j; the profile is along z, its bands are h wide."""
+        s, height, error = (float(a[j]) for a in (self.offsets, self.heights, self.errors))
+        return Peak(z, s, height, error, h)
+
 
 def band_profile(
     projections: Array,
@@ -151,7 +165,8 @@ def band_profile(
         heights += weight * total / n
         variances += weight**2 / n
     heights[fewest < _FEWEST_IN_BAND] = 0
-    return Profile(low + (edge - reach) * (h / per), heights, np.sqrt(variances * spread))
+    offsets = np.asarray(low + (edge - reach) * (h / per), dtype=float)
+    return Profile(offsets, heights, np.sqrt(variances * spread))
 
 
 @dataclass(frozen=True)
@@ -176,8 +191,7 @@ def peak_at(
 ) -> Peak:
     """The strongest offset within `slack` of s along z."""
     p = band_profile(X @ z, labels, order, h, s - slack, s + slack, per=4, variance=variance)
-    j = int(np.argmax(np.abs(p.significance)))
-    return Peak(z, float(p.offsets[j]), float(p.heights[j]), float(p.errors[j]), h)
+    return p.peak(z, int(np.argmax(np.abs(p.significance))), h)
 
 
 def climb(X: Array, labels: Array, start: Peak, order: int, h: float, step: float) -> Peak:
@@ -202,6 +216,82 @@ def climb(X: Array, labels: Array, start: Peak, order: int, h: float, step: floa
             if step < _FINEST_STEP * h:
                 break
     return best
+
+
+def scan(
+    X: Array,
+    labels: Array,
+    Z: Array,
+    step: float,
+    order: int,
+    h: float,
+    look: Callable[[float], bool],
+) -> tuple[list[Peak], int]:
+    """Local maxima of the statistic over a net of directions and all offsets, strongest first.
+
+    `step` is the angle between neighbours in the net Z. Also how many directions were looked at:
+    `look` is told before each which part is done, and says whether to go on.
+    """
+    variance = float(np.var(labels))
+    profiles: list[Profile] = []
+    for i, z in enumerate(Z):
+        if not look(i / len(Z)):
+            break
+        profiles.append(band_profile(X @ z, labels, order, h, -_REACH, _REACH, variance=variance))
+    if not profiles:
+        return [], 0
+    significance = np.array([p.significance for p in profiles])
+    places = zip(
+        *np.nonzero(_strongest_nearby(Z[: len(profiles)], significance, 1.5 * step)), strict=True
+    )
+    peaks = [profiles[i].peak(Z[i], int(j), h) for i, j in places]
+    return sorted(peaks, key=lambda peak: -peak.significance), len(profiles)
+
+
+def _strongest_nearby(Z: Array, significance: Array, angle: float) -> AnyArray:
+    """Where no neighbour in direction and offset is higher, and noise is rarely as high."""
+    a = np.abs(significance)
+    highest = maximum_filter1d(a, 4 * BANDS + 1, axis=1, mode="constant")
+    best = (a >= highest) & (a > CANDIDATE)
+    G = Z @ Z.T
+    np.fill_diagonal(G, 0.0)
+    near = np.cos(angle)
+    for i in np.flatnonzero(best.any(axis=1)):
+        others = np.concatenate([highest[near <= G[i]], highest[-near >= G[i], ::-1]])
+        best[i] &= a[i] > np.max(others, axis=0, initial=0.0)
+    return np.asarray(best)
+
+
+def thinner_and_thinner(
+    X: Array, labels: Array, start: Peak, order: int, h: float, step: float
+) -> list[Peak]:
+    """The peak near a start in bands of width h, h / 2, ..., while it stands above the noise."""
+    levels: list[Peak] = []
+    peak = start
+    while True:
+        peak = climb(X, labels, peak, order, h, step)
+        levels.append(peak)
+        if peak.significance < (WORTH_THINNER if len(levels) > 1 else STILL_THERE):
+            return levels
+        h = step = h / 2
+        inside = np.sum(np.abs(X @ peak.direction - peak.offset) < BANDS * h)
+        if inside < 2 * BANDS * 2 * _FEWEST_IN_BAND:
+            return levels
+
+
+def is_face(levels: Sequence[Peak], order: int) -> bool:
+    """Whether a peak is that of a face: high, and as high in thinner bands.
+
+    A face keeps its height, while what a smooth function adds falls as h^3. What a kink adds to a
+    jump falls as h, and what a jump adds to a kink rises as 1 / h.
+    """
+    first, last = levels[max(len(levels) - 3, 0)], levels[-1]
+    if len(levels) < 2 or levels[0].significance < SIGNIFICANT or last.significance < STILL_THERE:
+        return False
+    ratio, thinner = last.height / first.height, last.h / first.h
+    if order == 1:
+        return bool(ratio > thinner**0.5)
+    return bool(thinner < ratio < thinner**-0.5 + STILL_THERE / last.significance)
 
 
 @dataclass(frozen=True)
@@ -249,12 +339,12 @@ def tilt_from(V: Array, across: Array, peak: Array, tilt: Array) -> Tilt:
 
 def _height_function(V: Array, peak: Array) -> Array:
     """The height of the face as a quadratic function of v: its mean, and what is significant."""
-    basis = hermite_columns(V, 2)
-    coefficients = peak @ basis
-    errors = np.sqrt(peak**2 @ basis**2)
+    basis = hermite_rows(V, 2)
+    coefficients = basis @ peak
+    errors = np.sqrt(basis**2 @ peak**2)
     kept = np.abs(coefficients) > _COEFFICIENT_SIGNIFICANT * errors
     kept[0] = True
-    return np.asarray(basis @ np.where(kept, coefficients, 0.0))
+    return np.asarray(np.where(kept, coefficients, 0.0) @ basis)
 
 
 def measured_tilt(X: Array, labels: Array, z: Array, s: float, order: int, h: float) -> Tilt:
@@ -308,23 +398,22 @@ def _unit(z: Array) -> Array:
     return np.asarray(z / np.linalg.norm(z))
 
 
-def hermite_columns(X: Array, degree: int) -> Array:
-    """Products of orthonormal Hermite polynomials of the coordinates, total degree up to `degree`.
+def hermite_rows(X: Array, degree: int) -> Array:
+    """Products of orthonormal Hermite polynomials of the columns of X, one product a row.
 
-    The constant comes first.
+    Of total degree up to `degree`, the constant first: `binomial(degree + d, d)` rows of n values.
     """
     n, d = X.shape
-    tables = []
+    rows = np.empty((comb(degree + d, d), n))
+    rows[0] = 1
+    powers, count = [degree], 1
     for x in X.T:
         table = [np.ones(n), x]
         for k in range(2, degree + 1):
             table.append((x * table[-1] - np.sqrt(k - 1) * table[-2]) / np.sqrt(k))
-        tables.append(table)
-    found = [(np.ones(n), degree)]
-    for i in range(d):
-        found = [
-            (column * tables[i][k] if k else column, left - k)
-            for column, left in found
-            for k in range(left + 1)
-        ]
-    return np.column_stack([column for column, _ in found])
+        for j, left in enumerate(list(powers)):
+            for k in range(1, left + 1):
+                np.multiply(rows[j], table[k], out=rows[count])
+                powers.append(left - k)
+                count += 1
+    return rows

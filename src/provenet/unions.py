@@ -51,6 +51,7 @@ _SMALL_GAIN = 0.05
 _NO_SLOPE = 1e-3
 _TILTS = np.geomspace(1.0, 32.0, 6)
 """Angles to try between two faces that looked like one, in blurs."""
+_MOST_LEVERAGE = 0.8
 _WALKERS = 30
 _SWEEPS = 40
 """Over all directions of a random walk, before and while it is recorded."""
@@ -286,15 +287,14 @@ def soft_errors(X: Array, fired: Flags, faces: Faces, blur: Blur) -> tuple[Array
     for i, w in enumerate(faces.weights):
         small = 1e-4 / blur.sharpness[i]
         low, here, high = (_scores(M, fired, blur, i, h) for h in (-small, 0.0, small))
-        B = _with_threshold(tangent_basis(w))
-        H, G = (
-            B @ _weighted_sums(X, here, weight)[1] @ B.T
-            for weight in ((high - low) / (2 * small), here**2)
-        )
+        F = np.column_stack([X @ tangent_basis(w).T, np.full(len(X), -1.0)])
+        slope = (high - low) / (2 * small)
+        H = (F * slope[:, None]).T @ F
         if np.linalg.matrix_rank(H) < len(H):
             continue
-        inverse = np.linalg.inv(H)
-        variances = np.diag(inverse @ G @ inverse.T)
+        pull = np.linalg.solve(H, F.T)
+        leverage = np.clip(slope * np.einsum("ij,ji->i", F, pull), 0.0, _MOST_LEVERAGE)
+        variances = ((pull * (here / (1 - leverage))) ** 2).sum(axis=1)
         angles[i], thresholds[i] = np.sqrt(variances[:-1].sum()), np.sqrt(variances[-1])
     return angles, thresholds
 

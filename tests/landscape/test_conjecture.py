@@ -1,7 +1,8 @@
 """Where descents on exact populations end (GLM17, sections 2.1, 3.2 and 7): small, fixed seeds.
 
-`benchmarks/landscape.py conjecture` does the same at length. Margins were checked over 50 seeds of
-network and starts: G, F and F with its l2 term went to the truth from all 250 starts.
+`benchmarks/landscape.py conjecture` does the same at length. Over 50 seeds G, F, F with its l2
+term, f2f4 and abs went to the truth of these small networks from all 250 starts each, at most 1e-15
+off; l2 had bad minima with 44 of the 50 seeds and P' with 32.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import pytest
 
 import provenet as pn
 from provenet.landscape import Objective, SecondOrder, minimise, objective, second_order
+from provenet.landscape.second_order import smallest_eigenvalue
 from provenet.typing import Array
 
 STARTS = 5
@@ -90,9 +92,9 @@ def test_losses_of_even_orders_end_at_the_truth_where_no_more_units_than_feature
 
 
 def test_the_plain_loss_has_bad_minima_even_for_orthogonal_units_of_equal_weight() -> None:
-    truth = orthogonal(0, 10, ratio=1.0)
+    truth = orthogonal(8, 10, ratio=1.0)
     function = objective("l2", truth)
-    bad = bad_minima(function, ends(function, seed=0), truth)
+    bad = bad_minima(function, ends(function, seed=8), truth)
     assert bad
     for found in bad:
         assert found.is_minimum
@@ -126,14 +128,13 @@ def test_f2f4_has_a_bad_minimum_where_units_outnumber_features() -> None:
     # The objective has a ridge of 1e-12 on a.
     assert here == pytest.approx(found.value - function.value(truth.weights), abs=1e-11)
     assert here > 1e-5  # the truth has 0
-    # lowest / 2 x 0.03^2 is 3e-8, and what is beyond second order is less than half of it.
-    rng = np.random.default_rng(3)
-    for _ in range(100):
-        move = rng.standard_normal((8, 6))
-        move *= 0.03 / np.linalg.norm(move)
-        near = B + move[:, 1:]
-        near /= np.linalg.norm(near, axis=1, keepdims=True)
-        assert tensor_loss(a + move[:, 0], near, truth) > here
+    # Up on both sides of the softest direction, by half its eigenvalue times the square.
+    lowest, V = smallest_eigenvalue(function, B)
+    for step in (-0.03, 0.03):
+        near = function.retract(B + step * V)
+        best = function.output_weights_at(near)  # type: ignore[attr-defined]
+        rise = tensor_loss(best, near, truth) - here
+        assert rise == pytest.approx(lowest * step**2 / 2, rel=0.3)  # third order: 15 per cent
 
 
 def tensor_loss(a: Array, B: Array, truth: pn.Network) -> float:

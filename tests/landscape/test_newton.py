@@ -128,6 +128,20 @@ def test_a_flat_quartic_is_followed_to_the_slope_that_is_asked() -> None:
     assert_never_rises(found)
 
 
+@pytest.mark.parametrize("start", [1.5, 4.0, 50.0])
+def test_a_step_that_leads_up_is_not_taken(start: float) -> None:
+    """`sqrt(1 + x^2)`: from |x| > 1 on, Newton's own step goes to `-x^3` and ever further."""
+    f = Separable(
+        lambda x: np.sqrt(1 + x**2), lambda x: x / np.sqrt(1 + x**2), lambda x: (1 + x**2) ** -1.5
+    )
+    found = minimise(f, start * np.arange(1.0, 7.0).reshape(2, 3), slope=1e-9, curvature=1e-9)
+    assert found.converged
+    np.testing.assert_allclose(found.B, 0.0, rtol=0, atol=1e-8)
+    assert_never_rises(found)
+    values = [step.value for step in found.path]
+    assert len(set(values)) < len(values)  # some were refused
+
+
 def test_a_descent_past_a_quartic_saddle() -> None:
     """`x^4 / 4 - x^2 / 2` in the first column, started exactly on its ridge line x = 0."""
 

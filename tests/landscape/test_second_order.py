@@ -76,6 +76,37 @@ def test_the_smallest_eigenvalue_is_that_of_the_dense_hessian(name: str, units: 
         assert values[0] <= found.scale * (1 + 1e-9) <= np.abs(values).max() * (1 + 2e-9)
 
 
+@pytest.mark.parametrize("units", [4, 8])
+def test_eigenvalues_that_are_all_large(units: int) -> None:
+    """P' at its truth with output weights of 100: a direction across the spheres does not count."""
+    truth = orthonormal(0, units)
+    truth = truth.replace(output_weights=100 * truth.output_weights)
+    f = objective("P'", truth)
+    values = np.linalg.eigvalsh(dense_hessian(f, truth.weights))
+    assert values[0] > 100
+    assert second_order(f, truth.weights).lowest == pytest.approx(values[0], rel=1e-6)
+
+
+class Constant(Objective):
+    def __init__(self, units: int) -> None:
+        self.units = self.features = units
+
+    def value(self, B: Array) -> float:
+        return 1.0
+
+    def gradient(self, B: Array) -> Array:
+        return np.zeros(B.shape)
+
+    def hessian_product(self, B: Array, V: Array) -> Array:
+        return np.zeros(V.shape)
+
+
+@pytest.mark.parametrize("units", [3, 8])
+def test_no_curvature_at_all(units: int) -> None:
+    found = second_order(Constant(units), np.eye(units))
+    assert found.lowest == pytest.approx(0.0, abs=1e-12) and found.is_minimum
+
+
 def test_the_same_answer_every_time() -> None:
     f = objective("F", tilted(0, 8))
     B = some_point(f, 0)

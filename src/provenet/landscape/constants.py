@@ -44,10 +44,13 @@ class Constants:
 
 
 def constants_for_G(
-    spectrum: Array, c_4: float, features: int, error: float = 0.0, mu: float | None = None
+    weights: Array, c_4: float, features: int, error: float = 0.0, mu: float | None = None
 ) -> Constants:
-    """Theorem 5.1 for orthogonal units: the spectrum of `sum a b b^T` is a."""
-    smallest, largest = float(spectrum[0]), float(spectrum[-1])
+    """Theorem 5.1 for orthogonal units; `weights` holds the least and the largest of the a_i.
+
+    They are the eigenvalues of `sum a b b^T`, rising.
+    """
+    smallest, largest = float(weights[0]), float(weights[-1])
     return _within_ranges("Theorem 5.1", smallest, largest, c_4, features, error, mu)
 
 
@@ -62,18 +65,45 @@ def constants_for_F(
 ) -> Constants:
     """Theorem A.4 for independent units, A.5 with its l2 term for fewer units than features.
 
-    In the norm of M the objective is G with weights `1 / a_i`; gradient and curvature shrink by
-    `sigma_min(M)^(1/2)` and `sigma_min(M)` on the way back (Theorem A.1).
+    `spectrum` is that of `M = sum a b b^T`, rising. In the norm of M the objective is G with
+    weights `1 / a_i`; gradient and curvature shrink by `sigma_min(M)^(1/2)` and `sigma_min(M)` on
+    the way back (Theorem A.1).
     """
     smallest, largest = float(spectrum[0]), float(spectrum[-1])
     name = "Theorem A.5" if undercomplete else "Theorem A.4"
     own = _within_ranges(name, 1 / largest, 1 / smallest, c_4, features, error / smallest**2, mu)
-    assert own.theorem is not None
-    slope, curvature = own.theorem.slope * np.sqrt(smallest), own.theorem.curvature * smallest
-    if not undercomplete:
-        return replace(own, theorem=Theorem(name, float(slope), curvature))
-    # The l2 term takes its half of what tau_0 allows.
-    return replace(own, ridge=curvature / 2, theorem=Theorem(name, float(slope), curvature / 2))
+    tau = SMALL * min(own.attraction / (largest / smallest * features * largest), own.penalty)
+    tau *= smallest
+    delta = tau / 2 if undercomplete else 0.0
+    if own.theorem is None:
+        return replace(own, ridge=delta)
+    slope = own.theorem.slope * float(np.sqrt(smallest))
+    if undercomplete:
+        slope = min(slope, _slope_of_a5(own, spectrum, c_4, features, delta))
+    return replace(own, ridge=delta, theorem=Theorem(name, slope, tau - delta))
+
+
+def constants_for_whitened_F(
+    weights: Array, c_4: float, features: int, error: float = 0.0, mu: float | None = None
+) -> Constants:
+    """Corollary A.3: F in the norm of M; `weights` holds the least and the largest `1 / a_i`."""
+    smallest, largest = float(weights[0]), float(weights[-1])
+    return _within_ranges("Corollary A.3", smallest, largest, c_4, features, error, mu)
+
+
+def _slope_of_a5(
+    own: Constants, spectrum: Array, c_4: float, features: int, delta: float
+) -> float:
+    """epsilon of Theorem A.5, for the accuracy that the l2 term's weight delta allows."""
+    smallest, largest = float(spectrum[0]), float(spectrum[-1])
+    hardness = largest * len(spectrum) * np.sqrt(features * largest / smallest)
+    accuracy = delta * hardness / (SMALL * abs(c_4) / np.sqrt(24))
+    bounds = (
+        own.penalty * np.sqrt(smallest),
+        SMALL * delta / np.sqrt(largest),
+        SMALL * accuracy * delta * smallest,
+    )
+    return float(min(bounds))
 
 
 def _within_ranges(
@@ -85,10 +115,12 @@ def _within_ranges(
     error: float,
     mu: float | None,
 ) -> Constants:
+    """For weights between two numbers; no theorem where a given mu is beyond its range."""
     interference, beta = abs(c_4) / 2, abs(c_4) / 24
     ratio = largest / smallest
-    if mu is None:
-        mu = SMALL * interference / beta / ratio
+    most = SMALL * interference / beta / ratio
+    within = mu is None or 0 < mu <= most * (1 + 1e-12)
+    mu = most if mu is None else mu
     drawn = mu * beta
     penalty = _AMPLE * 4 * largest * max(drawn, interference)
     curvature = SMALL * min(drawn * smallest / (ratio * features), penalty)
@@ -101,5 +133,5 @@ def _within_ranges(
         penalty=penalty,
         decorrelation=_SAFEGUARD * interference * error,
         mu=mu,
-        theorem=Theorem(name, slope, curvature),
+        theorem=Theorem(name, slope, curvature) if within else None,
     )

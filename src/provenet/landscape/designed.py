@@ -90,10 +90,17 @@ class Design(Objective):
         return np.asarray(h + 4 * weight.decorrelation * tilted)
 
     def sampling_error(self, B: Array) -> float:
-        """From the largest eigenvalue of pure sampling error in the fourth moment."""
+        """From the largest eigenvalues of pure sampling error in the two moments."""
         weight = self.constants.interference + self.constants.attraction
-        size = float(np.linalg.norm(B.T @ B) * np.linalg.norm(B, 2))
-        return 4 * weight * self.statistics.error * size
+        length = float(np.linalg.norm(B, 2))
+        fourth = 4 * weight * self.statistics.error * float(np.linalg.norm(B.T @ B)) * length
+        if self.euclidean:
+            return fourth
+        (image, excess), _ = self._sizes(B)
+        squares = np.sum(B * B, axis=1)
+        a_row = squares * np.linalg.norm(image, axis=1) + np.abs(excess) * np.sqrt(squares)
+        norm = 4 * self.constants.penalty * self.statistics.second_error * np.linalg.norm(a_row)
+        return fourth + float(norm)
 
     def _overlaps(self, B: Array) -> Array:
         """`b_j^T N b_k` for j != k, zero on the diagonal."""

@@ -119,3 +119,34 @@ class BatchFourth:
             mean += float(w.sum())
         total -= bb[:, None] * C + 2 * bc[:, None] * B
         return np.asarray(total + mean * (squares[:, None] * C + 2 * inner[:, None] * B))
+
+
+class Transformed:
+    """Another tensor in other coordinates: `T(E^T ., E^T ., E^T ., E^T .)` for a matrix E."""
+
+    def __init__(self, fourth: FourthOrder, E: Array) -> None:
+        """E has one row a new coordinate."""
+        self.fourth, self.E = fourth, E
+
+    def matrix(self, S: Array) -> Array:
+        """`T(S, ., .)`."""
+        return np.asarray(self.E @ self.fourth.matrix(self.E.T @ S @ self.E) @ self.E.T)
+
+    def cubes(self, B: Array, C: Array) -> Array:
+        """Rows `T(b_j, b_j, c_j, .)`."""
+        return np.asarray(self.fourth.cubes(B @ self.E, C @ self.E) @ self.E.T)
+
+
+def eigenvalues(fourth: FourthOrder, d: int) -> Array:
+    """Of the tensor as an operator on symmetric matrices, rising: d (d + 1) / 2 of them.
+
+    For `sum_i c_i v_i^(x)4` with orthonormal v_i they are the c_i and zeros.
+    """
+    rows, columns = np.triu_indices(d)
+    size = np.where(rows == columns, 1.0, np.sqrt(2.0))
+    images = np.empty((len(rows), len(rows)))
+    for i, (j, k) in enumerate(zip(rows, columns, strict=True)):
+        unit = np.zeros((d, d))
+        unit[j, k] = unit[k, j] = 1.0 / size[i]
+        images[i] = fourth.matrix(unit)[rows, columns] * size
+    return np.asarray(np.linalg.eigvalsh((images + images.T) / 2), dtype=float)

@@ -71,6 +71,11 @@ class LeastSquares(Objective):
 
     def __init__(self, units: int, features: int, output_weights: Array | None) -> None:
         """Sizes of B, and the output weights if they are held fixed."""
+        if output_weights is not None and np.shape(output_weights) != (units,):
+            raise InvalidInput(
+                f"output_weights has shape {np.shape(output_weights)}: give one number for each of "
+                f"the {units} units."
+            )
         self.units, self.features, self.output_weights = units, features, output_weights
 
     @abstractmethod
@@ -200,7 +205,7 @@ class PopulationLoss(KernelLoss):
         units: int | None = None,
     ) -> None:
         """`units` is as many as there are output weights, or as the truth has."""
-        truth = _without_biases(truth)
+        truth = without_biases(truth)
         if truth.linear is not None or truth.output_bias:
             raise InvalidInput(
                 "The loss is that of a sum of units alone: the network must have neither a linear "
@@ -334,7 +339,7 @@ def squared_loss(network: Network, other: Network) -> float:
     Networks have one output and no biases, and the same activation; rows of any norm where it is
     positively homogeneous. Losses below about 1e-15 of the networks' own size are rounding.
     """
-    f, g = _without_biases(network), _without_biases(other)
+    f, g = without_biases(network), without_biases(other)
     if f.features != g.features:
         raise InvalidInput(
             f"The networks have {f.features} and {g.features} inputs: compare two with the same."
@@ -370,7 +375,7 @@ def _linear(network: Network) -> Array:
     return np.zeros(network.features) if network.linear is None else network.linear
 
 
-def _without_biases(network: Network) -> Network:
+def without_biases(network: Network) -> Network:
     """The network with unit rows, if a closed form is known for it."""
     if network.outputs is not None:
         raise InvalidInput("The loss is known in closed form for one output: take one at a time.")

@@ -47,6 +47,8 @@ class Descent:
 
     B: Array
     path: tuple[Step, ...]
+    steps: int
+    """How many steps were made; a stochastic path records only some of them."""
     converged: bool
 
     @property
@@ -81,9 +83,10 @@ def minimise(
         if watch is not None:
             watch(B)
         if path[-1].slope <= slope or flat >= _FLAT_STEPS:
-            way_out = _way_out(objective, B, gradient, curvature, value)
+            lowest, V = smallest_eigenvalue(objective, B, gradient)
+            way_out = None if lowest >= -curvature else _way_out(objective, B, V, lowest, value)
             if way_out is None:
-                return Descent(B, tuple(path), converged=True)
+                return Descent(B, tuple(path), len(path) - 1, lowest >= -curvature)
             kind, flat, (B, value) = "saddle", 0, way_out
             radius = max(radius, 0.05 * np.sqrt(len(B)))
             continue
@@ -94,7 +97,7 @@ def minimise(
         trial = objective.retract(B + step)
         reached = objective.value(trial)
         ratio = (value - reached) / max(model, 1e-300)
-        if abs(value - reached) <= _FLAT_VALUE * max(abs(value), 1.0):
+        if abs(value - reached) <= _FLAT_VALUE * max(abs(value), abs(path[0].value)):
             ratio, flat = 1.0, flat + 1  # the value resolves no more: the model judges better
         size = float(np.linalg.norm(step))
         if ratio > _GOOD and size > 0.9 * radius:
@@ -105,7 +108,7 @@ def minimise(
             B, value = trial, reached
         elif radius < 1e-14:
             break
-    return Descent(B, tuple(path), converged=False)
+    return Descent(B, tuple(path), len(path) - 1, converged=False)
 
 
 def _truncated_newton(
@@ -140,12 +143,9 @@ def _to_edge(s: Array, p: Array, radius: float) -> float:
 
 
 def _way_out(
-    objective: Objective, B: Array, gradient: Array, curvature: float, value: float
+    objective: Objective, B: Array, V: Array, lowest: float, value: float
 ) -> tuple[Array, float] | None:
-    """A lower point along negative curvature and its value; None at a minimum."""
-    lowest, V = smallest_eigenvalue(objective, B, gradient)
-    if lowest >= -curvature:
-        return None
+    """A lower point along a direction of negative curvature and its value, if there is one."""
     t = 0.5
     while t > 1e-6:
         for sign in (1.0, -1.0):

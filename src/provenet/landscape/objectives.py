@@ -16,6 +16,10 @@ each B. Inputs are taken as standardised.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
 import numpy as np
 
 from provenet.activations import ABS, Activation, get_activation
@@ -24,7 +28,7 @@ from provenet.hermite import quadrature_coefficient
 from provenet.landscape.constants import Constants, constants_for_F, constants_for_G
 from provenet.landscape.designed import Design, interference
 from provenet.landscape.kernels import ABS_HALF, Shape, even_kernel, hermite_shape, kernel
-from provenet.landscape.losses import MomentLoss, PopulationLoss, SampleLoss
+from provenet.landscape.losses import MomentLoss, PopulationLoss, SampleLoss, without_biases
 from provenet.landscape.objective import Objective
 from provenet.landscape.statistics import (
     Statistics,
@@ -42,6 +46,10 @@ LOSSES = ("l2", "f2f4", "abs")
 OBJECTIVES = (*LOSSES, "P'", *DESIGNED)
 _MOST_SAMPLES = 100_000
 _VANISHING = 1e-8
+_ROUNDING = 1e-10
+_VISIBLE = 0.3
+"""Of the largest eigenvalue of sampling error: typical ones are about as large."""
+_DIFFERENCE = 1e-5
 
 
 def designed(
@@ -58,17 +66,23 @@ def choose_constants(
     name: str, statistics: Statistics, units: int, activation: Activation, mu: float | None = None
 ) -> Constants:
     """mu, lambda and delta for an objective, from the spectrum of `sum a b b^T`."""
+    if mu is not None and not (np.isfinite(mu) and mu > 0):
+        raise InvalidInput(f"mu must be a positive number, not {mu!r}; left out, it is chosen.")
     spectrum, c_4 = statistics.spectrum[-units:], coefficients(activation)[1]
-    if spectrum[0] <= 0:
+    least = max(_VISIBLE * statistics.second_error, _ROUNDING * float(spectrum[-1]))
+    if len(spectrum) < units or spectrum[0] <= least:
         raise InvalidInput(
-            f"The objective {name!r} needs positive output weights, and the second moment has "
-            f"fewer than {units} positive eigenvalues: give fewer units, or use another method."
+            f"The objective {name!r} needs {units} units with positive output weights, and the "
+            f"second moment shows {int(np.sum(spectrum > least))}: give fewer units or more "
+            "samples, or use a method that needs no sign."
         )
     d, error = statistics.features, statistics.error
     if name == "G":
-        return constants_for_G(spectrum, c_4, d, error, mu)
+        found = constants_for_G(spectrum, c_4, d, error, mu)
+        return found if units == d else replace(found, theorem=None)
     fewer = name == "F-undercomplete"
-    return constants_for_F(spectrum, c_4, d, error, mu, undercomplete=fewer)
+    found = constants_for_F(spectrum, c_4, d, error, mu, undercomplete=fewer)
+    return found if fewer or units == d else replace(found, theorem=None)
 
 
 def population_objective(
@@ -80,9 +94,13 @@ def population_objective(
     mu: float | None = None,
 ) -> Objective:
     """The exact objective of a known network without biases."""
-    activation = network.activation
+    network, activation = without_biases(network), network.activation
+    check_activation(activation, name)
     if name not in LOSSES:
-        return designed(name, population_statistics(network), units, activation, mu)
+        found = designed(name, population_statistics(network), units, activation, mu)
+        if not in_the_theorem(name, network, units):
+            found.theorem = None
+        return found
     if name == "l2":
         own = kernel(activation)
     elif name == "f2f4":
@@ -90,6 +108,14 @@ def population_objective(
     else:
         own = kernel(ABS).scaled(_even_size(activation) ** 2 / 4)
     return PopulationLoss(network, own, own, output_weights, units)
+
+
+def in_the_theorem(name: str, network: Network, units: int) -> bool:
+    """Whether the network is of the kind that the objective's theorem speaks of."""
+    W = network.weights
+    if units != network.units or np.any(network.output_weights <= 0) or np.any(network.biases):
+        return False
+    return name != "G" or bool(np.allclose(W @ W.T, np.eye(len(W)), atol=_ROUNDING))
 
 
 def moment_objective(
@@ -124,10 +150,9 @@ def sample_objective(
     off each unit of a loss, so that labels may have theirs taken off, and with it an output bias.
     """
     if name in LOSSES:
-        gamma = _shape(name, activation)
-        if centred:
-            gamma = _centred(gamma, activation)
-        return SampleLoss(X, y, gamma, units, output_weights)
+        return SampleLoss(X, y, _shape(name, activation, centred), units, output_weights)
+    if name not in OBJECTIVES:
+        raise InvalidInput(_unknown(name))
     statistics = batch_statistics(X, y, activation)
     if name == "P'":
         return interference(statistics, units)
@@ -163,11 +188,12 @@ def objective(
         For the losses: held at these. Left out, they are at their best for each B.
     mu
         Weight of the term that draws each row to one unit; chosen from the data if left out.
+
+    "l2" and "abs" on samples take the mean off labels and units, as an output bias would: away from
+    the truth they differ from those of the population, which has none.
     """
     if name not in OBJECTIVES:
-        raise InvalidInput(
-            f"The objective {name!r} is unknown: use one of {', '.join(OBJECTIVES)}."
-        )
+        raise InvalidInput(_unknown(name))
     network = source.network if isinstance(source, PopulationSource) else source
     if isinstance(network, Network):
         m = units or network.units
@@ -201,23 +227,35 @@ def check_activation(activation: Activation, name: str) -> None:
         )
 
 
-def _shape(name: str, activation: Activation) -> Shape:
-    """The function gamma of a loss."""
-    if name == "l2":
-        return Shape(activation.function, activation.derivative, np.zeros_like)
+def _unknown(name: str) -> str:
+    return f"The objective {name!r} is unknown: use one of {', '.join(OBJECTIVES)}."
+
+
+@lru_cache
+def _shape(name: str, activation: Activation, centred: bool) -> Shape:
+    """The function gamma of a loss; if `centred`, less its mean over standard normal inputs."""
     if name == "f2f4":
-        return hermite_shape(activation)
-    size = _even_size(activation)
-    return Shape(
-        lambda z: size * ABS_HALF.function(z), lambda z: size * ABS_HALF.first(z), np.zeros_like
-    )
-
-
-def _centred(gamma: Shape, activation: Activation) -> Shape:
-    """gamma less its mean over standard normal inputs."""
+        return hermite_shape(activation)  # of mean 0 as it is
+    if name == "l2":
+        gamma = Shape(activation.function, activation.derivative, _second_derivative(activation))
+    else:
+        size = _even_size(activation)
+        gamma = Shape(
+            lambda z: size * ABS_HALF.function(z), lambda z: size * ABS_HALF.first(z), np.zeros_like
+        )
+    if not centred:
+        return gamma
     kink = (0.0,) if activation.kinked else ()
     mean = quadrature_coefficient(gamma.function, 0, kink)
     return Shape(lambda z: gamma.function(z) - mean, gamma.first, gamma.second)
+
+
+def _second_derivative(activation: Activation) -> Callable[[Array], Array]:
+    """By central differences; zero for piecewise linear units, whose kink no sample lies on."""
+    if activation.slope is not None:
+        return np.zeros_like
+    slope, h = activation.derivative, _DIFFERENCE
+    return lambda z: np.asarray((slope(z + h) - slope(z - h)) / (2 * h))
 
 
 def _even_size(activation: Activation) -> float:

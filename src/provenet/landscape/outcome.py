@@ -25,9 +25,11 @@ class Outcome:
     @property
     def message(self) -> str:
         """The same in a sentence or two."""
-        steps, saddles = len(self.descent.path) - 1, self.descent.saddles
+        saddles, samples = self.descent.saddles, self.descent.path[-1].samples
         led = f", {saddles} of them away from saddles" if saddles else ""
-        return f'Objective "{self.objective}", {steps} steps{led}. {self.second_order.message}'
+        fresh = f", {samples:,} fresh samples" if samples else ""
+        steps = f"{self.descent.steps} steps{led}{fresh}"
+        return f'Objective "{self.objective}", {steps}. {self.second_order.message}'
 
     def summary(self) -> dict[str, Any]:
         """What there is to tell in plain types: all but the matrix, which the network has."""

@@ -49,9 +49,10 @@ class SecondOrder:
 
         The theorems are of populations: what sampling error may add to the gradient counts.
         """
-        if self.theorem is None or self.slope + self.sampling > self.theorem.slope:
+        if self.theorem is None:
             return False
-        return self.lowest >= -self.theorem.curvature
+        flat = self.slope + self.sampling <= self.theorem.slope  # false for nan
+        return flat and self.lowest >= -self.theorem.curvature
 
     @property
     def message(self) -> str:
@@ -74,7 +75,10 @@ class SecondOrder:
 def second_order(objective: Objective, B: Array) -> SecondOrder:
     """The second-order condition of an objective at any matrix B."""
     B = _checked(objective, B)
-    gradient = objective.gradient(B)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gradient = objective.gradient(B)
+    if not np.isfinite(gradient).all():
+        raise InvalidInput("B is so large that the objective overflows: give a smaller matrix.")
     slope = float(np.linalg.norm(objective.tangent(B, gradient)))
     lowest, _ = smallest_eigenvalue(objective, B, gradient)
     scale, sampling = _scale(objective, B, gradient), objective.sampling_error(B)

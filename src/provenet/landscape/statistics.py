@@ -18,6 +18,7 @@ from provenet.landscape.fourth_order import (
     DenseFourth,
     FourthOrder,
     SumOfFourthPowers,
+    Transformed,
 )
 from provenet.moments import MomentRequest, Standardisation
 from provenet.networks import Network
@@ -36,6 +37,8 @@ class Statistics:
     """`sum_i a_i b_i^(x)4`."""
     error: float
     """Largest eigenvalue of pure sampling error in `fourth`, as a form on symmetric matrices."""
+    second_error: float = 0.0
+    """The same of `norms`."""
 
     @property
     def features(self) -> int:
@@ -46,6 +49,17 @@ class Statistics:
     def spectrum(self) -> Array:
         """Eigenvalues of the first estimate of `sum a b b^T`, rising."""
         return np.asarray(np.linalg.eigvalsh(self.norms[0]), dtype=float)
+
+    def transformed(self, E: Array) -> Statistics:
+        """The same sums over `E b_i`: in the coordinates of the rows of E."""
+        first, second = (E @ N @ E.T for N in self.norms)
+        stretch = float(np.linalg.norm(E, 2)) ** 2
+        return Statistics(
+            (first, second),
+            Transformed(self.fourth, E),
+            stretch**2 * self.error,
+            stretch * self.second_error,
+        )
 
 
 def coefficients(activation: Activation) -> tuple[float, float]:
@@ -88,12 +102,14 @@ def sample_statistics(
         basis = np.eye(source.features) if span is None else span.basis
         return population_statistics(source.network, basis)
     c_2, c_4 = coefficients(activation)
-    second = _second_moment(source, standardisation) if span is None else c_2 * span.quadratic
     inside = None if span is None else span.basis
+    lower = source.moments(MomentRequest(standardisation, 2, inside))
+    second = lower.tensors[2] if span is None else c_2 * span.quadratic
     moments = source.moments(MomentRequest(standardisation, 4, inside, second))
     fourth = DenseFourth(moments.tensors[4] / c_4)
     error = largest_error(moments.errors[4] / abs(c_4), len(second))
-    return Statistics((second / c_2,) * 2, fourth, error)
+    second_error = noise_edge(lower.errors[2] / abs(c_2), len(second))
+    return Statistics((second / c_2,) * 2, fourth, error, second_error)
 
 
 def largest_error(entry: float, d: int) -> float:
@@ -105,10 +121,6 @@ def largest_error(entry: float, d: int) -> float:
     return noise_edge(entry * d**2 / pairs, pairs)
 
 
-def _second_moment(source: Source, standardisation: Standardisation) -> Array:
-    return source.moments(MomentRequest(standardisation, order=2)).tensors[2]
-
-
 def batch_statistics(X: Array, y: Array, activation: Activation) -> Statistics:
     """The sums over a batch, its fourth-order tensor never formed.
 
@@ -117,9 +129,15 @@ def batch_statistics(X: Array, y: Array, activation: Activation) -> Statistics:
     c_2, c_4 = coefficients(activation)
     n, d = X.shape
     halves = [_second(X[part], y[part]) / c_2 for part in (slice(n // 2), slice(n // 2, None))]
-    size = tensor_norm_squared(4, np.einsum("nd,nd->n", X, X), d)
-    entry = float(np.sqrt(np.mean(y**2 * size) / d**4 / n)) / abs(c_4)
-    return Statistics((halves[0], halves[1]), BatchFourth(X, y / c_4), largest_error(entry, d))
+    squares = np.einsum("nd,nd->n", X, X)
+    entry = float(np.sqrt(np.mean(y**2 * tensor_norm_squared(4, squares, d)) / d**4 / n)) / abs(c_4)
+    spread = float(np.sqrt(np.mean(y**2 * tensor_norm_squared(2, squares, d)) / d**2 / n))
+    return Statistics(
+        (halves[0], halves[1]),
+        BatchFourth(X, y / c_4),
+        largest_error(entry, d),
+        noise_edge(spread / abs(c_2), d),
+    )
 
 
 def _second(X: Array, y: Array) -> Array:

@@ -68,4 +68,4 @@ def descend(
         if last:
             break
         B = objective.retract(B - rate * slope)
-    return Descent(B, tuple(path), converged=False)
+    return Descent(B, tuple(path), t, converged=False)

@@ -62,6 +62,7 @@ _MISSED = 4.0
 _FLIPS_IN_SEARCH, _LEAST_FLIPS, _FEW_FLIPS = 0.01, 1e-4, 1e-3
 _SAMPLES_A_BLUR = 4.0
 """Over the number of features, at a face, in the last stage when labels are flipped."""
+_ATTEMPTS = 3
 _MOST_FACES = 64
 _CHANGES = 4
 _FAR = 0.25
@@ -159,6 +160,10 @@ class Rows:
         """How many samples these stand for."""
         return self.stride * len(self.X)
 
+    def keep(self, which: Flags) -> Rows:
+        """Some of them."""
+        return Rows(self.X[which], self.fired[which], self.stride)
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -239,6 +244,9 @@ def _too_few(samples: Samples, count: int, what: str) -> str:
     )
 
 
+def _nothing_found(samples: Samples, positives: Rows) -> str:
+    return 'nothing'
+
 # ---------------------------------------------------------------- step 1: search
 
 
@@ -267,26 +275,36 @@ def search(
 
 
 def _unclaimed(positives: Rows, faces: Faces, sharpness: Array) -> Rows:
-    left = faces.deepest(positives.X, sharpness) < -_MISSED
-    return replace(positives, X=positives.X[left], fired=positives.fired[left])
+    return positives.keep(faces.deepest(positives.X, sharpness) < -_MISSED)
 
 
 def _new_face(
     samples: Samples, faces: Faces, sharpness: Array, left: Rows, rng: np.random.Generator
 ) -> Faces | None:
-    """A face for some of the unclaimed positives, fitted to the samples near it; None by chance.
-
-    Positives that another face claims say nothing about this one.
-    """
+    """A face that some of the unclaimed positives have beyond chance; None if there is none."""
     background = left.count / samples.size
     if not _beyond_chance(samples, left.count, 0, background):
         return None
-    new = candidate_face(left.X, samples.size / left.stride, rng)
+    for _ in range(_ATTEMPTS):
+        start = candidate_face(left.X, samples.size / left.stride, rng)
+        new, beyond = _fitted_alone(samples, start, faces, sharpness, background)
+        fired, silent = (beyond.stride * int(np.sum(beyond.fired == v)) for v in (True, False))
+        if _beyond_chance(samples, fired, silent, background):
+            return new
+    return None
+
+
+def _fitted_alone(
+    samples: Samples, new: Faces, faces: Faces, sharpness: Array, background: float
+) -> tuple[Faces, Rows]:
+    """A face fitted by itself, from a wide blur to a narrow one, and the samples beyond it.
+
+    Positives that another face claims say nothing about this one.
+    """
     finest = np.max(sharpness, initial=_COARSE)
     for beta in np.geomspace(_FIRST, finest, 1 + round(np.log2(finest / _FIRST))):
-        reach = _NEAR / beta
 
-        def near(X: Array, fired: Flags, face: Faces = new, reach: float = reach) -> Flags:
+        def near(X: Array, fired: Flags, face: Faces = new, reach: float = _NEAR / beta) -> Flags:
             which: Flags = face.margins(X)[:, 0] > -reach
             which[which] &= ~fired[which] | (faces.deepest(X[which], sharpness) < -_MISSED)
             return which
@@ -294,9 +312,7 @@ def _new_face(
         rows = samples.gather(near, _MOST_SEARCHED)
         blur = Blur(np.array([beta]), max(background, _FLIPS_IN_SEARCH), _FLIPS_IN_SEARCH)
         new = fit_faces(rows.X, rows.fired, new, blur)
-    beyond = rows.fired[new.margins(rows.X)[:, 0] > 0]
-    fired, silent = (rows.stride * int(np.sum(beyond == value)) for value in (True, False))
-    return new if _beyond_chance(samples, fired, silent, background) else None
+    return new, rows.keep(new.margins(rows.X)[:, 0] > 0)
 
 
 def _fewest_positives(samples: Samples, background: float) -> float:

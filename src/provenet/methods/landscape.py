@@ -3,7 +3,8 @@
 One pass over the data gives `T_2` and, inside the span of the units, `T_4`; the chosen objective is
 then minimised in that span without touching the data again, the directions of the units are read
 off its minimum, and appendix B gives their signs. `"auto"` takes F for as many units as features
-and F with its l2 term for fewer. `"l2"` and `"abs"` see all orders, so they run on samples.
+and F with its l2 term for fewer; inside the span, and in the norm of `sum a b b^T`, the two are one
+and the same. `"l2"` and `"abs"` see all orders, so they run on samples.
 
 `faithful=True` runs the paper's section 6 instead: stochastic gradient descent with a fresh batch
 for every step (a draw from the samples, where there is no function to ask for more), in all of the
@@ -23,15 +24,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from provenet.landscape.constants import Constants
+from provenet.activations import Activation
+from provenet.landscape.constants import Constants, constants_for_whitened_F
 from provenet.landscape.designed import Design
-from provenet.landscape.fourth_order import SumOfFourthPowers
+from provenet.landscape.fourth_order import SumOfFourthPowers, eigenvalues
 from provenet.landscape.linear_layer import output_weights
 from provenet.landscape.newton import Descent, minimise
 from provenet.landscape.objective import Objective
 from provenet.landscape.objectives import (
     LOSSES,
     choose_constants,
+    in_the_theorem,
     moment_objective,
     population_objective,
     sample_objective,
@@ -53,10 +56,14 @@ from provenet.subspace import Span
 from provenet.typing import Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
 
+WHITENED = ("F", "F-undercomplete")
 _STARTS, _STARTS_OF_LOSSES = 3, 10
-_SMALLEST_SLOPE = 1e-12
+_ROUNDING = 1e-14
+"""The slope that rounding leaves, over the penalty's weight and the number of units."""
 _SMALL = 1e-9
 """Slope and curvature that count as zero for a loss, over the square of the labels' spread."""
+_LEAST_PENALTY = 0.1
+"""The least lambda that Theorem 5.1 allows, over the one chosen: longer steps."""
 _BATCH = {"l2": 256, "f2f4": 8192, "abs": 8192}
 _DESIGNED_BATCH = 262_144
 _SCHEDULE = Schedule(steps=20_000, rate=0.0, plateau=10_000, every=2000, report=10)
@@ -68,7 +75,7 @@ def landscape(workspace: Workspace) -> Iterator[Candidate]:
         span = span_of_source(
             workspace.source, workspace.standardisation, workspace.activation, workspace.units
         )
-    _check_positive(span)
+    _check_positive(workspace, span)
     name = _name(workspace, span)
     if workspace.faithful:
         yield _stochastic(workspace, name, span)
@@ -77,9 +84,9 @@ def landscape(workspace: Workspace) -> Iterator[Candidate]:
         objective = _objective(workspace, name, span)
     for _ in range(_starts(workspace, name)):
         with workspace.stage("minimise"):
-            descent = _minimise(workspace, objective, span)
-            directions = _directions(objective, descent.B)
-            network = _network(workspace, name, directions, span)
+            descent = _minimise(workspace, objective)
+            W = _units(objective, descent.B, span)
+            network = _network(workspace, name, W @ span.basis, span)
         yield _candidate(name, objective, descent, network, span)
 
 
@@ -91,20 +98,23 @@ def _candidate(
     return Candidate(network, spectrum_evidence(span), landscape=outcome)
 
 
-def _check_positive(span: Span) -> None:
+def _check_positive(workspace: Workspace, span: Span) -> None:
     """The eigenvalues of `sum a b b^T` have the signs of the output weights a."""
     level, shown = span.noise_level, int(np.sum(span.eigenvalues > span.noise_level))
+    inputs = "" if workspace.gaussian.ok else f" {workspace.gaussian.message}"
     if np.any(span.eigenvalues < -level):
         raise NoAnswer(
-            'The method "landscape" needs positive output weights, and the second moment has a '
-            'negative eigenvalue, so some are negative: use method="biased-relu" or '
-            '"expand-prune", which need no sign.'
+            'The method "landscape" needs positive output weights and Gaussian inputs, and the '
+            "second moment has a negative eigenvalue: some weight is negative, or the inputs are "
+            'not Gaussian. Use method="expand-prune", which needs neither, or "biased-relu", which '
+            f"needs no sign.{inputs}"
         )
     if shown == 0 or shown < span.rank:
         raise NoAnswer(
             f'The method "landscape" needs positive output weights that show in the second moment, '
             f"and {shown} of {span.rank or 1} do: the others are zero or the samples too few. Give "
             'fewer units or more samples, or use method="expand-prune", which needs neither.'
+            f"{inputs}"
         )
 
 
@@ -122,11 +132,18 @@ def _starts(workspace: Workspace, name: str) -> int:
 
 
 def _objective(workspace: Workspace, name: str, span: Span) -> Objective:
-    """The objective in the coordinates of the span, from the moments where these suffice."""
+    """The objective in coordinates of the span, from the moments where these suffice."""
     source, s, activation = workspace.source, workspace.standardisation, workspace.activation
     if name not in ("l2", "abs"):
         statistics = sample_statistics(source, s, activation, span)
-        return moment_objective(name, statistics, span.rank, activation)
+        if name in WHITENED:
+            found: Objective = _whitened(statistics, span, activation)
+        else:
+            found = moment_objective(name, statistics, span.rank, activation)
+        if isinstance(source, PopulationSource):
+            outside = not in_the_theorem(name, source.network, span.rank)
+            found.theorem = None if outside else found.theorem
+        return found
     if isinstance(source, PopulationSource):
         truth = source.network
         inside = truth.replace(weights=truth.weights @ span.basis.T, output_bias=0.0)
@@ -139,46 +156,54 @@ def _objective(workspace: Workspace, name: str, span: Span) -> Objective:
     return sample_objective(name, X, y, span.rank, activation, centred=True)
 
 
-def _minimise(workspace: Workspace, objective: Objective, span: Span) -> Descent:
-    """The deterministic method from a random start."""
-    if objective.theorem is not None:
-        slope = max(objective.theorem.slope, _SMALLEST_SLOPE)
-        curvature = objective.theorem.curvature
+def _whitened(statistics: Statistics, span: Span, activation: Activation) -> Design:
+    """F in the norm of `M = sum a b b^T` (Theorem A.2): conditioned by the output weights alone.
+
+    There the fourth moment is `sum_i o_i^(x)4 / a_i` with orthonormal o_i, so its eigenvalues tell
+    the range of `1 / a_i`; that of M bounds it. Inside the span the l2 term has nothing to do.
+    """
+    m, M = span.rank, np.diag(span.quadratic)
+    white = statistics.transformed(np.diag(1 / np.sqrt(M)))
+    weights = np.clip(eigenvalues(white.fourth, m)[-m:], 1 / M.max(), 1 / M.min())
+    c_4 = coefficients(activation)[1]
+    return Design(white, constants_for_whitened_F(weights, c_4, m, white.error), m)
+
+
+def _minimise(workspace: Workspace, objective: Objective) -> Descent:
+    """The deterministic method from random rows of norm 1 on average."""
+    m = objective.units
+    if isinstance(objective, Design):
+        size = objective.constants.penalty or objective.constants.interference
+        theorem = objective.theorem
+        slope = max(theorem.slope if theorem else 0.0, _ROUNDING * size * m)
+        curvature = theorem.curvature if theorem else _SMALL * size
     else:
         slope = curvature = _SMALL * workspace.spread**2
     return minimise(
         objective,
-        _start(workspace, span),
+        workspace.rng.standard_normal((m, m)) / np.sqrt(m),
         slope=slope,
         curvature=curvature,
         deadline=workspace.problem.deadline,
     )
 
 
-def _start(workspace: Workspace, span: Span) -> Array:
-    """Random rows, of norm 1 on average in the norm of `sum a b b^T`."""
-    m = span.rank
-    rows = workspace.rng.standard_normal((m, m)) / np.sqrt(m)
-    return np.asarray(rows / np.sqrt(np.diag(span.quadratic)))
-
-
-def _directions(objective: Objective, B: Array) -> Array:
-    """Unit vectors along the units, up to sign.
+def _units(objective: Objective, B: Array, span: Span) -> Array:
+    """Unit vectors along the units in the coordinates of the span, up to sign.
 
     A row of F's minimum sees one unit and is blind to the others: the units are the inverse's
     (Theorem A.4). The other objectives have the units themselves for rows.
     """
-    dual = isinstance(objective, Design) and not objective.euclidean
-    rows = np.linalg.pinv(B).T if dual else B
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    if isinstance(objective, Design) and not objective.euclidean:
+        B = np.asarray(np.linalg.pinv(B).T * np.sqrt(np.diag(span.quadratic)), dtype=float)
+    return np.asarray(B / np.linalg.norm(B, axis=1, keepdims=True))
 
 
 def _network(workspace: Workspace, name: str, W: Array, span: Span) -> Network:
-    """Units along the rows of W (in the span) with signs, output weights and output bias."""
+    """Units along the rows of W with signs, output weights and output bias (appendix B)."""
     s, activation = workspace.standardisation, workspace.activation
-    second = coefficients(activation)[0] * span.quadratic
-    a, W = output_weights(span.basis @ s.linear, second, W, activation, orthogonal=name == "G")
-    W = W @ span.basis
+    second = coefficients(activation)[0] * span.basis.T @ span.quadratic @ span.basis
+    a, W = output_weights(s.linear, second, W, activation, orthogonal=name == "G")
     biases = W @ s.whiten @ s.mean  # none on the user's inputs
     if workspace.faithful:
         constant = s.label_mean - float(activation.hermite(0, 0.0)) * a.sum()
@@ -191,18 +216,16 @@ def _network(workspace: Workspace, name: str, W: Array, span: Span) -> Network:
 
 
 def _stochastic(workspace: Workspace, name: str, span: Span) -> Candidate:
-    """Section 6: a fresh batch for every step, in all of the space."""
+    """Section 6: a fresh batch for every step, in all of the space, for half of the time."""
     s, activation, m = workspace.standardisation, workspace.activation, span.rank
     d = workspace.source.features
-    everywhere = Span(np.eye(d), span.eigenvalues, span.noise_level)
     constants, rate = _constants_and_rate(workspace, name, span)
     samples = StandardisedSource(workspace.source, s)
     size = min(_BATCH.get(name, _DESIGNED_BATCH), workspace.source.size)
 
     def on(X: Array, y: Array) -> Objective:
-        return sample_objective(
-            name, X, y - s.label_mean, m, activation, constants=constants, centred=True
-        )
+        y = y - s.label_mean
+        return sample_objective(name, X, y, m, activation, constants=constants, centred=True)
 
     with workspace.stage("minimise", f"batches of {size}"):
         descent = descend(
@@ -210,11 +233,13 @@ def _stochastic(workspace: Workspace, name: str, span: Span) -> Candidate:
             lambda: samples.draw(size, workspace.rng),
             workspace.rng.standard_normal((m, d)) / np.sqrt(d),
             replace(_SCHEDULE, rate=rate),
-            deadline=workspace.problem.deadline,
+            deadline=(workspace.started + workspace.problem.deadline) / 2,
         )
         last = on(*samples.draw(size, workspace.rng))
-        W = _directions(last, descent.B)
-    return _candidate(name, last, descent, _network(workspace, name, W, everywhere), span)
+        rows = descent.B if name not in WHITENED else np.linalg.pinv(descent.B).T
+        W = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        network = _network(workspace, name, W, span)
+    return _candidate(name, last, descent, network, span)
 
 
 def _constants_and_rate(
@@ -224,8 +249,9 @@ def _constants_and_rate(
     a = span.eigenvalues[: span.rank]
     if name in LOSSES:
         return None, float(0.25 / (a.sum() * a.max()))
-    N = span.quadratic
-    statistics = Statistics((N, N), SumOfFourthPowers(a, np.eye(span.rank)), error=0.0)
-    constants = choose_constants(name, statistics, span.rank, workspace.activation)
+    N = span.basis.T @ span.quadratic @ span.basis
+    known = Statistics((N, N), SumOfFourthPowers(a, span.basis), error=0.0)
+    chosen = choose_constants(name, known, span.rank, workspace.activation)
+    chosen = replace(chosen, penalty=_LEAST_PENALTY * chosen.penalty)
     sharpest = 1.0 if name == "G" else float(a.max())
-    return constants, 0.05 / (constants.penalty * sharpest)
+    return chosen, 0.05 / (chosen.penalty * sharpest)
