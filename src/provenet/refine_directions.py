@@ -53,7 +53,7 @@ _FEWEST = 20
 _WORTHWHILE = 0.9
 """A step that leaves more of the angle than this is not made."""
 _CLEAR = 0.5
-"""Where inputs can be made, so many are that a step leaves no more than this."""
+"""Where inputs can be made, so many are that a step should leave no more than this."""
 _WHOLE = 0.85
 """A smaller strength is not that of a single unit."""
 _CONTRACTION = 0.2
@@ -315,7 +315,7 @@ def _reason_to_end(look: _Look, path: list[Step], angle: float, most_steps: int)
     if look.left > _WORTHWHILE:
         return "statistics"
     if len(path) > _PATIENCE and min(angles[-_PATIENCE:]) > _SHRINKS * min(angles[:-_PATIENCE]):
-        return "stuck"
+        return "stuck" if look.left <= _CLEAR else "statistics"
     return "steps" if len(path) > most_steps else None
 
 

@@ -166,7 +166,7 @@ def band_profile(
         variances += weight**2 / n
     heights[fewest < _FEWEST_IN_BAND] = 0
     offsets = np.asarray(low + (edge - reach) * (h / per), dtype=float)
-    return Profile(offsets, heights, np.sqrt(variances * spread))
+    return Profile(offsets, heights, np.sqrt(variances * spread + np.finfo(float).tiny))
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,19 @@ map `z <- mean of relu(z.x)^p x over positives`, a tensor power method for the m
 of the positives alone (the negatives have label 0), ends at a direction near one unit; it runs in
 the span of the units, where the second moment of the positives exceeds 1 (`T_2`, section 2.1).
 
-*Soft fit.* With blurred steps the label is a noisy OR of logistic units,
+*Soft fit.* With blurred steps the label is a noisy OR of logistic units with flips e_0 and e_1,
 
-    P(y = 1 | x) = e_0 + (1 - e_0 - e_1) (1 - prod_i (1 - s(beta_i m_i(x)))),    s(a) = 1/(1+exp(-a))
+    P(y = 1 | x) = e_0 + (1 - e_0 - e_1) (1 - S),    S = prod_i (1 - s(beta_i m_i(x)))
 
-with flips e_0 and e_1. `dP / dm_i = (1 - e_0 - e_1) beta_i s(beta_i m_i) prod_j (1 - s(beta_j m_j))`
-is of use where no other unit fires, and Fisher scoring moves each unit by itself. A flip far from
-the faces has no influence. As beta grows only the samples nearest the faces count.
+and s the logistic function. `dP / dm_i = (1 - e_0 - e_1) beta_i s(beta_i m_i) S` is of size where no
+other unit fires, and Fisher scoring moves each unit by itself. A flip far from the faces has no
+influence. As beta grows only the samples nearest the faces count.
 
 *Version space.* Without flips, every sample near face i says on which side of it the sample lies: a
 linear inequality in (w, t). What is left is a small polytope, and with nothing else known the truth
 is uniform in it: its mean is the best guess, its spread the error. Both come from a random walk
-(hit and run). The error is of order `features / (samples a unit of margin at the face)`.
+(Gibbs sampling in rounded coordinates). The error is of order `features / (samples a unit of margin
+at the face)`. A few flips are found by the linear program of least total violation and set aside.
 
 Steps at a face are taken in its own coordinates: `w + B^T u` and `t + v` with B orthonormal and
 orthogonal to w, which makes `(B x).u - v` the change of a margin.
@@ -28,33 +29,47 @@ orthogonal to w, which makes `(B x).u - v` the change of a margin.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.special import expit, log_expit, ndtr
 
-from provenet.typing import Array
+from provenet.networks import row_blocks
+from provenet.parallel import sum_over
+from provenet.sources import Source
+from provenet.typing import AnyArray, Array
 
 Flags = NDArray[np.bool_]
+Sum = TypeVar("Sum")
 
-_POWERS = (3, 5)
-_STARTS = 10
-_SHIFTS = 8
-_MOST_SHIFTED = 10_000
+NEAR = 8.0
+"""Margins, in blurs (one over the sharpness), beyond which a label says nothing about a face."""
+_MISSED = 4.0
+"""Margins, in blurs, by which a positive must be short of a face not to be claimed by it."""
+_COARSE, _FIRST, _SHARPER = 16.0, 4.0, 4.0
+"""Sharpness at the end of the search and at its start; growth from one stage to the next."""
+_FLIPS_IN_SEARCH, _LEAST_FLIPS, _FEW_FLIPS = 0.01, 1e-4, 1e-3
+_SAMPLES_A_BLUR = 2.0
+"""Over the number of features, at a face in the last stage, when more than few are flipped."""
+_BLOCK, _PROBED_BLOCKS = 4096, 8
+_MOST_ROWS, _MOST_SEARCHED = 60_000, 20_000
+_POWERS, _STARTS, _SHIFTS, _MOST_SHIFTED = (3, 5), 10, 8, 10_000
 _ABOVE_EDGE = 1.02
+_ATTEMPTS = 3
+_CHANGES = 4
 _FARTHEST = 0.5
 """Longest step of a fit, in angle and in threshold."""
-_ITERATIONS = 20
-_SMALL_GAIN = 0.05
-_NO_SLOPE = 1e-3
+_ITERATIONS, _SMALL_GAIN, _NO_SLOPE = 20, 0.05, 1e-3
 _TILTS = np.geomspace(1.0, 32.0, 6)
 """Angles to try between two faces that looked like one, in blurs."""
 _MOST_LEVERAGE = 0.8
-_WALKERS = 30
-_SWEEPS = 40
-"""Over all directions of a random walk, before and while it is recorded."""
+_ROUNDING = 1e-9
+_WALKERS, _SWEEPS = 30, 40
+"""Of a random walk: how many at once; sweeps over all directions, as many again unrecorded."""
 _NEAREST = 15
 """Inequalities a dimension that a walk starts with."""
 
@@ -71,16 +86,25 @@ class Faces:
         """No face yet."""
         return cls(np.empty((0, features)), np.empty(0))
 
+    @classmethod
+    def of(cls, parts: list[Faces]) -> Faces:
+        """All faces of several."""
+        return cls(
+            np.vstack([part.weights for part in parts]),
+            np.concatenate([part.thresholds for part in parts]),
+        )
+
     def __len__(self) -> int:
         """Number of faces."""
         return len(self.thresholds)
 
+    def __getitem__(self, face: int) -> Faces:
+        """One of them."""
+        return Faces(self.weights[[face]], self.thresholds[[face]])
+
     def __add__(self, other: Faces) -> Faces:
         """All faces of both."""
-        return Faces(
-            np.vstack([self.weights, other.weights]),
-            np.concatenate([self.thresholds, other.thresholds]),
-        )
+        return Faces.of([self, other])
 
     def margins(self, X: Array) -> Array:
         """`w_i.x - t_i`, (samples, faces)."""
@@ -94,12 +118,6 @@ class Faces:
         """Some of the faces."""
         return Faces(self.weights[which], self.thresholds[which])
 
-    def replaced(self, face: int, by: Faces) -> Faces:
-        """With another face in the place of one."""
-        W, t = self.weights.copy(), self.thresholds.copy()
-        W[face], t[face] = by.weights[0], by.thresholds[0]
-        return Faces(W, t)
-
     def moved(self, steps: Array) -> Faces:
         """Faces after steps (faces, features + 1) of weights and threshold, norms back at 1."""
         W = self.weights + steps[:, :-1]
@@ -110,6 +128,14 @@ class Faces:
 def tangent_basis(w: Array) -> Array:
     """Orthonormal rows that span what is orthogonal to w, (features - 1, features)."""
     return np.asarray(np.linalg.svd(w[None], full_matrices=True)[2][1:])
+
+
+def two_largest(M: Array) -> tuple[AnyArray, Array, Array]:
+    """Where the largest number of each row is, that number, and the next (-inf if none)."""
+    top = np.argmax(M, axis=1)
+    rest = M.copy()
+    rest[np.arange(len(M)), top] = -np.inf
+    return top, M[np.arange(len(M)), top], rest.max(axis=1)
 
 
 # ---------------------------------------------------------------- a candidate
@@ -179,6 +205,11 @@ class Blur:
     sharpness: Array
     false_positives: float
     false_negatives: float
+
+    @property
+    def flips(self) -> float:
+        """The greater of the two rates."""
+        return max(self.false_positives, self.false_negatives)
 
     def probabilities(self, M: Array) -> tuple[Array, Array]:
         """P(y = 1) and the probability that no unit fires, for margins M (samples, faces)."""
@@ -268,7 +299,8 @@ def split_face(
     others = np.arange(len(faces)) != face
     blur = replace(blur, sharpness=np.append(blur.sharpness[others], [beta, beta]))
     pairs = [
-        faces.keep(others) + Faces(np.stack([w, w]), np.full(2, faces.thresholds[face])).moved(
+        faces.keep(others)
+        + Faces(np.stack([w, w]), np.full(2, faces.thresholds[face])).moved(
             np.outer([tilt, -tilt], np.append(axis, 0.0))
         )
         for tilt in _TILTS / beta
@@ -318,44 +350,65 @@ class Cell:
     angle_error: float
     """Root mean square angle between the mean and a point of the version space."""
     threshold_error: float
+    contradicted: int
+    """How many samples had to be set aside: they contradict the others."""
+    tilt: float
+    """The angle by which the face would have to turn to please the worst of these."""
 
 
 def version_space(
     X: Array, beyond: Flags, face: Faces, reach: float, rng: np.random.Generator
-) -> Cell | None:
+) -> Cell:
     """The faces near `face` that have exactly the samples `beyond` on their far side.
 
-    None when there are none. No step longer than `reach` is considered.
+    No step longer than `reach` is considered.
     """
     B = tangent_basis(face.weights[0])
+    d = len(B) + 1
     side = np.where(beyond, -1.0, 1.0)
     A = side[:, None] * np.column_stack([X @ B.T, np.full(len(X), -1.0)])
     b = -side * face.margins(X)[:, 0]
-    box = np.vstack([np.eye(A.shape[1]), -np.eye(A.shape[1])])
-    A, b = np.vstack([A, box]), np.concatenate([b, np.full(len(box), reach)])
-    centre = _chebyshev_centre(A, b)
-    if centre is None:
-        return None
+    box, edge = np.vstack([np.eye(d), -np.eye(d)]), np.full(2 * d, reach)
+    wrong, tilt = np.zeros(len(X), bool), 0.0
+    centre, radius = _chebyshev_centre(np.vstack([A, box]), np.append(b, edge))
+    if radius <= _ROUNDING * reach:
+        violation = _least_violation(A, b, reach)
+        wrong = violation > _ROUNDING * reach
+        tilt = float(np.max(violation / np.linalg.norm(A[:, :-1], axis=1)))
+    A, b = np.vstack([A[~wrong], box]), np.append(b[~wrong], edge)
+    if wrong.any():
+        centre, radius = _chebyshev_centre(A, b)
+    if radius <= 0:
+        return Cell(face, reach, reach, int(wrong.sum()), tilt)
     points = _uniform_points(A, b, centre, rng)
-    mean = points.mean(axis=0)
-    variances = points.var(axis=0)
+    mean, variances = points.mean(axis=0), points.var(axis=0)
     step = np.append(mean[:-1] @ B, mean[-1])
-    return Cell(
-        face.moved(step[None]), float(np.sqrt(variances[:-1].sum())), float(np.sqrt(variances[-1]))
-    )
+    angle, threshold = np.sqrt(variances[:-1].sum()), np.sqrt(variances[-1])
+    return Cell(face.moved(step[None]), float(angle), float(threshold), int(wrong.sum()), tilt)
 
 
-def _chebyshev_centre(A: Array, b: Array) -> Array | None:
-    """The centre of the largest ball in `A x <= b`; None when there is no such x."""
-    norms = np.linalg.norm(A, axis=1)
+def _chebyshev_centre(A: Array, b: Array) -> tuple[Array, float]:
+    """Centre and radius of the largest ball in `A x <= b`; the radius is negative if none fits."""
     d = A.shape[1]
     found = linprog(
         np.append(np.zeros(d), -1.0),
-        A_ub=np.column_stack([A, norms]),
+        A_ub=np.column_stack([A, np.linalg.norm(A, axis=1)]),
         b_ub=b,
-        bounds=[(None, None)] * d + [(0.0, None)],
+        bounds=(None, None),
     )
-    return np.asarray(found.x[:-1]) if found.status == 0 and found.x[-1] > 0 else None
+    return np.asarray(found.x[:-1]), float(found.x[-1])
+
+
+def _least_violation(A: Array, b: Array, reach: float) -> Array:
+    """By how much each of `A x <= b` is violated where the sum of this is least."""
+    m, d = A.shape
+    found = linprog(
+        np.append(np.zeros(d), np.ones(m)),
+        A_ub=np.hstack([A, -np.eye(m)]),
+        b_ub=b,
+        bounds=[(-reach, reach)] * d + [(0.0, None)] * m,
+    )
+    return np.asarray(found.x[d:])
 
 
 def _uniform_points(A: Array, b: Array, inside: Array, rng: np.random.Generator) -> Array:
@@ -394,3 +447,344 @@ def _walk(A: Array, b: Array, inside: Array, shape: Array, rng: np.random.Genera
         if sweep >= _SWEEPS:
             seen.append(inside[:, None] + shape @ z)
     return np.concatenate(seen, axis=1).T
+
+
+# ---------------------------------------------------------------- samples
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some samples: every so-manieth of those that were asked for."""
+
+    X: Array
+    fired: Flags
+    stride: int
+
+    @property
+    def count(self) -> int:
+        """How many samples these stand for."""
+        return self.stride * len(self.X)
+
+    def keep(self, which: Flags) -> Rows:
+        """Some of them."""
+        return Rows(self.X[which], self.fired[which], self.stride)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A source whose labels are read as fired or not."""
+
+    source: Source
+    above: float | None = None
+    complement: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of samples."""
+        return self.source.size
+
+    @property
+    def features(self) -> int:
+        """Number of inputs."""
+        return self.source.features
+
+    @property
+    def price(self) -> float:
+        """The log likelihood that one face more gains by chance."""
+        return float((self.features + 1) * np.log(self.size))
+
+    def over(self, term: Callable[[Array, Flags], Sum], stride: int = 1) -> Sum:
+        """The sum of `term(X, fired)` over every `stride`-th block of samples."""
+        blocks = list(row_blocks(self.size, _BLOCK))[::stride]
+        level = 0.5 if self.above is None else self.above
+
+        def of(block: slice) -> Sum:
+            X, y = self.source.rows(block.start, block.stop)
+            return term(X, (y > level) != self.complement)
+
+        return sum_over(blocks, of)
+
+    def gather(self, choose: Callable[[Array, Flags], Flags], most: int) -> Rows:
+        """The samples that `choose` marks, or about `most` of them, from blocks evenly spread."""
+        probe = max(1, -(-self.size // _BLOCK) // _PROBED_BLOCKS)
+        seen, marked = self.over(lambda X, f: np.array([len(f), choose(X, f).sum()]), probe)
+        stride = min(probe, max(1, int(np.ceil(self.size * marked / seen / most))))
+
+        def chosen(X: Array, fired: Flags) -> list[tuple[Array, Flags]]:
+            which = choose(X, fired)
+            return [(X[which], fired[which])]
+
+        parts = self.over(chosen, stride)
+        X, fired = (np.concatenate([part[i] for part in parts]) for i in range(2))
+        return Rows(X, fired, stride)
+
+
+# ---------------------------------------------------------------- step 1: search
+
+
+def search(samples: Samples, positives: Rows, most: int, rng: np.random.Generator) -> Faces:
+    """Faces one by one from what is left unclaimed; each is rough, and a few may be too many."""
+    faces = Faces.none(samples.features)
+    while len(faces) < most:
+        sharpness = np.full(len(faces), _COARSE)
+        left = unclaimed(positives, faces, sharpness)
+        new = _new_face(samples, faces, sharpness, left, rng)
+        if new is None:
+            break
+        faces = faces + new
+    return faces
+
+
+def unclaimed(positives: Rows, faces: Faces, sharpness: Array) -> Rows:
+    """The positives that are short of every face."""
+    return positives.keep(faces.deepest(positives.X, sharpness) < -_MISSED)
+
+
+def _new_face(
+    samples: Samples, faces: Faces, sharpness: Array, left: Rows, rng: np.random.Generator
+) -> Faces | None:
+    """A face that some of the unclaimed positives have beyond chance; None if there is none."""
+    background = left.count / samples.size
+    if not _beyond_chance(samples, left.count, 0, background):
+        return None
+    for _ in range(_ATTEMPTS):
+        start = candidate_face(left.X, samples.size / left.stride, rng)
+        new, beyond = _fitted_alone(samples, start, faces, sharpness, background)
+        fired, silent = (beyond.stride * int(np.sum(beyond.fired == v)) for v in (True, False))
+        if _beyond_chance(samples, fired, silent, background):
+            return new
+    return None
+
+
+def _fitted_alone(
+    samples: Samples, new: Faces, faces: Faces, sharpness: Array, background: float
+) -> tuple[Faces, Rows]:
+    """A face fitted by itself, from a wide blur to a narrow one, and the samples beyond it.
+
+    Positives that another face claims say nothing about this one.
+    """
+    finest = np.max(sharpness, initial=_COARSE)
+    for beta in np.geomspace(_FIRST, finest, 1 + round(np.log2(finest / _FIRST))):
+
+        def near(X: Array, fired: Flags, face: Faces = new, reach: float = NEAR / beta) -> Flags:
+            which: Flags = face.margins(X)[:, 0] > -reach
+            which[which] &= ~fired[which] | (faces.deepest(X[which], sharpness) < -_MISSED)
+            return which
+
+        rows = samples.gather(near, _MOST_SEARCHED)
+        blur = Blur(np.array([beta]), max(background, _FLIPS_IN_SEARCH), _FLIPS_IN_SEARCH)
+        new = fit_faces(rows.X, rows.fired, new, blur)
+    return new, rows.keep(new.margins(rows.X)[:, 0] > 0)
+
+
+def fewest_positives(samples: Samples, background: float) -> float:
+    """How many samples that fire, and no others, make a halfspace beyond chance."""
+    return float(samples.price / -np.log(max(background, 1 / samples.size)))
+
+
+def _beyond_chance(samples: Samples, fired: int, silent: int, background: float) -> bool:
+    """Whether a halfspace of mostly fired samples is more than the best of chance."""
+    purity = fired / max(fired + silent, 1)
+    if purity <= max(0.5, background):
+        return False
+    background = max(background, 1 / samples.size)
+    gain = fired * np.log(purity / background)
+    if silent:
+        gain += silent * np.log((1 - purity) / (1 - background))
+    return bool(gain > samples.price)
+
+
+# ---------------------------------------------------------------- step 2: sharpen
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Faces fitted at some sharpness, with the samples near them."""
+
+    faces: Faces
+    blur: Blur
+    near: Rows
+
+    @property
+    def density(self) -> Array:
+        """Samples a unit of margin at each face, where no other face claims them."""
+        top = np.argmax(self.faces.margins(self.near.X) * self.blur.sharpness, axis=1)
+        count = self.near.stride * np.bincount(top, minlength=len(self.faces))
+        return np.asarray(count * self.blur.sharpness / (2 * NEAR))
+
+
+def sharpen(samples: Samples, faces: Faces, positives: Rows, rng: np.random.Generator) -> Fit:
+    """Faces as sharp as the samples at each of them allow."""
+    finest, level = np.full(len(faces), np.inf), _COARSE
+    while True:
+        fit = _fit(samples, faces, np.minimum(level, finest))
+        for _ in range(_CHANGES):
+            changed = _repaired(samples, fit, positives, rng)
+            if changed is None:
+                break
+            fit = _fit(samples, changed, np.full(len(changed), level))
+        faces, finest = fit.faces, _finest(samples, fit)
+        if np.all(finest <= level):
+            return fit
+        level *= _SHARPER
+
+
+def _finest(samples: Samples, fit: Fit) -> Array:
+    """Sharpness at which about as many samples are within the blur of a face as features."""
+    samples_a_blur = 1.0 if fit.blur.flips <= _FEW_FLIPS else _SAMPLES_A_BLUR
+    return np.maximum(fit.density / (samples_a_blur * samples.features), _COARSE)
+
+
+def _fit(samples: Samples, faces: Faces, sharpness: Array) -> Fit:
+    near = samples.gather(lambda X, _: np.abs(faces.deepest(X, sharpness)) < NEAR, _MOST_ROWS)
+    rates = _flip_rates(samples, faces, sharpness, near.stride)
+    blur = Blur(sharpness, *np.maximum(rates, _LEAST_FLIPS))
+    return Fit(fit_faces(near.X, near.fired, faces, blur), blur, near)
+
+
+def _flip_rates(samples: Samples, faces: Faces, sharpness: Array, stride: int) -> Array:
+    """How often labels away from the faces fire where no face is, and do not where one is."""
+
+    def count(X: Array, fired: Flags) -> AnyArray:
+        deep = faces.deepest(X, sharpness)
+        outside, inside = deep < -NEAR, deep > NEAR
+        return np.array(
+            [[np.sum(outside & fired), outside.sum()], [np.sum(inside & ~fired), inside.sum()]]
+        )
+
+    wrong, all_of_them = samples.over(count, stride).T
+    return np.asarray(wrong / np.maximum(all_of_them, 1))
+
+
+def _repaired(
+    samples: Samples, fit: Fit, positives: Rows, rng: np.random.Generator
+) -> Faces | None:
+    """Idle faces dropped, or one split in two, or one added; None when all is well."""
+    faces, sharpness = fit.faces, fit.blur.sharpness
+    fewest = fewest_positives(samples, fit.blur.false_positives)
+    needed = _needed(positives, faces, sharpness, fewest)
+    if not needed.all():
+        return faces.keep(needed)
+    left = unclaimed(positives, faces, sharpness)
+    if left.count < fewest:
+        return None
+    two = _split(samples, fit, left, fewest)
+    if two is not None:
+        return two
+    new = _new_face(samples, faces, sharpness, left, rng)
+    return None if new is None else faces + new
+
+
+def _needed(positives: Rows, faces: Faces, sharpness: Array, fewest: float) -> Flags:
+    """The faces that claim at least so many positives alone, the others dropped one by one."""
+    margins = faces.margins(positives.X) * sharpness
+    kept = np.arange(len(faces))
+    while len(kept) > 1:
+        top, first, second = two_largest(margins[:, kept])
+        alone = (first > 0) & (second < -_MISSED)
+        count = np.bincount(top[alone], minlength=len(kept))
+        if positives.stride * count.min() >= fewest:
+            break
+        kept = np.delete(kept, np.argmin(count))
+    return np.isin(np.arange(len(faces)), kept)
+
+
+def _split(samples: Samples, fit: Fit, left: Rows, fewest: float) -> Faces | None:
+    """Two faces in place of the one that misses most positives, if the labels gain by it."""
+    faces, blur = fit.faces, fit.blur
+    nearest = np.argmax(faces.margins(left.X) * blur.sharpness, axis=1)
+    count = np.bincount(nearest, minlength=len(faces))
+    face = int(np.argmax(count))
+    if left.stride * count[face] < fewest:
+        return None
+
+    def seen(X: Array, fired: Flags) -> Flags:
+        deep = faces.deepest(X, blur.sharpness)
+        return (np.abs(deep) < NEAR) | (fired != (deep > 0))
+
+    rows = samples.gather(seen, _MOST_ROWS)
+    one = log_likelihood(rows.X, rows.fired, fit_faces(rows.X, rows.fired, faces, blur), blur)
+    pair, wider = split_face(rows.X, rows.fired, faces, face, left.X[nearest == face], blur)
+    gain = log_likelihood(rows.X, rows.fired, pair, wider) - one
+    return pair if rows.stride * gain > samples.price else None
+
+
+# ---------------------------------------------------------------- step 3: finish
+
+
+@dataclass(frozen=True)
+class Found:
+    """The faces with the errors to be expected of them, one number a face."""
+
+    faces: Faces
+    blur: Blur
+    angle_errors: Array
+    threshold_errors: Array
+    contradicted: AnyArray
+    """Samples near a face that cannot be on their side of it together with the rest."""
+    tilts: Array
+    """The angle by which a face would have to turn to please the worst of these."""
+
+
+def finish(samples: Samples, fit: Fit, rng: np.random.Generator) -> Found:
+    """The version space of each face; with more than few flips, the soft fit and its errors."""
+    soft = fit.blur.flips > _FEW_FLIPS
+    return _softly_finished(samples, fit) if soft else _separated(samples, fit, rng)
+
+
+def _softly_finished(samples: Samples, fit: Fit) -> Found:
+    angles, thresholds = soft_errors(fit.near.X, fit.near.fired, fit.faces, fit.blur)
+    wrong = _wrong(samples, fit.faces, fit.blur.sharpness)[1].sum(axis=0)
+    return Found(fit.faces, fit.blur, angles, thresholds, wrong, np.zeros(len(fit.faces)))
+
+
+def _separated(samples: Samples, fit: Fit, rng: np.random.Generator) -> Found:
+    """Mean and spread of the version spaces.
+
+    A positive near two faces does not say which of them claims it. It is left out, and if in the
+    end neither does, given to the nearest.
+    """
+    k, sharpness = len(fit.faces), fit.blur.sharpness
+    X, fired, says = fit.near.X, fit.near.fired, _about_faces(fit)
+    cells: dict[int, Cell] = {}
+    stale = np.arange(k)
+    for _ in range(_CHANGES):
+        for i in map(int, stale):
+            rows, reach = says[:, i], NEAR / sharpness[i]
+            cells[i] = version_space(X[rows], fired[rows], fit.faces[i], reach, rng)
+        faces = Faces.of([cells[i].face for i in range(k)])
+        wrong, blamed = _wrong(samples, faces, sharpness)
+        consistent = np.array([cells[i].contradicted == 0 for i in range(k)])
+        stale = np.flatnonzero(consistent & blamed.any(axis=0))
+        if len(stale) == 0:
+            break
+        X, fired = np.vstack([X, wrong.X]), np.concatenate([fired, wrong.fired])
+        says = np.vstack([says, blamed])
+    names = ("angle_error", "threshold_error", "contradicted", "tilt")
+    columns = (np.array([getattr(cells[i], name) for i in range(k)]) for name in names)
+    return Found(faces, fit.blur, *columns)
+
+
+def _about_faces(fit: Fit) -> Flags:
+    """Which samples (rows) say on which side of which face (columns) they are."""
+    near = fit.faces.margins(fit.near.X) * fit.blur.sharpness
+    top, first, second = two_largest(near)
+    own = top[:, None] == np.arange(len(fit.faces))
+    others = np.where(own, second[:, None], first[:, None])
+    return np.asarray(np.abs(near) < NEAR) & (~fit.near.fired[:, None] | (others < -NEAR))
+
+
+def _wrong(samples: Samples, faces: Faces, sharpness: Array) -> tuple[Rows, Flags]:
+    """The samples on the wrong side, but not far from it, and the faces that each speaks against.
+
+    A negative speaks against all that claim it, a positive against the nearest.
+    """
+
+    def choose(X: Array, fired: Flags) -> Flags:
+        deep = faces.deepest(X, sharpness)
+        return ((deep > 0) != fired) & (np.abs(deep) < 2 * NEAR)
+
+    rows = samples.gather(choose, _MOST_ROWS)
+    M = faces.margins(rows.X) * sharpness
+    nearest = np.argmax(M, axis=1)[:, None] == np.arange(len(faces))
+    return rows, np.where(rows.fired[:, None], nearest, M > 0)

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 import provenet as pn
 from helpers import networks
 from provenet.activations import get_activation
-from provenet.landscape.constants import SMALL, Constants, constants_for_F, constants_for_G
+from provenet.landscape.constants import (
+    SMALL,
+    Constants,
+    constants_for_F,
+    constants_for_G,
+    constants_for_whitened_F,
+)
 from provenet.landscape.objective import Theorem
 from provenet.typing import Array
 
@@ -70,6 +76,33 @@ def test_F_is_within_the_same_ranges_for_one_over_a(m: Array, c_4: float, d: int
 
 
 @given(spectra, coefficients, st.integers(1, 50))
+def test_whitened_F_is_within_them_as_it_stands(weights: Array, c_4: float, d: int) -> None:
+    """Corollary A.3: nothing is lost on a way back."""
+    constants = constants_for_whitened_F(weights, c_4, d)
+    theorem = theorem_of(constants)
+    assert theorem.name == "Corollary A.3"
+    assert_within_theorem_5_1(constants, weights, c_4, d, theorem.slope, theorem.curvature)
+
+
+@given(spectra, coefficients, st.integers(1, 50))
+def test_F_undercomplete_is_within_the_ranges_of_theorem_A_5(
+    m: Array, c_4: float, d: int
+) -> None:
+    """For the accuracy epsilon_0 that its delta allows; m units in d features."""
+    constants = constants_for_F(m, c_4, d, undercomplete=True)
+    theorem = theorem_of(constants)
+    # delta <= c sigma_4 epsilon_0 / (a_max m sqrt(d) kappa(M)^(1/2)), so epsilon_0 is at least
+    hardness = m[-1] * len(m) * sqrt(d) * sqrt(m[-1] / m[0])
+    accuracy = constants.ridge * hardness / (SMALL * abs(c_4) / sqrt(24))
+    epsilon = min(
+        constants.penalty * sqrt(m[0]),
+        SMALL * constants.ridge / sqrt(m[-1]),
+        SMALL * accuracy * constants.ridge * m[0],
+    )
+    assert 0 < theorem.slope <= epsilon * MARGIN
+
+
+@given(spectra, coefficients, st.integers(1, 50))
 def test_the_ridge_of_A_5_takes_its_half(m: Array, c_4: float, d: int) -> None:
     square, fewer = constants_for_F(m, c_4, d), constants_for_F(m, c_4, d, undercomplete=True)
     tau = theorem_of(square).curvature
@@ -97,6 +130,16 @@ def test_a_given_mu_is_taken() -> None:
     assert given_mu.mu == own / 10
     theorem = theorem_of(given_mu)
     assert_within_theorem_5_1(given_mu, a, C_4, 3, theorem.slope, theorem.curvature)
+
+
+@pytest.mark.parametrize("factor", [1.01, 1e3, 0.0, -1.0])
+def test_no_theorem_speaks_of_a_mu_beyond_its_range(factor: float) -> None:
+    a = np.array([0.5, 1.0, 2.0])
+    for constants_for in (constants_for_G, constants_for_F, constants_for_whitened_F):
+        mu = factor * constants_for(a, C_4, 3).mu
+        beyond = constants_for(a, C_4, 3, mu=mu)
+        assert beyond.theorem is None and beyond.mu == mu
+    assert constants_for_F(a, C_4, 3, mu=mu, undercomplete=True).theorem is None
 
 
 @given(networks(activations=("relu",), outputs=False))

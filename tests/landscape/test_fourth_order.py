@@ -15,6 +15,8 @@ from provenet.landscape.fourth_order import (
     DenseFourth,
     FourthOrder,
     SumOfFourthPowers,
+    Transformed,
+    eigenvalues,
 )
 from provenet.moments import symmetric_tensor
 from provenet.networks import row_blocks
@@ -89,6 +91,34 @@ def test_a_unit_vector_sees_the_hermite_polynomial() -> None:
     z = X @ b[0]
     expected = np.mean(labels * (z**4 - 6 * z**2 + 3))
     assert np.sum(BatchFourth(X, labels).cubes(b, b) * b) == pytest.approx(expected, rel=1e-11)
+
+
+@given(seeds, sizes, sizes)
+def test_a_tensor_in_other_coordinates(seed: int, d: int, r: int) -> None:
+    """Also in fewer of them, or more."""
+    rng = np.random.default_rng([seed, 7])
+    T = symmetric_tensor(rng.standard_normal(6), rng.standard_normal((6, d)), 4)
+    E = rng.standard_normal((r, d))
+    expected = np.einsum("abcd,ia,jb,kc,ld->ijkl", T, E, E, E, E)
+    assert_contracts_as(Transformed(DenseFourth(T), E), expected, rng)
+
+
+@given(seeds, sizes)
+def test_eigenvalues_on_symmetric_matrices(seed: int, d: int) -> None:
+    """Those of the d^2 x d^2 matrix, whose other d (d - 1) / 2 belong to skew ones and are 0."""
+    rng = np.random.default_rng([seed, 8])
+    T = symmetric_tensor(rng.standard_normal(6), rng.standard_normal((6, d)), 4)
+    found = eigenvalues(DenseFourth(T), d)
+    padded = np.sort(np.append(found, np.zeros(d * (d - 1) // 2)))
+    flat = np.linalg.eigvalsh(T.reshape(d * d, d * d))
+    np.testing.assert_allclose(padded, flat, rtol=0, atol=1e-12 * (1 + np.abs(T).max()))
+
+
+def test_eigenvalues_of_orthonormal_terms_are_their_coefficients() -> None:
+    V = np.linalg.qr(np.random.default_rng([0, 9]).standard_normal((4, 4)))[0][:3]
+    found = eigenvalues(SumOfFourthPowers(np.array([0.5, 2.0, 1.0]), V), 4)
+    np.testing.assert_allclose(found[-3:], [0.5, 1.0, 2.0], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(found[:-3], 0.0, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", ["batch", "powers"])

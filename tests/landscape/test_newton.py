@@ -191,7 +191,7 @@ def test_the_path_is_watched_and_told() -> None:
         curvature=1e-6,
         watch=lambda B: seen.append(B.copy()),
     )
-    assert len(seen) == len(found.path) > 3
+    assert len(seen) == len(found.path) == found.steps + 1 > 3
     np.testing.assert_array_equal(seen[-1], found.B)
     for B, step in zip(seen, found.path, strict=True):
         assert step.value == WELL.value(B)
@@ -215,6 +215,31 @@ def test_running_out_of_time_is_no_convergence() -> None:
     found = minimise(WELL, start, slope=1e-10, curvature=1e-6, deadline=late)
     assert not found.converged and len(found.path) == 1
     np.testing.assert_array_equal(found.B, start)
+
+
+def test_a_saddle_that_cannot_be_left_is_no_convergence() -> None:
+    """A drop of 1e-11 beside a value of 1e8 is lost in its last digit: that is not a minimum."""
+
+    def value(B: Array) -> Array:
+        return np.where(np.arange(6).reshape(2, 3) == 0, 1e8, 0.0) - 1e-5 * B**2 / 2 + B**4
+
+    f = Separable(value, lambda x: -1e-5 * x + 4 * x**3, lambda x: -1e-5 + 12 * x**2)
+    found = minimise(f, np.zeros((2, 3)), slope=1e-9, curvature=1e-6)
+    assert not found.converged
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_the_scale_of_the_function_does_not_matter(scale: float) -> None:
+    """Here a start of value 1: nothing is measured against the number 1."""
+    f = Separable(
+        lambda x: scale * (x**2 - 1) ** 2,
+        lambda x: scale * 4 * x * (x**2 - 1),
+        lambda x: scale * (12 * x**2 - 4),
+    )
+    start = np.array([[0.1, -0.2, 0.0], [0.3, 0.0, -0.1]])
+    found = minimise(f, start, slope=1e-10 * scale, curvature=1e-6 * scale)
+    assert found.converged
+    np.testing.assert_allclose(np.abs(found.B), 1.0, rtol=0, atol=1e-9)
 
 
 def test_a_slope_below_rounding_ends_where_it_is_smallest() -> None:

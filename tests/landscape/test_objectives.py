@@ -88,6 +88,7 @@ def test_the_truth_is_nearly_a_minimum_of_the_losses_on_samples(name: str) -> No
     f = objective(name, ArraySource(X, y + 5.0), units=UNITS)
     here, there = (np.linalg.norm(f.slope(B)) for B in (truth.weights, some_point(f)))
     assert here < 0.1 * there  # the linear part is noise to "abs"
+    assert f.value(truth.weights) < y.var()  # the mean of the labels does not count
     np.testing.assert_allclose(
         f.output_weights_at(truth.weights),
         truth.output_weights,
@@ -153,6 +154,8 @@ def test_the_abs_objective_takes_the_even_part_of_leaky_units(activation: str) -
     truth = a_truth(activation=activation)
     f = objective("abs", truth, output_weights=truth.output_weights)
     np.testing.assert_allclose(f.slope(truth.weights), 0.0, rtol=0, atol=1e-12)
+    odd = float(truth.activation.hermite(1, 0.0)) * truth.output_weights @ truth.weights
+    assert f.value(truth.weights) == pytest.approx(odd @ odd, abs=1e-12)
     X, y = pn.sample(truth, 50, rng=np.random.default_rng([0, 7]))
     even = (y + truth(-X)) / 2
     own = sample_objective(
@@ -193,6 +196,62 @@ def test_centred_units_do_not_see_an_output_bias() -> None:
     np.testing.assert_allclose(centred.gradient(B), plain.gradient(B), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("activation", ["exp", "relu3", "relu"])
+def test_the_loss_on_samples_has_the_hessian_of_its_units(activation: str) -> None:
+    """The second derivative of smooth units counts: away from the truth it is not small."""
+    truth = a_truth(activation=activation)
+    X, y = pn.sample(truth, 200, rng=np.random.default_rng([0, 10]))
+    f = sample_objective("l2", X, y, UNITS, truth.activation, output_weights=np.ones(UNITS))
+    B, V = some_point(f), np.random.default_rng([0, 11]).standard_normal((UNITS, FEATURES))
+    step = 1e-7 if activation == "relu" else 1e-5  # crosses no kink
+    numerical = (f.gradient(B + step * V) - f.gradient(B - step * V)) / (2 * step)
+    found = f.hessian_product(B, V)
+    np.testing.assert_allclose(found, numerical, rtol=0, atol=1e-6 * np.abs(found).max())
+
+
+# Which theorem speaks of it
+
+
+def rows(kind: str, units: int, features: int) -> Array:
+    rng = np.random.default_rng([0, 12])
+    W = np.linalg.qr(rng.standard_normal((features, features)))[0][:units]
+    W = W if kind == "orthonormal" else W + 0.2 * rng.standard_normal(W.shape)
+    return np.asarray(W / np.linalg.norm(W, axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "shape", "units", "theorem"),
+    [
+        ("G", "orthonormal", (4, 4), None, "Theorem 5.1"),
+        ("G", "tilted", (4, 4), None, None),
+        ("G", "orthonormal", (3, 4), None, None),
+        ("G", "orthonormal", (4, 4), 3, None),
+        ("F", "tilted", (4, 4), None, "Theorem A.4"),
+        ("F", "tilted", (3, 4), None, None),
+        ("F", "tilted", (4, 4), 3, None),
+        ("F-undercomplete", "tilted", (3, 4), None, "Theorem A.5"),
+        ("F-undercomplete", "tilted", (3, 4), 2, None),
+        ("P'", "orthonormal", (4, 4), None, None),
+        ("f2f4", "orthonormal", (4, 4), None, None),
+    ],
+)
+def test_a_theorem_is_claimed_only_for_networks_that_it_speaks_of(
+    name: str, kind: str, shape: tuple[int, int], units: int | None, theorem: str | None
+) -> None:
+    truth = pn.Network(rows(kind, *shape), output_weights=np.linspace(0.7, 1.3, shape[0]))
+    found = objective(name, truth, units=units).theorem
+    assert (None if found is None else found.name) == theorem
+
+
+def test_no_theorem_for_a_mu_beyond_its_range() -> None:
+    truth = pn.Network(np.eye(4))
+    own = objective("G", truth)
+    assert isinstance(own, Design) and own.theorem is not None
+    mu = own.constants.mu
+    assert objective("G", truth, mu=mu / 2).theorem is not None
+    assert objective("G", truth, mu=2 * mu).theorem is None
+
+
 # What is refused
 
 
@@ -217,9 +276,10 @@ class Unread(ArraySource):
 @pytest.mark.parametrize("activation", ["step", "relu2", "sigmoid"])
 def test_activations_that_the_objectives_do_not_see(name: str, activation: str) -> None:
     """c_2 or c_4 is 0: refused before a sample is read."""
-    with pytest.raises(pn.InvalidInput) as error:
-        objective(name, Unread(3), activation=activation)
-    is_a_sentence(error, activation, "order", "method")
+    for source in (Unread(3), a_truth(activation=activation)):
+        with pytest.raises(pn.InvalidInput) as error:
+            objective(name, source, activation=activation)
+        is_a_sentence(error, activation, "order", "method")
 
 
 @pytest.mark.parametrize("activation", ["relu3", "exp"])
@@ -236,3 +296,49 @@ def test_a_negative_output_weight(name: str) -> None:
     with pytest.raises(pn.InvalidInput) as error:
         objective(name, truth)
     is_a_sentence(error, "positive output weights", "method")
+
+
+@pytest.mark.parametrize("units", [4, 5])
+@pytest.mark.parametrize("name", ["G", "F", "F-undercomplete"])
+def test_more_units_than_the_second_moment_shows(name: str, units: int) -> None:
+    """Its fourth eigenvalue is rounding, of either sign; a fifth there is not."""
+    with pytest.raises(pn.InvalidInput) as error:
+        objective(name, a_truth(), units=units)
+    is_a_sentence(error, f"{units} units", "shows 3", "fewer units")
+
+
+@by_name
+@pytest.mark.parametrize(
+    ("network", "word"),
+    [
+        (pn.Network(np.eye(3), biases=[0.0, 0.1, 0.0]), "biases"),
+        (pn.Network(np.eye(3), output_weights=np.ones((2, 3))), "output"),
+        (pn.Network(2 * np.eye(3), activation="exp"), "norm 1"),
+    ],
+)
+def test_networks_without_a_closed_form(name: str, network: pn.Network, word: str) -> None:
+    with pytest.raises(pn.InvalidInput) as error:
+        objective(name, network)
+    is_a_sentence(error, word)
+
+
+@pytest.mark.parametrize("mu", [0.0, -1.0, np.nan, np.inf])
+@pytest.mark.parametrize("name", ["G", "F", "F-undercomplete"])
+def test_a_mu_that_is_no_weight(name: str, mu: float) -> None:
+    with pytest.raises(pn.InvalidInput) as error:
+        objective(name, a_truth(), mu=mu)
+    is_a_sentence(error, "mu", "positive")
+
+
+@pytest.mark.parametrize("name", ["l2", "f2f4", "abs"])
+def test_output_weights_of_another_length(name: str) -> None:
+    for output_weights in (np.ones(2), np.ones((1, UNITS))):
+        with pytest.raises(pn.InvalidInput) as error:
+            objective(name, a_truth(), output_weights=output_weights)
+        is_a_sentence(error, "output_weights", "3 units")
+
+
+def test_a_batch_of_an_unknown_name() -> None:
+    with pytest.raises(pn.InvalidInput) as error:
+        sample_objective("H", np.eye(3), np.ones(3), 3, a_truth().activation)
+    is_a_sentence(error, "unknown", "F-undercomplete")

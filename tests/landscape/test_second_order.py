@@ -130,6 +130,14 @@ def test_a_matrix_that_will_not_do_gets_one_sentence(B: Array, words: list[str])
     is_a_sentence(error, *words)
 
 
+@pytest.mark.parametrize("units", [3, 8])
+@pytest.mark.parametrize("name", ["G", "F"])
+def test_a_matrix_so_large_that_its_powers_overflow(name: str, units: int) -> None:
+    with pytest.raises(pn.InvalidInput) as error:
+        second_order(objective(name, orthonormal(0, units)), 1e200 * np.eye(units))
+    is_a_sentence(error, "large")
+
+
 def test_rows_of_any_norm_are_welcome_where_they_are_free() -> None:
     assert np.isfinite(second_order(objective("G", orthonormal(0)), 2 * np.eye(4)).lowest)
 
@@ -229,12 +237,14 @@ JUST = SecondOrder(0.0, slope=1e-3, lowest=-1e-2, scale=1e5, sampling=0.0, theor
         ({"lowest": -1.1e-2}, False),
         ({"sampling": 1e-4}, False),
         ({"slope": 5e-4, "sampling": 4e-4}, True),
+        ({"slope": np.nan}, False),
         ({"lowest": np.nan}, False),
+        ({"sampling": np.nan}, False),
         ({"theorem": None}, False),
     ],
 )
 def test_when_a_theorem_applies(change: dict[str, float], applies: bool) -> None:
-    """Slope with sampling error at most epsilon, no eigenvalue below -tau_0."""
+    """Slope with sampling error at most epsilon, no eigenvalue below -tau_0; nan: no."""
     found = replace(JUST, **change)
     assert found.theorem_applies is applies
     assert ("near a global one" in found.message) is applies

@@ -81,7 +81,7 @@ def test_steps_are_what_the_schedule_says() -> None:
         B = B - rates[t] * gap if t < 6 else B
     np.testing.assert_allclose(found.B, B, rtol=0, atol=1e-15)
     np.testing.assert_array_equal(start, [[4.0, -1.0]])
-    assert len(found.path) == 7
+    assert len(found.path) == 7 and found.steps == 6
     assert not found.converged and found.saddles == 0
 
 
@@ -91,6 +91,7 @@ def test_batches_are_different_and_every_one_is_counted() -> None:
     assert len({X.tobytes() for X in given}) == len(given) == 40
     # Every tenth, and the last.
     assert [step.samples for step in found.path] == [5, 55, 105, 155, 200]
+    assert found.steps == 39
 
 
 def test_rows_stay_on_their_spheres() -> None:

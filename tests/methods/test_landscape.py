@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import provenet as pn
 from helpers import is_a_sentence
 from provenet.landscape import OBJECTIVES
+from provenet.methods import landscape
 from provenet.sources import ArraySource, PopulationSource, QuerySource
 
 SIZES = [(5, 5), (4, 8)]
@@ -56,6 +59,38 @@ def test_the_minimum_on_a_population_is_certified_by_its_theorem(objective, theo
     assert outcome.second_order.theorem_applies
     assert outcome.second_order.theorem.name == theorem
     assert "so it is near a global one" in outcome.message
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("units", "features"), [(5, 5), (8, 8), (6, 9)])
+def test_units_that_are_far_from_orthogonal_on_a_population(units, features, seed):
+    """Random rows: `sum a b b^T` has condition numbers up to 1e5, F in its norm has none."""
+    truth = pn.random_network(units, features, bias_scale=0.0, rng=np.random.default_rng([seed, 1]))
+    truth = truth.replace(output_weights=np.abs(truth.output_weights))
+    result = recover(PopulationSource(truth, 2000, rng=1), refine=False)
+    # Over 20 seeds at most FAR_MAX.
+    assert pn.parameter_error(result.network, truth) < 1e-6
+    assert result.landscape.second_order.theorem_applies
+
+
+def test_no_theorem_is_claimed_for_networks_that_it_does_not_speak_of():
+    tilted, biased = a_truth(4, 4), a_truth(4, 4).replace(biases=np.full(4, 0.3))
+    for truth, objective in ((tilted, "G"), (biased, "F")):
+        source = PopulationSource(truth, 2000, rng=1)
+        found = recover(source, objective=objective, refine=False).landscape.second_order
+        assert not found.theorem_applies and "near a global" not in found.message
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+@pytest.mark.parametrize("objective", ["G", "F", "f2f4", "abs", "l2"])
+def test_the_scale_of_the_labels_does_not_matter(scale, objective):
+    truth = a_truth(3, 3, objective=objective)
+    large = truth.replace(output_weights=scale * truth.output_weights)
+    found = recover(PopulationSource(large, 2000, rng=1), objective=objective, refine=False).network
+    found = found.replace(
+        output_weights=found.output_weights / scale, output_bias=found.output_bias / scale
+    )
+    assert pn.parameter_error(found, truth) < 1e-6
 
 
 @pytest.mark.parametrize("activation", ["leaky_relu(0.1)", "abs", "relu3", "exp"])
@@ -174,18 +209,62 @@ def test_the_same_seed_gives_the_same_answer():
 # The paper's experiment
 
 
-@pytest.mark.parametrize("objective", ["f2f4", "G"])
-def test_the_stochastic_road_gives_a_candidate_and_counts_its_queries(objective):
-    truth = a_truth(2, 2, objective=objective)
+@pytest.fixture
+def short_schedule(monkeypatch):
+    """Few steps, so that the clock has no say."""
+
+    def shorten(steps):
+        schedule = replace(
+            landscape._SCHEDULE, steps=steps, plateau=steps // 2, every=max(steps // 8, 1)
+        )
+        monkeypatch.setattr(landscape, "_SCHEDULE", schedule)
+
+    return shorten
+
+
+@pytest.mark.parametrize("objective", ["f2f4", "G", "F", "l2"])
+def test_the_stochastic_road_counts_its_steps_and_queries(objective, short_schedule):
+    short_schedule(25)
+    truth = a_truth(2, 3, objective=objective)
+    source = QuerySource(truth, 3, 4000, rng=1)
+    result = recover(source, objective=objective, faithful=True, refine=False)
+    outcome = result.landscape
+    path = outcome.descent.path
+    batch = path[0].samples
+    assert batch == (256 if objective == "l2" else 4000)
+    assert path[-1].samples == 25 * batch and outcome.descent.steps == 24
+    # Beside the steps: the samples themselves, one draw to fit, and one batch to certify.
+    assert source.queries == 4000 + 4000 + 26 * batch
+    assert {step.kind for step in path} == {"stochastic"} and not outcome.descent.converged
+    assert outcome.message.startswith(f'Objective "{objective}", 24 steps, {25 * batch:,} fresh')
+    assert result.network.units == 2 and not result.success
+
+
+def test_the_stochastic_road_with_refinement_is_exact(short_schedule):
+    short_schedule(50)
+    truth = a_truth(2, 3)
+    source = QuerySource(truth, 3, 4000, rng=1)
+    result = recover(source, objective="f2f4", faithful=True)
+    assert result.status == "exact"
+    assert pn.parameter_error(result.network, truth) < 1e-10
+
+
+def test_the_stochastic_road_leaves_time_to_refine():
+    truth = a_truth(2, 2)
     source = QuerySource(truth, 2, 4000, rng=1)
-    result = recover(source, objective=objective, faithful=True, refine=False, budget=0.7)
-    path = result.landscape.descent.path
-    assert path[0].kind == "stochastic" and not result.landscape.descent.converged
-    used = path[-1].samples
-    # Beside the steps: the samples themselves, one draw to fit and one batch to certify.
-    assert used > 0 and source.queries == used + 4000 + 4000 + path[0].samples
-    assert result.network.units == 2
-    assert not result.success and result.landscape.objective == objective
+    result = recover(source, objective="l2", faithful=True, budget=3.0)
+    assert 0.5 < result.timings["minimise"] < 2.5
+    assert result.status == "exact"
+
+
+def test_the_stochastic_road_of_even_units_has_their_output_weights(short_schedule):
+    """They come from the second moment, in all of the space."""
+    short_schedule(300)
+    truth = a_truth(2, 3, activation="abs")
+    source = QuerySource(truth, 3, 4000, rng=1)
+    result = recover(source, objective="l2", faithful=True, refine=False, activation="abs")
+    # Noise of the last steps, and of the second moment: over 6 seeds at most 0.13.
+    assert pn.parameter_error(result.network, truth) < 0.3
 
 
 # What is refused
@@ -296,8 +375,11 @@ def test_inputs_that_are_not_standard_normal(inputs):
         "shifted": lambda: rng.standard_normal((n, 3)) + np.array([1.0, 0.0, -2.0]),
         "two sizes": lambda: rng.standard_normal((n, 3)) * rng.choice([0.3, 3.0], (n, 1)),
     }[inputs]()
-    assert_no_wrong_success(recover(X, truth(X), units=3), truth)
-    assert_no_wrong_success(recover(X, truth(X)), truth)
+    for units in (3, None):
+        result = recover(X, truth(X), units=units)
+        assert_no_wrong_success(result, truth)
+        if result.network is None and inputs in ("uniform", "signs"):
+            assert "Gaussian" in result.message  # and not only the output weights' sign
 
 
 @pytest.mark.parametrize("angle", [0.3, 0.1, 0.01])

@@ -95,6 +95,7 @@ _SURE = 4.0
 _FAR_OUT = 2.0
 """Norm of a sample across a direction."""
 _EXPLAINED = 1e-6
+_ROUNDING = 1e-7
 
 _FIT_ITERATIONS = 25
 _TRIALS = 8
@@ -309,8 +310,11 @@ class _Controlled:
     def _residual(self, X: Array, y: Array, terms: AnyArray) -> Array:
         """Labels less the least-squares fit by some of the terms."""
         c = _solved(self.G[np.ix_(terms, terms)], self.b[terms])
-        parts = [y[rows] - c @ M[terms] for rows, M in self.model.blocks(X)]
-        return np.concatenate(parts)
+        left = np.zeros(len(X))
+        for rows, M in self.model.blocks(X):
+            left[rows] = y[rows] - c @ M[terms]
+        left[np.abs(left) < _ROUNDING * np.std(self.y)] = 0
+        return left
 
     @property
     def unexplained(self) -> float:
@@ -484,7 +488,7 @@ def _distinct(units: list[_Unit], h: float) -> list[_Unit]:
 def _standing_steps(
     X: Array, y: Array, units: list[_Unit], clock: _Clock
 ) -> tuple[list[_Unit], _Controlled]:
-    """Units whose faces stand on labels from which the others are taken off, sharpened once more."""
+    """Units whose faces stand on labels from which the others are taken off, sharpened anew."""
     data = _Controlled(X, y, units, 1)
     kept: list[_Unit | None] = list(units)
     for i, unit in enumerate(units):
@@ -492,6 +496,8 @@ def _standing_steps(
             h = min(16 * unit.peak.h, _WIDTH[1])
             kept[i] = _sharpened(*data.about(i, 2 * BANDS * _WIDTH[1]), unit.peak, 1, h, h / 4)
     standing = [unit for unit in kept if unit is not None]
+    if len(standing) < len(units) and not clock.over:
+        return _standing_steps(X, y, standing, clock)
     return standing, _Controlled(X, y, standing, 1)
 
 

@@ -25,13 +25,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, TypeVar
 
 import numpy as np
 
 from provenet.exceptions import InvalidInput, NoAnswer
 from provenet.layered import LayeredNetwork, intersection, lowest_layer, union
+from provenet.moments import Sums
 from provenet.networks import row_blocks
 from provenet.parallel import one_blas_thread, sum_over
 from provenet.sources import Source
@@ -60,7 +62,7 @@ _NEAR = 8.0
 _MISSED = 4.0
 """Margins, in blurs, by which a positive must be short of a face not to be claimed by it."""
 _FLIPS_IN_SEARCH, _LEAST_FLIPS, _FEW_FLIPS = 0.01, 1e-4, 1e-3
-_SAMPLES_A_BLUR = 4.0
+_SAMPLES_A_BLUR = 2.0
 """Over the number of features, at a face, in the last stage when labels are flipped."""
 _ATTEMPTS = 3
 _MOST_FACES = 64
@@ -68,7 +70,7 @@ _CHANGES = 4
 _FAR = 0.25
 """A label that is wrong at this distance from all faces is not wrong because of their errors."""
 _CLEARLY_APART = 3.0
-_NEEDED = 4
+_NEEDED = 6
 """Positives that a halfspace needs to be found, over its number of unknowns."""
 
 
@@ -140,78 +142,11 @@ def learn_union(
         with stage("sharpen", f"{len(faces)} faces"):
             fit = sharpen(samples, faces, positives, rng)
         with stage("finish", f"version spaces of {len(fit.faces)} faces"):
-            found = finish(fit, rng)
+            found = finish(samples, fit, rng)
         return _judged(samples, found, positives, units)
 
 
-# ---------------------------------------------------------------- samples
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Some samples: every so-manieth of those that were asked for."""
-
-    X: Array
-    fired: Flags
-    stride: int
-
-    @property
-    def count(self) -> int:
-        """How many samples these stand for."""
-        return self.stride * len(self.X)
-
-    def keep(self, which: Flags) -> Rows:
-        """Some of them."""
-        return Rows(self.X[which], self.fired[which], self.stride)
-
-
-@dataclass(frozen=True)
-class Samples:
-    """A source whose labels are read as fired or not."""
-
-    source: Source
-    above: float | None = None
-    complement: bool = False
-
-    @property
-    def size(self) -> int:
-        """Number of samples."""
-        return self.source.size
-
-    @property
-    def features(self) -> int:
-        """Number of inputs."""
-        return self.source.features
-
-    @property
-    def price(self) -> float:
-        """The log likelihood that one face more gains by chance."""
-        return float((self.features + 1) * np.log(self.size))
-
-    def over(self, term: Callable[[Array, Flags], Sum], stride: int = 1) -> Sum:
-        """The sum of `term(X, fired)` over every `stride`-th block of samples."""
-        blocks = list(row_blocks(self.size, _BLOCK))[::stride]
-        level = 0.5 if self.above is None else self.above
-
-        def of(block: slice) -> Sum:
-            X, y = self.source.rows(block.start, block.stop)
-            return term(X, (y > level) != self.complement)
-
-        return sum_over(blocks, of)
-
-    def gather(self, choose: Callable[[Array, Flags], Flags], most: int) -> Rows:
-        """The samples that `choose` marks, or about `most` of them, from blocks evenly spread."""
-        probe = max(1, -(-self.size // _BLOCK) // _PROBED_BLOCKS)
-        seen, marked = self.over(lambda X, f: np.array([len(f), choose(X, f).sum()]), probe)
-        stride = min(probe, max(1, int(np.ceil(self.size * marked / seen / most))))
-
-        def chosen(X: Array, fired: Flags) -> list[tuple[Array, Flags]]:
-            which = choose(X, fired)
-            return [(X[which], fired[which])]
-
-        parts = self.over(chosen, stride)
-        X, fired = (np.concatenate([part[i] for part in parts]) for i in range(2))
-        return Rows(X, fired, stride)
+# ---------------------------------------------------------------- the labels
 
 
 def _positives(samples: Samples) -> Rows:
@@ -232,7 +167,9 @@ def _positives(samples: Samples) -> Rows:
             "more samples, or check which of the two labels stands for fired."
         )
     if count < d + 1:
-        raise NoAnswer(_too_few(samples, count, "positives are fewer than a halfspace has unknowns"))
+        raise NoAnswer(
+            _too_few(samples, count, "positives are fewer than a halfspace has unknowns")
+        )
     return samples.gather(lambda X, fired: fired, _MOST_POSITIVES)
 
 
@@ -244,252 +181,140 @@ def _too_few(samples: Samples, count: int, what: str) -> str:
     )
 
 
-def _nothing_found(samples: Samples, positives: Rows) -> str:
-    return 'nothing'
-
-# ---------------------------------------------------------------- step 1: search
-
-
-def search(
-    samples: Samples, positives: Rows, units: int | None, rng: np.random.Generator
-) -> Faces:
-    """Faces one by one from what is left unclaimed; perhaps too many, and each rough."""
-    faces = Faces.none(samples.features)
-    most = max(_MOST_FACES, 2 * (units or 0))
-    while len(faces) < most:
-        sharpness = np.full(len(faces), _COARSE)
-        left = _unclaimed(positives, faces, sharpness)
-        new = _new_face(samples, faces, sharpness, left, rng)
-        if new is None:
-            break
-        faces = faces + new
-    else:
-        raise NoAnswer(
-            f"{most} halfspaces leave {left.count} positives unclaimed: the labels "
-            "are no union of few halfspaces. Give units= if there are more, or intersection=True "
-            "if the labels are those of an intersection."
-        )
-    if len(faces) == 0:
-        raise NoAnswer(_nothing_found(samples, positives))
-    return faces
+def _nothing_found(samples: Samples, positives: Rows, units: int | None) -> str:
+    if positives.count < _NEEDED * (samples.features + 1) * (units or 1):
+        return _too_few(samples, positives.count // (units or 1), "positives a halfspace")
+    return (
+        f"No halfspace holds more of the {positives.count} positives than chance allows: the "
+        "labels are no union of halfspaces, or too many are flipped. Labels of an intersection "
+        "need intersection=True."
+    )
 
 
-def _unclaimed(positives: Rows, faces: Faces, sharpness: Array) -> Rows:
-    return positives.keep(faces.deepest(positives.X, sharpness) < -_MISSED)
-
-
-def _new_face(
-    samples: Samples, faces: Faces, sharpness: Array, left: Rows, rng: np.random.Generator
-) -> Faces | None:
-    """A face that some of the unclaimed positives have beyond chance; None if there is none."""
-    background = left.count / samples.size
-    if not _beyond_chance(samples, left.count, 0, background):
-        return None
-    for _ in range(_ATTEMPTS):
-        start = candidate_face(left.X, samples.size / left.stride, rng)
-        new, beyond = _fitted_alone(samples, start, faces, sharpness, background)
-        fired, silent = (beyond.stride * int(np.sum(beyond.fired == v)) for v in (True, False))
-        if _beyond_chance(samples, fired, silent, background):
-            return new
-    return None
-
-
-def _fitted_alone(
-    samples: Samples, new: Faces, faces: Faces, sharpness: Array, background: float
-) -> tuple[Faces, Rows]:
-    """A face fitted by itself, from a wide blur to a narrow one, and the samples beyond it.
-
-    Positives that another face claims say nothing about this one.
-    """
-    finest = np.max(sharpness, initial=_COARSE)
-    for beta in np.geomspace(_FIRST, finest, 1 + round(np.log2(finest / _FIRST))):
-
-        def near(X: Array, fired: Flags, face: Faces = new, reach: float = _NEAR / beta) -> Flags:
-            which: Flags = face.margins(X)[:, 0] > -reach
-            which[which] &= ~fired[which] | (faces.deepest(X[which], sharpness) < -_MISSED)
-            return which
-
-        rows = samples.gather(near, _MOST_SEARCHED)
-        blur = Blur(np.array([beta]), max(background, _FLIPS_IN_SEARCH), _FLIPS_IN_SEARCH)
-        new = fit_faces(rows.X, rows.fired, new, blur)
-    return new, rows.keep(new.margins(rows.X)[:, 0] > 0)
-
-
-def _fewest_positives(samples: Samples, background: float) -> float:
-    """How many samples that fire, and no others, make a halfspace beyond chance."""
-    return float(samples.price / -np.log(max(background, 1 / samples.size)))
-
-
-def _beyond_chance(samples: Samples, fired: int, silent: int, background: float) -> bool:
-    """Whether a halfspace of mostly fired samples is more than the best of chance."""
-    purity = fired / max(fired + silent, 1)
-    if purity <= max(0.5, background):
-        return False
-    background = max(background, 1 / samples.size)
-    gain = fired * np.log(purity / background)
-    if silent:
-        gain += silent * np.log((1 - purity) / (1 - background))
-    return bool(gain > samples.price)
-
-
-# ---------------------------------------------------------------- step 2: sharpen
+# ---------------------------------------------------------------- what to make of it
 
 
 @dataclass(frozen=True)
-class Fit:
-    """Faces fitted at some sharpness, with the samples near them."""
+class Tally(Sums):
+    """Counts over all samples."""
 
-    faces: Faces
-    blur: Blur
-    near: Rows
+    far_outside: int
+    far_positives: int
+    far_inside: int
+    far_negatives: int
+    wrong: AnyArray
+    """A number a face: samples on the wrong side, counted at the face with the largest margin."""
+    near: AnyArray
+    alone: AnyArray
 
     @property
-    def density(self) -> Array:
-        """Samples a unit of margin at each face, where no other face claims them."""
-        top = np.argmax(self.faces.margins(self.near.X) * self.blur.sharpness, axis=1)
-        count = self.near.stride * np.bincount(top, minlength=len(self.faces))
-        return np.asarray(count * self.blur.sharpness / (2 * _NEAR))
+    def flip_rate(self) -> float:
+        """Share of labels that are wrong far from all faces."""
+        far = self.far_outside + self.far_inside
+        return (self.far_positives + self.far_negatives) / max(far, 1)
 
 
-def sharpen(samples: Samples, faces: Faces, positives: Rows, rng: np.random.Generator) -> Fit:
-    """Faces as sharp as the samples at each of them allow."""
-    finest, level = np.full(len(faces), np.inf), _COARSE
-    while True:
-        fit = _fit(samples, faces, np.minimum(level, finest))
-        for _ in range(_CHANGES):
-            changed = _repaired(samples, fit, positives, rng)
-            if changed is None:
-                break
-            fit = _fit(samples, changed, np.full(len(changed), level))
-        faces, finest = fit.faces, _finest(samples, fit)
-        if np.all(finest <= level):
-            return fit
-        level *= _SHARPER
+def _tally(samples: Samples, found: Found) -> Tally:
+    faces, sharpness = found.faces, found.blur.sharpness
+    blunt = np.minimum(sharpness, _NEAR / _FAR)
+
+    def count(X: Array, fired: Flags) -> Tally:
+        M = faces.margins(X)
+        far = np.max(M * blunt, axis=1)
+        outside, inside = far < -_NEAR, far > _NEAR
+        top, first, second = _two_largest(M * sharpness)
+        of_each = [
+            np.bincount(top[which], minlength=len(faces))
+            for which in (
+                (first > 0) != fired,
+                np.abs(first) < _NEAR,
+                fired & (first > 0) & (second < 0),
+            )
+        ]
+        numbers = (outside, outside & fired, inside, inside & ~fired)
+        return Tally(*(int(which.sum()) for which in numbers), *of_each)
+
+    return samples.over(count)
 
 
-def _finest(samples: Samples, fit: Fit) -> Array:
-    """Sharpness at which about as many samples are within the blur of a face as features."""
-    flips = fit.blur.false_positives, fit.blur.false_negatives
-    samples_a_blur = 1.0 if max(flips) <= _FEW_FLIPS else _SAMPLES_A_BLUR
-    return np.maximum(fit.density / (samples_a_blur * samples.features), _COARSE)
+def _judged(samples: Samples, found: Found, positives: Rows, units: int | None) -> HalfspaceSet:
+    tally = _tally(samples, found)
+    sign = -1.0 if samples.complement else 1.0
+    return HalfspaceSet(
+        weights=sign * found.faces.weights,
+        thresholds=sign * found.faces.thresholds,
+        angle_errors=found.angle_errors,
+        threshold_errors=found.threshold_errors,
+        exclusive=tally.alone,
+        separated=found.separated,
+        training_errors=int(tally.wrong.sum()),
+        flip_rate=tally.flip_rate,
+        samples=samples.size,
+        intersection=samples.complement,
+        evidence=_evidence(samples, found, tally),
+        problems=(
+            *_missing(samples, found, positives, tally),
+            *_too_close(found, tally),
+            *_wrong_number(len(found.faces), units),
+        ),
+    )
 
 
-def _fit(samples: Samples, faces: Faces, sharpness: Array) -> Fit:
-    near = samples.gather(lambda X, _: np.abs(faces.deepest(X, sharpness)) < _NEAR, _MOST_ROWS)
-    rates = _flip_rates(samples, faces, sharpness, near.stride)
-    blur = Blur(sharpness, *np.maximum(rates, _LEAST_FLIPS))
-    return Fit(fit_faces(near.X, near.fired, faces, blur), blur, near)
-
-
-def _flip_rates(samples: Samples, faces: Faces, sharpness: Array, stride: int) -> Array:
-    """How often labels away from the faces fire where no face is, and do not where one is."""
-
-    def count(X: Array, fired: Flags) -> AnyArray:
-        deep = faces.deepest(X, sharpness)
-        outside, inside = deep < -_NEAR, deep > _NEAR
-        return np.array(
-            [[np.sum(outside & fired), outside.sum()], [np.sum(inside & ~fired), inside.sum()]]
+def _evidence(samples: Samples, found: Found, tally: Tally) -> tuple[str, ...]:
+    k, wrong = len(found.faces), int(tally.wrong.sum())
+    angle, offset = np.degrees(found.angle_errors.max()), found.threshold_errors.max()
+    fewest = int(np.ceil(_fewest_positives(samples, found.blur.false_positives)))
+    sentences = [
+        f"{k} halfspaces agree with {samples.size - wrong} of {samples.size} labels; each accounts "
+        f"alone for {tally.alone.min()} positives or more, where {fewest} are beyond chance.",
+        f"Standard errors are at most {angle:.2g} degrees and {offset:.2g} in the offset.",
+    ]
+    if tally.flip_rate > 0:
+        sentences.append(
+            f"{100 * tally.flip_rate:.2g}% of the labels far from all faces are wrong: labels are "
+            f"flipped, and {k - int(found.separated.sum())} halfspaces are fits of greatest "
+            "likelihood."
         )
-
-    wrong, all_of_them = samples.over(count, stride).T
-    return np.asarray(wrong / np.maximum(all_of_them, 1))
+    return tuple(sentences)
 
 
-def _repaired(
-    samples: Samples, fit: Fit, positives: Rows, rng: np.random.Generator
-) -> Faces | None:
-    """Idle faces dropped, or one split in two, or one added; None when all is well."""
-    faces, sharpness = fit.faces, fit.blur.sharpness
-    fewest = _fewest_positives(samples, fit.blur.false_positives)
-    needed = _needed(positives, faces, sharpness, fewest)
-    if not needed.all():
-        return faces.keep(needed)
-    left = _unclaimed(positives, faces, sharpness)
-    if left.count < fewest:
-        return None
-    two = _split(samples, fit, left, fewest)
-    if two is not None:
-        return two
-    new = _new_face(samples, faces, sharpness, left, rng)
-    return None if new is None else faces + new
+def _missing(samples: Samples, found: Found, positives: Rows, tally: Tally) -> list[str]:
+    """Positives that nobody claims are flips only if they have no side and negatives flip too."""
+    count, d = tally.far_positives, samples.features
+    left = _unclaimed(positives, found.faces, found.blur.sharpness).X
+    few = count < 4 * _fewest_positives(samples, found.blur.false_positives)
+    one_sided = len(left) and np.sum(left.sum(axis=0) ** 2) / len(left) > d + 4 * np.sqrt(2 * d)
+    expected = tally.far_inside * count / max(tally.far_outside, 1)
+    if count and ((few and one_sided) or (expected > 10 and tally.far_negatives < expected / 3)):
+        return [_too_few(samples, count, "positives are beyond no halfspace that was found")]
+    return []
 
 
-def _needed(positives: Rows, faces: Faces, sharpness: Array, fewest: float) -> Flags:
-    """The faces that claim at least so many positives alone, the others dropped one by one."""
-    margins = faces.margins(positives.X) * sharpness
-    kept = np.arange(len(faces))
-    while len(kept) > 1:
-        part = np.column_stack([margins[:, kept], np.full(len(margins), -np.inf)])
-        second, first = np.partition(part, -2, axis=1)[:, -2:].T
-        alone = (first > 0) & (second < -_MISSED)
-        count = np.bincount(np.argmax(part[alone], axis=1), minlength=len(kept))
-        if positives.stride * count.min() >= fewest:
-            break
-        kept = np.delete(kept, np.argmin(count))
-    return np.isin(np.arange(len(faces)), kept)
+def _too_close(found: Found, tally: Tally) -> list[str]:
+    flips_explain = tally.flip_rate * tally.near > 0.05
+    sentences = [
+        f"{tally.wrong[i]} labels near halfspace {i} contradict any single halfspace: two are too "
+        "close to each other there to be told apart. Take more samples."
+        for i in np.flatnonzero(~found.separated & ~flips_explain)
+    ]
+    W, errors = found.faces.weights, found.angle_errors
+    for i, j in combinations(range(len(W)), 2):
+        angle = 2 * np.arcsin(min(1.0, float(np.linalg.norm(W[i] - W[j])) / 2))
+        if angle < _CLEARLY_APART * (errors[i] + errors[j]):
+            sentences.append(
+                f"Halfspaces {i} and {j} are {np.degrees(angle):.2g} degrees apart with standard "
+                f"errors {np.degrees(errors[i]):.2g} and {np.degrees(errors[j]):.2g}: they are too "
+                "close to each other to be told apart. Take more samples."
+            )
+    return sentences
 
 
-def _split(samples: Samples, fit: Fit, left: Rows, fewest: float) -> Faces | None:
-    """Two faces in place of the one that misses most positives, if the labels gain by it."""
-    faces, blur = fit.faces, fit.blur
-    nearest = np.argmax(faces.margins(left.X) * blur.sharpness, axis=1)
-    count = np.bincount(nearest, minlength=len(faces))
-    face = int(np.argmax(count))
-    if left.stride * count[face] < fewest:
-        return None
-
-    def seen(X: Array, fired: Flags) -> Flags:
-        deep = faces.deepest(X, blur.sharpness)
-        return (np.abs(deep) < _NEAR) | (fired != (deep > 0))
-
-    rows = samples.gather(seen, _MOST_ROWS)
-    one = log_likelihood(rows.X, rows.fired, fit_faces(rows.X, rows.fired, faces, blur), blur)
-    pair, wider = split_face(rows.X, rows.fired, faces, face, left.X[nearest == face], blur)
-    gain = log_likelihood(rows.X, rows.fired, pair, wider) - one
-    return pair if rows.stride * gain > samples.price else None
-
-
-# ---------------------------------------------------------------- step 3: finish
-
-
-@dataclass(frozen=True)
-class Found:
-    """The faces with the errors to be expected of them."""
-
-    faces: Faces
-    blur: Blur
-    angle_errors: Array
-    threshold_errors: Array
-    separated: Flags
-
-
-def finish(fit: Fit, rng: np.random.Generator) -> Found:
-    """The version space of each face; where flips leave none, the soft fit and its errors.
-
-    A positive that two faces may claim is left out, and given to the nearest if none claims it.
-    """
-    X, fired, sharpness = fit.near.X, fit.near.fired, fit.blur.sharpness
-    k = len(fit.faces)
-    near = fit.faces.margins(X) * sharpness
-    others = np.stack([np.delete(near, i, 1).max(axis=1, initial=-np.inf) for i in range(k)], 1)
-    use = (np.abs(near) < _NEAR) & (~fired[:, None] | (others < -_NEAR))
-    angles, offsets = soft_errors(X, fired, fit.faces, fit.blur)
-    faces, separated, stale = fit.faces, np.zeros(k, bool), np.ones(k, bool)
-    for _ in range(_CHANGES):
-        for i in np.flatnonzero(stale):
-            one = np.arange(k) == i
-            rows = use[:, i]
-            reach = _NEAR / sharpness[i]
-            cell = version_space(X[rows], fired[rows], fit.faces.keep(one), reach, rng)
-            separated[i] = cell is not None
-            if cell is not None:
-                faces = faces.replaced(i, cell.face)
-                angles[i], offsets[i] = cell.angle_error, cell.threshold_error
-        now = faces.margins(X) * sharpness
-        missed = fired & (now.max(axis=1) < 0)
-        given = missed[:, None] & (np.arange(k) == np.argmax(now, axis=1)[:, None]) & ~use
-        stale = given.any(axis=0) & separated
-        use |= given
-        if not stale.any():
-            break
-    return Found(faces, fit.blur, angles, offsets, separated)
+def _wrong_number(found: int, units: int | None) -> list[str]:
+    if units is None or units == found:
+        return []
+    if found > units:
+        return [f"The labels need {found} halfspaces, more than the {units} asked for."]
+    return [
+        f"{found} halfspaces explain the labels as well as the samples can tell, fewer than the "
+        f"{units} asked for: the others fire too rarely, are covered by these or too close to them."
+    ]

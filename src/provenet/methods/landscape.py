@@ -10,9 +10,10 @@ and the same. `"l2"` and `"abs"` see all orders, so they run on samples.
 for every step (a draw from the samples, where there is no function to ask for more), in all of the
 space, and the output weights of appendix B.
 
-Beyond the paper: inputs of any covariance, an output bias, noise; output weights by regression on
-samples, which is far less sensitive to errors in B than Algorithm 2; the safeguard against sampling
-error in `landscape.designed`.
+Beyond the paper: inputs of any covariance, an output bias, noise; a last descent on f2f4 from the
+minimum of G or F, with the same moments; output weights by regression on samples, which is far less
+sensitive to errors in B than Algorithm 2; the safeguard against sampling error in
+`landscape.designed`.
 
 Memory: `units^4 / 4` numbers a few times over.
 """
@@ -57,6 +58,8 @@ from provenet.typing import Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
 
 WHITENED = ("F", "F-undercomplete")
+ON_SAMPLES = ("l2", "abs")
+_SAME_UNIT = 0.9
 _STARTS, _STARTS_OF_LOSSES = 3, 10
 _ROUNDING = 1e-14
 """The slope that rounding leaves, over the penalty's weight and the number of units."""
@@ -80,12 +83,21 @@ def landscape(workspace: Workspace) -> Iterator[Candidate]:
     if workspace.faithful:
         yield _stochastic(workspace, name, span)
         return
-    with workspace.stage("moments", f"order 4 in {span.rank} dimensions"):
-        objective = _objective(workspace, name, span)
+    if name in ON_SAMPLES:
+        statistics = None
+        objective = _on_samples(workspace, name, span)
+    else:
+        with workspace.stage("moments", f"order 4 in {span.rank} dimensions"):
+            statistics = sample_statistics(
+                workspace.source, workspace.standardisation, workspace.activation, span
+            )
+            objective = _on_moments(workspace, name, statistics, span)
     for _ in range(_starts(workspace, name)):
         with workspace.stage("minimise"):
             descent = _minimise(workspace, objective)
             W = _units(objective, descent.B, span)
+            if statistics is not None:
+                W = _fitted_to_moments(workspace, statistics, W)
             network = _network(workspace, name, W @ span.basis, span)
         yield _candidate(name, objective, descent, network, span)
 
@@ -131,19 +143,22 @@ def _starts(workspace: Workspace, name: str) -> int:
     return _STARTS if workspace.refine else 1
 
 
-def _objective(workspace: Workspace, name: str, span: Span) -> Objective:
-    """The objective in coordinates of the span, from the moments where these suffice."""
-    source, s, activation = workspace.source, workspace.standardisation, workspace.activation
-    if name not in ("l2", "abs"):
-        statistics = sample_statistics(source, s, activation, span)
-        if name in WHITENED:
-            found: Objective = _whitened(statistics, span, activation)
-        else:
-            found = moment_objective(name, statistics, span.rank, activation)
-        if isinstance(source, PopulationSource):
-            outside = not in_the_theorem(name, source.network, span.rank)
-            found.theorem = None if outside else found.theorem
-        return found
+def _on_moments(workspace: Workspace, name: str, statistics: Statistics, span: Span) -> Objective:
+    """The objective in coordinates of the span, from the moments alone."""
+    if name in WHITENED:
+        found: Objective = _whitened(statistics, span, workspace.activation)
+    else:
+        found = moment_objective(name, statistics, span.rank, workspace.activation)
+    source = workspace.source
+    if isinstance(source, PopulationSource):
+        outside = not in_the_theorem(name, source.network, span.rank)
+        found.theorem = None if outside else found.theorem
+    return found
+
+
+def _on_samples(workspace: Workspace, name: str, span: Span) -> Objective:
+    """A loss that sees all orders, on samples in coordinates of the span."""
+    source, s = workspace.source, workspace.standardisation
     if isinstance(source, PopulationSource):
         truth = source.network
         inside = truth.replace(weights=truth.weights @ span.basis.T, output_bias=0.0)
@@ -153,7 +168,7 @@ def _objective(workspace: Workspace, name: str, span: Span) -> Objective:
     if name == "abs":  # even, so the linear part is noise to it
         y = y - samples.X @ s.linear
     X = samples.X @ span.basis.T
-    return sample_objective(name, X, y, span.rank, activation, centred=True)
+    return sample_objective(name, X, y, span.rank, workspace.activation, centred=True)
 
 
 def _whitened(statistics: Statistics, span: Span, activation: Activation) -> Design:
@@ -197,6 +212,21 @@ def _units(objective: Objective, B: Array, span: Span) -> Array:
     if isinstance(objective, Design) and not objective.euclidean:
         B = np.asarray(np.linalg.pinv(B).T * np.sqrt(np.diag(span.quadratic)), dtype=float)
     return np.asarray(B / np.linalg.norm(B, axis=1, keepdims=True))
+
+
+def _fitted_to_moments(workspace: Workspace, statistics: Statistics, W: Array) -> Array:
+    """The units of least f2f4 loss near those found, rows of norm 1.
+
+    G and F are made for their landscape; at the answer f2f4, the population risk as far as these
+    moments show it, weights the same moments by what they are worth.
+    """
+    loss = moment_objective("f2f4", statistics, len(W), workspace.activation)
+    scale = workspace.spread**2
+    descent = minimise(
+        loss, W, slope=_SMALL * scale, curvature=_SMALL * scale, deadline=workspace.problem.deadline
+    )
+    stayed = np.all(np.sum(descent.B * W, axis=1) > _SAME_UNIT)
+    return descent.B if descent.converged and stayed else W
 
 
 def _network(workspace: Workspace, name: str, W: Array, span: Span) -> Network:
