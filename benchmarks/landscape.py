@@ -88,7 +88,7 @@ class Ensemble:
 RATIOS = (1.0, 3.0, 10.0)
 RUNS = 10, 10
 """Networks and starts of an ensemble, unless its size says otherwise."""
-SIZES = {(5, 5): RUNS, (10, 10): (10, 5), (20, 20): (5, 4), (20, 10): (5, 4), (5, 8): (10, 5)}
+SIZES = {(5, 5): RUNS, (10, 10): (10, 3), (20, 20): (5, 3), (20, 10): (5, 4), (5, 8): (10, 5)}
 """(features, units), and how many networks and starts for each."""
 QUICK, QUICK_RUNS = [(5, 5), (5, 8)], (3, 2)
 

@@ -315,7 +315,9 @@ def compare(features: int, sizes: tuple[int, int], seed: int) -> list[Pass]:
 def main(arguments: list[str] | None = None) -> int:
     """Draw the figures that were asked for."""
     parser = argparse.ArgumentParser(description="Figures 1 to 3 of GLM17.")
-    parser.add_argument("--quick", action="store_true", help="10 or 20 units, half a minute at most")
+    parser.add_argument(
+        "--quick", action="store_true", help="10 or 20 units, half a minute at most"
+    )
     parser.add_argument("--figure", choices=["1", "2", "3", "all"], default="all")
     parser.add_argument("--runs", type=int, help="of each figure; 5, 5 and 1 if left out")
     parser.add_argument("--seed", type=int, default=0)

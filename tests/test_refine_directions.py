@@ -121,6 +121,21 @@ def test_descent_reaches_any_angle(kind: str, threshold: float, asked: float) ->
         assert found.path[-1].queries == found.queries
 
 
+def test_the_stated_angle_is_the_true_one() -> None:
+    """Where others fire on a quarter of the band and narrow the step by a tenth.
+
+    A ratio strays by 0.14, the mean of 15 by 0.035.
+    """
+    ratios = []
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        W = random_normals(10, 10, rng)
+        oracle = QueriedBands(network("union", 2.0, W, rng), 10, rng=rng)
+        found = descend(oracle, near(W[0], 5 * DEGREES, rng), 1e-3, rng=rng)
+        ratios.append(found.angle / angle_between(found.direction, W[0]))
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.08)
+
+
 def test_more_inputs_a_band_make_fewer_steps() -> None:
     """`sqrt(d / n)` a step: from 5 degrees to 1e-6 takes log(9e4) / log(1 / contraction)."""
     rng = np.random.default_rng(3)
@@ -164,7 +179,8 @@ def test_samples_end_where_they_no_longer_tell() -> None:
             assert 0 < found.angle_error <= found.angle
             ratios.append(true / found.angle)
             scores.append((found.threshold - 2.0) / found.threshold_error)
-    assert 0.6 < np.sqrt(np.mean(np.square(ratios))) < 1.6
+    # 0.8 to 1.0 over 60 units; 1.4 and more where reuse of the samples is not thought of.
+    assert 0.6 < np.sqrt(np.mean(np.square(ratios))) < 1.3
     assert 0.4 < np.sqrt(np.mean(np.square(scores))) < 2.0
 
 
@@ -227,7 +243,7 @@ def test_tops_that_are_not_monotone_have_no_answer(search: object) -> None:
 
 
 def test_a_top_that_fails_far_past_the_threshold_has_no_answer() -> None:
-    """`X_0 (1 - 4 X_0) + ..` rises at the threshold and falls a quarter further on."""
+    """`X_0 (1 - 2 X_0) + ..` rises at the threshold and is negative from a half further on."""
     rng = np.random.default_rng(9)
     W = np.linalg.qr(rng.standard_normal((6, 6)))[0]
     terms: dict[tuple[int, ...], float] = {(i,): 1.0 for i in range(6)}

@@ -50,7 +50,7 @@ def exclusive_units(X: Array, y: Array, weights: Array, thresholds: Array) -> Ex
     c, explained, exact = np.ones(len(W)), np.zeros(len(W), int), np.zeros(len(W), bool)
     for clear in np.linspace(*_CLEAR, _ROUNDS):
         margins = X @ W.T - t
-        for i in np.flatnonzero(~exact):
+        for i in map(int, np.flatnonzero(~exact)):
             mine = _claimed_alone(margins, i, clear)
             if len(mine) < _FEWEST_A_PARAMETER * (X.shape[1] + 1):
                 continue

@@ -50,6 +50,8 @@ WORTH_THINNER = 12.0
 STILL_THERE = 3.0
 _REACH = 2.5
 _FEWEST_IN_BAND = 10
+_NONE = 1e-100
+"""Stands for the weight of an empty band, so that one may divide by it."""
 _COEFFICIENT_SIGNIFICANT = 3.0
 _MOST_MOVES = 200
 _FINEST_STEP = 1 / 8
@@ -106,6 +108,28 @@ def _across(step: float) -> int:
 
 
 @dataclass(frozen=True)
+class Labels:
+    """Samples with labels, and how much each counts."""
+
+    X: Array
+    y: Array
+    variance: float
+    """Of all labels, also where these are a selection."""
+    weights: Array | None = None
+
+    @classmethod
+    def of(cls, X: Array, y: Array) -> Labels:
+        """Samples that all count the same."""
+        return cls(X, y, float(np.var(y)))
+
+    def near(self, z: Array, s: float, width: float) -> Labels:
+        """Those with `|z.x - s| < width`."""
+        near = np.abs(self.X @ z - s) < width
+        weights = None if self.weights is None else self.weights[near]
+        return Labels(self.X[near], self.y[near], self.variance, weights)
+
+
+@dataclass(frozen=True)
 class Profile:
     """The statistic along one direction."""
 
@@ -127,46 +151,45 @@ class Profile:
 
 
 def band_profile(
-    projections: Array,
-    labels: Array,
-    order: int,
-    h: float,
-    low: float,
-    high: float,
-    *,
-    per: int = 2,
-    variance: float | None = None,
+    data: Labels, z: Array, order: int, h: float, low: float, high: float, per: int = 2
 ) -> Profile:
-    """The statistic at all offsets from `low` to `high`, `h / per` apart.
+    """The statistic along z at all offsets from `low` to `high`, `h / per` apart.
 
-    `variance` is that of all labels if these are a selection; bands in which labels happen to be
-    constant get the error that one different label would make.
+    Its error comes from the variance within the bands. Where labels happen to be constant it is the
+    error that one different label would make.
     """
-    variance = float(np.var(labels)) if variance is None else variance
-    reach, bins = BANDS * per, round((high - low) / h * per) + 2 * BANDS * per
-    place = np.floor((projections - (low - BANDS * h)) * (per / h)).astype(np.intp)
-    inside = (place >= 0) & (place < bins)
-    if not inside.all():
-        place, labels = place[inside], labels[inside]
-    sums = np.zeros((3, bins + 1))
-    for row, weights in zip(sums, (None, labels, labels**2), strict=True):
-        np.cumsum(np.bincount(place, weights, minlength=bins), out=row[1:])
-    edge = np.arange(reach, bins - reach + 1)
-    n, total, squares = sums[:, edge + reach] - sums[:, edge - reach]
-    n = np.maximum(n, 1)
-    spread = np.maximum(squares / n - (total / n) ** 2, 0) + variance / n
-    heights, variances = np.zeros(len(edge)), np.zeros(len(edge))
-    fewest = np.full(len(edge), np.inf)
+    bins = round((high - low) / h * per) + 2 * BANDS * per
+    sums = _cumulative(data, z, low - BANDS * h, h / per, bins)
+    edge = np.arange(BANDS * per, bins - BANDS * per + 1)
+    heights, factor, within, total = np.zeros((4, len(edge)))
+    most, fewest = np.zeros(len(edge)), np.full(len(edge), np.inf)
     for j, weight in enumerate(PEAK[order] / h ** (order - 1)):
         start = edge + (j - BANDS) * per
-        n, total = sums[:2, start + per] - sums[:2, start]
-        fewest = np.minimum(fewest, n)
-        n = np.maximum(n, 1)
-        heights += weight * total / n
-        variances += weight**2 / n
+        n, wy, wyy, w, ww = sums[:, start + per] - sums[:, start]
+        fewest, w = np.minimum(fewest, n), np.maximum(w, _NONE)
+        heights += weight * wy / w
+        factor += weight**2 * ww / w**2
+        within += wyy - wy**2 / w
+        total, most = total + w, most + ww
+    spread = np.maximum(within, 0) / total + data.variance * most / total**2
     heights[fewest < _FEWEST_IN_BAND] = 0
-    offsets = np.asarray(low + (edge - reach) * (h / per), dtype=float)
-    return Profile(offsets, heights, np.sqrt(variances * spread + np.finfo(float).tiny))
+    offsets = np.asarray(low + (edge - BANDS * per) * (h / per), dtype=float)
+    return Profile(offsets, heights, np.sqrt(factor * spread + np.finfo(float).tiny))
+
+
+def _cumulative(data: Labels, z: Array, start: float, width: float, bins: int) -> Array:
+    """Sums of 1, w y, w y^2, w and w^2 over the first so many bins."""
+    place = np.floor((data.X @ z - start) / width).astype(np.intp)
+    inside = (place >= 0) & (place < bins)
+    place, y = place[inside], data.y[inside]
+    terms: list[Array | None] = [None, y, y**2]
+    if data.weights is not None:
+        w = data.weights[inside]
+        terms = [None, w * y, w * y**2, w, w**2]
+    sums = np.zeros((len(terms), bins + 1))
+    for row, term in zip(sums, terms, strict=True):
+        np.cumsum(np.bincount(place, term, minlength=bins), out=row[1:])
+    return sums if data.weights is not None else sums[[0, 1, 2, 0, 0]]
 
 
 @dataclass(frozen=True)
@@ -186,28 +209,23 @@ class Peak:
         return abs(self.height) / self.error
 
 
-def peak_at(
-    X: Array, labels: Array, z: Array, s: float, order: int, h: float, slack: float, variance: float
-) -> Peak:
+def peak_at(data: Labels, z: Array, s: float, order: int, h: float, slack: float = 0.0) -> Peak:
     """The strongest offset within `slack` of s along z."""
-    p = band_profile(X @ z, labels, order, h, s - slack, s + slack, per=4, variance=variance)
+    p = band_profile(data, z, order, h, s - slack, s + slack, per=4)
     return p.peak(z, int(np.argmax(np.abs(p.significance))), h)
 
 
-def climb(X: Array, labels: Array, start: Peak, order: int, h: float, step: float) -> Peak:
+def climb(data: Labels, start: Peak, order: int, h: float, step: float) -> Peak:
     """Pattern search for a local maximum of the significance over directions and offsets.
 
     Only samples that the search can reach are looked at.
     """
-    variance = float(np.var(labels))
-    near = np.abs(X @ start.direction - start.offset) < (BANDS + 3) * h + 8 * step
-    X, labels = X[near], labels[near]
-    best = peak_at(X, labels, start.direction, start.offset, order, h, 2 * h, variance)
+    data = data.near(start.direction, start.offset, (BANDS + 3) * h + 8 * step)
+    best = peak_at(data, start.direction, start.offset, order, h, 2 * h)
     for _ in range(_MOST_MOVES):
         across = complement(best.direction)
         for e in np.concatenate([across, -across]):
-            z = _unit(best.direction + step * e)
-            trial = peak_at(X, labels, z, best.offset, order, h, h, variance)
+            trial = peak_at(data, _unit(best.direction + step * e), best.offset, order, h, h)
             if trial.significance > best.significance:
                 best = trial
                 break
@@ -219,32 +237,23 @@ def climb(X: Array, labels: Array, start: Peak, order: int, h: float, step: floa
 
 
 def scan(
-    X: Array,
-    labels: Array,
-    Z: Array,
-    step: float,
-    order: int,
-    h: float,
-    look: Callable[[float], bool],
+    data: Labels, Z: Array, step: float, order: int, h: float, look: Callable[[float], bool]
 ) -> tuple[list[Peak], int]:
     """Local maxima of the statistic over a net of directions and all offsets, strongest first.
 
     `step` is the angle between neighbours in the net Z. Also how many directions were looked at:
     `look` is told before each which part is done, and says whether to go on.
     """
-    variance = float(np.var(labels))
     profiles: list[Profile] = []
     for i, z in enumerate(Z):
         if not look(i / len(Z)):
             break
-        profiles.append(band_profile(X @ z, labels, order, h, -_REACH, _REACH, variance=variance))
+        profiles.append(band_profile(data, z, order, h, -_REACH, _REACH))
     if not profiles:
         return [], 0
     significance = np.array([p.significance for p in profiles])
-    places = zip(
-        *np.nonzero(_strongest_nearby(Z[: len(profiles)], significance, 1.5 * step)), strict=True
-    )
-    peaks = [profiles[i].peak(Z[i], int(j), h) for i, j in places]
+    best = _strongest_nearby(Z[: len(profiles)], significance, 1.5 * step)
+    peaks = [profiles[i].peak(Z[i], int(j), h) for i, j in zip(*np.nonzero(best), strict=True)]
     return sorted(peaks, key=lambda peak: -peak.significance), len(profiles)
 
 
@@ -262,20 +271,17 @@ def _strongest_nearby(Z: Array, significance: Array, angle: float) -> AnyArray:
     return np.asarray(best)
 
 
-def thinner_and_thinner(
-    X: Array, labels: Array, start: Peak, order: int, h: float, step: float
-) -> list[Peak]:
+def thinner_and_thinner(data: Labels, start: Peak, order: int, h: float, step: float) -> list[Peak]:
     """The peak near a start in bands of width h, h / 2, ..., while it stands above the noise."""
     levels: list[Peak] = []
     peak = start
     while True:
-        peak = climb(X, labels, peak, order, h, step)
+        peak = climb(data, peak, order, h, step)
         levels.append(peak)
-        if peak.significance < (WORTH_THINNER if len(levels) > 1 else STILL_THERE):
-            return levels
         h = step = h / 2
-        inside = np.sum(np.abs(X @ peak.direction - peak.offset) < BANDS * h)
-        if inside < 2 * BANDS * 2 * _FEWEST_IN_BAND:
+        enough = WORTH_THINNER if len(levels) > 1 else STILL_THERE
+        inside = len(data.near(peak.direction, peak.offset, BANDS * h).y)
+        if peak.significance < enough or inside < 2 * BANDS * 2 * _FEWEST_IN_BAND:
             return levels
 
 
@@ -347,16 +353,17 @@ def _height_function(V: Array, peak: Array) -> Array:
     return np.asarray(np.where(kept, coefficients, 0.0) @ basis)
 
 
-def measured_tilt(X: Array, labels: Array, z: Array, s: float, order: int, h: float) -> Tilt:
+def measured_tilt(data: Labels, z: Array, s: float, order: int, h: float) -> Tilt:
     """The Newton step from the samples in the bands about `z.x = s`."""
-    u = X @ z - s
-    inside = np.abs(u) < BANDS * h
-    X, labels = X[inside], labels[inside]
-    band = np.clip(np.floor(u[inside] / h).astype(np.intp) + BANDS, 0, 2 * BANDS - 1)
-    a_sample = labels / np.maximum(np.bincount(band, minlength=2 * BANDS), 1)[band]
+    data = data.near(z, s, BANDS * h)
+    band = np.floor((data.X @ z - s) / h).astype(np.intp) + BANDS
+    band = np.clip(band, 0, 2 * BANDS - 1)
+    w = np.ones(len(band)) if data.weights is None else data.weights
+    inside = np.bincount(band, w, minlength=2 * BANDS)
+    a_sample = data.y * w / np.maximum(inside, _NONE)[band]
     across = complement(z)
     return tilt_from(
-        X @ across.T,
+        data.X @ across.T,
         across,
         a_sample * PEAK[order][band] / h ** (order - 1),
         a_sample * TILT[order][band] / h ** (order - 2),

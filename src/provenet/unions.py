@@ -13,8 +13,8 @@ the span of the units, where the second moment of the positives exceeds 1 (`T_2`
 
     P(y = 1 | x) = e_0 + (1 - e_0 - e_1) (1 - S),    S = prod_i (1 - s(beta_i m_i(x)))
 
-and s the logistic function. `dP / dm_i = (1 - e_0 - e_1) beta_i s(beta_i m_i) S` is of size where no
-other unit fires, and Fisher scoring moves each unit by itself. A flip far from the faces has no
+and s the logistic function. `dP / dm_i = (1 - e_0 - e_1) beta_i s(beta_i m_i) S` is of size where
+no other unit fires, and Fisher scoring moves each unit by itself. A flip far from the faces has no
 influence. As beta grows only the samples nearest the faces count.
 
 *Version space.* Without flips, every sample near face i says on which side of it the sample lies: a
@@ -52,7 +52,7 @@ _MISSED = 4.0
 """Margins, in blurs, by which a positive must be short of a face not to be claimed by it."""
 _COARSE, _FIRST, _SHARPER = 16.0, 4.0, 4.0
 """Sharpness at the end of the search and at its start; growth from one stage to the next."""
-_FLIPS_IN_SEARCH, _LEAST_FLIPS, _FEW_FLIPS = 0.01, 1e-4, 1e-3
+_FLIPS_IN_SEARCH, _LEAST_FLIPS, _FEW_FLIPS, _MANY_FLIPS = 0.01, 1e-4, 1e-3, 0.01
 _SAMPLES_A_BLUR = 2.0
 """Over the number of features, at a face in the last stage, when more than few are flipped."""
 _BLOCK, _PROBED_BLOCKS = 4096, 8
@@ -68,6 +68,7 @@ _TILTS = np.geomspace(1.0, 32.0, 6)
 """Angles to try between two faces that looked like one, in blurs."""
 _MOST_LEVERAGE = 0.8
 _ROUNDING = 1e-9
+_FEW_ASIDE = 2
 _WALKERS, _SWEEPS = 30, 40
 """Of a random walk: how many at once; sweeps over all directions, as many again unrecorded."""
 _NEAREST = 15
@@ -205,11 +206,6 @@ class Blur:
     sharpness: Array
     false_positives: float
     false_negatives: float
-
-    @property
-    def flips(self) -> float:
-        """The greater of the two rates."""
-        return max(self.false_positives, self.false_negatives)
 
     def probabilities(self, M: Array) -> tuple[Array, Array]:
         """P(y = 1) and the probability that no unit fires, for margins M (samples, faces)."""
@@ -352,42 +348,67 @@ class Cell:
     threshold_error: float
     contradicted: int
     """How many samples had to be set aside: they contradict the others."""
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Too many samples contradict the others for one face to be near the truth."""
+
+    contradicted: int
     tilt: float
-    """The angle by which the face would have to turn to please the worst of these."""
+    """The angle by which the best face would have to turn to please the worst of them."""
 
 
 def version_space(
-    X: Array, beyond: Flags, face: Faces, reach: float, rng: np.random.Generator
-) -> Cell:
+    X: Array, beyond: Flags, face: Faces, reach: float, flip_rate: float, rng: np.random.Generator
+) -> Cell | Contradiction:
     """The faces near `face` that have exactly the samples `beyond` on their far side.
 
-    No step longer than `reach` is considered.
+    No step longer than `reach` is considered. As many samples as may be flipped can be set aside.
     """
     B = tangent_basis(face.weights[0])
-    d = len(B) + 1
+    d, n = len(B) + 1, len(X)
     side = np.where(beyond, -1.0, 1.0)
-    A = side[:, None] * np.column_stack([X @ B.T, np.full(len(X), -1.0)])
-    b = -side * face.margins(X)[:, 0]
-    box, edge = np.vstack([np.eye(d), -np.eye(d)]), np.full(2 * d, reach)
-    wrong, tilt = np.zeros(len(X), bool), 0.0
-    centre, radius = _chebyshev_centre(np.vstack([A, box]), np.append(b, edge))
-    if radius <= _ROUNDING * reach:
-        violation = _least_violation(A, b, reach)
-        wrong = violation > _ROUNDING * reach
-        tilt = float(np.max(violation / np.linalg.norm(A[:, :-1], axis=1)))
-    A, b = np.vstack([A[~wrong], box]), np.append(b[~wrong], edge)
-    if wrong.any():
-        centre, radius = _chebyshev_centre(A, b)
-    if radius <= 0:
-        return Cell(face, reach, reach, int(wrong.sum()), tilt)
-    points = _uniform_points(A, b, centre, rng)
+    A = np.vstack([side[:, None] * np.column_stack([X @ B.T, -np.ones(n)]), np.eye(d), -np.eye(d)])
+    b = np.append(-side * face.margins(X)[:, 0], np.full(2 * d, reach))
+    most_aside = _FEW_ASIDE + 3 * flip_rate * n
+    aside = 0
+    while (flipped := _one_flip(A, b, n - aside, flip_rate)) is not None:
+        if aside >= most_aside:
+            violation = _least_violation(A, b)[: n - aside]
+            worst = int(np.argmax(violation))
+            tilt = float(violation[worst] / np.linalg.norm(A[worst, :-1]))
+            return Contradiction(aside + int(np.sum(violation > _ROUNDING * reach)), tilt)
+        A, b, aside = np.delete(A, flipped, axis=0), np.delete(b, flipped), aside + 1
+    points = _uniform_points(A, b, _largest_ball(A, b)[0], rng)
     mean, variances = points.mean(axis=0), points.var(axis=0)
     step = np.append(mean[:-1] @ B, mean[-1])
     angle, threshold = np.sqrt(variances[:-1].sum()), np.sqrt(variances[-1])
-    return Cell(face.moved(step[None]), float(angle), float(threshold), int(wrong.sum()), tilt)
+    return Cell(face.moved(step[None]), float(angle), float(threshold), aside)
 
 
-def _chebyshev_centre(A: Array, b: Array) -> tuple[Array, float]:
+def _one_flip(A: Array, b: Array, samples: int, flip_rate: float) -> int | None:
+    """Which of the first inequalities comes from a flipped label, if any does.
+
+    When no point is left, the one that is violated most. Else a flip shows by the volume that it
+    takes away: with it a chance of `flip_rate`, without it one of the ratio of volumes. That of the
+    largest balls stands for it.
+    """
+    _, radius = ball = _largest_ball(A, b)
+    if radius <= _ROUNDING * b.max():
+        return int(np.argmax(_least_violation(A, b)[:samples]))
+    if flip_rate == 0:
+        return None
+    slack = b - A @ ball[0] - radius * np.linalg.norm(A, axis=1)
+    touching = np.flatnonzero(slack[:samples] < _ROUNDING * b.max())
+    without = [_largest_ball(np.delete(A, i, 0), np.delete(b, i))[1] for i in touching]
+    grown = max(without, default=radius) / radius
+    if grown ** A.shape[1] * flip_rate < len(touching):
+        return None
+    return int(touching[np.argmax(without)])
+
+
+def _largest_ball(A: Array, b: Array) -> tuple[Array, float]:
     """Centre and radius of the largest ball in `A x <= b`; the radius is negative if none fits."""
     d = A.shape[1]
     found = linprog(
@@ -399,14 +420,14 @@ def _chebyshev_centre(A: Array, b: Array) -> tuple[Array, float]:
     return np.asarray(found.x[:-1]), float(found.x[-1])
 
 
-def _least_violation(A: Array, b: Array, reach: float) -> Array:
+def _least_violation(A: Array, b: Array) -> Array:
     """By how much each of `A x <= b` is violated where the sum of this is least."""
     m, d = A.shape
     found = linprog(
         np.append(np.zeros(d), np.ones(m)),
         A_ub=np.hstack([A, -np.eye(m)]),
         b_ub=b,
-        bounds=[(-reach, reach)] * d + [(0.0, None)] * m,
+        bounds=[(None, None)] * d + [(0.0, None)] * m,
     )
     return np.asarray(found.x[d:])
 
@@ -604,6 +625,7 @@ class Fit:
     faces: Faces
     blur: Blur
     near: Rows
+    flip_rate: float
 
     @property
     def density(self) -> Array:
@@ -631,29 +653,32 @@ def sharpen(samples: Samples, faces: Faces, positives: Rows, rng: np.random.Gene
 
 def _finest(samples: Samples, fit: Fit) -> Array:
     """Sharpness at which about as many samples are within the blur of a face as features."""
-    samples_a_blur = 1.0 if fit.blur.flips <= _FEW_FLIPS else _SAMPLES_A_BLUR
+    samples_a_blur = 1.0 if fit.flip_rate <= _FEW_FLIPS else _SAMPLES_A_BLUR
     return np.maximum(fit.density / (samples_a_blur * samples.features), _COARSE)
 
 
 def _fit(samples: Samples, faces: Faces, sharpness: Array) -> Fit:
     near = samples.gather(lambda X, _: np.abs(faces.deepest(X, sharpness)) < NEAR, _MOST_ROWS)
-    rates = _flip_rates(samples, faces, sharpness, near.stride)
-    blur = Blur(sharpness, *np.maximum(rates, _LEAST_FLIPS))
-    return Fit(fit_faces(near.X, near.fired, faces, blur), blur, near)
+    wrong, away = _away_from_faces(samples, faces, sharpness, near.stride)
+    outside, inside = np.maximum(wrong / np.maximum(away, 1), _LEAST_FLIPS)
+    blur = Blur(sharpness, float(outside), float(inside))
+    rate = float(wrong.sum() / max(away.sum(), 1))
+    return Fit(fit_faces(near.X, near.fired, faces, blur), blur, near, rate)
 
 
-def _flip_rates(samples: Samples, faces: Faces, sharpness: Array, stride: int) -> Array:
-    """How often labels away from the faces fire where no face is, and do not where one is."""
+def _away_from_faces(
+    samples: Samples, faces: Faces, sharpness: Array, stride: int
+) -> tuple[AnyArray, AnyArray]:
+    """How many labels are wrong away from the faces, of how many: outside all, and inside one."""
 
     def count(X: Array, fired: Flags) -> AnyArray:
         deep = faces.deepest(X, sharpness)
         outside, inside = deep < -NEAR, deep > NEAR
-        return np.array(
-            [[np.sum(outside & fired), outside.sum()], [np.sum(inside & ~fired), inside.sum()]]
-        )
+        wrong = np.sum(outside & fired), np.sum(inside & ~fired)
+        return np.array([wrong, (outside.sum(), inside.sum())])
 
-    wrong, all_of_them = samples.over(count, stride).T
-    return np.asarray(wrong / np.maximum(all_of_them, 1))
+    wrong, away = samples.over(count, stride)
+    return wrong, away
 
 
 def _repaired(
@@ -686,7 +711,8 @@ def _needed(positives: Rows, faces: Faces, sharpness: Array, fewest: float) -> F
         if positives.stride * count.min() >= fewest:
             break
         kept = np.delete(kept, np.argmin(count))
-    return np.isin(np.arange(len(faces)), kept)
+    needed: Flags = np.isin(np.arange(len(faces)), kept)
+    return needed
 
 
 def _split(samples: Samples, fit: Fit, left: Rows, fewest: float) -> Faces | None:
@@ -700,7 +726,8 @@ def _split(samples: Samples, fit: Fit, left: Rows, fewest: float) -> Faces | Non
 
     def seen(X: Array, fired: Flags) -> Flags:
         deep = faces.deepest(X, blur.sharpness)
-        return (np.abs(deep) < NEAR) | (fired != (deep > 0))
+        which: Flags = (np.abs(deep) < NEAR) | (fired != (deep > 0))
+        return which
 
     rows = samples.gather(seen, _MOST_ROWS)
     one = log_likelihood(rows.X, rows.fired, fit_faces(rows.X, rows.fired, faces, blur), blur)
@@ -725,44 +752,52 @@ class Found:
     tilts: Array
     """The angle by which a face would have to turn to please the worst of these."""
 
+    def revised(self, face: int, space: Cell | Contradiction) -> Found:
+        """With what a version space says of one face."""
+        one = np.arange(len(self.faces)) == face
+        contradicted = np.where(one, space.contradicted, self.contradicted)
+        if isinstance(space, Contradiction):
+            tilts = np.where(one, space.tilt, self.tilts)
+            return replace(self, contradicted=contradicted, tilts=tilts)
+        parts = [space.face if here else self.faces[i] for i, here in enumerate(one)]
+        return Found(
+            Faces.of(parts),
+            self.blur,
+            np.where(one, space.angle_error, self.angle_errors),
+            np.where(one, space.threshold_error, self.threshold_errors),
+            contradicted,
+            self.tilts,
+        )
+
 
 def finish(samples: Samples, fit: Fit, rng: np.random.Generator) -> Found:
-    """The version space of each face; with more than few flips, the soft fit and its errors."""
-    soft = fit.blur.flips > _FEW_FLIPS
-    return _softly_finished(samples, fit) if soft else _separated(samples, fit, rng)
+    """The version space of each face; where samples contradict it, the soft fit and its errors.
+
+    A positive near two faces does not say which of them claims it. It is left out, and if in the
+    end neither does, given to the nearest.
+    """
+    k, sharpness = len(fit.faces), fit.blur.sharpness
+    found = _softly_finished(samples, fit)
+    X, fired, says = fit.near.X, fit.near.fired, _about_faces(fit)
+    stale = np.full(k, fit.flip_rate <= _MANY_FLIPS)
+    for _ in range(_CHANGES):
+        for i in map(int, np.flatnonzero(stale)):
+            rows, reach = says[:, i], NEAR / sharpness[i]
+            space = version_space(X[rows], fired[rows], fit.faces[i], reach, fit.flip_rate, rng)
+            found = found.revised(i, space)
+        wrong, blamed = _wrong(samples, found.faces, sharpness)
+        stale = (found.contradicted == 0) & blamed.any(axis=0)
+        if not stale.any():
+            break
+        X, fired = np.vstack([X, wrong.X]), np.concatenate([fired, wrong.fired])
+        says = np.vstack([says, blamed])
+    return found
 
 
 def _softly_finished(samples: Samples, fit: Fit) -> Found:
     angles, thresholds = soft_errors(fit.near.X, fit.near.fired, fit.faces, fit.blur)
     wrong = _wrong(samples, fit.faces, fit.blur.sharpness)[1].sum(axis=0)
     return Found(fit.faces, fit.blur, angles, thresholds, wrong, np.zeros(len(fit.faces)))
-
-
-def _separated(samples: Samples, fit: Fit, rng: np.random.Generator) -> Found:
-    """Mean and spread of the version spaces.
-
-    A positive near two faces does not say which of them claims it. It is left out, and if in the
-    end neither does, given to the nearest.
-    """
-    k, sharpness = len(fit.faces), fit.blur.sharpness
-    X, fired, says = fit.near.X, fit.near.fired, _about_faces(fit)
-    cells: dict[int, Cell] = {}
-    stale = np.arange(k)
-    for _ in range(_CHANGES):
-        for i in map(int, stale):
-            rows, reach = says[:, i], NEAR / sharpness[i]
-            cells[i] = version_space(X[rows], fired[rows], fit.faces[i], reach, rng)
-        faces = Faces.of([cells[i].face for i in range(k)])
-        wrong, blamed = _wrong(samples, faces, sharpness)
-        consistent = np.array([cells[i].contradicted == 0 for i in range(k)])
-        stale = np.flatnonzero(consistent & blamed.any(axis=0))
-        if len(stale) == 0:
-            break
-        X, fired = np.vstack([X, wrong.X]), np.concatenate([fired, wrong.fired])
-        says = np.vstack([says, blamed])
-    names = ("angle_error", "threshold_error", "contradicted", "tilt")
-    columns = (np.array([getattr(cells[i], name) for i in range(k)]) for name in names)
-    return Found(faces, fit.blur, *columns)
 
 
 def _about_faces(fit: Fit) -> Flags:
@@ -782,7 +817,8 @@ def _wrong(samples: Samples, faces: Faces, sharpness: Array) -> tuple[Rows, Flag
 
     def choose(X: Array, fired: Flags) -> Flags:
         deep = faces.deepest(X, sharpness)
-        return ((deep > 0) != fired) & (np.abs(deep) < 2 * NEAR)
+        wrong: Flags = ((deep > 0) != fired) & (np.abs(deep) < 2 * NEAR)
+        return wrong
 
     rows = samples.gather(choose, _MOST_ROWS)
     M = faces.margins(rows.X) * sharpness

@@ -113,28 +113,47 @@ def test_interference_alone_has_bad_minima_where_output_weights_differ() -> None
         assert found.value == pytest.approx(2.0)
 
 
-def test_f2f4_has_a_bad_minimum_where_units_outnumber_features() -> None:
-    """A counterexample to the conjecture of section 7, by the tensors themselves."""
+def test_f2f4_has_a_bad_minimum_for_three_independent_units() -> None:
+    """A counterexample to the conjecture of section 7: the truth is in general position.
+
+    The minimum is strict, so nearby networks have one too.
+    """
+    W = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [10.0, 10.0, 1.0]])
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    truth = pn.Network(W, output_weights=[1.0, 1.0, 4.0])
+    near = [[0.60, 0.60, -0.52], [0.93, 0.37, 0.05], [0.37, 0.93, 0.05]]
+    function = objective("f2f4", truth)
+    B = minimise(function, np.array(near), slope=1e-12, curvature=1e-12).B
+    check_strict_minimum(function, B, truth)
+
+
+def test_f2f4_has_a_bad_minimum_of_positive_weights_where_units_outnumber_features() -> None:
     truth = general(0, units=8, features=5)
     function = objective("f2f4", truth)
     (B,) = ends(function, seed=0, starts=1)
+    check_strict_minimum(function, B, truth)
+    assert np.all(function.output_weights_at(B) > 0)  # type: ignore[attr-defined]
+
+
+def check_strict_minimum(function: Objective, B: Array, truth: pn.Network) -> None:
+    """A bad minimum of f2f4, by its Hessian and by the tensors themselves."""
+
+    def loss(B: Array) -> float:
+        a = function.output_weights_at(B)  # type: ignore[attr-defined]
+        return tensor_loss(a, B, truth)
+
     found = second_order(function, B)
-    assert distance(B, truth) > 0.1
+    assert distance(B, truth) > 0.05
     assert found.is_minimum
     assert found.lowest > 1e-5
-    a = function.output_weights_at(B)  # type: ignore[attr-defined]
-    assert np.all(a > 0)
-    here = tensor_loss(a, B, truth)
-    # The objective has a ridge of 1e-12 on a.
-    assert here == pytest.approx(found.value - function.value(truth.weights), abs=1e-11)
-    assert here > 1e-5  # the truth has 0
+    # The objective has a ridge of 1e-12 on a; the truth has loss 0.
+    assert loss(B) == pytest.approx(found.value - function.value(truth.weights), abs=1e-11)
+    assert loss(B) > 1e-5
     # Up on both sides of the softest direction, by half its eigenvalue times the square.
     lowest, V = smallest_eigenvalue(function, B)
-    for step in (-0.03, 0.03):
-        near = function.retract(B + step * V)
-        best = function.output_weights_at(near)  # type: ignore[attr-defined]
-        rise = tensor_loss(best, near, truth) - here
-        assert rise == pytest.approx(lowest * step**2 / 2, rel=0.3)  # third order: 15 per cent
+    for step in (-0.02, 0.02):
+        rise = loss(function.retract(B + step * V)) - loss(B)
+        assert rise == pytest.approx(lowest * step**2 / 2, rel=0.15)  # third order: 7 per cent
 
 
 def tensor_loss(a: Array, B: Array, truth: pn.Network) -> float:

@@ -85,9 +85,7 @@ def test_whitened_F_is_within_them_as_it_stands(weights: Array, c_4: float, d: i
 
 
 @given(spectra, coefficients, st.integers(1, 50))
-def test_F_undercomplete_is_within_the_ranges_of_theorem_A_5(
-    m: Array, c_4: float, d: int
-) -> None:
+def test_F_undercomplete_is_within_the_ranges_of_theorem_A_5(m: Array, c_4: float, d: int) -> None:
     """For the accuracy epsilon_0 that its delta allows; m units in d features."""
     constants = constants_for_F(m, c_4, d, undercomplete=True)
     theorem = theorem_of(constants)

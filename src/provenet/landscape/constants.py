@@ -91,9 +91,7 @@ def constants_for_whitened_F(
     return _within_ranges("Corollary A.3", smallest, largest, c_4, features, error, mu)
 
 
-def _slope_of_a5(
-    own: Constants, spectrum: Array, c_4: float, features: int, delta: float
-) -> float:
+def _slope_of_a5(own: Constants, spectrum: Array, c_4: float, features: int, delta: float) -> float:
     """epsilon of Theorem A.5, for the accuracy that the l2 term's weight delta allows."""
     smallest, largest = float(spectrum[0]), float(spectrum[-1])
     hardness = largest * len(spectrum) * np.sqrt(features * largest / smallest)

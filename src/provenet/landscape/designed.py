@@ -50,6 +50,7 @@ class Design(Objective):
         self.statistics, self.constants, self.units = statistics, constants, units
         self.features, self.unit_rows = statistics.features, unit_rows
         self.theorem = constants.theorem
+        self.magnitude = constants.penalty * units
         self.fourth, self.euclidean = statistics.fourth, euclidean
         self.norms = (np.eye(self.features),) * 2 if euclidean else statistics.norms
 

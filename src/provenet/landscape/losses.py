@@ -216,7 +216,7 @@ class PopulationLoss(KernelLoss):
         super().__init__(self_kernel, units, truth.features, output_weights)
         self.cross_kernel = cross_kernel
         self.truth = truth
-        self.constant = _second_moment(truth)
+        self.constant = self.magnitude = _second_moment(truth)
 
     @_remember_last
     def correlation(self, B: Array) -> tuple[Array, Array]:
@@ -284,7 +284,7 @@ class SampleLoss(LeastSquares):
         """Samples, one a row; `unit_rows` says whether B is meant on the spheres."""
         super().__init__(units, X.shape[1], output_weights)
         self.X, self.y, self.gamma, self.unit_rows = X, y, gamma, unit_rows
-        self.constant = float(y @ y) / len(y)
+        self.constant = self.magnitude = float(y @ y) / len(y)
 
     def normal_equations(self, B: Array) -> tuple[Array, Array]:
         """G and c at B, means over the samples."""

@@ -23,7 +23,8 @@ _MOST_PRODUCTS = 60
 _ACCEPT = 0.05
 _GOOD = 0.75
 _FLAT_VALUE = 1e-14
-"""Relative decrease below which the value only shows rounding."""
+"""Decrease below which the value only shows rounding, over the largest of recent values."""
+_RECENT = 10
 _FLAT_STEPS = 5
 """Such steps after which the slope is as small as rounding lets it be."""
 
@@ -76,7 +77,7 @@ def minimise(
     value, radius = objective.value(B), 0.1 * np.sqrt(len(B))
     path: list[Step] = []
     kind, flat = "start", 0
-    for _ in range(iterations):
+    for _ in range(max(iterations, 1)):
         gradient = objective.gradient(B)
         g = objective.tangent(B, gradient)
         path.append(Step(kind, value, float(np.linalg.norm(g))))
@@ -93,13 +94,14 @@ def minimise(
         if time.monotonic() > deadline:
             break
         kind = "newton"
-        step, model = _truncated_newton(objective, B, gradient, g, radius)
-        trial = objective.retract(B + step)
+        move, model = _truncated_newton(objective, B, gradient, g, radius)
+        trial = objective.retract(B + move)
         reached = objective.value(trial)
         ratio = (value - reached) / max(model, 1e-300)
-        if abs(value - reached) <= _FLAT_VALUE * max(abs(value), abs(path[0].value)):
+        recent = max(abs(step.value) for step in path[-_RECENT:])
+        if abs(value - reached) <= _FLAT_VALUE * max(recent, objective.magnitude):
             ratio, flat = 1.0, flat + 1  # the value resolves no more: the model judges better
-        size = float(np.linalg.norm(step))
+        size = float(np.linalg.norm(move))
         if ratio > _GOOD and size > 0.9 * radius:
             radius *= 2.0
         elif ratio < 0.25:

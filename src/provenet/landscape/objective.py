@@ -31,6 +31,8 @@ class Objective(ABC):
     units: int
     features: int
     unit_rows: bool = False
+    magnitude: float = 0.0
+    """Size of terms that may cancel in the value: what its rounding is measured by."""
     theorem: Theorem | None = None
     """What is proved of its minima; None where nothing is."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from provenet.exceptions import InvalidInput
 from provenet.landscape.newton import Descent, Step
 from provenet.landscape.objective import Objective
 from provenet.typing import Array
@@ -27,6 +28,11 @@ class Schedule:
     every: int = 5000
     report: int = 1
     """Every how many steps the path is recorded."""
+
+    def __post_init__(self) -> None:
+        """At least one step, of positive size."""
+        if self.steps < 1 or not self.rate > 0:
+            raise InvalidInput("A schedule needs at least one step, and a positive rate.")
 
     def rates(self) -> Iterator[float]:
         """The size of every step."""

@@ -142,8 +142,16 @@ def correlations(source: Source, transform: Callable[[Array], Array] | None = No
         )
     label = (lambda y: y) if transform is None else transform
     fit = _regression(source, label)
-    errors = source.total(lambda X, y: _ErrorSums.of(X, label(y) - fit(X)))
+    errors = source.total(
+        lambda X, y: _ErrorSums.of(X, (label(y) - fit(X)) / np.sqrt(1 - _leverage(X, n)))
+    )
     return errors.finish(fit, n, terms)
+
+
+def _leverage(X: Array, n: int) -> Array:
+    """How much of its own residual each sample hides by pulling the fit, at most 0.9."""
+    s, p = np.einsum("ni,ni->n", X, X), X.shape[1]
+    return np.asarray(np.minimum((1 + s + (s**2 - 2 * s + p) / 2) / n, 0.9))
 
 
 def _regression(source: Source, label: Callable[[Array], Array]) -> _Quadratic:
@@ -332,7 +340,9 @@ def _refuse_unclear(z: Array, level: float, samples: int | None) -> None:
     p, q = np.unravel_index(np.argmin(unclear), z.shape)
     if not np.isfinite(unclear[p, q]):
         return
-    way_out = "" if samples is None else f": {samples * (1.2 * asked / z[p, q]) ** 2:.1e} samples may do"
+    way_out = (
+        "" if samples is None else f": {samples * (1.2 * asked / z[p, q]) ** 2:.1e} samples may do"
+    )
     raise NoAnswer(
         f"Whether {_named(int(p), len(z) - 1)} and {_named(int(q), len(z) - 1)} belong to one unit "
         f"is unclear: they differ by {z[p, q]:.1f} standard errors, more than the {level:.1f} that "
@@ -444,7 +454,14 @@ def by_objective(transform: Transform, c: Correlations, reach: float) -> Support
         evenness = min(evenness, _evenness(z, support))
         found.append(support)
         free &= ~support
-    return _supports(found, evenness, reach)
+    _refuse_uneven(evenness)
+    weights = np.array(sorted(found, key=lambda s: int(np.argmax(s))), dtype=float)
+    _refuse_contradicted(c, weights)
+    evidence = (
+        f"{len(weights)} local maxima of g(z) - gamma |z|^2 on |z|_1 = {reach:g}, each with its "
+        f"mass on some features evenly (evenness {evenness:.2f} of 1)."
+    )
+    return Supports(weights, evidence)
 
 
 def _gamma(c: Correlations, p: int) -> float:
@@ -462,7 +479,7 @@ def _evenness(z: Array, support: AnyArray) -> float:
     return float(min(inside, 1 - 2 * share[~support].max(initial=0.0)))
 
 
-def _supports(found: list[AnyArray], evenness: float, reach: float) -> Supports:
+def _refuse_uneven(evenness: float) -> None:
     if evenness < _EVEN:
         raise NoAnswer(
             "A maximum of g does not divide its mass evenly among some features and leave the "
@@ -470,12 +487,21 @@ def _supports(found: list[AnyArray], evenness: float, reach: float) -> Supports:
             "the weights are not disjoint 0/1 vectors, a coefficient of P is negative, or samples "
             "are too few; leave faithful out."
         )
-    weights = np.array(sorted(found, key=lambda s: int(np.argmax(s))), dtype=float)
-    evidence = (
-        f"{len(weights)} local maxima of g(z) - gamma |z|^2 on |z|_1 = {reach:g}, each with its "
-        f"mass on some features evenly (evenness {evenness:.2f} of 1)."
-    )
-    return Supports(weights, evidence)
+
+
+def _refuse_contradicted(c: Correlations, weights: Array) -> None:
+    """Maxima of a noisy g may look even by chance; the second moments must not gainsay them."""
+    D, errors = differences(c, logarithms=False)
+    used = np.flatnonzero(weights.sum(axis=0))
+    z = (np.abs(D) / errors)[np.ix_(used, used)]
+    unlike = z > chance_level(len(used) * (len(used) - 1) // 2)
+    together = (weights.T @ weights)[np.ix_(used, used)] > 0
+    if np.any(unlike == together):
+        raise NoAnswer(
+            f"The maxima of g would be {len(weights)} units, but the second moments do not tell "
+            "their features apart, or tell features of one apart: the sampling error of g is too "
+            "large; take more samples, or leave faithful out."
+        )
 
 
 # ------------------------------------------------- the recipe

@@ -52,6 +52,7 @@ from provenet.thin_bands import (
     BANDS,
     SIGNIFICANT,
     WORTH_THINNER,
+    Labels,
     Peak,
     asked_tilt,
     climb,
@@ -92,6 +93,8 @@ _WEAKEST = 0.25
 """Candidates for least squares, of the strongest."""
 _SAME_ANGLE = 0.1
 _SURE = 4.0
+_LOW = 0.05
+"""Part of its largest height below which a face is not looked at."""
 _FAR_OUT = 2.0
 """Norm of a sample across a direction."""
 _EXPLAINED = 1e-6
@@ -275,6 +278,18 @@ class _Model:
         own = np.repeat(np.arange(k) == i, comb(_UNIT_DEGREE + d, d))
         return np.concatenate([polynomial, own, np.array([i in c for c in self.products], bool)])
 
+    def slope(self, i: int, inputs: _Inputs, c: Array) -> Array:
+        """The derivative by `u_i` of the model with coefficients c."""
+        U, L, k = self.values(inputs.X), inputs.L, len(self.W)
+        first = len(c) - len(self.products)
+        slope = c[first - k * len(L) : first].reshape(k, -1)[i] @ L
+        for coefficient, units in zip(c[first:], self.products, strict=True):
+            if i in units:
+                rest = list(units)
+                rest.remove(i)
+                slope += coefficient * units.count(i) * np.prod(U[rest], axis=0)
+        return np.asarray(slope)
+
     def without(self, i: int) -> _Model:
         rest = np.arange(len(self.W)) != i
         return replace(self, W=self.W[rest], T=self.T[rest])
@@ -297,55 +312,74 @@ class _Controlled:
 
     def __init__(self, X: Array, y: Array, units: list[_Unit], order: int) -> None:
         self.units, self.model = units, _Model.of(units, X.shape[1], order)
-        model = self.model
+        W, T = self.model.W, self.model.T
         margins = np.array([unit.margin if order == 1 else 0.0 for unit in units])
-        self.all, self.beside = (X, y), np.abs(model.W @ X.T - model.T[:, None]) < margins[:, None]
+        self.all, self.beside = (X, y), np.abs(W @ X.T - T[:, None]) < margins[:, None]
         clear = ~self.beside.any(axis=0)
         self.X, self.y = X[clear], y[clear]
+        self.spread = float(np.std(y) + _ROUNDING * np.max(np.abs(y)))
         self.G, self.b = np.zeros(()), np.zeros(())
-        for rows, M in model.blocks(self.X[:_CONTROL_ROWS]):
+        for rows, M in self.model.blocks(self.X[:_CONTROL_ROWS]):
             self.G, self.b = self.G + M @ M.T, self.b + M @ self.y[rows]
-        self.labels = self._residual(self.X, self.y, np.ones(len(self.b), dtype=bool))
+        left = self._less(self.X, self.y, np.ones(len(self.b), dtype=bool))
+        self.labels = Labels.of(self.X, left)
 
-    def _residual(self, X: Array, y: Array, terms: AnyArray) -> Array:
+    def _less(self, X: Array, y: Array, terms: AnyArray) -> Array:
         """Labels less the least-squares fit by some of the terms."""
         c = _solved(self.G[np.ix_(terms, terms)], self.b[terms])
         left = np.zeros(len(X))
         for rows, M in self.model.blocks(X):
             left[rows] = y[rows] - c @ M[terms]
-        left[np.abs(left) < _ROUNDING * np.std(self.y)] = 0
+        left[np.abs(left) < _ROUNDING * self.spread] = 0
         return left
 
     @property
     def unexplained(self) -> float:
-        return float(np.var(self.labels) / max(np.var(self.y), np.finfo(float).tiny))
+        """Share of the variance that is left."""
+        return float(self.labels.variance / max(self.spread, np.finfo(float).tiny) ** 2)
 
     @property
     def explained(self) -> bool:
         return self.unexplained < _EXPLAINED**2
 
-    def about(self, i: int, width: float) -> tuple[Array, Array]:
-        """Samples within `width` of the face of unit i; labels less what all others explain."""
+    def explained_without(self, i: int) -> bool:
+        left = self._less(self.X[:_FIT_ROWS], self.y[:_FIT_ROWS], ~self.model.owned(i))
+        return bool(np.std(left) < _EXPLAINED * self.spread)
+
+    def about(self, i: int) -> Labels:
+        """Samples near the face of unit i, and their labels less what all others explain."""
         X, y = self.all
-        near = np.abs(X @ self.model.W[i] - self.model.T[i]) < width
+        h = _WIDTH[self.model.order]
+        near = np.abs(X @ self.model.W[i] - self.model.T[i]) < 2 * BANDS * h
         near &= ~np.delete(self.beside, i, axis=0).any(axis=0)
-        return X[near], self._residual(X[near], y[near], ~self.model.owned(i))
+        return Labels.of(X[near], self._less(X[near], y[near], ~self.model.owned(i)))
+
+    def in_heights(self, i: int, labels: Labels) -> Labels:
+        """Labels over the height that the face of unit i has there by the model.
+
+        They count by its square: parts of the face where labels do not jump add noise only.
+        """
+        c = _solved(self.G, self.b)
+        inputs = (_Inputs.of(labels.X[rows], 0) for rows in row_blocks(len(labels.X)))
+        Q = np.concatenate([np.ones(0), *(self.model.slope(i, part, c) for part in inputs)])
+        high = np.abs(Q) > _LOW * np.max(np.abs(Q), initial=0.0)
+        Q, y = Q[high], labels.y[high]
+        variance = float(y @ y / max(Q @ Q, np.finfo(float).tiny))
+        return Labels(labels.X[high], y / Q, variance, Q**2)
 
 
 # ---------------------------------------------------------------- 3. sharpen: steps
 
 
-def _sharpened(
-    X: Array, labels: Array, start: Peak, order: int, h: float, step: float
-) -> _Unit | None:
-    """The face near a candidate; None if there is none."""
-    levels = thinner_and_thinner(X, labels, start, order, h, step)
-    if not is_face(levels, order):
+def _sharpened(data: Labels, start: Peak, h: float, step: float) -> _Unit | None:
+    """The jump near a candidate; None if there is none."""
+    levels = thinner_and_thinner(data, start, 1, h, step)
+    if not is_face(levels, 1):
         return None
     peak = next((p for p in reversed(levels) if p.significance > WORTH_THINNER), levels[0])
     w, t = peak.direction, peak.offset
     for _ in range(2):
-        tilt = measured_tilt(X, labels, w, t, order, peak.h)
+        tilt = measured_tilt(data, w, t, 1, peak.h)
         if tilt.size > peak.h:
             break
         w, t = tilt.applied(w, t)
@@ -380,19 +414,10 @@ class _Fit:
         return J @ J.T - MJ.T @ _solved(self.G, MJ), J @ self.residual
 
     def _jacobian(self) -> Array:
-        model, X, L = self.model, self.inputs.X, self.inputs.L
-        U, k = model.values(X), len(model.W)
-        first = len(self.c) - len(model.products)
-        own = self.c[first - k * len(L) : first].reshape(k, -1)
+        model, X = self.model, self.inputs.X
         parts = []
         for i, w in enumerate(model.W):
-            slope = own[i] @ L
-            for coefficient, units in zip(self.c[first:], model.products, strict=True):
-                if i in units:
-                    rest = list(units)
-                    rest.remove(i)
-                    slope += coefficient * units.count(i) * np.prod(U[rest], axis=0)
-            slope *= U[i] > 0
+            slope = model.slope(i, self.inputs, self.c) * (X @ w > model.T[i])
             parts += [slope * (complement(w) @ X.T), -slope[None]]
         return np.concatenate(parts)
 
@@ -405,6 +430,8 @@ class _Fit:
 
     def units(self) -> list[_Unit]:
         """The units with their standard errors."""
+        if len(self.model.W) == 0:
+            return []
         covariance = np.linalg.pinv(self.equations()[0]) * self.rss / len(self.y)
         errors = np.sqrt(np.maximum(np.diag(covariance), 0)).reshape(self.model.W.shape)
         return [
@@ -468,9 +495,9 @@ def _new_units(data: _Controlled, peaks: list[Peak], order: int, clock: _Clock) 
         if clock.over or (order == 2 and peak.significance < _WEAKEST * peaks[0].significance):
             break
         unit = (
-            _sharpened(data.X, data.labels, peak, order, h, step)
+            _sharpened(data.labels, peak, h, step)
             if order == 1
-            else _Unit(climb(data.X, data.labels, peak, order, h, step))
+            else _Unit(climb(data.labels, peak, order, h, step))
         )
         new += [unit] if unit is not None else []
     return _distinct(data.units + new, h)[len(data.units) :]
@@ -488,17 +515,26 @@ def _distinct(units: list[_Unit], h: float) -> list[_Unit]:
 def _standing_steps(
     X: Array, y: Array, units: list[_Unit], clock: _Clock
 ) -> tuple[list[_Unit], _Controlled]:
-    """Units whose faces stand on labels from which the others are taken off, sharpened anew."""
+    """Units whose jumps stand on labels from which the others are taken off, sharpened anew."""
     data = _Controlled(X, y, units, 1)
-    kept: list[_Unit | None] = list(units)
+    standing = []
     for i, unit in enumerate(units):
-        if not clock.over:
-            h = min(16 * unit.peak.h, _WIDTH[1])
-            kept[i] = _sharpened(*data.about(i, 2 * BANDS * _WIDTH[1]), unit.peak, 1, h, h / 4)
-    standing = [unit for unit in kept if unit is not None]
+        labels, h = data.about(i), min(16 * unit.peak.h, _WIDTH[1])
+        sharper = _sharpened(data.in_heights(i, labels), unit.peak, h, h / 4)
+        if sharper is not None:
+            plain = peak_at(labels, sharper.w, sharper.t, 1, _WIDTH[1])
+            peak = replace(sharper.peak, height=plain.height, error=plain.error)
+            standing.append(replace(sharper, peak=peak))
+        if clock.over:
+            standing += units[i + 1 :]
+            break
+    data = _Controlled(X, y, standing, 1)
+    needless = [i for i in range(len(standing)) if data.explained_without(i)]
+    if needless:
+        standing.pop(min(needless, key=lambda i: standing[i].peak.significance))
     if len(standing) < len(units) and not clock.over:
         return _standing_steps(X, y, standing, clock)
-    return standing, _Controlled(X, y, standing, 1)
+    return standing, data
 
 
 def _standing_relus(
@@ -510,7 +546,7 @@ def _standing_relus(
     """
     units = _distinct(_fitted(units, X, y, clock), _WIDTH[2])
     data = _Controlled(X, y, units, 2)
-    levels = [_kink_levels(*data.about(i, 2 * BANDS * _WIDTH[2]), u) for i, u in enumerate(units)]
+    levels = [_kink_levels(data.about(i), unit) for i, unit in enumerate(units)]
     faces = [data.explained or is_face(peaks, 2) for peaks in levels]
     measured = [replace(u, peak=peaks[0]) for u, peaks in zip(units, levels, strict=True)]
     standing = [unit for unit, face in zip(measured, faces, strict=True) if face]
@@ -519,12 +555,12 @@ def _standing_relus(
     return _standing_relus(X, y, standing, clock)
 
 
-def _kink_levels(X: Array, labels: Array, unit: _Unit) -> list[Peak]:
+def _kink_levels(labels: Labels, unit: _Unit) -> list[Peak]:
     """The statistic where least squares put a unit, in thinner bands while it is significant."""
     levels: list[Peak] = []
-    variance, h = float(np.var(labels)), _WIDTH[2]
+    h = _WIDTH[2]
     while len(levels) < 2 or levels[-1].significance > SIGNIFICANT:
-        levels.append(peak_at(X, labels, unit.w, unit.t, 2, h, 0.0, variance))
+        levels.append(peak_at(labels, unit.w, unit.t, 2, h))
         h *= 0.5**0.5
     return levels if len(levels) == 2 else levels[:-1]
 
@@ -571,7 +607,7 @@ def _search(
     in_vain = looked = 0
     for round_ in range(_ROUNDS):
         look = clock.scan_part(round_)
-        peaks, seen = scan(data.X, data.labels, Z, _STEP[order], order, _WIDTH[order], look)
+        peaks, seen = scan(data.labels, Z, _STEP[order], order, _WIDTH[order], look)
         looked = max(looked, seen)
         new = _new_units(data, peaks, order, clock)
         if not new:

@@ -69,7 +69,7 @@ _LEAST_PENALTY = 0.1
 """The least lambda that Theorem 5.1 allows, over the one chosen: longer steps."""
 _BATCH = {"l2": 256, "f2f4": 8192, "abs": 8192}
 _DESIGNED_BATCH = 262_144
-_SCHEDULE = Schedule(steps=20_000, rate=0.0, plateau=10_000, every=2000, report=10)
+_SCHEDULE = Schedule(steps=20_000, rate=1.0, plateau=10_000, every=2000, report=10)
 
 
 def landscape(workspace: Workspace) -> Iterator[Candidate]:

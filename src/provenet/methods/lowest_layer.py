@@ -1,15 +1,9 @@
 """`"lowest-layer"`: units of high threshold under a top that is not known (GP19, section 2).
 
 Step 1, from moments in one pass: directions to a few degrees (`layer_directions`; `faithful=True`
-minimises the paper's objective one by one). Step 2, on the samples that fire:
-
-- ReLU units: where one of them fires alone the labels are linear in the inputs, so they are exact
-  to machine precision (`exclusive`), whether the top is monotone or not;
-- steps, and ReLU under a top of higher degree in a unit, if the top is monotone: what fires is a
-  union of halfspaces, whose faces the samples fence in (`unions`);
-- a queried function under a monotone top, `faithful=True`: Algorithms 1 and 2
-  (`refine_directions`);
-- other activations never fall silent: step 1 is all there is.
+minimises the paper's objective one by one). Step 2, for ReLU units: where one of them fires alone
+the labels are linear in the inputs, so they are exact to machine precision (`exclusive`), whether
+the top is monotone or not. Other activations end with step 1.
 
 The top itself is left open; `learn_top` fits it once the layer is known. The network returned has
 the linear part of the top for its output weights.
@@ -59,11 +53,11 @@ def lowest_layer(workspace: Workspace) -> Iterator[Recovery]:
         inside = directions(moments, workspace.activation, workspace.threshold, workspace.rng, way)
         start = Directions(inside.weights @ span.basis, inside.thresholds)
         angles = angle_errors(moments, inside.weights)
-    if silent is None or not workspace.refine:
-        yield _approximate(workspace, start, angles, silent)
-        return
-    with workspace.stage("refine"):
-        yield _refined(workspace, start, silent)
+    refined = None
+    if silent is not None and workspace.refine:
+        with workspace.stage("refine"):
+            refined = _refined(workspace, start, silent)
+    yield refined or _approximate(workspace, start, angles, silent)
 
 
 def silent_label(y: Array) -> float | None:
@@ -109,11 +103,12 @@ def _approximate(
     """Step 1 alone: what products of units add to the moments is not known, so no success."""
     network = _network(workspace, start, silent or 0.0)
     worst = np.degrees(float(angles.max()))
-    reason = (
-        "This is step 1 alone, not refined."
-        if not workspace.refine
-        else "No sample is known to be silent, so there is nothing to refine on."
-    )
+    if not workspace.refine:
+        reason = "This is step 1 alone, not refined."
+    elif silent is None:
+        reason = "No sample is known to be silent, so there is nothing to refine on."
+    else:
+        reason = "No line explains the samples on which one unit fires alone, as ReLU units need."
     nothing = np.full(len(angles), np.nan)
     return Recovery(
         network=network,
@@ -139,14 +134,15 @@ def _network(
 # ---------------------------------------------------------------- step 2
 
 
-def _refined(workspace: Workspace, start: Directions, silent: float) -> Recovery:
+def _refined(workspace: Workspace, start: Directions, silent: float) -> Recovery | None:
+    """ReLU units where they fire alone; None where no line explains most of these samples."""
     source = StandardisedSource(workspace.source, workspace.standardisation)
     X, y = firing_samples(source, silent)
     if workspace.activation.slope == 0.0:
         units = exclusive_units(X, y, start.weights, start.thresholds)
         if units.exact.all():
             return _exact(workspace, units, silent)
-    raise NoAnswer("not yet")
+    return None
 
 
 def firing_samples(source: Source, silent: float) -> tuple[Array, Array]:

@@ -162,7 +162,7 @@ METHODS = {
             landscape,
             independent_units=True,
             one_output=True,
-            activations=("relu", "leaky_relu", "abs", "relu3", "exp"),
+            activations=("relu", "leaky_relu", "abs", "relu3"),
             any_activation=True,
         ),
         Method(
