@@ -17,7 +17,7 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -215,7 +215,9 @@ def run(ensemble: Ensemble, column: str, seed: int, start: int) -> Run:
     if off > NEAR or f.value(B) - least > EXCESS:
         B = at_rest(f, B)
         off = distance(directions(f, B), truth.weights)
-    found = second_order(f, B)
+    # Near saddles that are almost flat, Lanczos is not sure enough of its smallest eigenvalue.
+    lowest = float(np.linalg.eigvalsh(hessian(f, B))[0])
+    found = replace(second_order(f, B), lowest=lowest)
     end = kind_of_end(found, off, found.value - least)
     evidence = (off, found.value - least, found.slope, found.lowest, found.scale)
     return Run(ensemble, column, seed, start, end, *evidence, len(descent.path) - 1)
@@ -248,21 +250,32 @@ def limits(f: Objective, truth: pn.Network) -> tuple[float, float]:
 
 
 def at_rest(f: Objective, B: Array, steps: int = 20) -> Array:
-    """Newton's method on the whole Hessian, as long as it lessens the slope and not adds value."""
+    """Newton's method on the whole Hessian, as long as it lessens the slope and adds no value."""
     B = f.retract(B)
     for _ in range(steps):
-        gradient = f.gradient(B)
-        slope = f.tangent(B, gradient)
-        basis = np.eye(B.size).reshape(-1, *B.shape)
-        H = np.array([f.curvature(B, f.tangent(B, E), gradient).ravel() for E in basis])
-        step = np.linalg.lstsq((H + H.T) / 2, -slope.ravel(), rcond=1e-12)[0]
-        trial = f.retract(B + f.tangent(B, step.reshape(B.shape)))
+        slope = f.slope(B)
+        step = np.linalg.lstsq(hessian(f, B), -slope.ravel(), rcond=1e-12)[0].reshape(B.shape)
+        trial = f.retract(np.asarray(B + f.tangent(B, np.asarray(step))))
         if np.linalg.norm(f.slope(trial)) >= np.linalg.norm(slope):
             break
         if f.value(trial) > f.value(B) + 1e-12 * max(1.0, abs(f.value(B))):
             break
         B = trial
     return B
+
+
+def hessian(f: Objective, B: Array) -> Array:
+    """The whole Hessian, directions across the spheres put above the others."""
+    gradient = f.gradient(B)
+    lift = 1.0 + float(np.linalg.norm(gradient))
+
+    def product(v: Array) -> Array:
+        E = v.reshape(B.shape)
+        V = f.tangent(B, E)
+        return np.asarray((f.curvature(B, V, gradient) + lift * (E - V)).ravel())
+
+    H = np.array([product(v) for v in np.eye(B.size)])
+    return np.asarray((H + H.T) / 2)
 
 
 # ---------------------------------------------------------------- the conjecture

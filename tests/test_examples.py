@@ -60,11 +60,11 @@ def test_descent_finds_the_units_on_f2f4_and_not_on_the_squared_loss(tmp_path: P
     example = runpy.run_path(str(EXAMPLES / "landscape_figures.py"))
     plain, tensors, _ = example["settings"](quick=True)
     stuck, found = example["run"](plain, 0, 0), example["run"](tensors, 0, 0)
-    # Of SEEDS seeds each: the squared loss ends at 0.022 or above, a unit reversed; f2f4 within
-    # FOUND of the units, from starts at 0.5 or more.
-    assert stuck.loss[-1] > 0.02 and stuck.error[-1] < 0.1 and stuck.strict[-1] > 0.5
-    assert found.strict[0] > 0.3 and found.strict[-1] < 0.03
-    for curve in (stuck, found):  # a fresh batch estimates the closed form
+    # Of 50 seeds: the squared loss always ends at 0.022 or above, the greater term at 0.7 or above;
+    # f2f4 starts at 0.48 or above and ends at 0.005 or below.
+    assert stuck.loss[-1] > 0.02 and stuck.strict[-1] > 0.5
+    assert found.strict[0] > 0.3 and found.strict[-1] < 0.02
+    for curve in (stuck, found):  # a fresh batch estimates the closed form: 2 at most of 50 seeds
         error = curve.estimate - curve.loss
         assert abs(error.mean()) < 5 * error.std() / np.sqrt(len(error))
     assert example["main"](["--quick", "--figure", "2", "--runs", "1", "--out", str(tmp_path)]) == 0

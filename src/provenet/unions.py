@@ -751,6 +751,8 @@ class Found:
     """Samples near a face that cannot be on their side of it together with the rest."""
     tilts: Array
     """The angle by which a face would have to turn to please the worst of these."""
+    flipped: bool
+    """Whether so many labels are flipped that there are no version spaces."""
 
     def revised(self, face: int, space: Cell | Contradiction) -> Found:
         """With what a version space says of one face."""
@@ -760,13 +762,12 @@ class Found:
             tilts = np.where(one, space.tilt, self.tilts)
             return replace(self, contradicted=contradicted, tilts=tilts)
         parts = [space.face if here else self.faces[i] for i, here in enumerate(one)]
-        return Found(
-            Faces.of(parts),
-            self.blur,
-            np.where(one, space.angle_error, self.angle_errors),
-            np.where(one, space.threshold_error, self.threshold_errors),
-            contradicted,
-            self.tilts,
+        return replace(
+            self,
+            faces=Faces.of(parts),
+            angle_errors=np.where(one, space.angle_error, self.angle_errors),
+            threshold_errors=np.where(one, space.threshold_error, self.threshold_errors),
+            contradicted=contradicted,
         )
 
 
@@ -779,7 +780,7 @@ def finish(samples: Samples, fit: Fit, rng: np.random.Generator) -> Found:
     k, sharpness = len(fit.faces), fit.blur.sharpness
     found = _softly_finished(samples, fit)
     X, fired, says = fit.near.X, fit.near.fired, _about_faces(fit)
-    stale = np.full(k, fit.flip_rate <= _MANY_FLIPS)
+    stale = np.full(k, not found.flipped)
     for _ in range(_CHANGES):
         for i in map(int, np.flatnonzero(stale)):
             rows, reach = says[:, i], NEAR / sharpness[i]
@@ -797,7 +798,8 @@ def finish(samples: Samples, fit: Fit, rng: np.random.Generator) -> Found:
 def _softly_finished(samples: Samples, fit: Fit) -> Found:
     angles, thresholds = soft_errors(fit.near.X, fit.near.fired, fit.faces, fit.blur)
     wrong = _wrong(samples, fit.faces, fit.blur.sharpness)[1].sum(axis=0)
-    return Found(fit.faces, fit.blur, angles, thresholds, wrong, np.zeros(len(fit.faces)))
+    flipped = fit.flip_rate > _MANY_FLIPS
+    return Found(fit.faces, fit.blur, angles, thresholds, wrong, np.zeros(len(wrong)), flipped)
 
 
 def _about_faces(fit: Fit) -> Flags:

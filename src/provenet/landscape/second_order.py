@@ -17,9 +17,9 @@ from provenet.typing import Array
 
 _STILL = 1e-6
 _LEVEL = 1e-6
-_TOLERANCE = 1e-7
+_TOLERANCE = 1e-9
 """Of an eigenvalue, over the Hessian's typical size."""
-_SMALL_HESSIAN = 40
+_SMALL_HESSIAN = 100
 """Parameters up to which all eigenvalues are as quick as one."""
 
 

@@ -27,8 +27,9 @@ What the theorem leaves open is done so:
 - *rho* from the moments is rough. If the labels are, to rounding, a polynomial of the units of a
   rho nearby, that is found by least squares. t cannot be told from the scale of P.
 
-Measured with 4 units of 3 ones among 12 features, products up to 0.3 of the sum's terms, rho = 0.5:
-3000 samples by default and 3e4 faithfully; with rho = 1 the tails ask for some 1e5 and 1e6.
+Measured with 4 units of 3 ones among 12 features and products of up to 0.3 of a sum's term: 2000
+samples by default and 2e4 faithfully for rho = 0.5; for rho = 1, where tails are heavier, 4000 by
+default and 1e5 faithfully (18 of 20 seeds). Other seeds were refused, none answered wrongly.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ _ROUNDING = 1e-7
 _CANDIDATES = 20
 _MOST_CLIQUES = 1000
 _FIT_SAMPLES = 2000
+_GRID_SAMPLES = 500
 _MOST_MONOMIALS = 64
 _RHO_WITHIN = 1.0
 """How far off the moments' rho may be, in its logarithm."""
@@ -310,15 +312,15 @@ def fit_rho(source: Source, weights: Array, start: float) -> tuple[float, float]
     sums = X @ weights.T @ monomials(len(weights)).T
     scale = y if np.all(y > 0) else np.abs(y) + np.median(np.abs(y))
 
-    def unexplained(log_rho: float) -> float:
-        powers = np.exp(log_rho) * sums - np.log(scale)[:, None]
-        design = np.exp(powers - powers.max(axis=0))
-        fitted = design @ np.linalg.lstsq(design, y / scale, rcond=1e-13)[0]
-        return float(np.sqrt(np.mean((y / scale - fitted) ** 2)))
+    def unexplained(log_rho: float, rows: int = _FIT_SAMPLES) -> float:
+        powers = np.exp(log_rho) * sums[:rows] - np.log(scale[:rows])[:, None]
+        design, target = np.exp(powers - powers.max(axis=0)), (y / scale)[:rows]
+        fitted = design @ np.linalg.lstsq(design, target, rcond=1e-13)[0]
+        return float(np.sqrt(np.mean((target - fitted) ** 2)))
 
     grid, step = np.linspace(-_RHO_WITHIN, _RHO_WITHIN, 81, retstep=True)
     grid = grid + np.log(start)
-    nearest = grid[np.argmin([unexplained(v) for v in grid])]
+    nearest = grid[np.argmin([unexplained(v, _GRID_SAMPLES) for v in grid])]
     bounds = (nearest - step, nearest + step)
     best = minimize_scalar(unexplained, bounds=bounds, method="bounded", options={"xatol": 1e-12})
     return float(np.exp(best.x)), float(best.fun)

@@ -399,6 +399,22 @@ def best_rotation(
     return best
 
 
+def followed(moments: EvenMoments, W: Array, sign: float, rng: np.random.Generator) -> Rotated:
+    """The rotation near approximate units W, unless the maxima lead to one that is clearly better.
+
+    Mixtures were undone before, by moments without bias; that is not to be lost here.
+    """
+    near, _, far = np.linalg.svd(W @ moments.basis.T)
+    start = near @ far
+    found = fit_rotation(moments, start) or Rotated.of(moments, start)
+    with suppress(NoAnswer):
+        other = fit_rotation(moments, maxima(sign * moments.T4, rng))
+        gain = odd_energy(moments, found)[0] - (odd_energy(moments, other)[0] if other else np.inf)
+        if other is not None and gain > _TURN_GAIN:
+            return other
+    return found
+
+
 def _starts(moments: EvenMoments, sign: float, rng: np.random.Generator) -> Iterator[Array]:
     with suppress(NoAnswer):
         yield maxima(sign * moments.T4, rng)
@@ -513,8 +529,12 @@ def find_units(
             "No rotation makes the odd entries of the moments vanish: take more samples; if that "
             "does not help, the weights are not orthonormal."
         )
-    order = np.argsort(-np.abs(u.strengths(found)))
-    return Rotated.of(moments, found.Q[order])
+    return by_strength(found, moments, u)
+
+
+def by_strength(r: Rotated, moments: EvenMoments, u: Coefficients) -> Rotated:
+    """The units by falling strength."""
+    return Rotated.of(moments, r.Q[np.argsort(-np.abs(u.strengths(r)))])
 
 
 def refuse_misfit(
@@ -531,9 +551,9 @@ def refuse_misfit(
         )
     misfit = ratio_misfits(moments, r, kappa, errors)
     i = int(np.argmax(misfit))
-    slack = 0.0 if errors is None else _RATIO_SLACK
+    slack, limit = (0.0, _MISFIT * _CLEAR) if errors is None else (_RATIO_SLACK, _CLEAR)
     off = kappa is not None and abs(r.iiii[i] / (kappa * r.t2[i, i]) - 1) > slack
-    if off and misfit[i] > _MISFIT * _CLEAR:
+    if off and misfit[i] > limit:
         raise NoAnswer(
             f"Orders 4 and 2 of unit {i} have the ratio {r.iiii[i] / r.t2[i, i]:.3g}, "
             f"{misfit[i]:.1f} standard errors from the activation's {kappa:.3g}: it is a mixture "
@@ -557,7 +577,7 @@ def even(
     rest = Rest(source, r.Q @ moments.basis)
     for _ in range(0 if faithful else _SHARPENINGS):
         moments = sharper_moments(rest)
-        r = find_units(moments, u, generator)
+        r = by_strength(followed(moments, rest.W, u.sign(moments), generator), moments, u)
         rest = Rest(source, r.Q @ moments.basis)
     pair_errors, ratio_errors = sample_errors(rest, u.kappa or 0.0)
     refuse_misfit(moments, r, u.kappa, ratio_errors)

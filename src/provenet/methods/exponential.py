@@ -34,7 +34,8 @@ multiplier. There every local maximum divides R evenly among the features of one
 give. The way to `projection of grad g(z) / (2 gamma)` leads uphill, all of it for a convex g. The
 strongest unit comes first; its features are then taken out. The mass is even only to the error of
 grad g over 2 gamma, and the weights exp(z.x) add to that error, so R is small: even so 3 units of 2
-features take 4e5 samples, and 4 units of 3 millions, where the default takes two thousand.
+features take 4e5 samples and 4 units of 3 features 1e6 (more than that under products), where the
+default takes two thousand.
 """
 
 from __future__ import annotations

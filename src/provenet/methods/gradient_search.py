@@ -76,7 +76,7 @@ _STEP = {1: 0.25, 2: 0.3}
 """Angle between neighbours in the net."""
 _CONTROL_DEGREE = (0, 10, 10, 8, 6)
 """By number of features; with units in the model the next one."""
-_FIT_DEGREE = (0, 6, 6, 4, 4)
+_FIT_DEGREE = (0, 8, 8, 6, 4)
 _UNIT_DEGREE = 2
 _MOST_IN_ALL_PRODUCTS = 4
 _RIDGE = 1e-11
@@ -528,13 +528,26 @@ def _standing_steps(
         if clock.over:
             standing += units[i + 1 :]
             break
-    data = _Controlled(X, y, standing, 1)
-    needless = [i for i in range(len(standing)) if data.explained_without(i)]
-    if needless:
-        standing.pop(min(needless, key=lambda i: standing[i].peak.significance))
+    standing, data = _needed(X, y, standing)
     if len(standing) < len(units) and not clock.over:
         return _standing_steps(X, y, standing, clock)
     return standing, data
+
+
+def _needed(X: Array, y: Array, units: list[_Unit]) -> tuple[list[_Unit], _Controlled]:
+    """Steps without those that do not show on average, or without which all is explained as well.
+
+    If labels are explained to rounding, all units that this takes are there.
+    """
+    data = _Controlled(X, y, units, 1)
+    weakest = min(range(len(units)), key=lambda i: units[i].peak.significance, default=0)
+    if data.explained:
+        drop = [i for i in range(len(units)) if data.explained_without(i)][:1]
+    else:
+        drop = [weakest] if units and units[weakest].peak.significance < SIGNIFICANT else []
+    if not drop:
+        return units, data
+    return _needed(X, y, [unit for i, unit in enumerate(units) if i not in drop])
 
 
 def _standing_relus(

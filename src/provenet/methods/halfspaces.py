@@ -35,6 +35,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.special import gammainc
 
 from provenet.exceptions import InvalidInput, NoAnswer
 from provenet.layered import LayeredNetwork, intersection, lowest_layer, union
@@ -67,7 +68,7 @@ _FAR = 0.25
 _CLEARLY_APART = 3.0
 _HARDLY_KNOWN = 0.25
 """An angle error, in radians, beyond which a halfspace is not known."""
-_EXPLAINED_BY_FLIPS = 0.05
+_NO_CHANCE = 1e-3
 _SIGMAS = 4.0
 
 
@@ -305,8 +306,13 @@ def _missing(samples: Samples, found: Found, positives: Rows, tally: Tally) -> l
 
 
 def _hide_two(found: Found, tally: Tally) -> Flags:
-    """Faces whose samples contradict each other, and more than flips would."""
-    return (found.contradicted > 0) & (tally.flip_rate * tally.near < _EXPLAINED_BY_FLIPS)
+    """Faces with more contradictions among the labels near them than a few flips would make.
+
+    The chance of c or more flips where f are expected is that of a Poisson variable.
+    """
+    expected = (tally.flip_rate + 1 / max(tally.outside, 1)) * tally.near
+    chance = gammainc(np.maximum(found.contradicted, 1), expected)
+    return np.asarray((found.contradicted > 0) & (chance < _NO_CHANCE) & (not found.flipped))
 
 
 def _too_close(found: Found, tally: Tally, hide_two: Flags) -> list[str]:
