@@ -27,3 +27,5 @@ class LayerEvidence:
     """Share of the samples that fire of which no unit fires."""
     way: str
     """How directions were found and refined, in words."""
+    notes: tuple[str, ...] = ()
+    """What else was seen, such as whether the conditions of the method's theorem hold."""

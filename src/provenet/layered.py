@@ -88,6 +88,16 @@ class Polynomial:
             total += c * np.prod(H[:, list(monomial)], axis=1)
         return total
 
+    def gradient(self, H: Array) -> Array:
+        """Derivatives by every unit's value at the rows of H, (n, units)."""
+        slopes = np.zeros(H.shape)
+        for monomial, c in self.terms.items():
+            for i in set(monomial):
+                others = list(monomial)
+                others.remove(i)
+                slopes[:, i] += c * monomial.count(i) * np.prod(H[:, others], axis=1)
+        return slopes
+
     @property
     def linear(self) -> Array:
         """Coefficients of the linear terms."""

@@ -86,7 +86,10 @@ def recover(
     source = as_source(X, y)
     report = progress or (lambda stage, fraction, message: None)
     with one_blas_thread():
-        standardisation = check_data(source, units, chosen)
+        try:
+            standardisation = check_data(source, units, chosen)
+        except NoAnswer as why:
+            return _nothing_found(chosen, str(why))
         workspace = prepare(
             source,
             wishes,
@@ -135,7 +138,7 @@ def _value(result: Recovery) -> tuple[int, float]:
     return _RANK[result.status], -(2 * n * np.log(certificate.noise + 1e-300) + p * np.log(n))
 
 
-def _nothing_found(method: Method, reason: str, out_of_time: bool) -> Recovery:
+def _nothing_found(method: Method, reason: str, out_of_time: bool = False) -> Recovery:
     message = reason or (
         "The budget was used up before anything was found: give more time with budget=."
         if out_of_time

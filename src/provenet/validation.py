@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from provenet.exceptions import InvalidInput
+from provenet.exceptions import InvalidInput, NoAnswer
 from provenet.landscape.objectives import OBJECTIVES, check_activation
 from provenet.methods import Method
 from provenet.moments import Standardisation
@@ -20,6 +20,8 @@ from provenet.workspace import Wishes
 
 _LARGEST = 1e70
 """Fourth powers of the data must stay finite."""
+_SIGMAS = 8.0
+"""Standard errors by which means and covariances of standard normal inputs may be off."""
 
 
 def check_options(
@@ -147,9 +149,8 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     if not isinstance(source, ArraySource):
         standardisation = source.standardisation()
         if not standardisation.label_spread > 1e-12 * np.abs(standardisation.label_mean).max():
-            raise InvalidInput(
-                "The labels are constant: there is no network to see; check the function."
-            )
+            raise _constant_labels("The labels", source, method)
+        _check_standard_inputs(standardisation, method)
         return standardisation
     _check_finite(source)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -162,14 +163,46 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     variance = label_variance(sums)
     rounding = 1e-24 * (label_origin**2 + sums.yy / sums.n)
     if np.all((variance <= rounding) | (variance < _LARGEST**-2)):
-        raise InvalidInput("y is constant: there is no network to see; check the labels.")
+        raise _constant_labels("y", source, method)
     dependent = dependent_columns(sums)
     if dependent:
         raise InvalidInput(
             f"Columns {dependent} of X are constant, duplicated or linear combinations of the "
             "others (counted from 0): remove them."
         )
-    return standardisation_from(sums, origin, label_origin)
+    standardisation = standardisation_from(sums, origin, label_origin)
+    _check_standard_inputs(standardisation, method)
+    return standardisation
+
+
+def _constant_labels(what: str, source: Source, method: Method) -> Exception:
+    """Units of a high threshold may never fire: that is bad luck, not bad input."""
+    if not method.lowest_layer:
+        verb = "are" if what.endswith("s") else "is"
+        return InvalidInput(
+            f"{what} {verb} constant: there is no network to see; check the labels."
+        )
+    return NoAnswer(
+        f"No unit fires: all {source.size} samples have the same label. A unit of threshold 3 fires "
+        "on one standard normal sample in 741, one of threshold 4 on one in 31,574: take more "
+        "samples, or check the labels."
+    )
+
+
+def _check_standard_inputs(standardisation: Standardisation, method: Method) -> None:
+    if not method.standard_inputs or standardisation.samples is None:
+        return
+    root = np.linalg.inv(standardisation.whiten)
+    off = max(
+        float(np.abs(standardisation.mean).max()),
+        float(np.abs(root @ root.T - np.eye(len(root))).max()),
+    )
+    if off > _SIGMAS * np.sqrt(2 / standardisation.samples):
+        raise InvalidInput(
+            f"The method {method.name!r} needs inputs of mean 0 and covariance I, and X is off by "
+            f"{off:.2g}: 0/1 weights are those of standard normal features; rescale X if that is "
+            "what they were."
+        )
 
 
 def _check_counts(source: Source, units: int | None, method: Method) -> None:

@@ -113,6 +113,12 @@ class Workspace:
         return self.wishes.threshold
 
     @property
+    def fitted_samples(self) -> ArraySource:
+        """The samples to fit, in the user's coordinates."""
+        samples = self.problem.samples
+        return ArraySource(self.standardisation.undo(samples.X), samples.y)
+
+    @property
     def spread(self) -> float:
         """Standard deviation of the labels."""
         return self.standardisation.label_spread

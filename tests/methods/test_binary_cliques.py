@@ -8,9 +8,10 @@ import pytest
 
 from helpers import is_a_sentence
 from provenet.exceptions import NoAnswer
+from provenet.exponential_top import ExponentialTop, monomials
+from provenet.feature_correlations import correlations, exact_correlations
 from provenet.layered import LayeredNetwork, Polynomial, lowest_layer
-from provenet.methods.binary_cliques import binary_cliques, fit_rho, maximal_cliques, monomials
-from provenet.methods.exponential import correlations, exact_correlations
+from provenet.methods.binary_cliques import Cliques, find_cliques, maximal_cliques
 from provenet.sources import ArraySource
 from provenet.typing import Array
 
@@ -45,6 +46,11 @@ def problem(
 def samples(net: LayeredNetwork, n: int, seed: int) -> ArraySource:
     X = np.random.default_rng([seed, 2]).standard_normal((n, net.features))
     return ArraySource(X, net(X))
+
+
+def from_samples(source: ArraySource, *, faithful: bool = False) -> Cliques:
+    """With rho fitted on the same samples."""
+    return find_cliques(source, source, faithful=faithful)
 
 
 def supports(weights: Array) -> set[tuple[int, ...]]:
@@ -89,7 +95,7 @@ def test_correlations_are_appendix_d_with_the_corrected_mu() -> None:
 def test_samples_have_these_correlations() -> None:
     net = problem(1)
     exact, sampled = exact_correlations(net), correlations(samples(net, 50_000, 1))
-    # the largest of 78 entries over 50 seeds is 3.7 standard errors
+    # the largest of 78 entries over 50 seeds was 3.4 standard errors
     assert np.all(np.abs(sampled.matrix - exact.matrix) < 5 * sampled.errors)
     assert sampled.errors.max() < 0.1 * exact.matrix.max()
 
@@ -142,7 +148,7 @@ def test_population_is_answered_exactly(
     rho, t, d = 0.6, 1.0, len(sets[0])
     for seed in range(5):
         net = problem(seed, sets, features, rho, t, products)
-        found = binary_cliques(net, faithful=faithful)
+        found = find_cliques(net, faithful=faithful)
         assert supports(found.weights) == truth(net)
         assert found.rho == pytest.approx(rho, rel=1e-9)
         single, _ = shifted_coefficients(net, rho, t, d)
@@ -152,14 +158,14 @@ def test_population_is_answered_exactly(
 
 def test_unequal_sizes_are_found_where_features_are_alike() -> None:
     net = problem(0, [(0, 1), (2, 3, 4), (5,)], 7)
-    assert supports(binary_cliques(net).weights) == truth(net)
+    assert supports(find_cliques(net).weights) == truth(net)
 
 
 def test_ones_is_checked() -> None:
     net = problem(0)
-    assert len(binary_cliques(net, ones=3).weights) == 4
+    assert len(find_cliques(net, ones=3).weights) == 4
     with pytest.raises(NoAnswer) as error:
-        binary_cliques(net, ones=4)
+        find_cliques(net, ones=4)
     is_a_sentence(error, "4 features")
 
 
@@ -171,7 +177,7 @@ def test_ones_is_checked() -> None:
 def test_a_few_thousand_samples_show_the_units(seed: int, rho: float) -> None:
     # 50 of 50 seeds for both; with 2000 samples 50 and 45, the others refused
     net = problem(seed, rho=rho)
-    found = binary_cliques(samples(net, 4000, seed))
+    found = from_samples(samples(net, 4000, seed))
     assert supports(found.weights) == truth(net)
     # all sixteen monomials of four units are tried, so rho is the one that leaves nothing
     assert found.unexplained < 1e-6
@@ -182,7 +188,7 @@ def test_a_few_thousand_samples_show_the_units(seed: int, rho: float) -> None:
 def test_single_features_take_ten_times_as_many(seed: int) -> None:
     # 50 of 50 seeds with 20000 or 40000 samples; with 3000 only 29, the others refused
     net = problem(seed)
-    found = binary_cliques(samples(net, 40_000, seed), faithful=True)
+    found = from_samples(samples(net, 40_000, seed), faithful=True)
     assert supports(found.weights) == truth(net)
     assert found.margin >= 2
     assert "12 features" in found.evidence
@@ -192,7 +198,7 @@ def test_single_features_take_ten_times_as_many(seed: int) -> None:
 def test_overlapping_units_from_samples(sets: Sets, features: int) -> None:
     # 50 of 50 seeds for both
     net = problem(0, sets, features, products=0.0)
-    found = binary_cliques(samples(net, 40_000, 0))
+    found = from_samples(samples(net, 40_000, 0))
     assert supports(found.weights) == truth(net)
 
 
@@ -202,7 +208,7 @@ def test_labels_of_either_sign() -> None:
     negative = LayeredNetwork(net.layer, Polynomial(2, {**net.top.terms, (): -0.5, (0, 1): -0.05}))
     source = samples(negative, 40_000, 0)
     assert source.y.min() < 0
-    found = binary_cliques(source)
+    found = from_samples(source)
     assert supports(found.weights) == truth(net)
     assert found.rho == pytest.approx(0.5, rel=1e-6)
 
@@ -211,12 +217,14 @@ def test_rho_is_the_one_that_explains_the_labels() -> None:
     net = problem(3)
     W = (net.layer.weights > 0).astype(float)
     source = samples(net, 2000, 3)
+    top = ExponentialTop(source.X, source.y, W)
     for start in (0.3, 0.5, 0.9):
-        rho, unexplained = fit_rho(source, W, start)
-        assert rho == pytest.approx(0.5, rel=1e-7) and unexplained < 1e-8
+        rho = top.best_rho(start)
+        assert rho == pytest.approx(0.5, rel=1e-7) and top.solved(rho)[1] < 1e-8
     wrong = W.copy()
     wrong[[0, 1], :] = np.where(np.arange(12) == np.argmax(W[0]), W[[1, 0]], W[[0, 1]])
-    assert fit_rho(source, wrong, 0.5)[1] > 1e-3
+    mixed = ExponentialTop(source.X, source.y, wrong)
+    assert mixed.solved(mixed.best_rho(0.5))[1] > 1e-3
 
 
 # ------------------------------------------------- no answer
@@ -227,7 +235,7 @@ def test_large_products_are_named() -> None:
     net = problem(0, [(0, 1), (2, 3), (4, 5)], 6)
     terms = {(0,): 1.0, (1,): 1.0, (2,): 1.0, (0, 1): 8.0, (1, 2): 0.5}
     with pytest.raises(NoAnswer) as error:
-        binary_cliques(LayeredNetwork(net.layer, Polynomial(3, terms)))
+        find_cliques(LayeredNetwork(net.layer, Polynomial(3, terms)))
     is_a_sentence(error, "Theorem 8", "exponential")
     weakest = np.flatnonzero(net.layer.weights[2])[0]
     assert f"within the unit of feature {weakest}" in str(error.value)
@@ -236,14 +244,14 @@ def test_large_products_are_named() -> None:
 def test_too_few_samples_for_a_gap() -> None:
     # 50 of 50 seeds are refused
     with pytest.raises(NoAnswer) as error:
-        binary_cliques(samples(problem(0, rho=1.0), 3000, 0), faithful=True)
+        from_samples(samples(problem(0, rho=1.0), 3000, 0), faithful=True)
     is_a_sentence(error, "samples")
 
 
 def test_negative_terms_of_the_sum_are_named() -> None:
     net = problem(0, [(0, 1), (2, 3)], 4)
     with pytest.raises(NoAnswer) as error:
-        binary_cliques(LayeredNetwork(net.layer, Polynomial(2, {(0,): 1.0, (1,): -1.0})))
+        find_cliques(LayeredNetwork(net.layer, Polynomial(2, {(0,): 1.0, (1,): -1.0})))
     is_a_sentence(error, "positive coefficients")
 
 
@@ -252,5 +260,5 @@ def test_labels_that_do_not_depend_on_the_inputs() -> None:
     source = ArraySource(rng.standard_normal((2000, 4)), rng.standard_normal(2000))
     for faithful in (False, True):
         with pytest.raises(NoAnswer) as error:
-            binary_cliques(source, faithful=faithful)
+            find_cliques(source, faithful=faithful)
         is_a_sentence(error, "more samples")

@@ -1,3 +1,5 @@
+"""Even units under a polynomial: moments against closed forms, exact recovery, what is said."""
+
 from __future__ import annotations
 
 from itertools import combinations
@@ -7,26 +9,21 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+import provenet as pn
 from helpers import direction_error, is_a_sentence
 from provenet.activations import Activation, get_activation
-from provenet.exceptions import InvalidInput, NoAnswer
+from provenet.exceptions import InvalidInput
 from provenet.hermite import h
 from provenet.layered import LayeredNetwork, Polynomial, lowest_layer
 from provenet.methods.even import (
-    Coefficients,
     EvenMoments,
-    Rest,
-    Rotated,
-    conditions,
-    even,
-    find_units,
+    broken_conditions,
     fit_rotation,
     maxima,
-    refuse_misfit,
-    sharper_moments,
+    strengths,
     turns,
 )
-from provenet.sources import ArraySource
+from provenet.result import Recovery
 from provenet.typing import Array
 
 ABS = get_activation("abs")
@@ -67,21 +64,9 @@ def top(units: int, seed: int, products: float = 0.3, equal: bool = False) -> Po
     return Polynomial(units, terms)
 
 
-def strengths(u: Activation, P: Polynomial) -> tuple[Array, Array]:
-    """`C_i` and `C_ij` from the coefficients of P."""
-    zero = hat(u, 0)
-    C, CC = np.zeros(P.units), np.zeros((P.units, P.units))
-    for monomial, c in P.terms.items():
-        for i in monomial:
-            C[i] += c * zero ** (len(monomial) - 1)
-            for j in monomial:
-                CC[i, j] += (i != j) * c * zero ** (len(monomial) - 2) if i != j else 0.0
-    return C, CC
-
-
 def exact_moments(u: Activation, P: Polynomial, W: Array) -> EvenMoments:
     """T_2 and T_4 by appendix D.3 with the constants of ERRATA 19."""
-    C, CC = strengths(u, P)
+    C, CC = strengths(P, hat(u, 0))
     k = P.units
     alpha, gamma = hat(u, 4) * C, sqrt(6) * hat(u, 2) ** 2 * CC
     t4 = np.zeros((k,) * 4)
@@ -92,16 +77,23 @@ def exact_moments(u: Activation, P: Polynomial, W: Array) -> EvenMoments:
                 t4[i, i, j, j] = t4[i, j, i, j] = t4[i, j, j, i] = gamma[i, j] / sqrt(1.5)
     T2 = (W.T * (sqrt(2) * hat(u, 2) * C)) @ W
     T4 = np.einsum("ijkl,ia,jb,kc,ld->abcd", t4, W, W, W, W, optimize=True)
-    return EvenMoments.exact(T2, T4)
+    return EvenMoments(T2, T4, 1.0, 1.0, np.eye(k))
 
 
-def samples(
-    u: Activation, P: Polynomial, W: Array, n: int, seed: int, noise: float = 0.0
-) -> ArraySource:
+def recovered(
+    u: Activation,
+    P: Polynomial,
+    W: Array,
+    n: int,
+    seed: int,
+    sigma: float = 0.0,
+    **options: object,
+) -> tuple[Recovery, Array, Array]:
     rng = np.random.default_rng([seed, 2])
     X = rng.standard_normal((n, W.shape[1]))
-    y = LayeredNetwork(lowest_layer(W, 0.0, u), P)(X)
-    return ArraySource(X, y + noise * rng.standard_normal(n))
+    y = LayeredNetwork(lowest_layer(W, 0.0, u), P)(X) + sigma * rng.standard_normal(n)
+    result = pn.recover(X, y, method="even", activation=u, rng=seed, **options)  # type: ignore[arg-type]
+    return result, X, y
 
 
 # ------------------------------------------------- closed forms
@@ -115,7 +107,7 @@ def test_correlation_with_h4_is_the_corrected_polynomial(u: Activation) -> None:
     a, b = np.meshgrid(nodes, nodes)
     P = Polynomial(2, {(): 0.4, (0,): 1.0, (1,): 0.6, (0, 1): 0.8})
     f = P(np.column_stack([u(a.ravel()), u(b.ravel())])).reshape(a.shape)
-    C, CC = strengths(u, P)
+    C, CC = strengths(P, hat(u, 0))
     for angle in (0.0, 0.3, 1.1):
         z = np.array([np.cos(angle), np.sin(angle)])
         by_quadrature = weights @ (f * h(4, z[0] * a + z[1] * b)) @ weights
@@ -124,94 +116,17 @@ def test_correlation_with_h4_is_the_corrected_polynomial(u: Activation) -> None:
         assert by_quadrature == pytest.approx(expected, abs=1e-9)
 
 
-def test_samples_have_the_exact_moments() -> None:
-    W, P = orthonormal(3, 3, 0), top(3, 0)
-    exact = exact_moments(COS, P, W)
-    rest = Rest(samples(COS, P, W, 100_000, 0), W)
-    sampled = sharper_moments(rest)
-    back = sampled.basis.T
-    T4 = np.einsum("abcd,ia,jb,kc,ld->ijkl", sampled.T4, back, back, back, back, optimize=True)
-    # Z-TENSORS
-    assert np.abs(T4 - exact.T4).max() < 0.06
-    assert np.abs(back @ sampled.T2 @ back.T - exact.T2).max() < 0.02
-    assert np.abs(exact.T4).max() > 0.5 and np.abs(exact.T2).max() > 0.5
-
-
-# ------------------------------------------------- populations
-
-
 @pytest.mark.parametrize("u", [ABS, COS, BUMP], ids=lambda u: u.name)
 @pytest.mark.parametrize("equal", [False, True])
-@pytest.mark.parametrize("faithful", [False, True])
-def test_population_is_answered_exactly(u: Activation, equal: bool, faithful: bool) -> None:
+def test_maxima_of_a_population_are_the_units(u: Activation, equal: bool) -> None:
     for seed in range(3):
         W, P = orthonormal(5, 5, seed), top(5, seed, equal=equal)
-        moments, c = exact_moments(u, P, W), Coefficients.of(u)
-        found = find_units(moments, c, np.random.default_rng(seed), faithful=faithful)
+        moments = exact_moments(u, P, W)
+        sign = np.sign(hat(u, 4))  # all C are positive; those of abs are minima
+        found = maxima(sign * moments.T4, np.random.default_rng(seed))
         # the power method stops at steps of 1e-9 and converges linearly, least squares does not
-        assert direction_error(found.Q, W) < (1e-6 if faithful else 1e-9)
-        refuse_misfit(moments, found, c.kappa)
-        C, _ = strengths(u, P)
-        np.testing.assert_allclose(c.strengths(found), np.sort(C)[::-1], rtol=1e-6)
-
-
-def test_conditions_are_those_of_theorem_10() -> None:
-    W, P = orthonormal(4, 4, 0), top(4, 0, products=0.8)
-    moments, u = exact_moments(COS, P, W), Coefficients.of(COS)
-    found = find_units(moments, u, np.random.default_rng(0))
-    C, CC = strengths(COS, P)
-    order = np.argsort(-C)
-    alpha, gamma = hat(COS, 4) * C[order], sqrt(6) * hat(COS, 2) ** 2 * CC[order][:, order]
-    for c in conditions(found, u.sign(moments), np.zeros((4, 4))):
-        i, j = c.units
-        assert c.value == pytest.approx(alpha[i] + alpha[j] - gamma[i, j], abs=1e-9)
-        # as printed, divided by u_4 / u_0, with sqrt(6) for 6
-        ratio = sqrt(6) * hat(COS, 2) ** 2 / hat(COS, 4) * CC[order][:, order][i, j]
-        assert c.holds == (C[order][i] + C[order][j] > ratio)
-
-
-def test_maxima_of_abs_are_minima() -> None:
-    W, P = orthonormal(3, 3, 0), top(3, 0)
-    moments, u = exact_moments(ABS, P, W), Coefficients.of(ABS)
-    assert u.sign(moments) == -1
-    assert direction_error(maxima(-moments.T4, np.random.default_rng(0)), W) < 1e-6
-    assert all(c.holds for c in conditions(Rotated.of(moments, W), -1.0, np.zeros((3, 3))))
-
-
-@pytest.mark.parametrize(
-    "pairs, units", [([(0, 1)], 2), ([(0, 1), (2, 3)], 4), ([(0, 1), (0, 2), (1, 2)], 3)]
-)
-def test_pairs_that_break_the_condition_are_found_and_named(
-    pairs: list[tuple[int, int]], units: int
-) -> None:
-    W = orthonormal(units, units, 1)
-    terms: dict[tuple[int, ...], float] = {(i,): 1.0 for i in range(units)}
-    P = Polynomial(units, terms | dict.fromkeys(pairs, 3.0))
-    moments, u = exact_moments(COS, P, W), Coefficients.of(COS)
-    rng = np.random.default_rng(0)
-    found = find_units(moments, u, rng)
-    assert direction_error(found.Q, W) < 1e-7
-    broken = [c.units for c in conditions(found, 1.0, np.zeros((units, units))) if not c.holds]
-    assert len(broken) == len(pairs)
-    # maxima of h_4 alone are mixtures, and that does not go unseen
-    mixed = find_units(moments, u, rng, faithful=True)
-    assert direction_error(mixed.Q, W) > 0.3
-    with pytest.raises(NoAnswer):
-        refuse_misfit(moments, mixed, u.kappa)
-
-
-def test_two_equal_units_that_break_the_condition_seem_to_keep_it() -> None:
-    """In the coordinates of the mixtures all odd entries vanish: only kappa tells."""
-    W = np.eye(2)
-    P = Polynomial(2, {(0,): 1.0, (1,): 1.0, (0, 1): 3.0})
-    moments = exact_moments(COS, P, W)
-    mixed = Rotated.of(moments, np.array([[1.0, 1.0], [1.0, -1.0]]) / sqrt(2))
-    assert abs(mixed.t2[0, 1]) < 1e-12 and abs(mixed.t4[0, 0, 0, 1]) < 1e-12
-    assert conditions(mixed, 1.0, np.zeros((2, 2)))[0].holds
-    assert not conditions(Rotated.of(moments, W), 1.0, np.zeros((2, 2)))[0].holds
-    kappa = Coefficients.of(COS).kappa
-    assert kappa is not None
-    assert mixed.iiii[0] / mixed.t2[0, 0] != pytest.approx(kappa, rel=0.2)
+        assert direction_error(found, W) < 1e-6
+        assert direction_error(fit_rotation(moments, found), W) < 1e-9
 
 
 def test_turns_undo_a_small_rotation() -> None:
@@ -219,10 +134,20 @@ def test_turns_undo_a_small_rotation() -> None:
     moments = exact_moments(COS, P, W)
     A = np.random.default_rng(0).standard_normal((4, 4))
     small = 1e-4 * (A - A.T)
-    angle, _ = turns(Rotated.of(moments, expm(small) @ W), 1.0, 1.0)
+    angle, _ = turns(moments, expm(small) @ W)
     np.testing.assert_allclose(angle, -small, atol=1e-6)  # to second order
-    back = fit_rotation(moments, expm(1000 * small) @ W)
-    assert back is not None and direction_error(back.Q, W) < 1e-9
+    assert direction_error(fit_rotation(moments, expm(1000 * small) @ W), W) < 1e-9
+
+
+def test_maxima_are_mixtures_where_the_condition_fails() -> None:
+    W = np.eye(2)
+    P = Polynomial(2, {(0,): 1.0, (1,): 1.0, (0, 1): 3.0})
+    C, CC = strengths(P, hat(COS, 0))
+    alpha, gamma = hat(COS, 4) * C, sqrt(6) * hat(COS, 2) ** 2 * CC
+    assert len(broken_conditions(alpha, gamma, 1.0)) == 1
+    found = maxima(exact_moments(COS, P, W).T4, np.random.default_rng(0))
+    mixed = np.array([[1.0, 1.0], [1.0, -1.0]]) / sqrt(2)
+    assert direction_error(found, mixed) < 1e-6
 
 
 # ------------------------------------------------- samples
@@ -230,125 +155,124 @@ def test_turns_undo_a_small_rotation() -> None:
 
 @pytest.mark.parametrize("u", [ABS, COS, BUMP], ids=lambda u: u.name)
 @pytest.mark.parametrize("equal", [False, True])
-def test_eight_units_from_ten_thousand_samples(u: Activation, equal: bool) -> None:
-    # RATES
+def test_eight_units_and_their_polynomial_are_exact(u: Activation, equal: bool) -> None:
     W, P = orthonormal(8, 8, 0), top(8, 0, products=0.15, equal=equal)
-    found = even(samples(u, P, W, 10_000, 0), u, rng=0)
-    assert direction_error(found.weights, W) < 0.15
-    np.testing.assert_allclose(found.weights @ found.weights.T, np.eye(8), atol=1e-9)
-    assert len(found.conditions) == 28
-    assert "8 orthonormal units" in found.evidence
+    result, X, y = recovered(u, P, W, 5000, 0, units=8)
+    assert result.status == "exact" and result.network is not None
+    assert direction_error(result.network.weights, W) < 1e-9
+    assert result.layered is not None
+    # eight units summed up to pairs: errors of 36 rounded products
+    np.testing.assert_allclose(result.layered(X), y, atol=1e-11)
+    found = np.sort(result.network.output_weights)
+    np.testing.assert_allclose(found, np.sort(P.linear), atol=1e-10)
+    assert result.layer is not None and "holds for every pair" in result.layer.notes[0]
 
 
-def test_fewer_units_than_features() -> None:
-    # RATES-SPAN
+def test_fewer_units_than_features_are_counted() -> None:
     W, P = orthonormal(4, 10, 0), top(4, 0)
-    found = even(samples(COS, P, W, 5000, 0), COS, rng=0)
-    assert found.weights.shape == (4, 10)
-    assert direction_error(found.weights, W) < 0.1
-    C, _ = strengths(COS, P)
-    np.testing.assert_allclose(found.strengths, np.sort(C)[::-1], rtol=0.1)
+    result, _, _ = recovered(COS, P, W, 5000, 0)
+    assert result.status == "exact" and result.network is not None
+    assert result.network.weights.shape == (4, 10)
+    assert direction_error(result.network.weights, W) < 1e-9
 
 
-def test_the_default_is_far_sharper_than_maxima_one_by_one() -> None:
-    # RATES-SHARP
-    W, P = orthonormal(8, 8, 1), top(8, 1, products=0.15)
-    source = samples(COS, P, W, 30_000, 1)
-    by_paper = direction_error(even(source, COS, faithful=True, rng=0).weights, W)
-    by_default = direction_error(even(source, COS, rng=0).weights, W)
-    assert by_default < 0.05 and by_default < by_paper / 2
+def test_the_paper_alone_is_partial_and_its_error_is_of_the_size_it_says() -> None:
+    W, P = orthonormal(6, 6, 1), top(6, 1, products=0.15)
+    result, _, _ = recovered(ABS, P, W, 50_000, 1, units=6, faithful=True)
+    assert result.status == "partial" and "not refined" in result.message
+    assert result.network is not None and result.layer is not None
+    error = direction_error(result.network.weights, W)
+    assert 1e-4 < error < 5 * float(result.layer.angle_errors.max())
 
 
-def test_labels_with_noise() -> None:
-    # RATES-NOISE
-    W, P = orthonormal(4, 4, 2), top(4, 2)
-    found = even(samples(COS, P, W, 50_000, 2, noise=0.5), COS, rng=0)
-    assert direction_error(found.weights, W) < 0.15
-
-
-def test_the_same_seed_gives_the_same_answer() -> None:
-    W, P = orthonormal(3, 3, 3), top(3, 3)
-    source = samples(COS, P, W, 5000, 3)
-    first, second = (even(source, COS, rng=7).weights for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-
-
-def test_broken_conditions_from_samples() -> None:
-    # RATES-BROKEN
+def test_pairs_that_break_the_condition_are_found_and_named() -> None:
     W = orthonormal(4, 4, 1)
     terms: dict[tuple[int, ...], float] = {(i,): 1.0 for i in range(4)}
     P = Polynomial(4, terms | {(0, 1): 3.0, (2, 3): 3.0})
-    source = samples(COS, P, W, 20_000, 1)
-    found = even(source, COS, rng=0)
-    assert direction_error(found.weights, W) < 0.1
-    broken = [c for c in found.conditions if not c.holds]
-    assert len(broken) == 2 and all(c.clear for c in broken)
-    assert "condition fails for units" in found.evidence
-    with pytest.raises(NoAnswer) as error:
-        even(source, COS, faithful=True, rng=0)
-    is_a_sentence(error)
+    result, _, _ = recovered(COS, P, W, 5000, 1, units=4)
+    assert result.status == "exact" and result.network is not None and result.layer is not None
+    assert direction_error(result.network.weights, W) < 1e-9
+    assert "fails for 2 pairs by the polynomial found" in result.layer.notes[0]
+
+
+def test_noise_that_is_given_is_recognised() -> None:
+    W, P = orthonormal(4, 4, 2), top(4, 2)
+    result, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4, noise=0.1)
+    assert result.status == "within noise" and result.network is not None
+    assert result.layer is not None
+    error = direction_error(result.network.weights, W)
+    assert 1e-5 < error < 5 * float(result.layer.angle_errors.max())
+    # without it, what is left might be that of a bad minimum
+    unknown, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4)
+    assert unknown.status == "partial"
+    wrong, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4, noise=0.05)
+    assert wrong.status == "partial"
 
 
 def test_an_activation_without_second_coefficient() -> None:
     W, P = orthonormal(4, 4, 4), top(4, 4, products=0.0)
-    source = samples(QUARTIC, P, W, 20_000, 4)
-    found = even(source, QUARTIC, units=4, rng=0)
-    assert direction_error(found.weights, W) < 0.01
-    with pytest.raises(NoAnswer) as error:
-        even(source, QUARTIC, rng=0)
-    is_a_sentence(error, "units=4")
+    result, X, y = recovered(QUARTIC, P, W, 20_000, 4, units=4)
+    assert result.status == "exact" and result.network is not None
+    assert direction_error(result.network.weights, W) < 1e-7
+    unknown = pn.recover(X, y, method="even", activation=QUARTIC, rng=0)
+    assert unknown.status == "failed" and "units=4" in unknown.message
 
 
-def test_one_unit() -> None:
+def test_one_unit_under_a_polynomial_with_powers() -> None:
     W = orthonormal(1, 5, 5)
-    found = even(samples(COS, Polynomial(1, {(0,): 2.0}), W, 3000, 5), COS, rng=0)
-    assert direction_error(found.weights, W) < 0.02
-    assert found.conditions == ()
+    result, _, _ = recovered(COS, Polynomial(1, {(0,): 2.0, (0, 0): 1.0}), W, 3000, 5)
+    assert result.status == "exact" and result.network is not None
+    assert direction_error(result.network.weights, W) < 1e-9
+
+
+def test_inputs_of_any_covariance() -> None:
+    W, P = orthonormal(3, 4, 6), top(3, 6)
+    mix = np.random.default_rng(6).standard_normal((4, 4)) + 2 * np.eye(4)
+    Z = np.random.default_rng(7).standard_normal((5000, 4))
+    y = LayeredNetwork(lowest_layer(W, 0.0, COS), P)(Z)
+    result = pn.recover(Z @ mix.T + 1.0, y, method="even", activation=COS, rng=0)
+    assert result.status == "exact" and result.network is not None
+    back = result.network.weights @ mix  # on Z again
+    assert direction_error(back, W) < 1e-8
+    np.testing.assert_allclose(np.linalg.norm(back, axis=1), 1.0, atol=1e-8)
 
 
 # ------------------------------------------------- no answer
 
 
 def test_activations_that_do_not_serve() -> None:
-    source = samples(COS, top(2, 0), orthonormal(2, 2, 0), 1000, 0)
+    W, P = orthonormal(2, 2, 0), top(2, 0)
     with pytest.raises(InvalidInput) as error:
-        even(source, "relu")
-    is_a_sentence(error, "even=True")
-    with pytest.raises(NoAnswer) as refused:
-        even(source, SQUARE)
-    is_a_sentence(refused, "fourth Hermite coefficient of square vanishes")
+        recovered(get_activation("relu"), P, W, 1000, 0)
+    is_a_sentence(error, "abs")
+    result, _, _ = recovered(SQUARE, P, W, 1000, 0)
+    assert result.status == "failed"
+    assert "fourth Hermite coefficient of square vanishes" in result.message
 
 
-def test_labels_that_are_not_even() -> None:
-    W = orthonormal(3, 3, 0)
+@pytest.mark.parametrize("u", [COS, ABS], ids=lambda u: u.name)
+def test_one_unit_too_few_is_no_success(u: Activation) -> None:
+    W, P = orthonormal(4, 4, 0), top(4, 0)
+    result, _, _ = recovered(u, P, W, 5000, 0, units=3)
+    assert not result.success
+
+
+def test_one_unit_too_many_is_no_success() -> None:
+    W, P = orthonormal(3, 5, 0), top(3, 0)
+    result, _, _ = recovered(COS, P, W, 5000, 0, units=4)
+    assert not result.success
+
+
+def test_labels_of_another_activation_are_no_success() -> None:
+    W, P = orthonormal(3, 3, 0), top(3, 0)
     X = np.random.default_rng(0).standard_normal((5000, 3))
-    shifted = LayeredNetwork(lowest_layer(W, 0.5, COS), top(3, 0))
-    with pytest.raises(NoAnswer) as error:
-        even(ArraySource(X, shifted(X)), COS)
-    is_a_sentence(error, "not an even function")
+    y = LayeredNetwork(lowest_layer(W, 0.0, BUMP), P)(X)
+    assert not pn.recover(X, y, method="even", activation=COS, units=3, rng=0).success
 
 
-def test_a_number_of_units_that_does_not_show() -> None:
-    W, P = orthonormal(8, 8, 0), top(8, 0, products=0.15)
-    with pytest.raises(NoAnswer) as error:
-        even(samples(BUMP, P, W, 2000, 0), BUMP, rng=0)
-    is_a_sentence(error, "units=")
+def test_labels_without_a_network() -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(NoAnswer) as error:
-        even(ArraySource(rng.standard_normal((2000, 5)), rng.standard_normal(2000)), COS)
-    is_a_sentence(error, "No unit stands")
-
-
-def test_weights_that_are_not_orthonormal() -> None:
-    W = orthonormal(4, 4, 0)
-    W[1] = 0.8 * W[0] + 0.6 * W[1]
-    with pytest.raises(NoAnswer) as error:
-        even(samples(COS, top(4, 0), W, 20_000, 0), COS, rng=0)
-    is_a_sentence(error, "not orthonormal")
-
-
-def test_too_few_samples_to_tell_two_units_apart() -> None:
-    W, P = orthonormal(8, 8, 0), top(8, 0, products=0.15, equal=True)
-    with pytest.raises(NoAnswer) as error:
-        even(samples(BUMP, P, W, 1000, 0), BUMP, units=8, rng=0)
-    is_a_sentence(error, "samples")
+    result = pn.recover(
+        rng.standard_normal((2000, 5)), rng.standard_normal(2000), method="even", activation=COS
+    )
+    assert result.status == "failed" and "more samples" in result.message

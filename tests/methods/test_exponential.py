@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 
 from helpers import is_a_sentence
+from provenet.alike_features import differences
 from provenet.exceptions import InvalidInput, NoAnswer
+from provenet.feature_correlations import correlations, exact_correlations, exponentials
 from provenet.layered import LayeredNetwork, Polynomial, lowest_layer, union
 from provenet.methods.exponential import (
     ExactTransform,
     SampleTransform,
     ascend,
-    correlations,
-    differences,
-    exact_correlations,
-    exponential,
-    exponentials,
+    find_supports,
     simplex_projection,
 )
 from provenet.sources import ArraySource
@@ -143,7 +141,7 @@ def test_population_is_answered_exactly(
 ) -> None:
     for seed in range(5):
         net = problem(seed, sizes, features, degree=degree)
-        assert supports(exponential(net, faithful=faithful).weights) == truth(net)
+        assert supports(find_supports(net, faithful=faithful).weights) == truth(net)
 
 
 @pytest.mark.parametrize("products", [0.0, 0.3, 1.0])
@@ -151,14 +149,14 @@ def test_population_is_answered_exactly(
 def test_a_few_thousand_samples_show_the_units(seed: int, products: float) -> None:
     # of 50 seeds each, 50, 50 and 49 are right and one is refused
     net = problem(seed, products=products, degree=3)
-    found = exponential(samples(net, 4000, seed))
+    found = find_supports(samples(net, 4000, seed))
     assert supports(found.weights) == truth(net)
     assert "4 sets" in found.evidence and "log f" in found.evidence
 
 
 def test_features_without_effect_are_left_out() -> None:
     net = problem(4, (3, 2), 8)
-    found = exponential(samples(net, 4000, 4))
+    found = find_supports(samples(net, 4000, 4))
     assert supports(found.weights) == truth(net)
     assert "3 features have no effect" in found.evidence
 
@@ -168,7 +166,7 @@ def test_labels_with_noise_are_used_as_they_are() -> None:
     net = problem(5, (2, 2), 4, products=0.1)
     source = samples(net, 100_000, 5, noise=0.5)
     assert source.y.min() < 0
-    found = exponential(source)
+    found = find_supports(source)
     assert supports(found.weights) == truth(net)
     assert "log" not in found.evidence
 
@@ -176,8 +174,8 @@ def test_labels_with_noise_are_used_as_they_are() -> None:
 def test_renumbering_the_features_renumbers_the_answer() -> None:
     source = samples(problem(6), 4000, 6)
     order = np.random.default_rng(0).permutation(12)
-    plain = exponential(source).weights
-    renumbered = exponential(ArraySource(source.X[:, order], source.y)).weights
+    plain = find_supports(source).weights
+    renumbered = find_supports(ArraySource(source.X[:, order], source.y)).weights
     assert supports(renumbered) == supports(plain[:, order])
 
 
@@ -253,7 +251,7 @@ def test_the_objective_as_printed_has_no_maximum_on_one_of_two_equal_units() -> 
 def test_objective_from_many_samples_of_small_units() -> None:
     # of 50 seeds 47 are right and 3 are refused
     net = problem(0, (2, 2), 4, products=0.2)
-    found = exponential(samples(net, 200_000, 0), faithful=True)
+    found = find_supports(samples(net, 200_000, 0), faithful=True)
     assert supports(found.weights) == truth(net)
 
 
@@ -261,7 +259,7 @@ def test_objective_from_few_samples_says_so() -> None:
     # 30 of 30 seeds are refused
     for seed in range(5):
         with pytest.raises(NoAnswer) as error:
-            exponential(samples(problem(seed), 3000, seed), faithful=True)
+            find_supports(samples(problem(seed), 3000, seed), faithful=True)
         is_a_sentence(error, "samples")
 
 
@@ -270,7 +268,7 @@ def test_objective_from_few_samples_says_so() -> None:
 
 def test_too_few_samples_for_the_regression() -> None:
     with pytest.raises(NoAnswer) as error:
-        exponential(samples(problem(0), 200, 0))
+        find_supports(samples(problem(0), 200, 0))
     is_a_sentence(error, "273 samples")
 
 
@@ -279,7 +277,7 @@ def test_unclear_pairs_are_named_with_the_samples_it_would_take() -> None:
     unclear = 0
     for seed in range(10):
         with pytest.raises(NoAnswer) as error:
-            exponential(samples(problem(seed, products=0.0), 500, seed))
+            find_supports(samples(problem(seed, products=0.0), 500, seed))
         is_a_sentence(error, "samples")
         unclear += "belong to one unit is unclear" in str(error.value)
     assert unclear >= 5
@@ -288,7 +286,9 @@ def test_unclear_pairs_are_named_with_the_samples_it_would_take() -> None:
 def test_labels_that_do_not_depend_on_the_inputs() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(NoAnswer) as error:
-        exponential(ArraySource(rng.standard_normal((1000, 4)), np.exp(rng.standard_normal(1000))))
+        find_supports(
+            ArraySource(rng.standard_normal((1000, 4)), np.exp(rng.standard_normal(1000)))
+        )
     is_a_sentence(error, "No feature")
 
 
@@ -296,5 +296,5 @@ def test_exact_form_of_other_networks_is_refused() -> None:
     layer = lowest_layer(np.eye(2), 0.0, "exp")
     for net in (LayeredNetwork(layer, union), LayeredNetwork(lowest_layer(np.eye(2), 0.0), union)):
         with pytest.raises(InvalidInput) as error:
-            exponential(net)
+            find_supports(net)
         is_a_sentence(error, "give samples")

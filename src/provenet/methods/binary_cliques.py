@@ -22,48 +22,43 @@ What the theorem leaves open is done so:
   the units explain the labels to rounding. The same f may be a sum over overlapping sets and a sum
   of products over disjoint ones: the answer is the sum.
 - *Tails.* Moments of f are heavy-tailed. By default the features are first sorted into classes that
-  act through their sum alone (`exponential.alike_features`: one sharper test, on log f where labels
+  act through their sum alone (`alike_features`: one sharper test, on log f where labels
   are positive), and the graph is one of classes; `faithful=True` keeps to single features.
 - *rho* from the moments is rough. If the labels are, to rounding, a polynomial of the units of a
   rho nearby, that is found by least squares. t cannot be told from the scale of P.
 
-Measured with 4 units of 3 ones among 12 features and products of up to 0.3 of a sum's term: 2000
-samples by default and 2e4 faithfully for rho = 0.5; for rho = 1, where tails are heavier, 4000 by
-default and 1e5 faithfully (18 of 20 seeds). Other seeds were refused, none answered wrongly.
+With 4 units of 3 ones among 12 features and products of up to 0.3 of a sum's term, 4000 samples do
+for rho = 0.5 and 1 (50 of 50 seeds each); single features take 2e4 for rho = 0.5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
-from math import comb
 
 import numpy as np
-from scipy.optimize import minimize_scalar, nnls
+from scipy.optimize import nnls
 
+from provenet.alike_features import ROUNDING, alike_features, chance_level
 from provenet.exceptions import NoAnswer
-from provenet.layered import LayeredNetwork
-from provenet.methods.exponential import (
-    alike_features,
-    chance_level,
-    correlations,
-    correlations_of,
+from provenet.exponential_top import (
+    EXPLAINED,
+    FREE_SCALE,
+    ExponentialTop,
+    refuse_other_number,
 )
-from provenet.sources import Source
+from provenet.feature_correlations import correlations, correlations_of
+from provenet.layer_outcome import from_fit
+from provenet.layered import LayeredNetwork
+from provenet.result import Recovery
+from provenet.sources import ArraySource, Source
 from provenet.typing import AnyArray, Array
+from provenet.workspace import Workspace
 
 _CLEAR = 2.0
 """Standard errors between the threshold and the nearest correlation."""
-_ROUNDING = 1e-7
 _CANDIDATES = 20
 _MOST_CLIQUES = 1000
-_FIT_SAMPLES = 2000
-_GRID_SAMPLES = 500
-_MOST_MONOMIALS = 64
-_RHO_WITHIN = 1.0
-"""How far off the moments' rho may be, in its logarithm."""
-_EXPLAINED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -120,7 +115,7 @@ class Blocks:
 def single_features(data: Source | LayeredNetwork) -> Blocks:
     """Every feature with an effect is a class of its own."""
     c = correlations_of(data)
-    errors = np.maximum(c.errors, _ROUNDING * np.abs(c.matrix).max(initial=1e-300))
+    errors = np.maximum(c.errors, ROUNDING * np.abs(c.matrix).max(initial=1e-300))
     used = np.diag(c.matrix) > (chance_level(len(c.linear)) + _CLEAR) * np.diag(errors)
     if not used.any():
         raise NoAnswer(
@@ -150,7 +145,7 @@ def class_blocks(data: Source | LayeredNetwork) -> Blocks:
         c = correlations(_Averages(data, classes))
         scale = np.sqrt(np.outer(size, size))
         linear, matrix, errors = c.linear / np.sqrt(size), c.matrix / scale, c.errors / scale
-    errors = np.maximum(errors, _ROUNDING * np.abs(matrix).max(initial=1e-300))
+    errors = np.maximum(errors, ROUNDING * np.abs(matrix).max(initial=1e-300))
     return Blocks(classes, linear, matrix, errors, (np.empty(0), np.empty(0)), c.samples)
 
 
@@ -302,49 +297,31 @@ def rho_from_moments(blocks: Blocks, weights: Array, b: Array) -> float:
     return float(s @ s / max(blocks.linear * blocks.classes.sum(axis=1) @ s, 1e-300))
 
 
-def fit_rho(source: Source, weights: Array, start: float) -> tuple[float, float]:
-    """The rho near a start whose units explain the labels best, and their relative error.
-
-    Relative least squares on the monomials of the units, as many as there is room for; only rho is
-    searched for, the coefficients follow (variable projection).
-    """
-    X, y = source.rows(0, min(source.size, _FIT_SAMPLES))
-    sums = X @ weights.T @ monomials(len(weights)).T
-    scale = y if np.all(y > 0) else np.abs(y) + np.median(np.abs(y))
-
-    def unexplained(log_rho: float, rows: int = _FIT_SAMPLES) -> float:
-        powers = np.exp(log_rho) * sums[:rows] - np.log(scale[:rows])[:, None]
-        design, target = np.exp(powers - powers.max(axis=0)), (y / scale)[:rows]
-        fitted = design @ np.linalg.lstsq(design, target, rcond=1e-13)[0]
-        return float(np.sqrt(np.mean((target - fitted) ** 2)))
-
-    grid, step = np.linspace(-_RHO_WITHIN, _RHO_WITHIN, 81, retstep=True)
-    grid = grid + np.log(start)
-    nearest = grid[np.argmin([unexplained(v, _GRID_SAMPLES) for v in grid])]
-    bounds = (nearest - step, nearest + step)
-    best = minimize_scalar(unexplained, bounds=bounds, method="bounded", options={"xatol": 1e-12})
-    return float(np.exp(best.x)), float(best.fun)
-
-
-def monomials(units: int) -> Array:
-    """0/1 rows, the units in each monomial: the constant, single ones, pairs, as room allows."""
-    chosen: list[tuple[int, ...]] = []
-    for degree in range(units + 1):
-        if degree > 1 and len(chosen) + comb(units, degree) > _MOST_MONOMIALS:
-            break
-        chosen += combinations(range(units), degree)
-    return np.array([[float(p in m) for p in range(units)] for m in chosen])
-
-
 # ------------------------------------------------- the recipe
 
 
-def binary_cliques(
-    data: Source | LayeredNetwork, *, ones: int | None = None, faithful: bool = False
+def binary_cliques(workspace: Workspace) -> Iterator[Recovery]:
+    """One answer, judged by itself."""
+    samples = workspace.fitted_samples
+    with workspace.stage("cliques"):
+        found = find_cliques(workspace.source, samples, faithful=workspace.faithful)
+    refuse_other_number(len(found.weights), workspace.units)
+    with workspace.stage("top"):
+        fit = ExponentialTop(samples.X, samples.y, found.weights).fit(found.rho)
+    yield from_fit(workspace, fit, "binary-cliques", lambda network: (found.evidence, FREE_SCALE))
+
+
+def find_cliques(
+    data: Source | LayeredNetwork,
+    fitted: ArraySource | None = None,
+    *,
+    ones: int | None = None,
+    faithful: bool = False,
 ) -> Cliques:
     """0/1 weights of exponential units, from standard normal samples or a network's population.
 
-    `ones` is the number of ones in every weight vector, the paper's d, if it is known.
+    `fitted` are samples to fit rho on; without them it is that of the moments. `ones` is the number
+    of ones in every weight vector, the paper's d, if it is known.
     """
     blocks = single_features(data) if faithful else class_blocks(data)
     found = graphs(blocks)
@@ -353,8 +330,8 @@ def binary_cliques(
     for graph in clear or ([] if faithful else _disjoint(blocks, found)):
         units = units_of(blocks, graph, ones)
         if units is not None:
-            answers.append(_answer(data, blocks, graph, *units))
-            if answers[-1].unexplained < _EXPLAINED:
+            answers.append(_answer(fitted, blocks, graph, *units))
+            if answers[-1].unexplained < EXPLAINED:
                 return answers[-1]
     if not answers:
         raise _refusal(blocks, found, ones, classes_differ=not faithful)
@@ -380,20 +357,22 @@ def _disjoint(blocks: Blocks, found: list[Graph]) -> list[Graph]:
 
 
 def _answer(
-    data: Source | LayeredNetwork, blocks: Blocks, graph: Graph, weights: Array, b: Array
+    fitted: ArraySource | None, blocks: Blocks, graph: Graph, weights: Array, b: Array
 ) -> Cliques:
     """The units with their rho and coefficients, and why these."""
     rho, unexplained = rho_from_moments(blocks, weights, b), 0.0
-    if isinstance(data, Source):
-        fitted, unexplained = fit_rho(data, weights, rho)
-        rho = fitted if unexplained < _EXPLAINED else rho
+    if fitted is not None:
+        top = ExponentialTop(fitted.X, fitted.y, weights)
+        sharper = top.best_rho(rho)
+        _, unexplained = top.solved(sharper)
+        rho = sharper if unexplained < EXPLAINED else rho
     kind = "features" if len(blocks.classes) == blocks.classes.sum() else "classes of features"
     evidence = (
         f"Correlations E[f x_i x_j] of {len(blocks.classes)} {kind} are at most {graph.below:.3g} "
         f"or at least {graph.above:.3g}, {graph.margin:.1f} standard errors from a threshold of "
         f"{graph.threshold:.3g}; the cliques of the larger ones are {len(weights)} units."
     )
-    if unexplained > _EXPLAINED:
+    if unexplained > EXPLAINED:
         evidence += f" Their monomials explain the labels to {unexplained:.1e} only."
     if graph.margin < _CLEAR:
         evidence += " The gap is not clear: that no units overlap is assumed."

@@ -10,7 +10,10 @@ from provenet.methods.arbitrary_inputs import arbitrary_inputs
 from provenet.methods.arbitrary_noise import arbitrary_noise
 from provenet.methods.auto import auto
 from provenet.methods.biased_relu import biased_relu
+from provenet.methods.binary_cliques import binary_cliques
+from provenet.methods.even import even
 from provenet.methods.expand_prune import expand_prune
+from provenet.methods.exponential import exponential
 from provenet.methods.ica import ica
 from provenet.methods.landscape import landscape
 from provenet.methods.lifting import lifting
@@ -42,12 +45,18 @@ class Method:
     any_rectified: bool = False
     """Whether an activation of the user's own serves that is zero below zero and has an inverse."""
     any_activation: bool = False
+    standard_inputs: bool = False
+    """Whether inputs must be standard normal as they are: 0/1 weights do not survive a scaling."""
+    any_even: bool = False
+    """Whether an even activation of the user's own serves."""
     lowest_layer: bool = False
     """Whether it looks for a layer whose top is not known: takes `threshold`, judges itself."""
 
     def serves(self, activation: Activation) -> bool:
         """Whether units of this activation can be recovered."""
-        own = self.any_rectified and activation.inverse is not None
+        own = (self.any_rectified and activation.inverse is not None) or (
+            self.any_even and activation.even
+        )
         return self.any_activation or own or activation.family in self.activations
 
 
@@ -175,6 +184,42 @@ METHODS = {
             one_output=True,
             activations=("relu", "step", "sigmoid", "exp"),
             any_activation=True,
+            lowest_layer=True,
+        ),
+        Method(
+            "even",
+            "even units under a polynomial: rotation of moments, then least squares for all",
+            "one output; Gaussian inputs; weights orthonormal on standardised inputs; no biases",
+            "GP19, Theorem 10, appendix D.3",
+            even,
+            independent_units=True,
+            one_output=True,
+            activations=("abs",),
+            any_even=True,
+            lowest_layer=True,
+        ),
+        Method(
+            "binary-cliques",
+            "exponential units on sets of features: cliques of a graph of correlations",
+            "one output; inputs standard normal as they are; 0/1 weights of one size, up to a "
+            "factor; the coefficient of every unit larger than those of products",
+            "GP19, Theorem 8, appendix D.1",
+            binary_cliques,
+            one_output=True,
+            activations=("exp",),
+            standard_inputs=True,
+            lowest_layer=True,
+        ),
+        Method(
+            "exponential",
+            "exponential units on disjoint sets of features, told by their second moments",
+            "one output; inputs standard normal as they are; disjoint 0/1 weights; coefficients "
+            "of the polynomial not negative",
+            "GP19, Theorem 9, appendix D.2",
+            exponential,
+            one_output=True,
+            activations=("exp",),
+            standard_inputs=True,
             lowest_layer=True,
         ),
     )
