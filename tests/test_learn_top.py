@@ -10,7 +10,7 @@ import provenet as pn
 from helpers import is_a_sentence
 from provenet.datasets import conditioned_rows, random_layered
 from provenet.layered import LayeredNetwork, lowest_layer, union, unit_values
-from provenet.learn_top import sparse_polynomial
+from provenet.top_fit import sparse_polynomial
 
 
 def samples(network: LayeredNetwork, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

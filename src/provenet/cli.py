@@ -266,7 +266,8 @@ def recover(
     ] = None,
     method: Annotated[str, typer.Option(help="See: provenet methods.")] = "auto",
     activation: Annotated[
-        str, typer.Option(help="Of the units; of leaky_relu the slope is found.")
+        str,
+        typer.Option(help="Of the units, or the method's own; of leaky_relu the slope is found."),
     ] = "relu",
     noise: Annotated[
         float | None,
@@ -284,6 +285,9 @@ def recover(
     objective: Annotated[
         str, typer.Option(help="For the method landscape: G, F, f2f4, abs, l2, ...")
     ] = "auto",
+    threshold: Annotated[
+        float | None, typer.Option(help="For methods of the lowest layer; else estimated.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the network here (.npz).")] = None,
     corrupted: Annotated[
         Path | None, typer.Option(help="Write which labels were set aside here (.npy or .npz).")
@@ -315,6 +319,7 @@ def recover(
             faithful=faithful,
             refine=not no_refine,
             objective=objective,
+            threshold=threshold,
         )
     error = None if known is None else _error(result, known)
     if json:

@@ -18,6 +18,8 @@ from rich.text import Text
 
 from provenet.activations import Activation
 from provenet.certificate import Certificate
+from provenet.layer_evidence import LayerEvidence
+from provenet.layered import LayeredNetwork, Polynomial
 from provenet.networks import Network
 from provenet.result import Recovery, Status
 from provenet.tables import (
@@ -49,6 +51,10 @@ def _plain(value: Any) -> Any:
         return value.name
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, Polynomial):
+        return {"terms": [{"units": m, "coefficient": c} for m, c in value.terms.items()]}
+    if callable(value) and not is_dataclass(value):
+        return getattr(value, "__name__", type(value).__name__)
     if isinstance(value, (np.ndarray, np.generic)):
         return _plain(value.tolist())
     if isinstance(value, float):
@@ -143,10 +149,32 @@ def _evidence(result: Recovery) -> Iterable[tuple[str, str]]:
         yield from _certified(result.certificate)
     if result.landscape is not None:
         yield "landscape", result.landscape.message
+    if result.layer is not None:
+        yield from _layer(result.layer)
+    if result.layered is not None:
+        yield "top", _top(result.layered)
     if result.corrupted is not None:
         yield "corrupted", _corrupted(result.corrupted)
     yield from (("ambiguity", ambiguity) for ambiguity in result.ambiguities)
     yield "time", _timings(result.timings)
+
+
+def _layer(layer: LayerEvidence) -> Iterable[tuple[str, str]]:
+    yield "found by", layer.way
+    if layer.exact:
+        yield "directions", "exact to rounding"
+    else:
+        angle, offset = np.degrees(np.max(layer.angle_errors)), np.max(layer.threshold_errors)
+        known = f", thresholds within {_figure(float(offset))}" if np.isfinite(offset) else ""
+        yield "directions", f"within {_figure(float(angle))} degrees (one standard error){known}"
+    yield from (("seen", note) for note in layer.notes)
+
+
+def _top(network: LayeredNetwork) -> str:
+    if not isinstance(network.top, Polynomial):
+        return getattr(network.top, "__name__", "learned")
+    degree = max((len(monomial) for monomial in network.top.terms), default=0)
+    return f"a polynomial of degree {degree} with {counted(len(network.top.terms), 'term')}"
 
 
 def _corrupted(corrupted: AnyArray) -> str:
@@ -194,7 +222,7 @@ def methods_table(methods: Iterable[Any]) -> RenderableType:
     table.add_column("method", style="bold cyan", no_wrap=True)
     table.add_column("what it does, what it needs, which units, where it comes from")
     for method in methods:
-        own = method.any_rectified or method.any_activation
+        own = method.any_rectified or method.any_activation or method.any_even
         units = ", ".join(method.activations) + ", or your own" * own
         lines = {"needs": method.needs, "units": units, "paper": method.paper}
         rest = "".join(f"\n{name} {text}" for name, text in lines.items() if text != "-")

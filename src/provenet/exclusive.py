@@ -23,6 +23,8 @@ _FLOOR = 1e-10
 _NEAR = 1e-5
 _EXACT = 1e-9
 _FEWEST_A_PARAMETER = 3
+_ALONG = 0.5
+"""Cosine between a line's slope and the approximate weights, at least."""
 _CLEAR = (0.3, 0.0)
 """How far below its threshold every other unit must be, first and last."""
 
@@ -55,10 +57,11 @@ def exclusive_units(X: Array, y: Array, weights: Array, thresholds: Array) -> Ex
             if len(mine) < _FEWEST_A_PARAMETER * (X.shape[1] + 1):
                 continue
             line = _exact_line(X[mine], y[mine])
-            size = float(np.linalg.norm(line.slope))
-            if size == 0 or line.slope @ W[i] <= 0:
+            # The label may fall where the unit fires: its slope is along the weights either way.
+            slope = np.copysign(np.linalg.norm(line.slope), line.slope @ W[i])
+            if abs(line.slope @ W[i]) <= _ALONG * abs(slope):
                 continue
-            W[i], t[i], c[i] = line.slope / size, -line.constant / size, size
+            W[i], t[i], c[i] = line.slope / slope, -line.constant / slope, slope
             explained[i], exact[i] = line.explained, line.explained > len(mine) / 2
     return Exclusive(W, t, c, explained, exact)
 

@@ -102,7 +102,6 @@ class ExponentialTop:
             network=LayeredNetwork(layer, Polynomial(units, terms)),
             residual=error * spread,
             spread=spread,
-            lengths=rho * np.linalg.norm(self.weights, axis=1),
             weight_errors=np.zeros_like(self.weights),
             threshold_errors=np.zeros(units),
             samples=len(self.y),

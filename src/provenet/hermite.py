@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -54,11 +55,17 @@ def quadrature_coefficient(
     """
     inner = sorted(p for p in breakpoints if -reach < p < reach)
     edges = np.array([-reach, *inner, reach])
-    x, weight = leggauss(nodes)
+    x, weight = _legendre(nodes)
     half = np.diff(edges)[:, None] / 2
     points = (edges[:-1, None] + half) + half * x
     values = function(points) * he(k, points) * normal_density(points)
     return float(np.sum(half * weight * values))
+
+
+@cache
+def _legendre(nodes: int) -> tuple[Array, Array]:
+    """Gauss-Legendre nodes and weights: an eigenvalue problem, so solved once."""
+    return leggauss(nodes)
 
 
 def hermite_tensor(k: int, x: Array) -> Array:

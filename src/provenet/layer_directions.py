@@ -94,13 +94,13 @@ def _statistics(
     if min(abs(c_2), abs(c_4)) < 1e-12:
         raise NoAnswer(
             f"Orders 2 and 4 do not see {activation.name} units of threshold {threshold:g}: use "
-            'the way "decomposition", which has order 3 too.'
+            'the way "decomposition", which has order 3 too (leave faithful out).'
         )
     N = moments.tensors[2] / c_2
     if np.linalg.eigvalsh(N)[0] <= 0:
         raise NoAnswer(
             "Some unit's linear coefficient in the top is not positive, which these objectives "
-            'need: use the way "decomposition", which does not.'
+            'need: leave faithful out (the way "decomposition" does not need it).'
         )
     error = largest_error(moments.errors[4] / abs(c_4), len(N))
     return Statistics((N, N), DenseFourth(moments.tensors[4] / c_4), error), c_4

@@ -11,7 +11,7 @@ degree, as long as labels are not explained.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
 from math import comb
 
@@ -19,7 +19,6 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from provenet.layered import LayeredNetwork, Polynomial, unit_values
-from provenet.moments import Standardisation
 from provenet.networks import Network
 from provenet.typing import Array
 
@@ -33,6 +32,7 @@ _MOST_ENTRIES = 2_000_000
 _MOST_EVALUATIONS = 150
 _EXPLAINED = 1e-9
 """Root mean square residual over the labels' spread that is rounding."""
+_FEWEST_SEEN = 5
 _SINGULAR = 1e-9
 """Singular values of the scaled Jacobian below this, relative to the largest, are zero."""
 _NO_EFFECT = 1e-6
@@ -49,8 +49,6 @@ class LayerFit:
     """Root mean square of what is left of the labels, corrected for the parameters fitted."""
     spread: float
     """Standard deviation of the labels."""
-    lengths: Array
-    """Of the units' weights, on the inputs that were fitted."""
     weight_errors: Array
     """(units, features): standard errors, if what is left is noise."""
     threshold_errors: Array
@@ -63,15 +61,11 @@ class LayerFit:
         """Whether nothing but rounding is left."""
         return self.residual <= _EXPLAINED * self.spread
 
-    def to_user(self, standardisation: Standardisation) -> LayerFit:
-        """A fit on standardised inputs as one on the user's."""
-        layer = standardisation.network_to_user(self.network.layer)
-        return replace(self, network=replace(self.network, layer=layer))
-
     @property
     def angle_errors(self) -> Array:
         """Radians, one standard error, by which noise turns each unit."""
-        return np.asarray(np.linalg.norm(self.weight_errors, axis=1) / self.lengths)
+        lengths = np.linalg.norm(self.network.layer.weights, axis=1)
+        return np.asarray(np.linalg.norm(self.weight_errors, axis=1) / lengths)
 
 
 def fit_layer(X: Array, y: Array, layer: Network) -> LayerFit | None:
@@ -84,18 +78,25 @@ def fit_layer(X: Array, y: Array, layer: Network) -> LayerFit | None:
         parameters = layer.units * (layer.features + 1) + len(monomials)
         if len(y) < _FEWEST_A_PARAMETER * parameters or parameters > _MOST_PARAMETERS:
             break
-        rows = slice(0, _SAMPLES_A_PARAMETER * parameters)
         start = layer if best is None else best.network.layer
-        fitted = _Problem(X[rows], y[rows], start, monomials).solve()
-        if not fitted.explains:
-            rows = slice(0, max(_MOST_ENTRIES // parameters, rows.stop))
-            fitted = _Problem(X[rows], y[rows], fitted.network.layer, monomials).solve()
-        if best is not None and fitted.residual > _BETTER * best.residual:
-            break
-        best = fitted
+        most = max(_MOST_ENTRIES // parameters, _FEWEST_A_PARAMETER * parameters)
+        whole = _Problem(X[:most], y[:most], start, monomials)
+        few = whole.first(_SAMPLES_A_PARAMETER * parameters)
+        fitted = few.solve() if few.monomials == whole.monomials else whole.solve()
+        if not fitted.explains and few.monomials == whole.monomials:
+            fitted = whole.solve()
+        if best is None or fitted.residual < _BETTER * best.residual:
+            best = fitted
         if best.explains:
             break
     return best
+
+
+def fit_monomials(X: Array, y: Array, layer: Network, monomials: Monomials) -> LayerFit:
+    """The fit near a layer with these monomials, on as many samples as memory allows."""
+    parameters = layer.units * (layer.features + 1) + len(monomials)
+    most = max(_MOST_ENTRIES // parameters, _FEWEST_A_PARAMETER * parameters)
+    return _Problem(X[:most], y[:most], layer, monomials).solve()
 
 
 def _tops(units: int) -> Iterator[Monomials]:
@@ -109,14 +110,25 @@ def _tops(units: int) -> Iterator[Monomials]:
         yield [m for d in range(4) for m in combinations_with_replacement(range(units), d)]
 
 
+def _seen(H: Array, monomial: tuple[int, ...]) -> bool:
+    """Whether enough samples have all its units fire."""
+    return int(np.count_nonzero(np.all(H[:, list(monomial)] != 0, axis=1))) >= _FEWEST_SEEN
+
+
 class _Problem:
     """Residuals and their Jacobian in the parameters (W, t, c), one after the other."""
 
     def __init__(self, X: Array, y: Array, layer: Network, monomials: Monomials) -> None:
-        self.X, self.y, self.start, self.monomials = X, y, layer, monomials
+        self.X, self.y, self.start = X, y, layer
+        H = unit_values(layer, X)
+        self.monomials = [m for m in monomials if _seen(H, m)]
         self.extended = np.column_stack([X, -np.ones(len(X))])
         self.shape = (layer.units, layer.features + 1)
         self.spread = max(float(np.std(y)), 1e-300)
+
+    def first(self, rows: int) -> _Problem:
+        """The same with fewer samples."""
+        return _Problem(self.X[:rows], self.y[:rows], self.start, self.monomials)
 
     def solve(self) -> LayerFit:
         """Levenberg and Marquardt's minimum from the start."""
@@ -177,7 +189,6 @@ class _Problem:
             network=LayeredNetwork(*self._unpacked(parameters)),
             residual=residual,
             spread=self.spread,
-            lengths=np.linalg.norm(parameters[: errors.size].reshape(self.shape)[:, :-1], axis=1),
             weight_errors=errors[:, :-1],
             threshold_errors=errors[:, -1],
             samples=len(left),

@@ -14,10 +14,10 @@ from scipy.special import fdtrc
 
 from provenet.layer_evidence import LayerEvidence
 from provenet.layer_fit import LayerFit
-from provenet.layered import LayeredNetwork, Polynomial, unit_values
-from provenet.networks import Network
+from provenet.layered import LayeredNetwork, unit_values
 from provenet.result import Recovery, Status
-from provenet.typing import AnyArray, Array
+from provenet.typing import Array
+from provenet.user_layer import on_user_inputs
 from provenet.workspace import Workspace
 
 Notes = Callable[[LayeredNetwork], tuple[str, ...]]
@@ -80,30 +80,37 @@ def _chance(terms: Array, left: Array) -> float:
 
 
 def from_fit(
-    workspace: Workspace, fit: LayerFit, method: str, notes: Notes = lambda network: ()
+    workspace: Workspace,
+    fit: LayerFit,
+    method: str,
+    notes: Notes = lambda network: (),
+    *,
+    standardised: bool = True,
 ) -> Recovery:
     """The recovery of a layer and its polynomial; partial if unseen labels are not explained.
 
-    The fit is on the user's inputs. `notes` says what else there is to say of the network on the user's inputs.
+    `notes` says what else there is to say of the network; `standardised`, whether it was fitted on
+    standardised inputs.
     """
-    user, order = canonical(fit.network)
-    seen = unseen(workspace, user)
+    standardisation = workspace.standardisation if standardised else None
+    user = on_user_inputs(fit.network, standardisation, fit.angle_errors, fit.threshold_errors)
+    seen = unseen(workspace, user.network)
     exact = seen.rounding and fit.determined
     noisy = fit.determined and not exact and seen.is_noise(workspace.noise)
-    k = user.units
+    k = user.network.units
     zero = np.zeros(k)
     evidence = LayerEvidence(
-        angle_errors=zero if exact else fit.angle_errors[order],
-        threshold_errors=zero if exact else fit.threshold_errors[order],
+        angle_errors=zero if exact else user.angle_errors,
+        threshold_errors=zero if exact else user.threshold_errors,
         samples=np.full(k, fit.samples),
         exact=exact,
         unexplained=seen.size / max(seen.spread, 1e-300),
         way="least squares for the layer and a polynomial above it",
-        notes=notes(user),
+        notes=notes(user.network),
     )
     status = Status.EXACT if exact else Status.WITHIN_NOISE if noisy else Status.PARTIAL
     message = _message(status, k, seen, fit)
-    return Recovery(units_of(user), status, message, method, layer=evidence, layered=user)
+    return Recovery(user.units, status, message, method, layer=evidence, layered=user.network)
 
 
 def _message(status: Status, k: int, seen: Unseen, fit: LayerFit) -> str:
@@ -132,37 +139,3 @@ def _message(status: Status, k: int, seen: Unseen, fit: LayerFit) -> str:
         "of units (units=); if labels have so much noise, say so (noise=); the top may be no "
         "polynomial of low degree, or the activation another."
     )
-
-
-def units_of(network: LayeredNetwork) -> Network:
-    """The units with the linear part of the top for their output weights."""
-    layer, top = network.layer, network.top
-    if not isinstance(top, Polynomial):
-        return layer
-    constant = top.terms.get((), 0.0)
-    return layer.replace(output_weights=top.linear, output_bias=constant)
-
-
-def canonical(network: LayeredNetwork) -> tuple[LayeredNetwork, AnyArray]:
-    """The same function of units in a fixed form and order (see `Network.canonical`); the order.
-
-    Only under a `Polynomial`, into which the lengths of homogeneous units move.
-    """
-    layer, top = network.layer, network.top
-    if not isinstance(top, Polynomial):
-        return network, np.arange(network.units)
-    W, b, degree = layer.weights, layer.biases, layer.activation.degree
-    norm = np.linalg.norm(W, axis=1) if degree is not None else np.ones(len(W))
-    sign = np.ones(len(W))
-    if layer.activation.even:
-        sign = np.sign(W[np.arange(len(W)), np.argmax(np.abs(W) > 1e-9, axis=1)])
-    factor = norm ** (degree or 0)
-    order = np.lexsort((*np.round(W.T[::-1], 9), -np.round(np.abs(top.linear * factor), 9)))
-    place = np.argsort(order)
-    terms = {
-        tuple(int(place[i]) for i in monomial): c * float(np.prod(factor[list(monomial)]))
-        for monomial, c in top.terms.items()
-    }
-    own = sign / norm
-    moved = layer.replace(weights=(W * own[:, None])[order], biases=(b * own)[order])
-    return LayeredNetwork(moved, Polynomial(len(W), terms)), order

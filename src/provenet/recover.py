@@ -54,8 +54,9 @@ def recover(
     method
         One of `provenet.METHODS`; "auto" chooses.
     activation
-        Of the units: "relu", or what the method serves (`provenet methods`). "leaky_relu" finds the
-        slope below zero.
+        Of the units: "relu", or what the method serves (`provenet methods`); a method that does not
+        serve "relu" takes its own instead ("halfspaces": "step"). "leaky_relu" finds the slope
+        below zero.
     noise
         Standard deviation of the label noise, if known; estimated when left out.
     rng
@@ -81,7 +82,7 @@ def recover(
     wishes = Wishes(
         units, noise, get_activation(activation), refine, faithful, objective, threshold
     )
-    chosen = check_options(method, METHODS, wishes, budget)
+    chosen, wishes = check_options(method, METHODS, wishes, budget)
     generator = as_generator(rng)
     source = as_source(X, y)
     report = progress or (lambda stage, fraction, message: None)

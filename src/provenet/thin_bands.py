@@ -17,12 +17,6 @@ there every slope of g counts as a jump. What is left of a smooth g falls as h^3
 as it is: so bands of several widths tell the two apart. The statistic is a difference of means and
 its sampling error is known.
 
-Its derivatives. If the face is at `u + theta.chi = 0`, `chi = (1, v)`, v the coordinates across z,
-then to first order `f = A + Q(v) (u_+^(k-1) + theta.chi D u_+^(k-1))`: the means of `f psi(v)` have
-a singularity one order lower, of size `E[Q psi chi] theta`, and weights for that order tell theta.
-That holds for any psi; `psi = Q chi`, with a quadratic estimate of Q, serves tops whose Q changes
-sign. This is a Newton step on (z, s), with errors.
-
 All offsets of a direction at once: projections go to bins of width `h / per` (a counting sort), and
 cumulative sums over bins are the exact sums over every band that starts at a bin's edge. O(n) a
 direction.
@@ -45,14 +39,13 @@ BANDS = 4
 CANDIDATE = 4.5
 """Standard errors above which a peak of a scan is looked at."""
 SIGNIFICANT = 6.0
-"""Standard errors that a face has. Pure noise reaches 5 at the best of the 1e5 places of a scan."""
+"""Standard errors that a face has: a normal variable exceeds them once in 5e8 places."""
 WORTH_THINNER = 12.0
 STILL_THERE = 3.0
 _REACH = 2.5
 _FEWEST_IN_BAND = 10
-_NONE = 1e-100
+NONE = 1e-100
 """Stands for the weight of an empty band, so that one may divide by it."""
-_COEFFICIENT_SIGNIFICANT = 3.0
 _MOST_MOVES = 200
 _FINEST_STEP = 1 / 8
 """A climb ends at this part of the bands' width."""
@@ -81,8 +74,6 @@ def band_weights(order: int, both: Sequence[int], right: Sequence[int] = ()) -> 
 
 PEAK = {1: band_weights(1, (0, 1, 2)), 2: band_weights(2, (0, 1, 2, 3))}
 """The statistic for step units (1) and ReLU units (2)."""
-TILT = {1: band_weights(0, (0, 1, 2), (0,)), 2: band_weights(1, (0, 1, 2), (1, 2))}
-"""One order lower, blind to the face itself: how far (z, s) is off."""
 
 
 def sphere_net(features: int, step: float) -> Array:
@@ -166,7 +157,7 @@ def band_profile(
     for j, weight in enumerate(PEAK[order] / h ** (order - 1)):
         start = edge + (j - BANDS) * per
         n, wy, wyy, w, ww = sums[:, start + per] - sums[:, start]
-        fewest, w = np.minimum(fewest, n), np.maximum(w, _NONE)
+        fewest, w = np.minimum(fewest, n), np.maximum(w, NONE)
         heights += weight * wy / w
         factor += weight**2 * ww / w**2
         within += wyy - wy**2 / w
@@ -289,111 +280,17 @@ def is_face(levels: Sequence[Peak], order: int) -> bool:
     """Whether a peak is that of a face: high, and as high in thinner bands.
 
     A face keeps its height, while what a smooth function adds falls as h^3. What a kink adds to a
-    jump falls as h, and what a jump adds to a kink rises as 1 / h.
+    jump falls as h, and what a jump adds to a kink rises as 1 / h. Lines are drawn in between, one
+    standard error off.
     """
     first, last = levels[max(len(levels) - 3, 0)], levels[-1]
-    if len(levels) < 2 or levels[0].significance < SIGNIFICANT or last.significance < STILL_THERE:
+    if len(levels) < 2 or levels[0].significance < SIGNIFICANT:
         return False
     ratio, thinner = last.height / first.height, last.h / first.h
+    error = last.error / abs(first.height)
     if order == 1:
-        return bool(ratio > thinner**0.5)
-    return bool(thinner < ratio < thinner**-0.5 + STILL_THERE / last.significance)
-
-
-@dataclass(frozen=True)
-class Tilt:
-    """How far a hyperplane is from a face: the face is where `u + shift + tilt.v = 0`."""
-
-    shift: float
-    tilt: Array
-    across: Array
-    """Rows: the directions v of the tilt."""
-    shift_error: float
-    tilt_errors: Array
-
-    @property
-    def size(self) -> float:
-        """Norm of the correction."""
-        return float(np.hypot(self.shift, np.linalg.norm(self.tilt)))
-
-    @property
-    def angle_error(self) -> float:
-        """Standard error of the direction, radians."""
-        return float(np.linalg.norm(self.tilt_errors))
-
-    def applied(self, z: Array, s: float) -> tuple[Array, float]:
-        """The corrected direction and offset."""
-        w = z + self.tilt @ self.across
-        norm = float(np.linalg.norm(w))
-        return w / norm, (s - self.shift) / norm
-
-
-def tilt_from(V: Array, across: Array, peak: Array, tilt: Array) -> Tilt:
-    """The Newton step from what each sample adds to the two statistics.
-
-    `peak` and `tilt` (n,) are labels times weights of the two orders, so that their sums are the
-    statistics; V (n, features - 1) are the samples' coordinates across z.
-    """
-    chi = np.column_stack([np.ones(len(V)), V])
-    psi = chi * _height_function(V, peak)[:, None]
-    inverse = np.linalg.pinv((psi * peak[:, None]).T @ chi)
-    terms = psi * tilt[:, None]
-    theta = inverse @ terms.sum(axis=0)
-    errors = np.sqrt(np.diag(inverse @ (terms.T @ terms) @ inverse.T))
-    return Tilt(float(theta[0]), theta[1:], across, float(errors[0]), errors[1:])
-
-
-def _height_function(V: Array, peak: Array) -> Array:
-    """The height of the face as a quadratic function of v: its mean, and what is significant."""
-    basis = hermite_rows(V, 2)
-    coefficients = basis @ peak
-    errors = np.sqrt(basis**2 @ peak**2)
-    kept = np.abs(coefficients) > _COEFFICIENT_SIGNIFICANT * errors
-    kept[0] = True
-    return np.asarray(np.where(kept, coefficients, 0.0) @ basis)
-
-
-def measured_tilt(data: Labels, z: Array, s: float, order: int, h: float) -> Tilt:
-    """The Newton step from the samples in the bands about `z.x = s`."""
-    data = data.near(z, s, BANDS * h)
-    band = np.floor((data.X @ z - s) / h).astype(np.intp) + BANDS
-    band = np.clip(band, 0, 2 * BANDS - 1)
-    w = np.ones(len(band)) if data.weights is None else data.weights
-    inside = np.bincount(band, w, minlength=2 * BANDS)
-    a_sample = data.y * w / np.maximum(inside, _NONE)[band]
-    across = complement(z)
-    return tilt_from(
-        data.X @ across.T,
-        across,
-        a_sample * PEAK[order][band] / h ** (order - 1),
-        a_sample * TILT[order][band] / h ** (order - 2),
-    )
-
-
-def asked_tilt(
-    ask: Callable[[Array], Array],
-    z: Array,
-    s: float,
-    order: int,
-    h: float,
-    lines: int,
-    rng: np.random.Generator,
-) -> tuple[Tilt, float, float]:
-    """The same from a function: each line across the hyperplane is asked in all bands.
-
-    What varies from line to line cancels in the differences, so h can be as small as one likes.
-    Also the statistic and its standard error. `8 lines` queries.
-    """
-    across = complement(z)
-    V = rng.standard_normal((lines, len(z) - 1))
-    centres = (np.arange(-BANDS, BANDS) + 0.5) * h
-    u = centres + rng.uniform(-h / 2, h / 2, size=(lines, 1))
-    X = (V @ across)[:, None, :] + (s + u)[..., None] * z
-    y = ask(X.reshape(-1, len(z))).reshape(u.shape)
-    peak = y @ PEAK[order] / h ** (order - 1)
-    tilt = y @ TILT[order] / h ** (order - 2)
-    error = float(np.std(peak) / np.sqrt(lines))
-    return tilt_from(V, across, peak / lines, tilt / lines), float(np.mean(peak)), error
+        return bool(ratio + error > thinner**0.5 and ratio > STILL_THERE * error)
+    return bool(max(thinner - error, 0.0) < ratio < thinner**-0.5 + error)
 
 
 def complement(z: Array) -> Array:

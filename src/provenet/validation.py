@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -26,12 +27,13 @@ _SIGMAS = 8.0
 
 def check_options(
     method: str, methods: Mapping[str, Method], wishes: Wishes, budget: float
-) -> Method:
-    """The chosen method, if all options can be used."""
-    activation, units, noise = wishes.activation, wishes.units, wishes.noise
+) -> tuple[Method, Wishes]:
+    """The chosen method and the wishes with its own activation, if all options can be used."""
     if not isinstance(method, str) or method not in methods:
         raise InvalidInput(f"The method {method!r} is unknown: use one of {', '.join(methods)}.")
     chosen = methods[method]
+    wishes = replace(wishes, activation=chosen.activation_for(wishes.activation))
+    activation, units, noise = wishes.activation, wishes.units, wishes.noise
     if not chosen.serves(activation):
         raise InvalidInput(
             f"The method {method!r} serves the activations {', '.join(chosen.activations)} only, "
@@ -47,7 +49,7 @@ def check_options(
         raise InvalidInput(f"noise is a standard deviation, so at least 0, not {noise!r}.")
     if not (_is_number(budget) and budget > 0):
         raise InvalidInput(f"budget must be a positive number of seconds, not {budget!r}.")
-    return chosen
+    return chosen, wishes
 
 
 def _check_objective(method: Method, wishes: Wishes) -> None:
@@ -183,8 +185,8 @@ def _constant_labels(what: str, source: Source, method: Method) -> Exception:
             f"{what} {verb} constant: there is no network to see; check the labels."
         )
     return NoAnswer(
-        f"No unit fires: all {source.size} samples have the same label. A unit of threshold 3 fires "
-        "on one standard normal sample in 741, one of threshold 4 on one in 31,574: take more "
+        f"No unit fires: all {source.size} samples have one label. A unit of threshold 3 fires on "
+        "one standard normal sample in 741, one of threshold 4 on one in 31,574: take more "
         "samples, or check the labels."
     )
 

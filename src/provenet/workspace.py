@@ -14,7 +14,7 @@ from provenet.certificate import GaussianCheck, check_gaussian
 from provenet.exceptions import NoAnswer
 from provenet.landscape.outcome import Outcome
 from provenet.moments import Standardisation
-from provenet.networks import Network
+from provenet.networks import Network, row_blocks
 from provenet.result import Progress, Recovery
 from provenet.search import Problem
 from provenet.sources import ArraySource, Source
@@ -117,6 +117,15 @@ class Workspace:
         """The samples to fit, in the user's coordinates."""
         samples = self.problem.samples
         return ArraySource(self.standardisation.undo(samples.X), samples.y)
+
+    def held_out_rows(self) -> AnyArray:
+        """Numbers of the source's samples that are held out; none if these were drawn afresh."""
+        keys = row_keys(self.held_out.X)
+        parts = []
+        for block in row_blocks(self.source.size):
+            X, _ = self.source.rows(block.start, block.stop)
+            parts.append(block.start + np.flatnonzero(np.isin(row_keys(X), keys)))
+        return np.concatenate(parts)
 
     @property
     def spread(self) -> float:

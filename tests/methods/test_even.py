@@ -243,7 +243,7 @@ def test_inputs_of_any_covariance() -> None:
 def test_activations_that_do_not_serve() -> None:
     W, P = orthonormal(2, 2, 0), top(2, 0)
     with pytest.raises(InvalidInput) as error:
-        recovered(get_activation("relu"), P, W, 1000, 0)
+        recovered(get_activation("sigmoid"), P, W, 1000, 0)
     is_a_sentence(error, "abs")
     result, _, _ = recovered(SQUARE, P, W, 1000, 0)
     assert result.status == "failed"

@@ -308,7 +308,8 @@ def binary_cliques(workspace: Workspace) -> Iterator[Recovery]:
     refuse_other_number(len(found.weights), workspace.units)
     with workspace.stage("top"):
         fit = ExponentialTop(samples.X, samples.y, found.weights).fit(found.rho)
-    yield from_fit(workspace, fit, "binary-cliques", lambda network: (found.evidence, FREE_SCALE))
+    notes = (found.evidence, FREE_SCALE)
+    yield from_fit(workspace, fit, "binary-cliques", lambda network: notes, standardised=False)
 
 
 def find_cliques(

@@ -45,6 +45,7 @@ from provenet.networks import Network
 from provenet.result import Recovery, Status
 from provenet.subspace import Span, span_of_units
 from provenet.typing import Array
+from provenet.user_layer import on_user_inputs, open_top
 from provenet.workspace import Workspace
 
 _STARTS = 20
@@ -76,7 +77,7 @@ def even(workspace: Workspace) -> Iterator[Recovery]:
     if fit is None:
         yield by_moments
         return
-    found = from_fit(workspace, fit.to_user(workspace.standardisation), "even", _notes)
+    found = from_fit(workspace, fit, "even", _notes)
     if found.success and not _orthonormal(fit, workspace.source.size):
         found = replace(found, status=Status.PARTIAL, message=_OTHER_WEIGHTS)
     yield found if found.success or fit.explains else by_moments
@@ -235,10 +236,11 @@ def _by_moments(workspace: Workspace, moments: EvenMoments, Q: Array, sign: floa
     variance = np.where(others, 1 / np.maximum(precision, 1e-300), 0.0)
     errors = np.sqrt(np.sum(variance, axis=1))
     layer = Network(Q @ moments.basis, np.zeros(len(Q)), activation=workspace.activation)
+    user = on_user_inputs(open_top(layer), workspace.standardisation, errors, np.zeros(len(Q)))
     worst = min(float(np.degrees(errors.max())), 90.0)
     broken = broken_conditions(*_alpha_gamma(moments, Q), sign)
     return Recovery(
-        network=workspace.standardisation.network_to_user(layer),
+        network=user.units,
         status=Status.PARTIAL,
         message=(
             f"{len(Q)} directions from moments, each within about {worst:.2g} degrees if weights "
@@ -247,8 +249,8 @@ def _by_moments(workspace: Workspace, moments: EvenMoments, Q: Array, sign: floa
         ),
         method="even",
         layer=LayerEvidence(
-            errors,
-            np.zeros(len(Q)),
+            user.angle_errors,
+            user.threshold_errors,
             np.full(len(Q), workspace.source.size),
             False,
             np.nan,
@@ -302,7 +304,7 @@ def _orthonormal(fit: LayerFit, samples: int) -> bool:
     """
     W = fit.network.layer.weights
     if fit.network.layer.activation.degree is not None:
-        W = W / fit.lengths[:, None]
+        W = W / np.linalg.norm(W, axis=1, keepdims=True)
     off = float(np.abs(W @ W.T - np.eye(len(W))).max())
     return off < _SIGMAS / sqrt(samples) + float(fit.angle_errors.max()) * _SIGMAS
 

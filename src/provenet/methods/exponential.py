@@ -210,7 +210,8 @@ def exponential(workspace: Workspace) -> Iterator[Recovery]:
     with workspace.stage("top"):
         samples = workspace.fitted_samples
         fit = ExponentialTop(samples.X, samples.y, found.weights).fit(rho=1.0)
-    yield from_fit(workspace, fit, "exponential", lambda network: (found.evidence, FREE_SCALE))
+    notes = (found.evidence, FREE_SCALE)
+    yield from_fit(workspace, fit, "exponential", lambda network: notes, standardised=False)
 
 
 def find_supports(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from provenet.activations import Activation
+from provenet.activations import RELU, Activation, get_activation
 from provenet.methods.arbitrary_inputs import arbitrary_inputs
 from provenet.methods.arbitrary_noise import arbitrary_noise
 from provenet.methods.auto import auto
@@ -14,6 +14,8 @@ from provenet.methods.binary_cliques import binary_cliques
 from provenet.methods.even import even
 from provenet.methods.expand_prune import expand_prune
 from provenet.methods.exponential import exponential
+from provenet.methods.gradient_search import gradient_search
+from provenet.methods.halfspaces import halfspaces
 from provenet.methods.ica import ica
 from provenet.methods.landscape import landscape
 from provenet.methods.lifting import lifting
@@ -51,6 +53,12 @@ class Method:
     """Whether an even activation of the user's own serves."""
     lowest_layer: bool = False
     """Whether it looks for a layer whose top is not known: takes `threshold`, judges itself."""
+
+    def activation_for(self, wished: Activation) -> Activation:
+        """The activation wished for; in place of ReLU, the default, the method's own if need be."""
+        if wished is RELU and "relu" not in self.activations and not self.any_activation:
+            return get_activation(self.activations[0])
+        return wished
 
     def serves(self, activation: Activation) -> bool:
         """Whether units of this activation can be recovered."""
@@ -184,6 +192,26 @@ METHODS = {
             one_output=True,
             activations=("relu", "step", "sigmoid", "exp"),
             any_activation=True,
+            lowest_layer=True,
+        ),
+        Method(
+            "halfspaces",
+            "a union or intersection of halfspaces from 0/1 labels: normals, offsets, a predictor",
+            "one output of two values; any inputs that reach the faces; some flipped labels",
+            "GP19, section 2.3",
+            halfspaces,
+            one_output=True,
+            activations=("step",),
+            lowest_layer=True,
+        ),
+        Method(
+            "gradient-search",
+            "faces of low thresholds and no linear term: peaks of differences of thin bands",
+            "one output; at most 4 features (time grows exponentially); Gaussian inputs",
+            "GP19, section 3, appendix C.1",
+            gradient_search,
+            one_output=True,
+            activations=("relu", "step"),
             lowest_layer=True,
         ),
         Method(

@@ -1,0 +1,321 @@
+"""Faces of units under tops without linear terms, from samples made of their answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from provenet.activations import get_activation
+from provenet.face_search import Faces, find_faces
+from provenet.layered import LayeredNetwork, Polynomial, lowest_layer, sigmoid_of_sum
+from provenet.methods.gradient_search import gradient_search
+from provenet.result import Recovery, Status
+from provenet.sources import ArraySource, QuerySource, Source
+from provenet.typing import Array
+from provenet.workspace import NoAnswer, Wishes, Workspace, prepare
+
+TOPS = {
+    "product": {(0, 1): 1.0},
+    "parity": {(0,): 1.0, (1,): 1.0, (0, 1): -2.0},
+    "all pairs": {(0, 1): 1.0, (0, 2): 0.5, (1, 2): -1.0},
+    "hidden": {(0, 1): 1.0, (0,): -0.5},
+}
+
+
+def problem(top: str, features: int, t: float, activation: str, seed: int = 0) -> LayeredNetwork:
+    """Two orthogonal units, or three that are not, under one of the tops."""
+    rng = np.random.default_rng([seed, 3])
+    W = np.linalg.qr(rng.standard_normal((features, features)))[0][: 3 if top == "all pairs" else 2]
+    if top == "all pairs":
+        W = W + 0.3 * np.roll(W, 1, axis=0)
+        W /= np.linalg.norm(W, axis=1, keepdims=True)
+    return LayeredNetwork(lowest_layer(W, t, activation), Polynomial(len(W), TOPS[top]))
+
+
+def samples(
+    f: Callable[[Array], Array], features: int, n: int, seed: int = 0, noise: float = 0.0
+) -> ArraySource:
+    rng = np.random.default_rng([seed, 5])
+    X = rng.standard_normal((n, features))
+    return ArraySource(X, f(X) + noise * rng.standard_normal(n))
+
+
+def workspace(
+    source: Source,
+    activation: str,
+    *,
+    budget: float = 60.0,
+    seed: int = 0,
+    progress: Callable[[str, float, str], None] = lambda stage, fraction, message: None,
+    units: int | None = None,
+    noise: float | None = None,
+    refine: bool = True,
+) -> Workspace:
+    wishes = Wishes(units, noise, get_activation(activation), refine)
+    return prepare(
+        source,
+        wishes,
+        source.standardisation(),
+        rng=np.random.default_rng(seed),
+        progress=progress,
+        deadline=time.monotonic() + budget,
+    )
+
+
+def search(source: Source, activation: str, **options: object) -> Recovery:
+    (result,) = gradient_search(workspace(source, activation, **options))  # type: ignore[arg-type]
+    assert result.method == "gradient-search" and result.message.endswith(".")
+    return result
+
+
+def off(result: Recovery, W: Array, T: Array) -> tuple[Array, Array]:
+    """Angles and threshold errors of the units found, in their order, up to (w, t) = (-w, -t)."""
+    assert result.network is not None and result.network.units == len(W), result.message
+    found, thresholds = result.network.weights, -result.network.biases
+    C = found @ W.T
+    nearest = np.argmax(np.abs(C), axis=1)
+    assert sorted(nearest) == list(range(len(W)))
+    sign = np.sign(C[np.arange(len(W)), nearest])
+    angles = np.linalg.norm(found * sign[:, None] - W[nearest], axis=1)
+    return angles, np.abs(thresholds * sign - T[nearest])
+
+
+def assert_within_errors(result: Recovery, network: LayeredNetwork, degrees: float) -> None:
+    """Errors of at most 4.5 of the standard errors that are stated, and these small."""
+    angles, thresholds = off(result, network.layer.weights, network.thresholds)
+    assert result.layer is not None
+    assert np.all(angles < 4.5 * result.layer.angle_errors)
+    assert np.all(thresholds < 4.5 * result.layer.threshold_errors)
+    assert np.degrees(angles.max()) < degrees
+    assert np.degrees(result.layer.angle_errors.max()) < degrees
+
+
+@pytest.mark.parametrize("t", [-0.5, 0.0, 0.5])
+@pytest.mark.parametrize("features", [2, 3])
+@pytest.mark.parametrize("top", ["product", "parity"])
+def test_steps_are_found_within_their_errors(top: str, features: int, t: float) -> None:
+    network = problem(top, features, t, "step")
+    result = search(samples(network, features, 20_000), "step")
+    # Samples leave a gap about each face: steps are never exact from samples alone.
+    assert result.status is Status.WITHIN_NOISE, result.message
+    assert_within_errors(result, network, degrees=1.5)
+    assert result.layered is not None
+    fresh = samples(network, features, 20_000, seed=9)
+    wrong = np.abs(result.layered(fresh.X) - fresh.y) > 1e-6
+    assert wrong.mean() < 0.02
+
+
+@pytest.mark.parametrize("t", [-0.5, 0.0, 0.5])
+@pytest.mark.parametrize("features", [2, 3])
+def test_relus_are_exact(features: int, t: float) -> None:
+    network = problem("product", features, t, "relu")
+    result = search(samples(network, features, 10_000), "relu")
+    assert result.status is Status.EXACT and result.layer is not None and result.layer.exact
+    angles, thresholds = off(result, network.layer.weights, network.thresholds)
+    assert angles.max() < 1e-12 and thresholds.max() < 1e-12
+    assert result.layered is not None
+    fresh = samples(network, features, 1000, seed=9)
+    np.testing.assert_allclose(result.layered(fresh.X), fresh.y, atol=1e-11)
+
+
+@pytest.mark.parametrize(("activation", "degrees"), [("step", 1.0), ("relu", 1e-9)])
+def test_three_units_that_are_not_orthogonal(activation: str, degrees: float) -> None:
+    network = problem("all pairs", 3, 0.5, activation)
+    result = search(samples(network, 3, 30_000), activation)
+    assert result.success, result.message
+    angles, _ = off(result, network.layer.weights, network.thresholds)
+    assert np.degrees(angles.max()) < degrees
+    fresh = samples(network, 3, 1000, seed=9)
+    assert result.layered is not None
+    assert np.mean(np.abs(result.layered(fresh.X) - fresh.y) > 1e-6) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("top", "activation", "noise"),
+    [("product", "step", 0.2), ("parity", "step", 0.3), ("product", "relu", 0.1)],
+)
+def test_noise_is_stated_in_the_errors(top: str, activation: str, noise: float) -> None:
+    network = problem(top, 2, 0.0, activation)
+    result = search(samples(network, 2, 40_000, noise=noise), activation)
+    assert result.status is Status.WITHIN_NOISE, result.message
+    assert_within_errors(result, network, degrees=1.5)
+    assert "standard errors" in result.message
+
+
+def test_a_step_whose_mean_jump_vanishes_is_found_all_the_same() -> None:
+    """`X_1 X_2 - X_1 / 2` through the origin: the jump of X_1 is 1/2 and -1/2 in equal parts."""
+    network = problem("hidden", 2, 0.0, "step")
+    result = search(samples(network, 2, 20_000), "step")
+    assert result.success, result.message
+    assert_within_errors(result, network, degrees=1.5)
+
+
+def test_four_features() -> None:
+    network = problem("product", 4, 0.0, "relu")
+    result = search(samples(network, 4, 10_000), "relu")
+    assert result.status is Status.EXACT
+    assert off(result, network.layer.weights, network.thresholds)[0].max() < 1e-10
+
+
+@pytest.mark.parametrize("activation", ["step", "relu"])
+def test_inputs_of_any_mean_and_covariance(activation: str) -> None:
+    network = problem("product", 3, 0.5, activation)
+    Z = samples(network, 3, 30_000)
+    mix = np.random.default_rng(6).standard_normal((3, 3)) + 2 * np.eye(3)
+    result = search(ArraySource(Z.X @ mix.T + 1.0, Z.y), activation)
+    W = network.layer.weights @ np.linalg.inv(mix)
+    norm = np.linalg.norm(W, axis=1)
+    layer = lowest_layer(W / norm[:, None], (network.thresholds + W.sum(axis=1)) / norm, activation)
+    user = LayeredNetwork(layer, network.top)
+    if activation == "relu":
+        assert result.status is Status.EXACT
+        assert max(e.max() for e in off(result, layer.weights, user.thresholds)) < 1e-11
+    else:
+        assert result.success
+        assert_within_errors(result, user, degrees=3.0)
+    assert result.layered is not None
+    assert np.mean(np.abs(result.layered(Z.X @ mix.T + 1.0) - Z.y) > 1e-6) < 0.02
+
+
+@pytest.mark.parametrize("top", ["product", "parity"])
+def test_a_function_that_may_be_asked_gives_exact_steps(top: str) -> None:
+    network = problem(top, 3, 0.5, "step")
+    source = QuerySource(network, 3, 20_000, rng=1)
+    result = search(source, "step")
+    assert result.status is Status.EXACT, result.message
+    angles, thresholds = off(result, network.layer.weights, network.thresholds)
+    assert angles.max() < 1e-8 and thresholds.max() < 1e-8
+    assert source.queries > 30_000
+    rough = search(QuerySource(network, 3, 10_000, rng=1), "step", refine=False)
+    assert rough.status is Status.WITHIN_NOISE
+
+
+@pytest.mark.parametrize("activation", ["step", "relu"])
+@pytest.mark.parametrize("name", ["wave", "polynomial", "noise"])
+def test_smooth_functions_and_noise_have_no_face(name: str, activation: str) -> None:
+    rng = np.random.default_rng(9)
+    f = {
+        "wave": lambda X: np.sin(2 * X[:, 0] + X[:, 1]),
+        "polynomial": lambda X: X[:, 0] ** 3 * X[:, 1],
+        "noise": lambda X: rng.standard_normal(len(X)),
+    }[name]
+    with pytest.raises(NoAnswer) as error:
+        search(samples(f, 2, 20_000), activation)
+    expected = "smooth" if name == "wave" else "samples would be needed"
+    assert expected in str(error.value)
+
+
+def test_a_missing_unit_is_not_passed_over() -> None:
+    network = problem("product", 3, 0.5, "relu")
+    source = samples(network, 3, 10_000)
+    more = search(source, "relu", units=3)
+    assert more.status is Status.PARTIAL and "3 units were asked for" in more.message
+    fewer = search(source, "relu", units=1)
+    assert fewer.status is Status.PARTIAL and "no noise" in fewer.message
+
+
+def test_noise_that_was_given_is_held_against_the_answer() -> None:
+    network = problem("product", 2, 0.0, "step")
+    source = samples(network, 2, 20_000, noise=0.2)
+    assert search(source, "step", noise=0.2).success
+    result = search(source, "step", noise=0.02)
+    assert result.status is Status.PARTIAL and "noise=0.02" in result.message
+
+
+def test_a_top_that_is_no_polynomial_is_no_success() -> None:
+    network = problem("product", 2, 0.5, "relu")
+    network = replace(network, top=sigmoid_of_sum([3.0, 3.0]))
+    result = search(samples(network, 2, 20_000), "relu")
+    assert result.status is Status.PARTIAL and "no polynomial" in result.message
+
+
+@pytest.mark.parametrize("budget", [0.0, 0.05])
+def test_the_budget_stops_the_search(budget: float) -> None:
+    network = problem("product", 4, 0.0, "step")
+    given = workspace(samples(network, 4, 100_000), "step", budget=budget)
+    begin = time.monotonic()
+    with pytest.raises(NoAnswer, match="The budget was used up with"):
+        next(gradient_search(given))
+    # The polynomial is fitted before the first look at the clock.
+    assert time.monotonic() - begin < 5
+
+
+class Ticks:
+    """A clock that goes on by one whenever it is read."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 1
+        return self.now
+
+
+def test_what_was_found_in_time_is_returned_as_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock is read before each of 147 directions: time ends within the second scan."""
+    network = problem("product", 3, 0.5, "step")
+    given = workspace(samples(network, 3, 20_000, noise=0.1), "step")
+    monkeypatch.setattr("provenet.face_search.time", Ticks())
+    (result,) = gradient_search(replace(given, problem=replace(given.problem, deadline=270.0)))
+    assert result.status is Status.PARTIAL and "budget" in result.message
+    assert_within_errors(result, network, degrees=2.0)
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    network = problem("parity", 2, 0.5, "step")
+    first, second = (
+        search(samples(network, 2, 10_000, noise=0.1), "step", seed=3) for _ in range(2)
+    )
+    assert first.network is not None and second.network is not None
+    assert np.array_equal(first.network.weights, second.network.weights)
+    assert np.array_equal(first.network.biases, second.network.biases)
+    assert first.message == second.message
+
+
+def test_held_out_samples_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def spy(source: Source, *args: object, **options: object) -> Faces:
+        seen.append(source.size)
+        return find_faces(source, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("provenet.methods.gradient_search.find_faces", spy)
+    network = problem("product", 2, 0.0, "relu")
+    given = workspace(samples(network, 2, 10_000), "relu")
+    next(gradient_search(given))
+    assert seen == [10_000 - given.held_out.size] and given.held_out.size > 500
+
+
+def test_progress_rises_to_the_end() -> None:
+    told: list[float] = []
+    network = problem("product", 3, 0.5, "step")
+    search(
+        samples(network, 3, 10_000),
+        "step",
+        progress=lambda stage, fraction, message: told.append(fraction),
+    )
+    fractions = [f for f in told if f >= 0]
+    assert fractions == sorted(fractions) and fractions[-1] == 1.0 and len(fractions) > 100
+
+
+@pytest.mark.parametrize(
+    ("features", "n", "activation", "words"),
+    [
+        (5, 3000, "step", ("exponentially", '"lowest-layer"', '"halfspaces"', '"expand-prune"')),
+        (3, 1000, "step", ("1650",)),
+        (3, 3000, "sigmoid", ("sigmoid", '"step"', '"relu"')),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(
+    features: int, n: int, activation: str, words: tuple[str, ...]
+) -> None:
+    source = samples(lambda X: (X[:, 0] > 0).astype(float), features, n)
+    with pytest.raises(NoAnswer) as error:
+        search(source, activation)
+    message = str(error.value)
+    assert "\n" not in message and message.endswith(".")
+    assert all(word in message for word in words), message
