@@ -1,7 +1,8 @@
 """The polynomial above exponential units `exp(rho w_p.x)` of known weights, and their rho.
 
-Labels spread over many orders of magnitude, so least squares is relative to their size. Only rho is
-searched for; the coefficients follow (variable projection).
+Labels spread over many orders of magnitude, so least squares is relative to their size; labels that
+are not all positive have noise, which is not. Only rho is searched for; the coefficients follow
+(variable projection).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from provenet.typing import Array
 FREE_SCALE = "Thresholds of exponential units are factors in the top, and are set to 0."
 EXPLAINED = 1e-6
 """Relative error with which a polynomial explains labels that it made."""
-_SAMPLES = 2000
+_MOST_SAMPLES = 20_000
+_SEARCH_SAMPLES = 2000
 _GRID_SAMPLES = 500
 _MOST_MONOMIALS = 64
 _SHARPENINGS = 3
@@ -37,19 +39,14 @@ class ExponentialTop:
     y: Array
     weights: Array
 
-    def __post_init__(self) -> None:
-        """Keep as many samples as a fit needs."""
-        object.__setattr__(self, "X", self.X[:_SAMPLES])
-        object.__setattr__(self, "y", self.y[:_SAMPLES])
-
     @property
     def scale(self) -> Array:
         """What errors are relative to: the labels, if they are all positive."""
         if np.all(self.y > 0):
             return self.y
-        return np.asarray(np.abs(self.y) + np.median(np.abs(self.y)))
+        return np.full(len(self.y), np.median(np.abs(self.y)))
 
-    def solved(self, rho: float, rows: int = _SAMPLES) -> tuple[Array, float]:
+    def solved(self, rho: float, rows: int = _SEARCH_SAMPLES) -> tuple[Array, float]:
         """The monomials' coefficients, and the relative error they leave."""
         sums = self._sums(rows)
         design, largest = self._design(rho, sums)
@@ -72,13 +69,13 @@ class ExponentialTop:
 
     def _newton_step(self, rho: float) -> float:
         """What least squares with the slope in rho beside the monomials asks for."""
-        sums, target = self._sums(), self.y / self.scale
+        sums, target = self._sums(_SEARCH_SAMPLES), (self.y / self.scale)[:_SEARCH_SAMPLES]
         design, _ = self._design(rho, sums)
         c = np.linalg.lstsq(design, target, rcond=1e-13)[0]
         both = np.column_stack([design, (design * sums) @ c])
         return float(np.linalg.lstsq(both, target - design @ c, rcond=1e-13)[0][-1])
 
-    def _sums(self, rows: int = _SAMPLES) -> Array:
+    def _sums(self, rows: int) -> Array:
         """`w.x` of every monomial."""
         return np.asarray(self.X[:rows] @ self.weights.T @ monomials(len(self.weights)).T)
 
@@ -90,7 +87,7 @@ class ExponentialTop:
 
     def fit(self, rho: float) -> LayerFit:
         """The network at this rho: weights are whole numbers, so there is nothing to refine."""
-        c, error = self.solved(rho)
+        c, error = self.solved(rho, _MOST_SAMPLES)
         units = len(self.weights)
         terms = {
             tuple(np.flatnonzero(m).tolist()): float(b)
@@ -104,7 +101,7 @@ class ExponentialTop:
             spread=spread,
             weight_errors=np.zeros_like(self.weights),
             threshold_errors=np.zeros(units),
-            samples=len(self.y),
+            samples=min(len(self.y), _MOST_SAMPLES),
             determined=True,
         )
 

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+import provenet as pn
 from helpers import is_a_sentence
 from provenet.exceptions import NoAnswer
 from provenet.exponential_top import ExponentialTop, monomials
@@ -262,3 +263,23 @@ def test_labels_that_do_not_depend_on_the_inputs() -> None:
         with pytest.raises(NoAnswer) as error:
             find_cliques(source, faithful=faithful)
         is_a_sentence(error, "more samples")
+
+
+# ------------------------------------------------- through recover
+
+
+@pytest.mark.parametrize("sets, features", [(FOUR_OF_THREE, 12), (CHAIN, 8)], ids=["four", "chain"])
+def test_units_rho_and_polynomial_are_exact(sets: Sets, features: int) -> None:
+    net = problem(0, sets, features, products=0.3 if sets is FOUR_OF_THREE else 0.0)
+    result = pn.recover(samples(net, 40_000, 0), method="binary-cliques", rng=0)
+    assert result.status == "exact" and result.network is not None and result.layered is not None
+    assert supports(result.network.weights) == truth(net)
+    np.testing.assert_allclose(result.network.weights.max(axis=1), 0.5, rtol=1e-12)
+    fresh = samples(net, 1000, 99)
+    np.testing.assert_allclose(result.layered(fresh.X), fresh.y, rtol=1e-9)
+
+
+def test_too_few_samples_are_a_status() -> None:
+    source = samples(problem(0, rho=1.0), 3000, 0)
+    result = pn.recover(source, method="binary-cliques", faithful=True, rng=0)
+    assert result.status == "failed" and "samples" in result.message

@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+import provenet as pn
 from helpers import is_a_sentence
 from provenet.alike_features import differences
 from provenet.exceptions import InvalidInput, NoAnswer
@@ -298,3 +299,46 @@ def test_exact_form_of_other_networks_is_refused() -> None:
         with pytest.raises(InvalidInput) as error:
             find_supports(net)
         is_a_sentence(error, "give samples")
+
+
+# ------------------------------------------------- through recover
+
+
+def test_units_and_polynomial_are_exact() -> None:
+    net = problem(0)
+    source = samples(net, 4000, 0)
+    result = pn.recover(source, method="exponential", rng=0)
+    assert result.status == "exact" and result.network is not None and result.layered is not None
+    assert supports(result.network.weights) == truth(net)
+    np.testing.assert_array_equal(np.unique(result.network.weights), [0.0, 1.0])
+    fresh = samples(net, 1000, 99)
+    np.testing.assert_allclose(result.layered(fresh.X), fresh.y, rtol=1e-9)
+    assert result.layer is not None and "log f" in result.layer.notes[0]
+
+
+def test_noise_is_within_noise_only_if_it_is_given() -> None:
+    net = problem(5, (2, 2), 4, products=0.1)
+    source = samples(net, 100_000, 5, noise=0.5)
+    known = pn.recover(source, method="exponential", noise=0.5, rng=0)
+    assert known.status == "within noise" and known.network is not None
+    assert supports(known.network.weights) == truth(net)
+    assert pn.recover(source, method="exponential", rng=0).status == "partial"
+
+
+def test_another_number_of_units_is_refused() -> None:
+    result = pn.recover(samples(problem(0), 4000, 0), units=3, method="exponential", rng=0)
+    assert result.status == "failed" and "4 sets of features" in result.message
+
+
+def test_weights_other_than_0_and_1_are_no_success() -> None:
+    net = problem(0)
+    layer = net.layer.replace(weights=1.1 * net.layer.weights)
+    source = samples(LayeredNetwork(layer, net.top), 4000, 0)
+    assert not pn.recover(source, method="exponential", rng=0).success
+
+
+def test_inputs_must_be_standard_normal_as_they_are() -> None:
+    source = samples(problem(0), 4000, 0)
+    with pytest.raises(InvalidInput) as error:
+        pn.recover(2 * source.X, source.y, method="exponential")
+    is_a_sentence(error, "covariance I", "rescale X")

@@ -37,16 +37,19 @@ def test_relu_units_under_products_are_exact(condition: float) -> None:
     assert abs(float(result.network.output_bias)) < 1e-12
 
 
-def test_the_rest_of_the_network_can_be_learned() -> None:
-    """Three layers: the lowest recovered from samples, the others learned on top of it."""
+def test_three_layers_end_to_end() -> None:
+    """The lowest layer recovered from samples, the two above it learned on what was recovered."""
     rng = np.random.default_rng(2)
     layer = lowest_layer(conditioned_rows(4, 6, 1.5, rng), 1.8)
     network = LayeredNetwork(layer, sigmoid_of_sum([2.0, 1.5, 1.0, 2.5], bias=1.0))
     X, y = samples(network, 100_000, 2)
-    result = pn.recover(X, y, method="lowest-layer", rng=3, refine=False)
-    assert result.network is not None
-    assert degrees_off(result.network.weights, layer.weights) < 10
-    learned = pn.learn_top(X, y, layer, degree=4, rng=4)
+    result = pn.recover(X, y, method="lowest-layer", rng=3)
+    # The top is no polynomial, so units are known from the faces of what fires.
+    assert result.status == "within noise" and result.network is not None
+    assert result.layer is not None and result.network.units == 4
+    error = np.radians(degrees_off(result.network.weights, layer.weights))
+    assert error < 4 * result.layer.angle_errors.max() < 4 * np.radians(0.2)
+    learned = pn.learn_top(X, y, result.network, degree=4, rng=4)
     assert learned.r2 >= 0.99
 
 
@@ -60,6 +63,105 @@ def test_inputs_of_any_covariance() -> None:
     user = network.layer.weights @ np.linalg.inv(mix)
     user /= np.linalg.norm(user, axis=1, keepdims=True)
     assert degrees_off(result.network.weights, user) < 1e-5
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "exp"])
+def test_smooth_units_are_exact_with_their_polynomial(activation: str) -> None:
+    network = random_layered(4, 5, condition=1.5, products=0.5, activation=activation, rng=21)
+    X, y = samples(network, 60_000, 21)
+    result = pn.recover(X, y, units=4, method="lowest-layer", activation=activation, rng=22)
+    assert result.status == "exact" and result.network is not None and result.layered is not None
+    assert degrees_off(result.network.weights, network.layer.weights) < 1e-5
+    np.testing.assert_allclose(result.layered(X[:1000]), y[:1000], rtol=1e-8)
+
+
+def test_low_thresholds_under_a_polynomial_are_exact() -> None:
+    """No label is silent: step 1 is rough, and least squares makes it exact all the same."""
+    network = random_layered(4, 5, threshold=0.3, products=0.5, rng=23)
+    X, y = samples(network, 60_000, 23)
+    result = pn.recover(X, y, units=4, method="lowest-layer", rng=24)
+    assert result.status == "exact" and result.network is not None
+    assert degrees_off(result.network.weights, network.layer.weights) < 1e-5
+
+
+def test_a_top_that_falls_where_units_fire() -> None:
+    """GP19 needs a monotone top; where units fire alone their slope may have either sign."""
+    layer = random_layered(4, 5, rng=25).layer
+    network = LayeredNetwork(layer, Polynomial(4, {(i,): (-1.0) ** i for i in range(4)}))
+    X, y = samples(network, 60_000, 25)
+    result = pn.recover(X, y, method="lowest-layer", rng=26)
+    assert result.status == "exact" and result.network is not None
+    np.testing.assert_allclose(np.sort(result.network.output_weights), [-1, -1, 1, 1], atol=1e-9)
+
+
+@pytest.mark.parametrize("activation", ["step", "relu2"])
+def test_other_units_are_the_faces_of_what_fires(activation: str) -> None:
+    network = random_layered(4, 6, condition=1.5, activation=activation, rng=27)
+    X, y = samples(network, 60_000, 27)
+    result = pn.recover(X, y, method="lowest-layer", activation=activation, rng=28)
+    assert result.success and result.network is not None and result.layer is not None
+    error = np.radians(degrees_off(result.network.weights, network.layer.weights))
+    assert error < 4 * result.layer.angle_errors.max() < 4 * np.radians(0.3)
+    # Thresholds are 2, off by no more than a few of their own errors.
+    off = np.abs(result.network.biases + 2.0)
+    assert np.all(off < 5 * result.layer.threshold_errors)
+
+
+def test_powers_of_a_unit_in_the_top() -> None:
+    """Appendix B.7: degrees above one in a variable."""
+    plain = random_layered(4, 5, rng=29)
+    assert isinstance(plain.top, Polynomial)
+    network = LayeredNetwork(
+        plain.layer, Polynomial(4, plain.top.terms | {(i, i): 0.5 for i in range(4)})
+    )
+    X, y = samples(network, 100_000, 29)
+    result = pn.recover(X, y, method="lowest-layer", rng=30)
+    assert result.success and result.network is not None
+    assert degrees_off(result.network.weights, network.layer.weights) < 0.3
+
+
+def test_a_queried_function_is_refined_to_any_angle() -> None:
+    network = random_layered(3, 5, products=0.5, activation="step", rng=31)
+    source = pn.QuerySource(network, 5, 60_000, rng=32)
+    result = pn.recover(source, method="lowest-layer", activation="step", rng=33)
+    assert result.status == "within noise" and result.network is not None
+    # asked for 1e-6 rad; the estimate of the angle reached is good to a few parts in ten
+    assert np.radians(degrees_off(result.network.weights, network.layer.weights)) < 2e-6
+    np.testing.assert_allclose(result.network.biases, -2.0, atol=1e-5)
+    assert source.queries < 300_000
+
+
+def test_a_top_that_is_not_monotone_cannot_be_refined_by_questions() -> None:
+    layer = random_layered(3, 5, activation="step", rng=34).layer
+    network = LayeredNetwork(layer, Polynomial(3, {(0,): 1.0, (1,): -1.0, (2,): 1.0}))
+    source = pn.QuerySource(network, 5, 60_000, rng=35)
+    result = pn.recover(source, method="lowest-layer", activation="step", rng=36)
+    assert result.status == "partial" and "monotone" in result.message
+    assert result.network is not None  # step 1 stands
+    assert degrees_off(result.network.weights, layer.weights) < 10
+
+
+def test_the_papers_refinement_needs_questions() -> None:
+    network = random_layered(3, 5, rng=37)
+    X, y = samples(network, 60_000, 37)
+    result = pn.recover(X, y, method="lowest-layer", faithful=True, rng=38)
+    assert result.status == "partial" and "QuerySource" in result.message
+
+
+@pytest.mark.parametrize("method", ["lowest-layer", "halfspaces", "gradient-search"])
+def test_labels_that_never_fire_are_a_status(method: str) -> None:
+    X = np.random.default_rng(0).standard_normal((2000, 3))
+    for data in ((X, np.zeros(2000)), (pn.QuerySource(lambda Z: np.zeros(len(Z)), 3, 2000),)):
+        result = pn.recover(*data, method=method, activation="step")
+        assert result.status == "failed" and result.message.startswith("No unit fires")
+
+
+def test_thresholds_too_high_say_how_many_samples_it_takes() -> None:
+    layer = lowest_layer(conditioned_rows(3, 5, 1.0, np.random.default_rng(39)), 3.3, "step")
+    X, y = samples(LayeredNetwork(layer, Polynomial(3, {(i,): 1.0 for i in range(3)})), 10_000, 39)
+    assert 0 < np.count_nonzero(y) < 40
+    result = pn.recover(X, y, units=3, method="lowest-layer", activation="step", rng=40)
+    assert not result.success and "would be needed" in result.message
 
 
 def test_a_unit_that_is_missing_is_noticed() -> None:
