@@ -58,7 +58,7 @@ def trial(
     for refine in (False, True):
         begin = time.perf_counter()
         answer = pn.recover(
-            X, y, method="lowest-layer", activation=activation, refine=refine, rng=[seed, 2]
+            X, y, method="lowest-layer", activation=activation, refine=refine, rng=seed
         )
         seconds.append(time.perf_counter() - begin)
         angles.append(worst_angle(answer.network, truth.layer.weights))

@@ -64,17 +64,15 @@ def nonlinear_share(network: LayeredNetwork, X: Array) -> float:
 
 def measure(size: int, threshold: float, samples: int, seed: int) -> Point:
     """One hidden layer, recovered without and with step 2."""
-    network = random_layered(size, size, threshold=threshold, rng=[seed, size])
+    network = random_layered(size, size, threshold=threshold, rng=seed)
     X = np.random.default_rng([seed, 1]).standard_normal((samples, size))
     y = network(X)
-    angles = [
-        worst_angle(
-            pn.recover(X, y, units=size, method="lowest-layer", refine=refine, rng=seed),
-            network.layer.weights,
-        )
-        for refine in (False, True)
-    ]
-    return Point(threshold, *angles, nonlinear_share(network, X))
+
+    def angle(refine: bool) -> float:
+        found = pn.recover(X, y, units=size, method="lowest-layer", refine=refine, rng=seed)
+        return worst_angle(found, network.layer.weights)
+
+    return Point(threshold, angle(refine=False), angle(refine=True), nonlinear_share(network, X))
 
 
 def draw(plt: Any, sweeps: dict[int, list[Point]], samples: int, output: Path) -> None:
@@ -120,7 +118,7 @@ def main() -> int:
         return 1
     samples = 50_000 if options.quick else 1_000_000
     sizes = (4,) if options.quick else (5, 10, 20)
-    thresholds = (1.0, 2.0, 3.0) if options.quick else tuple(np.arange(0.5, 3.76, 0.25))
+    thresholds = (1.0, 2.0, 3.0) if options.quick else tuple(np.arange(0.5, 3.6, 0.5))
     sweeps: dict[int, list[Point]] = {}
     for size in sizes:
         sweeps[size] = [measure(size, float(t), samples, options.seed) for t in thresholds]

@@ -288,6 +288,9 @@ def recover(
     threshold: Annotated[
         float | None, typer.Option(help="For methods of the lowest layer; else estimated.")
     ] = None,
+    order: Annotated[
+        int | None, typer.Option(min=1, help="For the method overcomplete: moments up to 2l + 2.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the network here (.npz).")] = None,
     corrupted: Annotated[
         Path | None, typer.Option(help="Write which labels were set aside here (.npy or .npz).")
@@ -320,6 +323,7 @@ def recover(
             refine=not no_refine,
             objective=objective,
             threshold=threshold,
+            order=order,
         )
     error = None if known is None else _error(result, known)
     if json:

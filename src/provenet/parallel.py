@@ -35,6 +35,14 @@ def workers() -> int:
     return os.cpu_count() or 1
 
 
+def memory_of_machine() -> int:
+    """Bytes of main memory; without limit where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 2**63
+
+
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers(), thread_name_prefix="provenet")

@@ -42,6 +42,7 @@ def recover(
     refine: bool = True,
     objective: str = "auto",
     threshold: float | None = None,
+    order: int | None = None,
 ) -> Recovery:
     """Recover the network behind samples `(X, y)`, or behind a `Source` given in place of both.
 
@@ -73,6 +74,9 @@ def recover(
         For the method "landscape": one of `provenet.landscape.OBJECTIVES`; "auto" chooses.
     threshold
         For methods of the lowest layer: units fire where `w.x` exceeds it; estimated if left out.
+    order
+        For the method "overcomplete": ATV21's l, moments up to 2l + 2; by the number of units if
+        left out.
 
     Raises
     ------
@@ -80,7 +84,7 @@ def recover(
         If the input cannot be used. Bad luck is never an exception: see `Recovery.status`.
     """
     wishes = Wishes(
-        units, noise, get_activation(activation), refine, faithful, objective, threshold
+        units, noise, get_activation(activation), refine, faithful, objective, threshold, order
     )
     chosen, wishes = check_options(method, METHODS, wishes, budget)
     generator = as_generator(rng)

@@ -7,6 +7,8 @@ into b and a (Lemma 4.5, with the index shifted by two as it must be: ERRATA, AT
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from provenet.hermite import he, normal_density
@@ -32,12 +34,16 @@ def coefficients_of(T: Array, W: Array) -> Array:
 
 def recover_scalars(tensors: tuple[Array, ...], W: Array, order: int = 1) -> tuple[Array, Array]:
     """`(a, b)` for the rows of W, from `T_2, T_3` (order 1) or `T_order .. T_order+3`."""
+    return scalars_by(lambda j: coefficients_of(tensors[j], W), order)
+
+
+def scalars_by(zeta: Callable[[int], Array], order: int) -> tuple[Array, Array]:
+    """The same from `zeta_j` of all units as a function of j."""
     if order == 1:
-        second, third = (coefficients_of(tensors[j], W) for j in (2, 3))
+        second, third = zeta(2), zeta(3)
         b = np.clip(-third / _away_from_zero(second), -_LARGEST_BIAS, _LARGEST_BIAS)
         return second / normal_density(b), b
-    zeta = np.array([coefficients_of(tensors[j], W) for j in range(order, order + 4)])
-    return scalars_from_coefficients(zeta, order)
+    return scalars_from_coefficients(np.array([zeta(j) for j in range(order, order + 4)]), order)
 
 
 def scalars_from_coefficients(zeta: Array, order: int) -> tuple[Array, Array]:

@@ -26,10 +26,13 @@ from provenet.model import Parameters
 from provenet.normal_equations import linear_part, without_each_unit
 from provenet.refine import fit_linear_part
 from provenet.sources.base import Source
+from provenet.subset_sums import MOST_VECTORS, subsets_with_sum
 from provenet.typing import AnyArray, Array
 
 _EXHAUSTIVE_UNITS = 16
 _EXPLAINED = 1e-6
+_EXACT = 1e-7
+_MOST_PATTERNS = 64
 
 
 def fix_signs(T1: Array, a: Array, W: Array) -> Array:
@@ -72,6 +75,9 @@ def signs_from_linear_part(a: Array, W: Array, v: Array) -> Signs:
         return Signs(xi, v - M @ xi)
     if len(W) <= _EXHAUSTIVE_UNITS:
         return _exhaustive(M, v)
+    exact = _exact(M, v) if len(W) <= MOST_VECTORS else None
+    if exact is not None:
+        return exact
     xi = _local_search(M, v)
     return Signs(xi, v - M @ xi)
 
@@ -122,6 +128,19 @@ def _exhaustive(M: Array, v: Array) -> Signs:
     best = patterns[order[0]]
     same = misfit[order[1:]] <= misfit[order[0]] + 1e-9 * np.linalg.norm(M)
     return Signs(best, v - M @ best, tuple(patterns[order[1:][same]]))
+
+
+def _exact(M: Array, v: Array) -> Signs | None:
+    """Signs with `sum_i xi_i M_i = v`, the units with -1 being those of a subset of known sum."""
+    target = (M.sum(axis=1) - v) / 2
+    found = subsets_with_sum(M.T, target, _EXACT * float(np.linalg.norm(M)), _MOST_PATTERNS)
+    if len(found.masks) == 0:
+        return None
+    patterns = np.where(found.masks, -1.0, 1.0)
+    misfit = np.linalg.norm(patterns @ M.T - v, axis=1)
+    order = np.argsort(misfit, kind="stable")
+    best = patterns[order[0]]
+    return Signs(best, v - M @ best, tuple(patterns[order[1:]]))
 
 
 def _local_search(M: Array, v: Array) -> Array:

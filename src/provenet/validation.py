@@ -41,6 +41,7 @@ def check_options(
         )
     _check_objective(chosen, wishes)
     _check_threshold(chosen, wishes.threshold)
+    _check_order(chosen, wishes.order)
     if units is not None and (not isinstance(units, Integral) or isinstance(units, bool)):
         raise InvalidInput(f"units must be a whole number, not {units!r}.")
     if units is not None and units < 1:
@@ -76,6 +77,17 @@ def _check_threshold(method: Method, threshold: float | None) -> None:
         )
     if not (_is_number(threshold) and math.isfinite(threshold)):
         raise InvalidInput(f"threshold must be a finite number, not {threshold!r}.")
+
+
+def _check_order(method: Method, order: int | None) -> None:
+    if order is None:
+        return
+    if method.name != "overcomplete":
+        raise InvalidInput(
+            f'order= belongs to method="overcomplete", not {method.name!r}: leave it out.'
+        )
+    if not isinstance(order, Integral) or isinstance(order, bool) or order < 1:
+        raise InvalidInput(f"order must be a whole number from 1 on, not {order!r}.")
 
 
 def as_generator(rng: Any) -> np.random.Generator:

@@ -54,6 +54,7 @@ class Wishes:
     faithful: bool = False
     objective: str = "auto"
     threshold: float | None = None
+    order: int | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,11 @@ class Workspace:
     def threshold(self) -> float | None:
         """Threshold of the lowest layer's units, if it was given."""
         return self.wishes.threshold
+
+    @property
+    def order(self) -> int | None:
+        """Order of the overcomplete decomposition, if it was given."""
+        return self.wishes.order
 
     @property
     def fitted_samples(self) -> ArraySource:

@@ -15,20 +15,21 @@ for in what the found ones leave (`search`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from provenet.activations import ABS, RELU
-from provenet.decomposition import MomentFit, fit_moments, jennrich, power_directions
+from provenet.decomposition import MomentFit, fit_moments, power_directions
+from provenet.decomposition.algorithm_4 import unit_directions
 from provenet.methods.expand_prune import expand_prune
 from provenet.model import Parameters
 from provenet.moments import MomentRequest, Moments
 from provenet.networks import Network, as_absolute
 from provenet.refine import Fit
-from provenet.scalars import coefficients_of, recover_scalars
+from provenet.scalars import recover_scalars
 from provenet.signs import fix_signs
 from provenet.subspace import Span, span_of_units
+from provenet.symmetric import SymmetricTensor
 from provenet.typing import Array
 from provenet.workspace import Candidate, Workspace
 
@@ -135,52 +136,6 @@ def _faithful(workspace: Workspace) -> Iterator[Candidate]:
 
 
 def algorithm_4(moments: Moments, units: int | None, rng: np.random.Generator) -> tuple[Array, str]:
-    """Steps 1 to 4: the directions in `T_3` and in `T_4`, weak terms and duplicates removed."""
-    third, fourth = (_terms(moments, order, units, rng) for order in (3, 4))
-    W = np.vstack([third.directions, fourth.directions])
-    doubt = np.concatenate([third.doubt, fourth.doubt])
-    W = _without_duplicates(W, doubt)[:units]
-    return W, (
-        f"T_3 has rank {third.rank} and T_4 rank {fourth.rank} above the noise; "
-        f"{len(W)} directions are distinct."
-    )
-
-
-@dataclass(frozen=True)
-class _Terms:
-    """Rank-one terms of a tensor: their directions, and how far each may be off (radians)."""
-
-    rank: int
-    directions: Array
-    doubt: Array
-
-
-def _terms(moments: Moments, order: int, units: int | None, rng: np.random.Generator) -> _Terms:
-    """Jennrich on one tensor.
-
-    The singular values that pure sampling error gives a flattening are the scale for everything:
-    eta_1 (rank) and eta_2 (weak terms) equal it, and over a term's coefficient it is that term's
-    angular error, from which eta_3 (duplicates) follows.
-    """
-    T, error = moments.tensors[order], moments.errors[order]
-    d = len(T)
-    flat = T.reshape(d, -1)
-    values = np.linalg.svd(flat, compute_uv=False)
-    edge = 1.5 * error * (np.sqrt(d) + np.sqrt(flat.shape[1]))
-    threshold = max(edge, 1e-10 * values[0])
-    rank = int(np.sum(values > threshold))
-    U = jennrich(T.reshape(d, d, -1), min(rank, units or rank), rng)
-    alpha = np.abs(coefficients_of(T, U))
-    strong = alpha > threshold
-    return _Terms(rank, U[strong], threshold / alpha[strong])
-
-
-def _without_duplicates(W: Array, doubt: Array) -> Array:
-    """Keep a direction unless, up to sign, a surer one lies within the doubts of the two."""
-    kept: list[int] = []
-    for i in np.argsort(doubt):
-        apart = [1 - abs(W[i] @ W[j]) for j in kept]
-        within = [max(doubt[i] + doubt[j], 1e-5) ** 2 / 2 for j in kept]
-        if all(a > w for a, w in zip(apart, within, strict=True)):
-            kept.append(int(i))
-    return W[kept]
+    """Steps 1 to 4 of Algorithm 4, order 1: directions in `T_3` and `T_4`."""
+    third, fourth = (SymmetricTensor.of_dense(moments.tensors[k]) for k in (3, 4))
+    return unit_directions((third, fourth), moments.errors[3:5], 1, units, rng)

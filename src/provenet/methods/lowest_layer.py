@@ -55,17 +55,12 @@ def lowest_layer(workspace: Workspace) -> Iterator[Recovery]:
                 found = refined(workspace, start, silent)
         except NoAnswer as why:
             reason = str(why)
-    if found is None and not kept_by_labels and silent is None and _is_silent_below(workspace):
-        raise NoAnswer(
-            "Labels have no common value where no unit fires, so thresholds are too low for this "
-            'method, or labels have noise: use method="expand-prune" if the top is a sum.'
-        )
+        if found is None and silent is None and workspace.activation.degree is not None:
+            raise NoAnswer(
+                "Labels have no common value where no unit fires, so thresholds are too low for "
+                'this method, or labels have noise: use method="expand-prune" if the top is a sum.'
+            )
     yield found or _approximate(workspace, start, angles, silent, reason)
-
-
-def _is_silent_below(workspace: Workspace) -> bool:
-    """Whether units of this activation are silent below their threshold."""
-    return workspace.activation.degree is not None
 
 
 def silent_label(y: Array) -> float | None:

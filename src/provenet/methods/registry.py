@@ -20,6 +20,7 @@ from provenet.methods.ica import ica
 from provenet.methods.landscape import landscape
 from provenet.methods.lifting import lifting
 from provenet.methods.lowest_layer import lowest_layer
+from provenet.methods.overcomplete import overcomplete
 from provenet.methods.rank_deficient import rank_deficient
 from provenet.methods.rectified import rectified
 from provenet.methods.sparse_noise import sparse_noise
@@ -169,6 +170,15 @@ METHODS = {
             "ATV21, Algorithms 1-4 and 6",
             biased_relu,
             independent_units=True,
+            one_output=True,
+        ),
+        Method(
+            "overcomplete",
+            "more units than features: moments up to 2l + 2 (order=l) of a population or with "
+            "faithful=True, else expand-prune",
+            "one output; no two units parallel; faithful: Gaussian inputs, many samples",
+            "ATV21, Algorithms 1, 2 and 4 of any order",
+            overcomplete,
             one_output=True,
         ),
         Method(

@@ -1,0 +1,77 @@
+"""More units than features: the paper's algorithm on populations, the search on samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from helpers import is_a_sentence
+from provenet.methods.overcomplete import smallest_order
+
+ROOTS = [0.0, 1.0, -1.0, np.sqrt(3), -np.sqrt(3)]
+"""Of He_1, He_2 and He_3: biases at which some moments do not see a unit."""
+
+
+def special_network(units: int, features: int, seed: int) -> pn.Network:
+    """Random, with biases at the roots of Hermite polynomials among them."""
+    net = pn.random_network(units, features, rng=seed)
+    b = net.biases.copy()
+    b[: len(ROOTS)] = ROOTS[:units]
+    return net.replace(biases=b)
+
+
+@pytest.mark.parametrize(
+    "features, units, order", [(6, 15, 2), (4, 14, 3), (5, 4, 1), (3, 5, 2), (8, 30, 2)]
+)
+def test_a_population_is_recovered_by_moments_alone(features: int, units: int, order: int) -> None:
+    net = special_network(units, features, seed=units)
+    source = pn.PopulationSource(net, 4000, rng=0)
+    result = pn.recover(source, method="overcomplete", order=order, refine=False, rng=1)
+    assert result.network is not None
+    # rounding, amplified by the condition of the powers of the weights
+    assert pn.parameter_error(result.network, net) < 1e-9
+
+
+@pytest.mark.parametrize("features, units, samples", [(8, 12, 2000), (4, 10, 1500)])
+def test_samples_are_recovered_exactly(features: int, units: int, samples: int) -> None:
+    net = pn.random_network(units, features, rng=5)
+    X = np.random.default_rng(6).standard_normal((samples, features))
+    result = pn.recover(X, net(X), method="overcomplete", rng=7)
+    assert result.status == "exact" and result.network is not None
+    assert pn.parameter_error(result.network, net) < 1e-9
+
+
+def test_the_papers_road_on_samples_is_rough_and_says_so() -> None:
+    net = pn.random_network(6, 4, bias_scale=0.5, rng=3)
+    X = np.random.default_rng(0).standard_normal((400_000, 4))
+    result = pn.recover(
+        X, net(X), units=6, method="overcomplete", order=2, faithful=True, refine=False, rng=1
+    )
+    assert not result.success and "not refined" in result.message
+
+
+def test_the_order_that_has_room() -> None:
+    assert smallest_order(6, 6) == 2  # 0.99 of 6 units
+    assert smallest_order(6, 5) == 1
+    assert smallest_order(6, 15) == 2
+    assert smallest_order(4, 14) == 3
+    assert smallest_order(1, 9) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"units": 30, "order": 2}, ("room for 9 units", "order=4")),
+        ({"order": 0}, ("order", "from 1 on")),
+        ({"order": 40}, ("GB", "lower order=")),
+    ],
+)
+def test_orders_that_do_not_serve(options: dict[str, int], words: tuple[str, ...]) -> None:
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    with pytest.raises(pn.InvalidInput) as error:
+        pn.recover(X, X[:, 0], method="overcomplete", faithful=True, **options)  # type: ignore[arg-type]
+    is_a_sentence(error, *words)
+    with pytest.raises(pn.InvalidInput) as error:
+        pn.recover(X, X[:, 0], method="biased-relu", order=2)
+    is_a_sentence(error, "overcomplete")
