@@ -91,3 +91,38 @@ def test_refinement_reaches_small_angles_in_few_steps(tmp_path: Path) -> None:
     example["draw"](plt, runs, picture)
     plt.close("all")
     assert picture.stat().st_size > 10_000
+
+
+def test_a_perturbation_makes_nearly_parallel_units_easy(tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    example = runpy.run_path(str(EXAMPLES / "smoothed_analysis.py"))
+    points = list(example["measure"](np.array([0.01, 1.0]), 1, 0))
+    hard, easy = points
+    assert hard.least[0] < 0.02 and easy.least[0] > 0.05
+    # The moments miss the nearly parallel pair; least squares has no noise, so it is exact.
+    assert hard.errors["biased-relu"][0] > 3 * easy.errors["biased-relu"][0]
+    assert max(point.errors["expand-prune"][0] for point in points) < 1e-8
+    picture = tmp_path / "smoothed.png"
+    example["draw"](plt, points, picture)
+    plt.close("all")
+    assert picture.stat().st_size > 10_000
+
+
+def test_moments_need_thresholds_that_are_neither_low_nor_high(tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    example = runpy.run_path(str(EXAMPLES / "threshold_sweep.py"))
+    points = [example["measure"](4, t, 40_000, 0) for t in (0.5, 2.0)]
+    low, high = points
+    # What is not linear falls with the threshold, and with it what it does to step 1.
+    assert low.nonlinear > 5 * high.nonlinear
+    assert high.step_1 < 10 and high.step_2 <= example["EXACT"]
+    picture = tmp_path / "sweep.png"
+    example["draw"](plt, {4: points}, 40_000, picture)
+    plt.close("all")
+    assert picture.stat().st_size > 10_000

@@ -4,12 +4,15 @@ from provenet import datasets, landscape
 from provenet.activations import Activation
 from provenet.datasets import random_network, sample
 from provenet.exceptions import InvalidInput
+from provenet.identifiability import Identifiability, identifiability
 from provenet.layered import LayeredNetwork
 from provenet.learn_top import learn_top
 from provenet.matching import parameter_error
 from provenet.networks import Network, load_network
 from provenet.recover import METHODS, recover
 from provenet.result import Recovery, Status
+from provenet.risk import population_risk, truncation_bound
+from provenet.sign_ambiguities import FlipSets, flip_sets
 from provenet.sources import ArraySource, PopulationSource, QuerySource, Source
 
 __version__ = "0.1.0"
@@ -18,6 +21,8 @@ __all__ = [
     "METHODS",
     "Activation",
     "ArraySource",
+    "FlipSets",
+    "Identifiability",
     "InvalidInput",
     "LayeredNetwork",
     "Network",
@@ -27,11 +32,15 @@ __all__ = [
     "Source",
     "Status",
     "datasets",
+    "flip_sets",
+    "identifiability",
     "landscape",
     "learn_top",
     "load_network",
     "parameter_error",
+    "population_risk",
     "random_network",
     "recover",
     "sample",
+    "truncation_bound",
 ]

@@ -1,4 +1,4 @@
-"""The command line: `provenet demo | simulate | recover | compare | methods`.
+"""The command line: `provenet demo | simulate | recover | compare | identify | methods`.
 
 Results go to stdout, progress and messages to stderr. Exit codes: 0 success, 2 usage or bad input,
 3 not recovered, 130 interrupted.
@@ -23,6 +23,7 @@ from rich.text import Text
 import provenet
 from provenet import console as show
 from provenet import tables
+from provenet.cli_identify import identify as show_identifiability
 from provenet.datasets import random_network, sample
 from provenet.exceptions import InvalidInput
 from provenet.files import check_writable
@@ -428,6 +429,18 @@ def _check_comparable(first: Path, second: Path, a: Network, b: Network) -> None
                 f"{first} and {second} differ in {what} ({left} and {right}): "
                 "compare networks of the same kind."
             )
+
+
+@command
+def identify(
+    network: Annotated[Path, typer.Argument(metavar="NETWORK", help="A network file (.npz).")],
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="How many samples there will be; else any number.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say what of a network its samples can tell, and which methods apply."""
+    show_identifiability(_stdout(), _load_network(network), samples, json)
 
 
 @command

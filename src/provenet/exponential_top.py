@@ -19,7 +19,10 @@ from provenet.layer_fit import LayerFit
 from provenet.layered import LayeredNetwork, Polynomial, lowest_layer
 from provenet.typing import Array
 
-FREE_SCALE = "Thresholds of exponential units are factors in the top, and are set to 0."
+AMBIGUITIES = (
+    "Units that occur only together are one, and sums over overlapping sets of features are "
+    "products over disjoint ones.",
+)
 EXPLAINED = 1e-6
 """Relative error with which a polynomial explains labels that it made."""
 _MOST_SAMPLES = 20_000
@@ -44,7 +47,7 @@ class ExponentialTop:
         """What errors are relative to: the labels, if they are all positive."""
         if np.all(self.y > 0):
             return self.y
-        return np.full(len(self.y), np.median(np.abs(self.y)))
+        return np.full(len(self.y), np.sqrt(np.mean(self.y**2)))
 
     def solved(self, rho: float, rows: int = _SEARCH_SAMPLES) -> tuple[Array, float]:
         """The monomials' coefficients, and the relative error they leave."""
@@ -87,17 +90,19 @@ class ExponentialTop:
 
     def fit(self, rho: float) -> LayerFit:
         """The network at this rho: weights are whole numbers, so there is nothing to refine."""
-        c, error = self.solved(rho, _MOST_SAMPLES)
+        c, _ = self.solved(rho, _MOST_SAMPLES)
         units = len(self.weights)
         terms = {
             tuple(np.flatnonzero(m).tolist()): float(b)
             for m, b in zip(monomials(units), c, strict=True)
         }
         layer = lowest_layer(rho * self.weights, 0.0, "exp")
+        network = LayeredNetwork(layer, Polynomial(units, terms))
         spread = max(float(np.std(self.y)), 1e-300)
+        left = (self.y - network(self.X))[:_MOST_SAMPLES]
         return LayerFit(
-            network=LayeredNetwork(layer, Polynomial(units, terms)),
-            residual=error * spread,
+            network=network,
+            residual=float(np.sqrt(np.mean(left**2))),
             spread=spread,
             weight_errors=np.zeros_like(self.weights),
             threshold_errors=np.zeros(units),

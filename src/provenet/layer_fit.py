@@ -82,8 +82,8 @@ def fit_layer(X: Array, y: Array, layer: Network) -> LayerFit | None:
         most = max(_MOST_ENTRIES // parameters, _FEWEST_A_PARAMETER * parameters)
         whole = _Problem(X[:most], y[:most], start, monomials)
         few = whole.first(_SAMPLES_A_PARAMETER * parameters)
-        fitted = few.solve() if few.monomials == whole.monomials else whole.solve()
-        if not fitted.explains and few.monomials == whole.monomials:
+        fitted = few.solve() if few.monomials == whole.monomials else None
+        if fitted is None or not whole.explained_by(fitted):
             fitted = whole.solve()
         if best is None or fitted.residual < _BETTER * best.residual:
             best = fitted
@@ -129,6 +129,11 @@ class _Problem:
     def first(self, rows: int) -> _Problem:
         """The same with fewer samples."""
         return _Problem(self.X[:rows], self.y[:rows], self.start, self.monomials)
+
+    def explained_by(self, fit: LayerFit) -> bool:
+        """Whether a fit to fewer samples explains all of these."""
+        left = fit.network(self.X) - self.y
+        return bool(np.sqrt(np.mean(left**2)) <= _EXPLAINED * self.spread)
 
     def solve(self) -> LayerFit:
         """Levenberg and Marquardt's minimum from the start."""

@@ -1,7 +1,7 @@
-"""From a layer that was found to a recovery: what the samples that no fit saw say of it.
+"""From a layer that was found to a recovery: what samples say of it, those most that no fit saw.
 
-A layer under a polynomial predicts labels, so it is judged like any network: exact if unseen labels
-come out to the last digits, within noise if what is left of them depends on nothing that was seen.
+A layer under a polynomial predicts labels, so it is judged like any network: exact if every label
+comes out to the last digits, within noise if what is left depends on nothing that was seen.
 """
 
 from __future__ import annotations
@@ -17,16 +17,22 @@ from provenet.layer_fit import LayerFit
 from provenet.layered import LayeredNetwork, unit_values
 from provenet.result import Recovery, Status
 from provenet.typing import Array
-from provenet.user_layer import on_user_inputs
+from provenet.user_layer import UserLayer, on_user_inputs
 from provenet.workspace import Workspace
 
 Notes = Callable[[LayeredNetwork], tuple[str, ...]]
 
-_ROUNDING = 1e-8
-"""Root mean square error of unseen labels, over their spread, that is exact."""
+_LAST_DIGITS = 1e-10
+"""Error of a label, over its size and the labels' spread, that is none."""
+_SINGLE_PRECISION = 2.0**-22
 _UNLIKELY = 1e-4
-_NOISE_OFF = 0.05
+_NOISE_OFF, _FITTED_NOISE_OFF = 0.05, 0.02
 _SIGMAS = 4.0
+_AMBIGUITIES = {
+    "exp": "Thresholds of exponential units are factors in the top, and are set to 0.",
+    "sigmoid": "A sigmoid unit and one less its mirror image are the same: thresholds are taken "
+    "to be at least 0.",
+}
 
 
 @dataclass(frozen=True)
@@ -39,22 +45,24 @@ class Unseen:
     """Of the labels."""
     samples: int
     chance: float
-    """Of so good an explanation by linear and quadratic terms, if it is noise."""
+    """Of so good an explanation by the units and lengths of inputs, if it is noise."""
 
     @property
-    def rounding(self) -> bool:
-        """Whether it is nothing."""
-        return self.size <= _ROUNDING * self.spread
+    def relative(self) -> float:
+        """Its size over the labels' spread."""
+        return self.size / max(self.spread, 1e-300)
 
-    def is_noise(self, given: float | None) -> bool:
-        """Whether it is noise: as large as was given, and without form.
+    def is_noise(self, given: float | None, fit: LayerFit) -> bool:
+        """Whether it is noise: as large as was given, fitted or not, and without form.
 
         Without a given size it may be that of a bad minimum, which looks like noise too.
         """
-        if not given:
+        if not given or self.chance < _UNLIKELY:
             return False
-        slack = _NOISE_OFF + _SIGMAS / np.sqrt(2 * self.samples)
-        return abs(self.size / given - 1) < slack and self.chance > _UNLIKELY
+        unseen = _NOISE_OFF + _SIGMAS / np.sqrt(2 * self.samples)
+        fitted = _FITTED_NOISE_OFF + _SIGMAS / np.sqrt(2 * fit.samples)
+        alike = abs(self.size / given - 1) < unseen and abs(fit.residual / given - 1) < fitted
+        return bool(alike)
 
 
 def unseen(workspace: Workspace, network: LayeredNetwork) -> Unseen:
@@ -63,20 +71,34 @@ def unseen(workspace: Workspace, network: LayeredNetwork) -> Unseen:
     left = y - network(X)
     z = workspace.standardisation.apply(X)
     H = unit_values(network.layer, X)
-    terms = np.column_stack([np.ones(len(y)), z, z**2, H])
-    terms = terms[:, np.isfinite(terms).all(axis=0)]
-    spread = float(np.std(y))
-    return Unseen(float(np.sqrt(np.mean(left**2))), spread, len(y), _chance(terms, left))
+    length = np.einsum("nd,nd->n", z, z)
+    terms = np.column_stack([np.ones(len(y)), length, H, z, z**2])
+    # As many terms as leave half of the samples to tell noise by.
+    terms = terms[:, np.isfinite(terms).all(axis=0)][:, : len(y) // 2]
+    size = float(np.sqrt(np.mean(left**2)))
+    return Unseen(size, float(np.std(y)), len(y), _chance(terms, left))
 
 
 def _chance(terms: Array, left: Array) -> float:
     """P-value of the regression (F-test)."""
     fitted = terms @ np.linalg.lstsq(terms, left, rcond=1e-10)[0]
     p, free = terms.shape[1], len(left) - terms.shape[1]
-    if free < 1:
+    if p < 1 or free < 1:
         return 0.0
     explained, rest = float(fitted @ fitted), float(np.sum((left - fitted) ** 2))
     return float(fdtrc(p, free, (explained / p) / max(rest / free, 1e-300)))
+
+
+def wrong_labels(workspace: Workspace, network: LayeredNetwork) -> int:
+    """How many labels, of all samples, are not predicted to the last digits."""
+    digits = _SINGLE_PRECISION if workspace.problem.label_rounding else _LAST_DIGITS
+
+    def count(X: Array, y: Array) -> int:
+        with np.errstate(over="ignore", invalid="ignore"):
+            off = np.abs(y - network(X))
+        return int(np.sum(~(off <= digits * (np.abs(y) + workspace.spread))))
+
+    return workspace.source.total(count)
 
 
 def from_fit(
@@ -84,6 +106,7 @@ def from_fit(
     fit: LayerFit,
     method: str,
     notes: Notes = lambda network: (),
+    ambiguities: tuple[str, ...] = (),
     *,
     standardised: bool = True,
 ) -> Recovery:
@@ -95,47 +118,77 @@ def from_fit(
     standardisation = workspace.standardisation if standardised else None
     user = on_user_inputs(fit.network, standardisation, fit.angle_errors, fit.threshold_errors)
     seen = unseen(workspace, user.network)
-    exact = seen.rounding and fit.determined
-    noisy = fit.determined and not exact and seen.is_noise(workspace.noise)
-    k = user.network.units
-    zero = np.zeros(k)
-    evidence = LayerEvidence(
-        angle_errors=zero if exact else user.angle_errors,
-        threshold_errors=zero if exact else user.threshold_errors,
-        samples=np.full(k, fit.samples),
-        exact=exact,
-        unexplained=seen.size / max(seen.spread, 1e-300),
-        way="least squares for the layer and a polynomial above it",
-        notes=notes(user.network),
-    )
+    wrong = wrong_labels(workspace, user.network)
+    rounded = workspace.problem.label_rounding > 0
+    exact = wrong == 0 and fit.determined and not rounded
+    # Labels in single precision that come out as far as they go are exact but for their rounding.
+    noisy = fit.determined and ((wrong == 0 and rounded) or seen.is_noise(workspace.noise, fit))
     status = Status.EXACT if exact else Status.WITHIN_NOISE if noisy else Status.PARTIAL
-    message = _message(status, k, seen, fit)
-    return Recovery(user.units, status, message, method, layer=evidence, layered=user.network)
+    nothing = np.zeros(user.network.units)
+    family = user.network.layer.activation.family
+    own = (_AMBIGUITIES[family],) if family in _AMBIGUITIES else ()
+    return Recovery(
+        user.units,
+        status,
+        _message(workspace, status, user, seen, fit, wrong),
+        method,
+        ambiguities=(*own, *ambiguities),
+        layer=LayerEvidence(
+            angle_errors=nothing if exact else user.angle_errors,
+            threshold_errors=nothing if exact else user.threshold_errors,
+            samples=np.full(user.network.units, fit.samples),
+            exact=exact,
+            unexplained=seen.relative,
+            way="least squares for the layer and a polynomial above it",
+            notes=notes(user.network),
+        ),
+        layered=user.network,
+    )
 
 
-def _message(status: Status, k: int, seen: Unseen, fit: LayerFit) -> str:
+def units_in_words(k: int) -> str:
+    """How many units."""
+    return f"{k} unit" + "s" * (k != 1)
+
+
+def _message(
+    workspace: Workspace, status: Status, user: UserLayer, seen: Unseen, fit: LayerFit, wrong: int
+) -> str:
+    units = units_in_words(user.network.units)
     checked = f"{seen.samples} samples that were not fitted"
     if status is Status.EXACT:
         return (
-            f"All {k} units and the polynomial above them are recovered to machine precision: "
-            f"{checked} are predicted to the last digits."
+            f"{units} and the polynomial above, to machine precision: every label of "
+            f"{workspace.source.size} samples, {seen.samples} of them not fitted, is predicted to "
+            "the last digits."
         )
     if status is Status.WITHIN_NOISE:
-        worst = np.degrees(float(fit.angle_errors.max()))
+        worst = np.degrees(float(user.angle_errors.max()))
+        known = f"each direction within about {worst:.2g} degrees (one standard error)"
         return (
-            f"{k} units and the polynomial above them, each direction within about {worst:.2g} "
-            f"degrees (one standard error); what is left of {checked} is {seen.size:.3g}, and "
-            "looks like noise."
+            f"{units} and the polynomial above, "
+            + (known if worst else "0/1 weights beyond chance")
+            + f"; what is left of {checked} is {seen.size:.3g}, and looks like noise."
         )
     if not fit.determined:
         return (
-            f"{k} units and a polynomial leave {seen.size / seen.spread:.1e} of the spread of "
-            f"{checked}, but not all of their weights are determined: some unit has no effect, or "
-            "two are the same. Ask for fewer units (units=)."
+            f"{units} and a polynomial leave {seen.relative:.1e} of the spread of {checked}, but "
+            "not all of their weights are determined: some unit has no effect, or two are the "
+            "same. Ask for fewer units (units=)."
         )
+    if seen.relative < _LAST_DIGITS:
+        return (
+            f"{units} and the polynomial above predict {checked} to the last digits, but not "
+            f"{wrong} of all {workspace.source.size}: a product of units that fires rarely is not "
+            "known. Take more samples."
+        )
+    noise = (
+        "if labels have so much noise, say so (noise=)"
+        if not workspace.noise
+        else f"{seen.size / workspace.noise:.3g} times the noise given"
+    )
     return (
-        f"{k} units and a polynomial above them leave {seen.size:.3g} of {checked}, "
-        f"{seen.size / seen.spread:.1e} of their spread: take more samples, or give another number "
-        "of units (units=); if labels have so much noise, say so (noise=); the top may be no "
-        "polynomial of low degree, or the activation another."
+        f"{units} and a polynomial above leave {seen.size:.3g} of {checked}, {seen.relative:.1e} "
+        f"of their spread ({noise}): take more samples, or another number of units (units=); the "
+        "top may be no polynomial of low degree, or the activation another."
     )

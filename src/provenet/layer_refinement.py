@@ -22,7 +22,7 @@ from provenet.exclusive import Exclusive, exclusive_units
 from provenet.layer_directions import Directions
 from provenet.layer_evidence import LayerEvidence
 from provenet.layer_fit import fit_layer
-from provenet.layer_outcome import from_fit
+from provenet.layer_outcome import from_fit, units_in_words
 from provenet.networks import Network, row_blocks
 from provenet.refine_directions import Refinement, descend, random_search
 from provenet.result import Recovery, Status
@@ -41,6 +41,8 @@ _MOST_FIRING = 400_000
 _ROUNDING = 1e-8
 _FIRES_CLEARLY = 1e-9
 _SAME_UNIT = 10.0
+_DISTINCT = 0.5
+"""Share of distinct ones among labels that fire, of continuous units, at least."""
 
 
 def refined(workspace: Workspace, start: Directions, silent: float | None) -> Recovery | None:
@@ -95,10 +97,10 @@ def firing_samples(source: Source, silent: float) -> tuple[Array, Array]:
 
 
 def _exact(workspace: Workspace, units: Exclusive, silent: float) -> Recovery:
-    """Judge exact units on samples that no fit saw."""
-    held = workspace.held_out
-    X, y = workspace.standardisation.apply(held.X), held.y - silent
-    wrong, count = contradictions(units, X, y)
+    """Judge exact units on all samples: each is fitted on a few thousand at most."""
+    source = StandardisedSource(workspace.source, workspace.standardisation)
+    scale = workspace.spread
+    wrong, count = source.total(lambda X, y: contradictions(units, X, y - silent, scale))
     k = len(units.weights)
     layer = Network(units.weights, -units.thresholds, activation=workspace.activation)
     top = open_top(layer, units.coefficients, silent)
@@ -111,26 +113,27 @@ def _exact(workspace: Workspace, units: Exclusive, silent: float) -> Recovery:
         0.0,
         "labels of one unit alone",
     )
+    words, size = units_in_words(k), source.size
     if wrong:
         status = Status.PARTIAL
         message = (
-            f"{k} units explain the samples on which they fire alone to rounding, but {wrong} of "
-            f"{len(y)} samples that were not fitted contradict them: some unit is missing, or the "
-            "labels are not those of a lowest layer of ReLU units. Give units=, or more samples."
+            f"{words} explain the samples on which they fire alone to rounding, but {wrong} of "
+            f"all {size} samples contradict them: a unit is missing that fires too rarely to be "
+            "found, or labels are not those of a lowest layer of ReLU units. Give units=, or more "
+            "samples."
         )
     else:
         status = Status.EXACT
         message = (
-            f"All {k} units of the lowest layer that show in the samples are recovered to machine "
-            f"precision: of {len(y)} samples that were not fitted every one fires where they do, "
-            f"and the {count} on which one fires alone are predicted exactly. What lies above them "
-            "is open: learn_top fits it."
+            f"{words} of the lowest layer to machine precision: every one of {size} samples fires "
+            f"where they do, and the {count} on which one fires alone are predicted exactly. What "
+            "lies above them is open: learn_top fits it."
         )
     return Recovery(user.units, status, message, METHOD, layer=evidence)
 
 
-def contradictions(units: Exclusive, X: Array, y: Array) -> tuple[int, int]:
-    """Samples that contradict the units, and those on which a single unit fires.
+def contradictions(units: Exclusive, X: Array, y: Array, scale: float) -> AnyArray:
+    """How many samples contradict the units, and on how many a single unit fires.
 
     A sample within rounding of a threshold may be taken either way.
     """
@@ -139,9 +142,9 @@ def contradictions(units: Exclusive, X: Array, y: Array) -> tuple[int, int]:
     count = fires.sum(axis=1)
     unclear = np.any(np.abs(margins) <= _FIRES_CLEARLY, axis=1)
     predicted = np.maximum(margins, 0.0) @ units.coefficients
-    off = np.abs(predicted - y) > _ROUNDING * max(float(np.abs(y).max(initial=0.0)), 1e-300)
+    off = np.abs(predicted - y) > _ROUNDING * (np.abs(y) + scale)
     wrong = ((count == 0) & (y != 0)) | ((count == 1) & off)
-    return int(np.sum(wrong & ~unclear)), int(np.sum(count == 1))
+    return np.array([np.sum(wrong & ~unclear), np.sum(count == 1)])
 
 
 # ---------------------------------------------------------------- units and polynomial at once
@@ -202,7 +205,8 @@ def by_union(workspace: Workspace, found: HalfspaceSet, silent: float) -> Recove
         found.angle_errors,
         found.threshold_errors,
     )
-    status = Status.WITHIN_NOISE if found.success else Status.PARTIAL
+    problems = (*found.problems, *_rounded(workspace, silent))
+    status = Status.PARTIAL if problems else Status.WITHIN_NOISE
     evidence = LayerEvidence(
         user.angle_errors,
         user.threshold_errors,
@@ -212,16 +216,29 @@ def by_union(workspace: Workspace, found: HalfspaceSet, silent: float) -> Recove
         "the union of halfspaces on which labels fire",
         found.evidence,
     )
-    return Recovery(user.units, status, _told_of_union(found), METHOD, layer=evidence)
+    worst = np.degrees(float(user.angle_errors.max()))
+    message = " ".join(problems) or (
+        f"{units_in_words(found.units)}, each direction within about {worst:.2g} degrees: labels "
+        "fire where one of them does, and nowhere else. What lies above them is open: learn_top "
+        "fits it."
+    )
+    return Recovery(
+        user.units, status, message, METHOD, ambiguities=(_HIDDEN_UNITS,), layer=evidence
+    )
 
 
-def _told_of_union(found: HalfspaceSet) -> str:
-    if found.problems:
-        return " ".join(found.problems)
-    worst = np.degrees(float(found.angle_errors.max()))
+_HIDDEN_UNITS = "A unit that fires only where another does is not seen in what fires."
+
+
+def _rounded(workspace: Workspace, silent: float) -> tuple[str, ...]:
+    """Whether labels of continuous units were rounded, which moves where they seem to fire."""
+    y = workspace.problem.samples.y
+    fires = y[y != silent]
+    if workspace.activation.degree == 0 or len(np.unique(fires)) > _DISTINCT * len(fires):
+        return ()
     return (
-        f"{found.units} units, each direction within about {worst:.2g} degrees: labels fire where "
-        "one of them does, and nowhere else. What lies above them is open: learn_top fits it."
+        "Labels are rounded, so thresholds are those of the rounded labels: give labels with all "
+        "their digits.",
     )
 
 
@@ -293,6 +310,6 @@ def _reached(found: list[Refinement]) -> str:
     queries = max(r.queries for r in found)
     asked = f" after {queries:,} queries a unit at most" if queries else ""
     return (
-        f"{len(found)} units, each direction within {worst:.1e} rad{asked}, by the label's sign in "
-        "thin bands. What lies above them is open: learn_top fits it."
+        f"{units_in_words(len(found))}, each direction within {worst:.1e} rad{asked}, by the "
+        "label's sign in thin bands. What lies above them is open: learn_top fits it."
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,16 @@ class Polynomial:
                 others.remove(i)
                 slopes[:, i] += c * monomial.count(i) * np.prod(H[:, others], axis=1)
         return slopes
+
+    def reflected(self, i: int) -> Polynomial:
+        """The polynomial with `1 - X_i` in place of `X_i`."""
+        terms: dict[tuple[int, ...], float] = {}
+        for monomial, c in self.terms.items():
+            power, others = monomial.count(i), [j for j in monomial if j != i]
+            for p in range(power + 1):
+                key = tuple(sorted([*others, *[i] * p]))
+                terms[key] = terms.get(key, 0.0) + c * comb(power, p) * (-1.0) ** p
+        return Polynomial(self.units, terms)
 
     @property
     def linear(self) -> Array:

@@ -109,11 +109,11 @@ def recover(
 def _best_of(workspace: Workspace, method: Method) -> Recovery:
     """Conclude candidates until one is beyond doubt, or candidates or time are used up."""
     results: list[Recovery] = []
-    reason = ""
+    reason, judged = "", False
     try:
         for candidate in method.candidates(workspace):
-            if isinstance(candidate, Recovery):  # of a layer alone: it is its own judge
-                best = candidate
+            if isinstance(candidate, Recovery):  # a layer, or a predictor: it is its own judge
+                best, judged = candidate, True
                 results.append(best)
                 break
             results.append(conclude(workspace, candidate, method.name))
@@ -126,7 +126,7 @@ def _best_of(workspace: Workspace, method: Method) -> Recovery:
         best = _nothing_found(method, reason, workspace.out_of_time)
     elif reason and best.status is Status.FAILED:
         best = replace(best, message=reason)
-    elif best.success and best.layer is None and not is_beyond_doubt(best, results):
+    elif best.success and not judged and not is_beyond_doubt(best, results):
         best = unconfirmed(best, len(results))
     timings = {**workspace.timings, "total": time.monotonic() - workspace.started}
     return replace(best, timings=timings)

@@ -37,7 +37,7 @@ _MOST_PATTERNS = 64
 
 def fix_signs(T1: Array, a: Array, W: Array) -> Array:
     """ATV21, Algorithm 3: signs of the solution z of `sum_i z_i a_i w_i = T_1`."""
-    return _signs_of(np.linalg.lstsq(_terms(a, W), T1.ravel(), rcond=None)[0])
+    return _signs_of(np.linalg.lstsq(unit_terms(a, W), T1.ravel(), rcond=None)[0])
 
 
 def signs_by_projection(source: Source, W: Array, b: Array, activation: Activation = RELU) -> Array:
@@ -69,7 +69,7 @@ class Signs:
 
 def signs_from_linear_part(a: Array, W: Array, v: Array) -> Signs:
     """The signs xi that bring `sum_i xi_i a_i w_i / 2` closest to v."""
-    M, v = _terms(a, W) / 2, v.ravel()
+    M, v = unit_terms(a, W) / 2, v.ravel()
     if _independent(M):
         xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
         return Signs(xi, v - M @ xi)
@@ -87,13 +87,13 @@ def slope_from_linear_part(alpha: Array, W: Array, v: Array) -> float:
 
     `alpha` are the output weights of the absolute values. Needs independent units.
     """
-    rho, _ = _shared_factor(_terms(alpha, W), v.ravel())
+    rho, _ = _shared_factor(unit_terms(alpha, W), v.ravel())
     return (rho - 1) / (rho + 1)
 
 
 def is_one_slope(alpha: Array, W: Array, v: Array) -> bool:
     """Whether one slope of all units explains the linear part, as units of ReLU would not."""
-    M = _terms(alpha, W)
+    M = unit_terms(alpha, W)
     _, left = _shared_factor(M, v.ravel())
     return bool(left < _EXPLAINED * np.linalg.norm(M))
 
@@ -105,7 +105,7 @@ def _shared_factor(M: Array, v: Array) -> tuple[float, float]:
     return rho, float(np.linalg.norm(v - rho * explained))
 
 
-def _terms(a: Array, W: Array) -> Array:
+def unit_terms(a: Array, W: Array) -> Array:
     """`a_i w_i` (for several outputs the matrix, flat) as columns."""
     A = np.atleast_2d(a)
     return np.asarray(np.einsum("om,md->odm", A, W).reshape(A.shape[0] * W.shape[1], len(W)))

@@ -15,6 +15,7 @@ from provenet.typing import AnyArray, Array
 
 MOST_VECTORS = 40
 """`2^20` sums a half: 32 megabytes."""
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,13 @@ def subsets_with_sum(V: Array, target: Array, tolerance: float, most: int = 1000
     wanted = target @ G - _sums(V[half:] @ G)
     order = np.argsort(first[:, 0])
     line = first[order, 0]
-    low = np.searchsorted(line, wanted[:, 0] - tolerance, "left")
-    high = np.searchsorted(line, wanted[:, 0] + tolerance, "right")
+    near_enough = tolerance + _ROUNDING * float(np.abs(V @ G).sum())
+    low = np.searchsorted(line, wanted[:, 0] - near_enough, "left")
+    high = np.searchsorted(line, wanted[:, 0] + near_enough, "right")
     found: list[AnyArray] = []
     for j in np.flatnonzero(high > low):
         near = order[low[j] : high[j]]
-        near = near[np.abs(first[near, 1] - wanted[j, 1]) <= tolerance]
+        near = near[np.abs(first[near, 1] - wanted[j, 1]) <= near_enough]
         for i in near:
             mask = np.concatenate([_members(int(i), half), _members(int(j), m - half)])
             if np.linalg.norm(V[mask].sum(axis=0) - target) <= tolerance:

@@ -64,7 +64,7 @@ def open_top(layer: Network, slopes: Array | None = None, silent: float = 0.0) -
 
 def canonical(network: LayeredNetwork) -> tuple[LayeredNetwork, AnyArray]:
     """The same function of units in a fixed form and order (see `Network.canonical`); the order."""
-    network = with_unit_rows(network)
+    network = _with_free_signs_and_factors(with_unit_rows(network))
     layer, top = network.layer, network.top
     W, b = layer.weights, layer.biases
     if layer.activation.even:
@@ -95,6 +95,28 @@ def with_unit_rows(network: LayeredNetwork) -> LayeredNetwork:
         terms = {m: c * float(np.prod(factor[list(m)])) for m, c in top.terms.items()}
         top = Polynomial(layer.units, terms)
     return LayeredNetwork(moved, top)
+
+
+def _with_free_signs_and_factors(network: LayeredNetwork) -> LayeredNetwork:
+    """What units and a polynomial could share between them, shared in one way.
+
+    `exp(z + b) = e^b exp(z)`: biases 0; `sigmoid(-z) = 1 - sigmoid(z)`: thresholds at least 0.
+    """
+    layer, top = network.layer, network.top
+    if not isinstance(top, Polynomial):
+        return network
+    if layer.activation.family == "exp":
+        factor = np.exp(layer.biases)
+        terms = {m: c * float(np.prod(factor[list(m)])) for m, c in top.terms.items()}
+        plain = layer.replace(biases=np.zeros(layer.units))
+        return LayeredNetwork(plain, Polynomial(layer.units, terms))
+    if layer.activation.family != "sigmoid":
+        return network
+    sign = np.where(layer.biases > 0, -1.0, 1.0)
+    for i in map(int, np.flatnonzero(sign < 0)):
+        top = top.reflected(i)
+    turned = layer.replace(weights=layer.weights * sign[:, None], biases=layer.biases * sign)
+    return LayeredNetwork(turned, top)
 
 
 def errors_on_user_inputs(

@@ -196,6 +196,8 @@ def _constant_labels(what: str, source: Source, method: Method) -> Exception:
         return InvalidInput(
             f"{what} {verb} constant: there is no network to see; check the labels."
         )
+    if "step" not in method.activations:
+        return NoAnswer(f"All {source.size} samples have one label: check the labels.")
     return NoAnswer(
         f"No unit fires: all {source.size} samples have one label. A unit of threshold 3 fires on "
         "one standard normal sample in 741, one of threshold 4 on one in 31,574: take more "

@@ -237,6 +237,17 @@ def test_inputs_of_any_covariance() -> None:
     np.testing.assert_allclose(np.linalg.norm(back, axis=1), 1.0, atol=1e-8)
 
 
+@pytest.mark.parametrize("seed", range(8, 16))
+def test_few_samples_do_not_excuse_other_weights(seed: int) -> None:
+    """`cos a + cos b = 2 cos p cos m` with `p, m = (a +- b) / 2`, which are not orthonormal."""
+    X = np.random.default_rng(seed).standard_normal((100, 2))
+    y = np.cos(X).sum(axis=1)
+    result = pn.recover(X, y, method="even", activation=COS, units=2, rng=seed)
+    if result.success:
+        assert result.network is not None
+        assert direction_error(result.network.weights, np.eye(2)) < 1e-8
+
+
 # ------------------------------------------------- no answer
 
 

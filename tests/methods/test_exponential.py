@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from itertools import combinations
 
 import numpy as np
@@ -342,3 +343,28 @@ def test_inputs_must_be_standard_normal_as_they_are() -> None:
     with pytest.raises(InvalidInput) as error:
         pn.recover(2 * source.X, source.y, method="exponential")
     is_a_sentence(error, "covariance I", "rescale X")
+
+
+@pytest.mark.parametrize("method", ["exponential", "binary-cliques"])
+@pytest.mark.parametrize("kind", ["rectified", "step", "falling", "square", "cosh"])
+def test_other_functions_of_a_sum_are_no_success(kind: str, method: str) -> None:
+    """All labels depend on x_0 + x_1 alone: a status, no exception, no warning."""
+    X = np.random.default_rng(0).standard_normal((4000, 5))
+    S = X[:, 0] + X[:, 1]
+    y = {
+        "rectified": np.maximum(S - 1, 0),
+        "step": (S > 1).astype(float),
+        "falling": np.exp(-S),
+        "square": S**2,
+        "cosh": np.cosh(S),
+    }[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = pn.recover(X, y, method=method, rng=0)
+    assert not result.success and "nan" not in result.message
+
+
+def test_a_weak_unit_that_is_missing_is_no_exact_answer() -> None:
+    X = np.random.default_rng(0).standard_normal((4000, 5))
+    y = np.exp(X[:, 0] + X[:, 1]) + 1e-8 * np.exp(X[:, 2] + X[:, 3])
+    assert pn.recover(X, y, method="exponential", rng=0).status != "exact"

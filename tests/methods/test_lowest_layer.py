@@ -224,3 +224,56 @@ def test_bad_thresholds_are_refused(options: dict[str, object], words: tuple[str
     with pytest.raises(pn.InvalidInput) as error:
         pn.recover(X, X[:, 0], **options)
     is_a_sentence(error, *words)
+
+
+# ------------------------------------------------- what a hostile reviewer found
+
+
+def test_a_unit_that_fires_on_a_few_samples_is_not_overlooked() -> None:
+    """It shows in some forty of 2e5 samples: none of them may be held out, all are looked at."""
+    X = np.random.default_rng(0).standard_normal((200_000, 4))
+    H = np.maximum(X[:, :3] - [1.5, 1.5, 3.5], 0)
+    assert 10 < np.count_nonzero(H[:, 2]) < 100
+    result = pn.recover(X, H.sum(axis=1), method="lowest-layer", rng=0)
+    assert not (result.status == "exact" and result.network and result.network.units == 2)
+
+
+def test_a_product_that_hardly_fires_is_not_left_out_of_an_exact_answer() -> None:
+    X = np.random.default_rng(8).standard_normal((6000, 3))
+    H = np.maximum(X[:, :2] - [1.5, 2.0], 0) ** 2
+    y = H[:, 0] + H[:, 1] + 0.5 * H[:, 0] * H[:, 1]
+    result = pn.recover(X, y, method="lowest-layer", activation="relu2", rng=8)
+    if result.status == "exact":
+        assert result.layered is not None
+        np.testing.assert_allclose(result.layered(X), y, atol=1e-9)
+
+
+def test_what_units_and_top_share_is_fixed_and_said() -> None:
+    X = np.random.default_rng(1).standard_normal((4000, 1))
+    y = 1 / (1 + np.exp(-(X[:, 0] - 1.2)))
+    result = pn.recover(X, y, units=1, method="lowest-layer", activation="sigmoid", rng=0)
+    assert result.status == "exact" and result.network is not None
+    np.testing.assert_allclose([*result.network.weights[0], *result.network.biases], [1, -1.2])
+    assert "mirror image" in result.ambiguities[0]
+    network = random_layered(2, 3, threshold=1.5, activation="exp", rng=3)
+    X, y = samples(network, 20_000, 3)
+    result = pn.recover(X, y, units=2, method="lowest-layer", activation="exp", rng=0)
+    assert result.status == "exact" and result.network is not None
+    np.testing.assert_allclose(result.network.biases, 0.0)
+    assert "factors in the top" in result.ambiguities[0]
+
+
+def test_rounded_labels_are_noticed() -> None:
+    network = random_layered(3, 4, activation="relu2", threshold=1.5, rng=5)
+    X, y = samples(network, 40_000, 5)
+    result = pn.recover(X, np.round(y), method="lowest-layer", activation="relu2", rng=6)
+    assert not result.success
+
+
+def test_labels_in_single_precision_are_within_noise() -> None:
+    network = random_layered(3, 4, products=0.5, activation="sigmoid", rng=7)
+    X, y = samples(network, 20_000, 7)
+    single = y.astype(np.float32).astype(float)
+    result = pn.recover(X, single, units=3, method="lowest-layer", activation="sigmoid", rng=8)
+    assert result.status == "within noise" and result.network is not None
+    assert degrees_off(result.network.weights, network.layer.weights) < 1e-3

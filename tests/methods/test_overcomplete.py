@@ -42,6 +42,18 @@ def test_samples_are_recovered_exactly(features: int, units: int, samples: int) 
     assert pn.parameter_error(result.network, net) < 1e-9
 
 
+def test_both_networks_of_an_ambiguous_pair_are_named() -> None:
+    """Claim 4.8: dependent weights, two networks, one function."""
+    first, second = pn.datasets.sign_ambiguous_network(6, 3, rng=1)
+    X = np.random.default_rng(2).standard_normal((1500, 3))
+    np.testing.assert_allclose(first(X), second(X), atol=1e-12)
+    assert pn.parameter_error(first, second) > 0.1
+    result = pn.recover(X, first(X), method="overcomplete", rng=3)
+    assert result.network is not None and len(result.ambiguities) == 1
+    assert min(pn.parameter_error(result.network, net) for net in (first, second)) < 1e-8
+    assert "opposite sign" in result.ambiguities[0]
+
+
 def test_the_papers_road_on_samples_is_rough_and_says_so() -> None:
     net = pn.random_network(6, 4, bias_scale=0.5, rng=3)
     X = np.random.default_rng(0).standard_normal((400_000, 4))

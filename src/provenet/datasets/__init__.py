@@ -10,6 +10,7 @@ from provenet.datasets.separability import (
     reversible,
     separating_network,
 )
+from provenet.datasets.sign_ambiguous import sign_ambiguous_network
 from provenet.datasets.spurious_minimum import SpuriousMinimum, spurious_minimum
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "reversible",
     "sample",
     "separating_network",
+    "sign_ambiguous_network",
     "spurious_minimum",
 ]

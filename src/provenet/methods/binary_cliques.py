@@ -42,8 +42,8 @@ from scipy.optimize import nnls
 from provenet.alike_features import ROUNDING, alike_features, chance_level
 from provenet.exceptions import NoAnswer
 from provenet.exponential_top import (
+    AMBIGUITIES,
     EXPLAINED,
-    FREE_SCALE,
     ExponentialTop,
     refuse_other_number,
 )
@@ -58,6 +58,8 @@ from provenet.workspace import Workspace
 _CLEAR = 2.0
 """Standard errors between the threshold and the nearest correlation."""
 _CANDIDATES = 20
+_LEAST_RHO = 0.05
+"""One over the largest rho that samples could show: labels spread over e^(rho^2 ones)."""
 _MOST_CLIQUES = 1000
 
 
@@ -294,7 +296,13 @@ def _refusal(
 def rho_from_moments(blocks: Blocks, weights: Array, b: Array) -> float:
     """From `E[f x_i] = sum_p b_p w_pi / rho`, over all features."""
     s = (b @ weights) @ blocks.classes.T
-    return float(s @ s / max(blocks.linear * blocks.classes.sum(axis=1) @ s, 1e-300))
+    linear = float(blocks.linear * blocks.classes.sum(axis=1) @ s)
+    if linear <= _LEAST_RHO * float(s @ s):
+        raise NoAnswer(
+            "E[f x_i] is not positive where E[f (x_i^2 - 1)] is: weights are negative, the labels "
+            "are even in the inputs, or samples are too few."
+        )
+    return float(s @ s) / linear
 
 
 # ------------------------------------------------- the recipe
@@ -308,8 +316,10 @@ def binary_cliques(workspace: Workspace) -> Iterator[Recovery]:
     refuse_other_number(len(found.weights), workspace.units)
     with workspace.stage("top"):
         fit = ExponentialTop(samples.X, samples.y, found.weights).fit(found.rho)
-    notes = (found.evidence, FREE_SCALE)
-    yield from_fit(workspace, fit, "binary-cliques", lambda network: notes, standardised=False)
+    notes = (found.evidence, workspace.gaussian.message)
+    yield from_fit(
+        workspace, fit, "binary-cliques", lambda network: notes, AMBIGUITIES, standardised=False
+    )
 
 
 def find_cliques(

@@ -38,7 +38,7 @@ from provenet.activations import Activation
 from provenet.exceptions import NoAnswer
 from provenet.layer_evidence import LayerEvidence
 from provenet.layer_fit import LayerFit, fit_layer
-from provenet.layer_outcome import from_fit
+from provenet.layer_outcome import from_fit, units_in_words
 from provenet.layered import LayeredNetwork, Polynomial
 from provenet.moments import MomentRequest
 from provenet.networks import Network
@@ -54,8 +54,11 @@ _SETTLED = 1e-9
 _TURNS = 200
 _LARGEST_TURN = 0.3
 _ATTEMPTS = 20
-_BETTER = 0.9
-"""By how much a turned pair must lessen the residual, to go on from there."""
+_CLEARLY = 10.0
+"""Gain of log likelihood with which a turned pair is better."""
+_AT_NOISE = 1.02
+_LARGEST_SLACK = 0.2
+"""Norms and products of weights that are further off are not those of orthonormal ones."""
 _VANISHES = 1e-9
 _SIGMAS = 6.0
 
@@ -77,7 +80,7 @@ def even(workspace: Workspace) -> Iterator[Recovery]:
     if fit is None:
         yield by_moments
         return
-    found = from_fit(workspace, fit, "even", _notes)
+    found = from_fit(workspace, fit, "even", _notes, _AMBIGUITIES)
     if found.success and not _orthonormal(fit, workspace.source.size):
         found = replace(found, status=Status.PARTIAL, message=_OTHER_WEIGHTS)
     yield found if found.success or fit.explains else by_moments
@@ -234,7 +237,10 @@ def _by_moments(workspace: Workspace, moments: EvenMoments, Q: Array, sign: floa
     _, precision = turns(moments, Q)
     others = ~np.eye(len(Q), dtype=bool)
     variance = np.where(others, 1 / np.maximum(precision, 1e-300), 0.0)
-    errors = np.sqrt(np.sum(variance, axis=1))
+    # Turns inside the span, and those of the span itself.
+    d, k = workspace.source.features, len(Q)
+    outside = moments.sigma2 * sqrt(d - k) / np.abs(np.diag(moments.T2)).min()
+    errors = np.sqrt(np.sum(variance, axis=1) + outside**2)
     layer = Network(Q @ moments.basis, np.zeros(len(Q)), activation=workspace.activation)
     user = on_user_inputs(open_top(layer), workspace.standardisation, errors, np.zeros(len(Q)))
     worst = min(float(np.degrees(errors.max())), 90.0)
@@ -243,8 +249,8 @@ def _by_moments(workspace: Workspace, moments: EvenMoments, Q: Array, sign: floa
         network=user.units,
         status=Status.PARTIAL,
         message=(
-            f"{len(Q)} directions from moments, each within about {worst:.2g} degrees if weights "
-            "are orthonormal and Theorem 10's condition holds; "
+            f"{units_in_words(len(Q))} from moments, directions within about {worst:.2g} degrees "
+            "if weights are orthonormal and Theorem 10's condition holds; "
             + ("this is not refined." if not workspace.refine or workspace.faithful else _STUCK)
         ),
         method="even",
@@ -260,6 +266,10 @@ def _by_moments(workspace: Workspace, moments: EvenMoments, Q: Array, sign: floa
     )
 
 
+_AMBIGUITIES = (
+    "Units are even: the sign of their weights is open. Other weights that are not orthonormal may "
+    "give the same function.",
+)
 _OTHER_WEIGHTS = (
     "Units and a polynomial explain the labels, but their weights are not orthonormal on "
     "standardised inputs, as Theorem 10 asks: other weights may explain them as well."
@@ -284,16 +294,23 @@ def _fitted(workspace: Workspace, moments: EvenMoments, Q: Array) -> LayerFit | 
         return None
     tries = _pairs_turned(best)
     for attempt in range(_ATTEMPTS):
-        answers = best.explains and _orthonormal(best, workspace.source.size)
-        if answers or workspace.out_of_time:
+        at_noise = workspace.noise and best.residual < _AT_NOISE * workspace.noise
+        answers = best.explains or at_noise
+        if (answers and _orthonormal(best, workspace.source.size)) or workspace.out_of_time:
             break
         workspace.progress("refine", attempt / _ATTEMPTS, "another start")
         fit = _least_squares(workspace, next(tries, _rotated(Q, workspace.rng) @ moments.basis))
         if fit is None or (fit.explains and not _orthonormal(fit, workspace.source.size)):
             continue
-        if fit.residual < _BETTER * best.residual or (fit.explains and best.explains):
+        if (fit.explains and best.explains) or _is_likelier(fit, best):
             best, tries = fit, _pairs_turned(fit)
     return best
+
+
+def _is_likelier(fit: LayerFit, best: LayerFit) -> bool:
+    """Whether a fit is clearly better, as labels with Gaussian noise would have it."""
+    gain = np.log(max(best.residual, 1e-300) / max(fit.residual, 1e-300))
+    return bool(min(fit.samples, best.samples) * gain > _CLEARLY)
 
 
 def _orthonormal(fit: LayerFit, samples: int) -> bool:
@@ -306,7 +323,8 @@ def _orthonormal(fit: LayerFit, samples: int) -> bool:
     if fit.network.layer.activation.degree is not None:
         W = W / np.linalg.norm(W, axis=1, keepdims=True)
     off = float(np.abs(W @ W.T - np.eye(len(W))).max())
-    return off < _SIGMAS / sqrt(samples) + float(fit.angle_errors.max()) * _SIGMAS
+    slack = _SIGMAS / sqrt(samples) + _SIGMAS * float(fit.angle_errors.max())
+    return off < min(slack, _LARGEST_SLACK)
 
 
 def _rotated(Q: Array, rng: np.random.Generator) -> Array:

@@ -36,7 +36,7 @@ import numpy as np
 
 from provenet.alike_features import CLEAR, ROUNDING, alike_features, chance_level, differences
 from provenet.exceptions import NoAnswer
-from provenet.exponential_top import FREE_SCALE, ExponentialTop, refuse_other_number
+from provenet.exponential_top import AMBIGUITIES, ExponentialTop, refuse_other_number
 from provenet.feature_correlations import Correlations, correlations_of, exponentials
 from provenet.layer_outcome import from_fit
 from provenet.layered import LayeredNetwork
@@ -210,8 +210,10 @@ def exponential(workspace: Workspace) -> Iterator[Recovery]:
     with workspace.stage("top"):
         samples = workspace.fitted_samples
         fit = ExponentialTop(samples.X, samples.y, found.weights).fit(rho=1.0)
-    notes = (found.evidence, FREE_SCALE)
-    yield from_fit(workspace, fit, "exponential", lambda network: notes, standardised=False)
+    notes = (found.evidence, workspace.gaussian.message)
+    yield from_fit(
+        workspace, fit, "exponential", lambda network: notes, AMBIGUITIES, standardised=False
+    )
 
 
 def find_supports(

@@ -17,6 +17,7 @@ import numpy as np
 
 from provenet.layer_directions import Directions, directions
 from provenet.layer_evidence import LayerEvidence
+from provenet.layer_outcome import units_in_words
 from provenet.layer_refinement import METHOD, refined
 from provenet.moments import MomentRequest, Moments
 from provenet.networks import Network
@@ -111,13 +112,14 @@ def _approximate(
         angles,
         np.full(len(angles), np.nan),
     )
-    worst = min(float(np.degrees(angles.max())), 90.0)
+    worst = min(float(np.degrees(user.angle_errors.max())), 90.0)
     return Recovery(
         network=user.units,
         status=Status.PARTIAL,
         message=(
-            f"{len(angles)} directions, each within about {worst:.2g} degrees by sampling error; "
-            f"products of units in the top may turn them further (GP19, Lemma 2). {reason}"
+            f"{units_in_words(len(angles))}, directions within about {worst:.2g} degrees by "
+            "sampling error; products of units in the top may turn them further (GP19, Lemma 2). "
+            f"{reason}"
         ),
         method=METHOD,
         layer=LayerEvidence(

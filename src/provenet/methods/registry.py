@@ -23,6 +23,7 @@ from provenet.methods.lowest_layer import lowest_layer
 from provenet.methods.overcomplete import overcomplete
 from provenet.methods.rank_deficient import rank_deficient
 from provenet.methods.rectified import rectified
+from provenet.methods.regression import regression
 from provenet.methods.sparse_noise import sparse_noise
 from provenet.methods.symmetric_inputs import symmetric_inputs
 from provenet.result import Recovery
@@ -179,6 +180,14 @@ METHODS = {
             "one output; no two units parallel; faithful: Gaussian inputs, many samples",
             "ATV21, Algorithms 1, 2 and 4 of any order",
             overcomplete,
+            one_output=True,
+        ),
+        Method(
+            "regression",
+            "a predictor whatever the biases: resolved units, least squares, two units for the rest",
+            "one output; Gaussian inputs; units of large bias become a linear part",
+            "ATV21, Algorithm 5, Theorem 3.2",
+            regression,
             one_output=True,
         ),
         Method(
