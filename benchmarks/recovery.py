@@ -56,6 +56,9 @@ ROWS = {
         OneOutput("50,20,3e3", 50, 20, 3000, 20, "aim: all, under 10 s", aim=True),
         OneOutput("50,20,1e6", 50, 20, 1_000_000, 20, "18 of 20, median under 40 s, under 1 GB"),
         OneOutput("300,20,5e5", 300, 20, 500_000, 10, "8 of 10"),
+        OneOutput("8,12,2e3", 8, 12, 2000, 100, "98 of 100", method="overcomplete"),
+        OneOutput("4,10,1.5e3", 4, 10, 1500, 100, "98 of 100", method="overcomplete"),
+        OneOutput("10,30,2e4", 10, 30, 20_000, 10, "8 of 10", method="overcomplete"),
         OneOutput(
             "20,10,1e5,noise",
             20,

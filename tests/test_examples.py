@@ -126,3 +126,20 @@ def test_moments_need_thresholds_that_are_neither_low_nor_high(tmp_path: Path) -
     example["draw"](plt, {4: points}, 40_000, picture)
     plt.close("all")
     assert picture.stat().st_size > 10_000
+
+
+def test_the_default_succeeds_where_the_paper_has_too_few_samples(tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    example = runpy.run_path(str(EXAMPLES / "success_rates.py"))
+    setting = example["Setting"](features=5, units=3, samples=1000)
+    assert example["rates"]([setting], 2, faithful=True) == [0.0]
+    assert example["rates"]([setting], 2, faithful=False) == [1.0]
+    picture = tmp_path / "rates.png"
+    rows = {"default": [1.0], "paper": [0.0]}
+    curves = {name: ([1000.0], rows) for name in ("samples", "units", "largest |b|")}
+    example["draw"](plt, curves, setting, 2, picture)
+    plt.close("all")
+    assert picture.stat().st_size > 10_000

@@ -12,7 +12,7 @@ import pytest
 from provenet.activations import get_activation
 from provenet.face_search import Faces, find_faces
 from provenet.layered import LayeredNetwork, Polynomial, lowest_layer, sigmoid_of_sum
-from provenet.methods.gradient_search import gradient_search
+from provenet.methods.gradient_search import at_the_face, gradient_search
 from provenet.result import Recovery, Status
 from provenet.sources import ArraySource, QuerySource, Source
 from provenet.typing import Array
@@ -216,6 +216,51 @@ def test_a_missing_unit_is_not_passed_over() -> None:
     assert more.status is Status.PARTIAL and "3 units were asked for" in more.message
     fewer = search(source, "relu", units=1)
     assert fewer.status is Status.PARTIAL and "no noise" in fewer.message
+
+
+@pytest.mark.parametrize(("noise", "seeds"), [(0.0, (2, 3, 6)), (0.002, (0, 1, 2))])
+def test_two_relus_that_are_told_as_one_are_no_noise(noise: float, seeds: tuple[int, ...]) -> None:
+    """They differ from one in a wedge of 0.05 radians, and nowhere else."""
+    turn = np.array([[np.cos(0.05), -np.sin(0.05)], [np.sin(0.05), np.cos(0.05)]])
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        q = rng.standard_normal(2)
+        W = np.stack([q, turn @ q]) / np.linalg.norm(q)
+        X = rng.standard_normal((4000, 2))
+        y = np.maximum(X @ W.T - 0.3, 0).sum(axis=1) + noise * rng.standard_normal(4000)
+        result = search(ArraySource(X, y), "relu", seed=seed)
+        assert result.status is Status.PARTIAL, result.message
+        assert "no noise" in result.message
+
+
+@pytest.mark.parametrize("law", ["normal", "cauchy", "sparse", "growing"])
+def test_noise_does_not_know_of_the_face(law: str) -> None:
+    """Of any law, and of a size that depends on the inputs; spikes in a wedge do."""
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        distance = np.abs(rng.standard_normal(20_000))
+        noise = {
+            "normal": rng.standard_normal(20_000),
+            "cauchy": rng.standard_cauchy(20_000),
+            "sparse": np.where(rng.random(20_000) < 0.01, rng.standard_normal(20_000), 1e-9),
+            "growing": (1 + distance) * rng.standard_normal(20_000),
+        }[law]
+        assert not at_the_face(distance, noise)
+        if law == "normal":
+            assert at_the_face(distance, noise + 5 * (distance < 0.02))
+
+
+def test_one_unit_is_spoken_of_as_one() -> None:
+    x = np.random.default_rng(0).standard_normal((3000, 1))
+    told: list[str] = []
+    result = search(
+        ArraySource(x, (x[:, 0] > 0.5).astype(float)),
+        "step",
+        units=2,
+        progress=lambda stage, fraction, message: told.append(message),
+    )
+    assert "1 direction of 1 feature" in told and "on 1 unit" in told
+    assert "the other shows no face" in result.message
 
 
 def test_noise_that_was_given_is_held_against_the_answer() -> None:

@@ -237,3 +237,29 @@ def test_labels_of_no_union(labels: object) -> None:
     X = np.random.default_rng(17).standard_normal((15_000, 4))
     found = learn_union(ArraySource(X, labels(X).astype(float)), rng=17)  # type: ignore[operator]
     assert not found.is_union and "no union" in found.problems[0]
+
+
+def test_one_feature_with_flips() -> None:
+    truth = Truth(np.ones((1, 1)), np.ones(1))
+    found = learn_union(truth.source(2000, 0, 0.05), rng=0)
+    assert found.success and found.units == 1 and found.angle_errors[0] == 0
+    assert abs(found.thresholds[0] - 1) < SIGMAS * found.threshold_errors[0]
+
+
+def test_one_contradiction_is_not_passed_over() -> None:
+    """A label that is wrong near the face and none far from it: 25 degrees hide behind it."""
+    w = np.array([1.0, 0.0])
+    source = Truth(np.stack([w, tilted(w, 25.0)]), np.ones(2)).source(200, 17)
+    found = learn_union(source, rng=17)
+    assert found.units == 1 and found.training_errors > 0 and found.flip_rate == 0
+    assert "contradict" in only_problem(found)
+
+
+def test_no_error_is_far_smaller_than_the_samples_allow() -> None:
+    """With n samples, `n phi(1)` of them a unit of margin at the face, whatever the cell."""
+    truth = Truth(np.array([[1.0, 0.0]]), np.ones(1))
+    for seed in range(10):
+        found = learn_union(truth.source(1000, seed), rng=seed)
+        check(found, truth, 3.0)
+        # 2 / density, which is known to 20%.
+        assert found.angle_errors[0] > 0.8 * 2 / (1000 * 0.242)

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.spatial import cKDTree
+from scipy.special import bdtrc
+from scipy.stats import mannwhitneyu
 
 from provenet.face_layer import (
     TOP_DEGREE,
@@ -52,6 +54,12 @@ _MORE_THAN_NOISE = 1.1
 _NEIGHBOURS = 8
 _NEIGHBOURS_AMONG = 50_000
 _MOST_TESTED = 200_000
+_WIDTHS = 0.5 ** np.arange(3, 9)
+_FEWEST_WITHIN = 10
+_MOST_OF_IT = 0.95
+_NO_NOISE = 1e-6
+"""A chance. There are up to 6 units, 6 widths and 2 tests."""
+_TIMES_CHANCE, _MOSTLY_LARGER = 1.5, 0.6
 
 
 def gradient_search(workspace: Workspace) -> Iterator[Recovery]:
@@ -60,7 +68,8 @@ def gradient_search(workspace: Workspace) -> Iterator[Recovery]:
     check_features(features, order)
     fitted = _not_held_out(workspace)
     directions = net_size(features, NET_STEP[order])
-    with workspace.stage("search", f"{directions} directions of {features} features"):
+    searched = f"{_counted(directions, 'direction')} of {_counted(features, 'feature')}"
+    with workspace.stage("search", searched):
         faces = find_faces(
             fitted,
             workspace.activation,
@@ -72,7 +81,7 @@ def gradient_search(workspace: Workspace) -> Iterator[Recovery]:
         )
     if faces.units == 0:
         raise NoAnswer(_why_nothing(faces, directions, fitted.size, order))
-    with workspace.stage("top", f"on {faces.units} units"):
+    with workspace.stage("top", f"on {_counted(faces.units, 'unit')}"):
         layer = with_top(faces, workspace.activation, fitted, workspace.rng)
         result = _judged(workspace, layer, fitted)
         if order == 2 and workspace.refine and layer.top is not None:
@@ -115,13 +124,18 @@ def _ask(workspace: Workspace) -> Callable[[Array], Array] | None:
     return lambda X: source.ask(workspace.standardisation.undo(X))
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def _why_nothing(faces: Faces, directions: int, samples: int, order: int) -> str:
     kind = "jump" if order == 1 else "kink"
     if not faces.complete:
         return (
-            f"The budget was used up with {faces.directions} of {directions} directions looked at "
-            f"and no {kind} found: time grows exponentially with the features, so give more with "
-            "budget=, or fewer features or samples."
+            f"The budget was used up with {faces.directions} of "
+            f"{_counted(directions, 'direction')} looked at and no {kind} found: time grows "
+            "exponentially with the features, so give more with budget=, or fewer features or "
+            "samples."
         )
     if faces.strongest > SIGNIFICANT:
         return (
@@ -183,7 +197,9 @@ def _objection(
     """What speaks against the answer, in words; empty if nothing does."""
     faces = layer.faces
     if workspace.units is not None and faces.units < workspace.units:
-        return f"{workspace.units} units were asked for: the others show no face in these samples."
+        missing = workspace.units - faces.units
+        show = "the other shows" if missing == 1 else f"the {missing} others show"
+        return f"{workspace.units} units were asked for: {show} no face in these samples."
     if not faces.complete:
         return "The budget was used up, so there may be more: give more time with budget=."
     if rest is None or len(rest) == 0:
@@ -200,32 +216,72 @@ def _objection(
             f"Their best polynomial leaves {size:.2g} of the labels unexplained where "
             f"noise={workspace.noise:.2g} was given: {why}"
         )
-    off = structure(X, rest, layer, fitted)
+    fitted_X, fitted_rest = _fitted_rest(layer, fitted)
+    off = structure(X, rest, fitted_X, fitted_rest)
     if off > _NOT_CHANCE:
         return (
             "What their best polynomial leaves of the labels is no noise, by "
             f"{off:.1f} standard errors: {why}"
         )
+    distances = np.abs(np.concatenate([X, fitted_X]) @ faces.weights.T - faces.thresholds)
+    spiked = [at_the_face(d, np.concatenate([rest, fitted_rest])) for d in distances.T]
+    if any(spiked):
+        return (
+            "What their best polynomial leaves of the labels is no noise, as it is larger at the "
+            f"face of unit {spiked.index(True)} than beside it: this unit may stand for two that "
+            "are too close to each other to be told apart. Take more samples."
+        )
     return ""
 
 
-def structure(X: Array, rest: Array, layer: FaceLayer, fitted: Source) -> float:
+def _fitted_rest(layer: FaceLayer, fitted: Source) -> tuple[Array, Array]:
+    """Fitted samples on which the units' values are sure, and what is left of their labels."""
+    X, y = fitted.rows(0, min(fitted.size, _MOST_TESTED))
+    clear = layer.clear(X)
+    rest = layer.rest(X[clear], y[clear])
+    assert rest is not None  # what was held out has been predicted
+    return X[clear], rest
+
+
+def structure(X: Array, rest: Array, fitted: Array, others: Array) -> float:
     """By how many standard errors what is left of the labels depends on the inputs.
 
     That of all samples on polynomials; that at X on what is left at the nearest fitted samples.
     """
-    near, labels = fitted.rows(0, min(fitted.size, _MOST_TESTED))
-    clear = layer.clear(near)
-    near = near[clear]
-    others = layer.rest(near, labels[clear])
-    if others is None or len(others) < _NEIGHBOURS:
+    if len(others) < _NEIGHBOURS:
         return 0.0
-    nearest = cKDTree(near[:_NEIGHBOURS_AMONG]).query(X, k=_NEIGHBOURS)[1]
+    nearest = cKDTree(fitted[:_NEIGHBOURS_AMONG]).query(X, k=_NEIGHBOURS)[1]
     all_rest = np.concatenate([rest, others])
     return max(
         correlation(others[nearest].mean(axis=1)[None], rest),
-        correlation(hermite_rows(np.concatenate([X, near]), _TEST_DEGREE), all_rest),
+        correlation(hermite_rows(np.concatenate([X, fitted]), _TEST_DEGREE), all_rest),
     )
+
+
+def at_the_face(distance: Array, rest: Array) -> bool:
+    """Whether residuals are larger within some width of a face than farther, up to four widths.
+
+    Two units at a small angle differ from one in a thin wedge only. Noise of any law does not know
+    of the face; one whose size depends on the inputs hardly changes in so narrow a band.
+    """
+    return any(_larger_within(distance, np.abs(rest), h) for h in _WIDTHS)
+
+
+def _larger_within(distance: Array, size: Array, h: float) -> bool:
+    zone = distance < 4 * h
+    size, within = size[zone], distance[zone] < h
+    if min(within.sum(), (~within).sum()) < _FEWEST_WITHIN:
+        return False
+    # Of the largest, that make most of the squares, so many or more would be within by chance.
+    order = np.argsort(-size)
+    squares = np.cumsum(size[order] ** 2)
+    largest = within[order[: 1 + np.searchsorted(squares, _MOST_OF_IT * squares[-1])]]
+    k, share = int(largest.sum()), float(within.mean())
+    if k > _TIMES_CHANCE * share * len(largest) and bdtrc(k - 1, len(largest), share) < _NO_NOISE:
+        return True
+    ranks = mannwhitneyu(size[within], size[~within], alternative="greater")
+    larger = ranks.statistic / (within.sum() * (~within).sum())
+    return bool(larger > _MOSTLY_LARGER and ranks.pvalue < _NO_NOISE)
 
 
 def correlation(H: Array, rest: Array) -> float:
@@ -236,7 +292,7 @@ def correlation(H: Array, rest: Array) -> float:
 
 def _message(user: UserLayer, exact: bool, objection: str, to_rounding: bool, held: int) -> str:
     k = user.network.units
-    units = "1 unit is" if k == 1 else f"{k} units are"
+    units = f"{_counted(k, 'unit')} {'is' if k == 1 else 'are'}"
     errors = (
         f"{np.degrees(user.angle_errors.max()):.1g} degrees in direction and "
         f"{user.threshold_errors.max():.1g} in threshold"
@@ -258,4 +314,4 @@ def _ambiguities(layer: FaceLayer) -> tuple[str, ...]:
             "(-w, -t) on standardised inputs the one with t > 0 is given, where t is not near 0.",
         )
     unknown = int(np.sum(~layer.faces.oriented))
-    return (f"Of {unknown} units (w, t) is not told from (-w, -t).",) if unknown else ()
+    return (f"Of {_counted(unknown, 'unit')} (w, t) is not told from (-w, -t).",) if unknown else ()

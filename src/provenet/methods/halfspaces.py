@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import bdtrc
 
 from provenet.activations import get_activation
 from provenet.layer_directions import directions
@@ -35,6 +36,8 @@ from provenet.workspace import NoAnswer, Workspace
 _METHOD = "halfspaces"
 _STEP = get_activation("step")
 _MOST_SENTENCES = 3
+_NO_CHANCE = 1e-3
+_FEWEST_UNSEEN = 20
 
 
 def halfspaces(workspace: Workspace) -> Iterator[Recovery]:
@@ -65,11 +68,12 @@ def _learned(workspace: Workspace, low: float, high: float) -> Recovery:
         way="labels near the faces",
     )
     accuracy = _accuracy(workspace, user.network, level)
-    if found.success:
+    problems = found.problems or _unconfirmed(workspace, found, accuracy)
+    if not problems:
         status = Status.WITHIN_NOISE
     else:
         status = Status.PARTIAL if found.is_union else Status.FAILED
-    message = _message(found, evidence, accuracy)
+    message = _message(found, problems, evidence, accuracy)
     if workspace.threshold is not None:
         message += " The threshold given was not used: every offset is estimated."
     return Recovery(user.units, status, message, _METHOD, layer=evidence, layered=user.network)
@@ -100,12 +104,48 @@ def _accuracy(workspace: Workspace, network: LayeredNetwork, level: float) -> Ac
     return Accuracy(int(right.sum()), len(right))
 
 
-def _message(found: HalfspaceSet, evidence: LayerEvidence, accuracy: Accuracy) -> str:
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def _unconfirmed(workspace: Workspace, found: HalfspaceSet, accuracy: Accuracy) -> tuple[str, ...]:
+    """What samples that were not fitted say against halfspaces that explain all others."""
+    expected = _wrong_share(workspace, found)
+    wrong = accuracy.samples - accuracy.right
+    if wrong and bdtrc(wrong - 1, accuracy.samples, expected) < _NO_CHANCE:
+        return (
+            f"More labels that were not fitted are wrong, {100 * wrong / accuracy.samples:.3g}%, "
+            f"than flips and the stated errors make, about {100 * expected:.2g}%: the answer "
+            "misses something, such as a second halfspace near one of these, or inputs between "
+            "the few values that were fitted. Take more samples.",
+        )
+    if workspace.unseen < _FEWEST_UNSEEN:
+        inputs = _counted(workspace.unseen, "different input")
+        return (
+            f"Only {inputs} could be kept from the fit, too few to confirm the answer where "
+            f"{_FEWEST_UNSEEN} are asked. Take more samples.",
+        )
+    return ()
+
+
+def _wrong_share(workspace: Workspace, found: HalfspaceSet) -> float:
+    """The share of new labels to be expected wrong: flips, and samples too near a face to tell."""
+    X = workspace.standardisation.apply(workspace.inputs)
+    across = X @ found.weights.T
+    along = np.sqrt(np.maximum(np.sum(X**2, axis=1)[:, None] - across**2, 0.0))
+    errors = np.hypot(found.threshold_errors, found.angle_errors * along)
+    unsure = float(np.mean(np.any(np.abs(across - found.thresholds) < errors, axis=1)))
+    return min(found.flip_rate + 1 / found.samples + unsure, 1.0)
+
+
+def _message(
+    found: HalfspaceSet, problems: tuple[str, ...], evidence: LayerEvidence, accuracy: Accuracy
+) -> str:
     what = "an intersection" if found.intersection else "a union"
-    halfspaces = f"{'1 halfspace' if found.units == 1 else f'{found.units} halfspaces'} of {what}"
-    if not found.success:
-        problems = " ".join(found.problems[:_MOST_SENTENCES])
-        return f"{problems} Found: {halfspaces}; {accuracy}."
+    halfspaces = f"{_counted(found.units, 'halfspace')} of {what}"
+    if problems:
+        against = " ".join(problems[:_MOST_SENTENCES])
+        return f"{against} Found: {halfspaces}; {accuracy}."
     angle = np.degrees(float(evidence.angle_errors.max()))
     flips = ""
     if found.flip_rate > 0:
@@ -128,7 +168,7 @@ def _from_moments(workspace: Workspace, low: float, high: float) -> Recovery:
     level = (low + high) / 2
     mostly = bool(workspace.standardisation.label_mean > level)
     span = _span(workspace)
-    with workspace.stage("moments", f"orders 3 and 4 in {span.rank} dimensions"):
+    with workspace.stage("moments", f"orders 3 and 4 in {_counted(span.rank, 'dimension')}"):
         request = MomentRequest(workspace.standardisation, 4, span.basis, span.quadratic)
         moments = _scaled(workspace.source.moments(request), (low - high) if mostly else high - low)
     with workspace.stage("decompose"):
@@ -150,9 +190,9 @@ def _from_moments(workspace: Workspace, low: float, high: float) -> Recovery:
         way="moments",
     )
     message = (
-        f"{len(angles)} directions from moments as the paper has them, each within about "
-        f"{np.degrees(float(angles.max())):.2g} degrees by sampling error, and turned further "
-        "where halfspaces overlap (GP19, Lemma 2): not refined. "
+        f"{_counted(len(angles), 'direction')} from moments as the paper has them, each within "
+        f"about {np.degrees(float(angles.max())):.2g} degrees by sampling error, and turned "
+        "further where halfspaces overlap (GP19, Lemma 2): not refined. "
         f"{str(_accuracy(workspace, user.network, level)).capitalize()}. Leave out faithful=True "
         "for more."
     )
@@ -170,10 +210,11 @@ def _span(workspace: Workspace) -> Span:
     if span.rank and weakest > span.noise_level:
         return span
     needed = workspace.source.size * (2 * span.noise_level / max(float(weakest), 1e-300)) ** 2
+    k = workspace.units or 1
     raise NoAnswer(
-        f"{workspace.units or 1} halfspaces do not stand above the sampling error of the second "
-        "moment: thresholds are too high for this many samples, or normals are dependent. About "
-        f"{needed:.0e} samples would be needed."
+        f"{_counted(k, 'halfspace')} {'does' if k == 1 else 'do'} not stand above the sampling "
+        "error of the second moment: thresholds are too high for this many samples, or normals are "
+        f"dependent. About {needed:.0e} samples would be needed."
     )
 
 

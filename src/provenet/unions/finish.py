@@ -11,7 +11,13 @@ from provenet.unions.faces import Faces, Flags, two_largest
 from provenet.unions.noisy_or import NEAR, Blur, soft_errors
 from provenet.unions.samples import Rows, Samples
 from provenet.unions.sharpen import MOST_ROWS, Fit
-from provenet.unions.version_space import Cell, Contradiction, version_space
+from provenet.unions.version_space import (
+    Cell,
+    Contradiction,
+    least_errors,
+    usual_errors,
+    version_space,
+)
 
 _MANY_FLIPS = 0.01
 _ROUNDS = 8
@@ -31,6 +37,12 @@ class Found:
     """The angle by which a face would have to turn to please the worst of these."""
     flipped: bool
     """Whether so many labels are flipped that there are no version spaces."""
+    usual: tuple[Array, Array]
+    """Errors of angle and threshold that version spaces have where so many samples are near."""
+    least: tuple[Array, Array]
+    """The smallest such errors that are stated."""
+    collapsed: Flags
+    """Faces whose version space is far smaller than chance makes them."""
 
     def revised(self, face: int, space: Cell | Contradiction) -> Found:
         """With what a version space says of one face."""
@@ -39,18 +51,26 @@ class Found:
         if isinstance(space, Contradiction):
             tilts = np.where(one, space.tilt, self.tilts)
             return replace(self, contradicted=contradicted, tilts=tilts)
+        angle, threshold = (float(errors[face]) for errors in self.least)
+        usual = (float(errors[face]) for errors in self.usual)
         parts = [space.face if here else self.faces[i] for i, here in enumerate(one)]
         return replace(
             self,
             faces=Faces.of(parts),
-            angle_errors=np.where(one, space.angle_error, self.angle_errors),
-            threshold_errors=np.where(one, space.threshold_error, self.threshold_errors),
+            angle_errors=np.where(one, max(space.angle_error, angle), self.angle_errors),
+            threshold_errors=np.where(
+                one, max(space.threshold_error, threshold), self.threshold_errors
+            ),
             contradicted=contradicted,
+            collapsed=np.where(one, space.far_below(*usual), self.collapsed),
         )
 
 
 def finish(samples: Samples, fit: Fit, rng: np.random.Generator) -> Found:
     """The version space of each face; where samples contradict it, the soft fit and its errors.
+
+    No error is stated below `least_errors`: a version space is small by luck, or because its face
+    stands for two, and the samples do not always tell which.
 
     A positive near two faces does not say which of them claims it. It is left out, and if in the
     end neither does, given to the nearest.
@@ -79,7 +99,18 @@ def _softly_finished(samples: Samples, fit: Fit) -> Found:
     angles, thresholds = soft_errors(fit.near.X, fit.near.fired, fit.faces, fit.blur)
     wrong = _wrong(samples, fit.faces, fit.blur.sharpness)[1].sum(axis=0)
     flipped = fit.flip_rate > _MANY_FLIPS
-    return Found(fit.faces, fit.blur, angles, thresholds, wrong, np.zeros(len(wrong)), flipped)
+    return Found(
+        faces=fit.faces,
+        blur=fit.blur,
+        angle_errors=angles,
+        threshold_errors=thresholds,
+        contradicted=wrong,
+        tilts=np.zeros(len(wrong)),
+        flipped=flipped,
+        usual=usual_errors(samples.features, fit.density),
+        least=least_errors(samples.features, fit.density),
+        collapsed=np.zeros(len(wrong), bool),
+    )
 
 
 def _about_faces(fit: Fit) -> Flags:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.special import chdtrc, gammainc
+from scipy.special import bdtrc, chdtrc, gammainc
 
 from provenet.moments import Sums
 from provenet.typing import AnyArray, Array
@@ -30,6 +30,9 @@ _HARDLY_KNOWN = 0.25
 """An angle error, in radians, beyond which a halfspace is not known."""
 _NO_CHANCE, _NO_FLIPS = 1e-3, 1e-6
 _TOO_MANY_WRONG = 0.4
+_FEW_FLIPS, _HARDLY_FLIPS = 2, 0.01
+"""Wrong labels far from all faces, below which those near them are not taken for flips, and the
+chance of so many near them, below which they are not either."""
 _FEATURES_WRONG, _SIGMAS = 2.0, 5.0
 
 
@@ -139,6 +142,7 @@ def judged(samples: Samples, found: Found, units: int | None) -> HalfspaceSet:
             *no_union,
             *_too_few(samples, tally, rare),
             *_too_close(found, tally, hide_two),
+            *_unexplained(samples, found, tally, hide_two),
             *_wrong_number(len(found.faces), units),
         ),
     )
@@ -177,8 +181,8 @@ def _no_union(samples: Samples, found: Found, tally: Tally, rare: bool) -> list[
         )
     if tally.inside.chance < _NO_FLIPS:
         sentences.append(
-            f"{tally.inside.wrong} labels inside the halfspaces that were found contradict them, "
-            "and where they do depends on the inputs: this is no union of halfspaces, nor an "
+            f"{_contradict(tally.inside.wrong, ' inside the halfspaces that were found')} them, "
+            "and where that is depends on the inputs: this is no union of halfspaces, nor an "
             "intersection."
         )
     if found.flipped and _not_flat(samples, tally):
@@ -223,17 +227,21 @@ def _hide_two(found: Found, tally: Tally) -> Flags:
     return np.asarray((found.contradicted > 0) & (chance < _NO_CHANCE) & (not found.flipped))
 
 
+def _contradict(labels: int, where: str = "") -> str:
+    return f"1 label{where} contradicts" if labels == 1 else f"{labels} labels{where} contradict"
+
+
 def _too_close(found: Found, tally: Tally, hide_two: Flags) -> list[str]:
     sentences = [
-        f"{found.contradicted[i]} labels near halfspace {i} contradict the rest: it stands for two "
-        "halfspaces that are too close to each other to be told apart. Take more samples."
+        f"{_contradict(int(found.contradicted[i]), f' near halfspace {i}')} the rest: it stands "
+        "for two halfspaces that are too close to each other to be told apart. Take more samples."
         for i in np.flatnonzero(hide_two)
     ]
     W, errors = found.faces.weights, found.angle_errors
     for i in np.flatnonzero(errors > _HARDLY_KNOWN):
         sentences.append(
             f"Halfspace {i} is known to {min(np.degrees(errors[i]), 90):.0f} degrees only: "
-            f"{tally.alone[i]} samples alone speak for it. Take more samples."
+            f"samples that speak for it alone: {tally.alone[i]}. Take more samples."
         )
     for i, j in combinations(np.flatnonzero(errors <= _HARDLY_KNOWN), 2):
         angle = 2 * np.arcsin(min(1.0, float(np.linalg.norm(W[i] - W[j])) / 2))
@@ -244,6 +252,26 @@ def _too_close(found: Found, tally: Tally, hide_two: Flags) -> list[str]:
                 "to each other to be told apart. Take more samples."
             )
     return sentences
+
+
+def _unexplained(samples: Samples, found: Found, tally: Tally, hide_two: Flags) -> list[str]:
+    """What else the samples near the faces say against them, where nothing was said so far."""
+    if hide_two.any() or found.flipped:
+        return []
+    far = tally.outside.wrong + tally.inside.wrong
+    near = int(tally.wrong.sum()) - far
+    share = 1 - (tally.outside.n + tally.inside.n) / samples.size
+    if near and (far < _FEW_FLIPS or bdtrc(near - 1, near + far, share) < _HARDLY_FLIPS):
+        return [
+            f"{_contradict(near)} the answer near its faces and {far or 'none'} away from them, "
+            "where flips would be as common: a halfspace may stand for two that are too close to "
+            "each other to be told apart. Take more samples."
+        ]
+    return [
+        f"The samples leave far less room to halfspace {i} than chance does: it may stand for two "
+        "that are too close to each other to be told apart. Take more samples."
+        for i in np.flatnonzero(found.collapsed)
+    ]
 
 
 def _wrong_number(found: int, units: int | None) -> list[str]:

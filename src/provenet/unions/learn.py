@@ -92,10 +92,14 @@ def _learn(
         positives = samples.gather(lambda X, fired: fired, _MOST_POSITIVES)
         faces = search(samples, positives, most, rng)
         _check_found(samples, positives, len(faces), most, units)
-    with stage("sharpen", f"{len(faces)} faces"):
+    with stage("sharpen", _faces(len(faces))):
         fit = sharpen(samples, faces, positives, rng)
-    with stage("finish", f"{len(fit.faces)} faces"):
+    with stage("finish", _faces(len(fit.faces))):
         return judged(samples, finish(samples, fit, rng), units)
+
+
+def _faces(number: int) -> str:
+    return "1 face" if number == 1 else f"{number} faces"
 
 
 def label_values(source: Source) -> tuple[float, float]:
@@ -136,7 +140,7 @@ def _check_found(
         return
     share = positives.count / (units or 1)
     if share < NEEDED * (samples.features + 1):
-        raise NoAnswer(too_rare(samples, share, f"There are {share:.0f} samples a halfspace"))
+        raise NoAnswer(too_rare(samples, share, f"Samples a halfspace: {share:.0f}"))
     raise NoAnswer(
         f"No halfspace holds more of the {positives.count} samples that fire than chance allows: "
         "they are spread over too many halfspaces (take more samples), or the labels are "

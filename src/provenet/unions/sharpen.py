@@ -36,10 +36,10 @@ class Fit:
 
     @property
     def density(self) -> Array:
-        """Samples a unit of margin at each face, where no other face claims them."""
+        """Samples a unit of margin at each face, where no other face claims them; if none, one."""
         top = np.argmax(self.faces.margins(self.near.X) * self.blur.sharpness, axis=1)
         count = self.near.stride * np.bincount(top, minlength=len(self.faces))
-        return np.asarray(count * self.blur.sharpness / (2 * NEAR))
+        return np.asarray(np.maximum(count, 1) * self.blur.sharpness / (2 * NEAR))
 
 
 def sharpen(samples: Samples, faces: Faces, positives: Rows, rng: np.random.Generator) -> Fit:
@@ -123,6 +123,8 @@ def _needed(positives: Rows, faces: Faces, sharpness: Array, fewest: float) -> F
 
 def _split(samples: Samples, fit: Fit, left: Rows, fewest: float) -> Faces | None:
     """Two faces in place of the one that misses most positives, if the labels gain by it."""
+    if samples.features == 1:  # a point cannot be tilted
+        return None
     faces, blur = fit.faces, fit.blur
     top, deep, _ = two_largest(faces.margins(left.X) * blur.sharpness)
     close = deep > -2 * NEAR

@@ -3,8 +3,11 @@
 Without flips, every sample near a face says on which side of it the sample lies: a linear
 inequality in (w, t). What is left is a small polytope, and with nothing else known the truth is
 uniform in it: its mean is the best guess, its spread the error. Both come from a random walk (Gibbs
-sampling in rounded coordinates). The error is of order `features / (samples a unit of margin at the
-face)`. A few flips are found by the linear program of least total violation and set aside.
+sampling in rounded coordinates). With d features and r samples a unit of margin at the face, the
+error is about `sqrt(d) / 2r` in the threshold and in each of `d - 1` angles. All of it shrinks by a
+factor s with a chance of the order of `s^(d + 1)`, for which d + 1 samples have to lie so near: far
+less is a sign that no face agrees with the samples, as where one stands for two. A few flips are
+found by the linear program of least total violation and set aside.
 """
 
 from __future__ import annotations
@@ -23,6 +26,13 @@ _WALKERS, _SWEEPS = 30, 40
 """Of a random walk: how many at once; sweeps over all directions, as many again unrecorded."""
 _NEAREST = 15
 """Inequalities a dimension that a walk starts with."""
+_USUAL = 0.5
+"""Median of the errors times samples a unit of margin, over sqrt(features): 0.5 to 0.6 for 1 to 20
+features."""
+_UNSEEN_PAIR, _SHIFT = 2.0, 0.8
+"""Errors times samples a unit of margin that allow for a second face which no sample shows: angle,
+and threshold over angle."""
+_NO_CHANCE, _SMALLEST = 1e-3, 0.2
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,14 @@ class Cell:
     contradicted: int
     """How many samples had to be set aside: they contradict the others."""
 
+    def far_below(self, angle_error: float, threshold_error: float) -> bool:
+        """Whether it is smaller in all directions than chance makes it where these are usual."""
+        least = min(_NO_CHANCE ** (1 / (self.face.weights.shape[1] + 1)), _SMALLEST)
+        return bool(
+            self.angle_error <= least * angle_error
+            and self.threshold_error < least * threshold_error
+        )
+
 
 @dataclass(frozen=True)
 class Contradiction:
@@ -44,6 +62,26 @@ class Contradiction:
     contradicted: int
     tilt: float
     """The angle by which the best face would have to turn to please the worst of them."""
+
+
+def usual_errors(features: int, density: Array) -> tuple[Array, Array]:
+    """Angle and threshold errors to be expected where so many samples are a unit of margin."""
+    threshold = _USUAL * np.sqrt(features) / density
+    return np.sqrt(features - 1) * threshold, threshold
+
+
+def least_errors(features: int, density: Array) -> tuple[Array, Array]:
+    """Angle and threshold errors below which none should be stated.
+
+    The usual ones: a smaller version space is one of luck, or of a face that stands for two. Such
+    a pair at an angle `2 a` has about `a r / 2` samples on the wrong side of the best single face,
+    often none where `a < 6 / r`, so in few dimensions it is off by more than the usual errors.
+    """
+    angle, threshold = usual_errors(features, density)
+    if features == 1:
+        return angle, threshold
+    unseen = _UNSEEN_PAIR / density
+    return np.maximum(angle, unseen), np.maximum(threshold, _SHIFT * unseen)
 
 
 def version_space(
