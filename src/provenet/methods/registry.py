@@ -184,7 +184,7 @@ METHODS = {
         ),
         Method(
             "regression",
-            "a predictor whatever the biases: resolved units, least squares, two units for the rest",
+            "a predictor whatever the biases: resolved units, and two units for all that is linear",
             "one output; Gaussian inputs; units of large bias become a linear part",
             "ATV21, Algorithm 5, Theorem 3.2",
             regression,
