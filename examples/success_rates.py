@@ -5,7 +5,7 @@ random networks and draws the share that is recovered, against the number of sam
 the size of the biases, for
 
 - the paper's algorithm as it stands (Algorithm 6; Algorithm 4 of order 2 for more units than
-  features), recovered meaning a parameter error of at most 0.1: its error is that of moments;
+  features), recovered meaning a parameter error of at most 0.3: its error is that of moments;
 - the default, recovered meaning an error of at most 1e-8.
 
 Run it (half a minute with --quick, some ten minutes without):
@@ -26,16 +26,16 @@ import numpy as np
 
 import provenet as pn
 
-ROUGH, EXACT = 0.1, 1e-8
+ROUGH, EXACT = 0.3, 1e-8
 
 
 @dataclass(frozen=True)
 class Setting:
     """A kind of network and how many samples of it there are."""
 
-    features: int = 8
-    units: int = 4
-    samples: int = 100_000
+    features: int = 6
+    units: int = 3
+    samples: int = 1_000_000
     bias_scale: float = 1.0
 
 
@@ -69,8 +69,8 @@ def sweeps(quick: bool) -> dict[str, tuple[list[float], list[Setting]]]:
     """What is varied, its values, and the settings they stand for."""
     base = Setting(features=5, units=3, samples=20_000) if quick else Setting()
     samples = [300, 3000, 30_000] if quick else [100, 300, 1000, 10_000, 100_000, 1_000_000]
-    units = [2, 4] if quick else [2, 4, 6, 8, 10]
-    biases = [0.5, 2.0] if quick else [0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
+    units = [2, 4] if quick else [1, 2, 3, 5, 8]
+    biases = [0.5, 2.0] if quick else [0.5, 1.0, 2.0, 3.0]
     return {
         "samples": (list(map(float, samples)), [replace(base, samples=n) for n in samples]),
         "units": (list(map(float, units)), [replace(base, units=m) for m in units]),
@@ -122,8 +122,8 @@ def main() -> int:
     curves: dict[str, tuple[list[float], dict[str, list[float]]]] = {}
     for name, (values, settings) in sweeps(options.quick).items():
         rows = {
-            "the paper's, error <= 0.1": rates(settings, seeds, faithful=True),
-            "default, error <= 1e-8": rates(settings, seeds, faithful=False),
+            f"the paper's, error <= {ROUGH:g}": rates(settings, seeds, faithful=True),
+            f"default, error <= {EXACT:g}": rates(settings, seeds, faithful=False),
         }
         curves[name] = values, rows
         for label, shares in rows.items():

@@ -57,16 +57,19 @@ def refined(workspace: Workspace, start: Directions, silent: float | None) -> Re
                 "them: give a QuerySource, or leave faithful out."
             )
         return by_bands(workspace, start, silent)
-    if activation.slope == 0.0:
-        found = alone(workspace, start, silent)
-        if found is not None:
-            return found
+    rectified = activation.slope == 0.0
+    found = alone(workspace, start, silent) if rectified else None
+    if found is not None and found.success:
+        return found
     if isinstance(workspace.source, QuerySource):
         return by_bands(workspace, start, silent)
     union = fired_union(workspace, silent)
-    if activation.degree != 0 and union.success:  # steps have no slope to fit by
-        found = by_least_squares(workspace, Directions(union.weights, union.thresholds))
-        if found is not None:
+    if union.success:
+        nearer = Directions(union.weights, union.thresholds)
+        found = alone(workspace, nearer, silent) if rectified else None
+        if found is None and activation.degree != 0:  # steps have no slope to fit by
+            found = by_least_squares(workspace, nearer)
+        if found is not None and found.success:
             return found
     return by_union(workspace, union, silent)
 
