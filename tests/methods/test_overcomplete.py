@@ -87,3 +87,16 @@ def test_orders_that_do_not_serve(options: dict[str, int], words: tuple[str, ...
     with pytest.raises(pn.InvalidInput) as error:
         pn.recover(X, X[:, 0], method="biased-relu", order=2)
     is_a_sentence(error, "overcomplete")
+
+
+def test_parallel_units_are_named_and_the_budget_is_kept() -> None:
+    net = pn.random_network(4, 3, rng=0)
+    W = net.weights.copy()
+    W[2] = -W[0]
+    source = pn.PopulationSource(net.replace(weights=W), 1000, rng=0)
+    with pytest.raises(pn.InvalidInput) as error:
+        pn.recover(source, method="overcomplete", order=2)
+    is_a_sentence(error, "parallel", "expand-prune")
+    X = np.random.default_rng(0).standard_normal((20_000, 3))
+    late = pn.recover(X, net(X), method="overcomplete", faithful=True, budget=1e-6)
+    assert late.status == "failed" and "budget" in late.message

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from provenet.activations import RELU
 from provenet.decomposition.algorithm_4 import unit_directions
 from provenet.exceptions import InvalidInput
@@ -29,6 +31,7 @@ from provenet.symmetric import count
 from provenet.typing import Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
 
+_PARALLEL = 1 - 1e-12
 ROOM = 0.99
 """Share of `binomial(d + l - 1, l)` units that order l is asked for (Theorem 3.2's constant)."""
 
@@ -43,10 +46,15 @@ def overcomplete(workspace: Workspace) -> Iterator[Candidate]:
 
 def by_moments(workspace: Workspace) -> Candidate:
     """ATV21, Algorithm 1 (from a population) or 4 (from samples), order l."""
-    order = order_for(workspace.source.features, workspace.units, workspace.order)
+    source = workspace.source
+    order = order_for(source.features, workspace.units, workspace.order)
+    if isinstance(source, PopulationSource):
+        _refuse_parallel(source.network)
     top = 2 * order + 2
     with workspace.stage("moments", f"up to order {top}"):
-        moments = high_moments(workspace.source, workspace.standardisation, top)
+        moments = high_moments(source, workspace.standardisation, top)
+    if workspace.out_of_time:
+        raise NoAnswer(f"The budget was used up by the moments up to order {top}: give budget=.")
     with workspace.stage("decompose"):
         last, errors = moments.tensors[top - 1 :], moments.errors[top - 1 :]
         W, evidence = unit_directions(last, errors, order, workspace.units, workspace.rng)
@@ -57,6 +65,18 @@ def by_moments(workspace: Workspace) -> Candidate:
             )
         network = network_of(moments, W, order)
     return Candidate(network, evidence)
+
+
+def _refuse_parallel(network: Network) -> None:
+    """Two parallel units are one term of every moment, whatever the order."""
+    W = network.weights / np.linalg.norm(network.weights, axis=1, keepdims=True)
+    cosines = np.abs(np.triu(W @ W.T, 1))
+    i, j = np.unravel_index(np.argmax(cosines), cosines.shape)
+    if cosines[i, j] > _PARALLEL:
+        raise InvalidInput(
+            f"Units {i} and {j} of the network are parallel (counted from 0): no order of moments "
+            'tells them apart; recover it from samples with method="expand-prune".'
+        )
 
 
 def order_for(features: int, units: int | None, asked: int | None) -> int:
