@@ -16,6 +16,7 @@ import pytest
 
 import provenet as pn
 from provenet import cli
+from provenet.datasets import random_layered
 from provenet.files import load_npz
 from provenet.io import load_samples, save_samples
 from provenet.result import Recovery, Status
@@ -575,3 +576,33 @@ def test_interrupting_leaves_nothing_behind(tmp_path: Path) -> None:
     assert stage.strip() and process.returncode == 130, stage + stderr
     assert stdout == "" and "Interrupted" in stderr and "Traceback" not in stderr
     assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
+
+
+def test_layers_and_their_tops_are_in_the_json(tmp_path: Path) -> None:
+    hidden = random_layered(2, 3, threshold=1.0, activation="sigmoid", rng=0)
+    X = np.random.default_rng(1).standard_normal((5000, 3))
+    np.savez(tmp_path / "data.npz", X=X, y=hidden(X))
+    fires = (X[:, 0] > 1).astype(float)
+    np.savez(tmp_path / "union.npz", X=X, y=fires)
+    smooth = ["--method", "lowest-layer", "--activation", "sigmoid", "--units", "2"]
+    told = json.loads(
+        run("recover", str(tmp_path / "data.npz"), *smooth, "--threshold", "1", "--json").stdout
+    )
+    assert told["status"] == "exact" and told["layer"]["exact"]
+    terms = {tuple(t["units"]): t["coefficient"] for t in told["layered"]["top"]["terms"]}
+    assert terms[(0,)] == pytest.approx(1.0) and terms[(1,)] == pytest.approx(1.0)
+    told = json.loads(
+        run("recover", str(tmp_path / "union.npz"), "--method", "halfspaces", "--json").stdout
+    )
+    assert told["layered"]["top"] == "union" and len(told["layer"]["angle_errors"]) == 1
+
+
+def test_identify_says_what_samples_can_tell(tmp_path: Path) -> None:
+    first, _ = pn.datasets.sign_ambiguous_network(6, 3, rng=1)
+    first.save(tmp_path / "net.npz")
+    plain = run("identify", str(tmp_path / "net.npz"), "--samples", 10_000)
+    assert plain.returncode == 0 and "different parameters give the same function" in plain.stdout
+    told = json.loads(run("identify", str(tmp_path / "net.npz"), "--json").stdout)
+    assert told["identifiable"] is False
+    missing = run("identify", str(tmp_path / "none.npz"))
+    assert missing.returncode == 2 and "does not exist" in missing.stderr

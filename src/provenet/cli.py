@@ -461,7 +461,7 @@ def _error(result: Recovery, truth: Network) -> float:
 
 def _summary(result: Recovery, **extra: Any) -> dict[str, Any]:
     fields = ("status", "success", "message", "method", "network", "standard_errors")
-    more = ("certificate", "ambiguities", "timings")
+    more = ("certificate", "ambiguities", "timings", "layer", "layered")
     mask = result.corrupted
     count = None if mask is None else int(np.count_nonzero(mask))
     values = {name: getattr(result, name) for name in (*fields, *more)}
