@@ -100,3 +100,11 @@ def test_parallel_units_are_named_and_the_budget_is_kept() -> None:
     X = np.random.default_rng(0).standard_normal((20_000, 3))
     late = pn.recover(X, net(X), method="overcomplete", faithful=True, budget=1e-6)
     assert late.status == "failed" and "budget" in late.message
+
+
+def test_auto_leaves_the_moments_out_where_units_exceed_features() -> None:
+    net = pn.random_network(12, 8, rng=8)
+    X = np.random.default_rng(9).standard_normal((2000, 8))
+    result = pn.recover(X, net(X), units=12, rng=10)
+    assert result.status == "exact" and result.method == "auto"
+    assert "moments" not in result.timings

@@ -55,7 +55,9 @@ def _lifting_is_affordable(workspace: Workspace) -> bool:
 
 
 def _one_output(workspace: Workspace) -> Iterator[Candidate]:
-    if not _moments_may_help(workspace):
+    # More units than features are dependent: moments of order 2 to 4 do not show them one by one.
+    dependent = (workspace.units or 0) > workspace.source.features
+    if dependent or not _moments_may_help(workspace):
         yield from expand_prune(workspace)
         return
     span = find_span(workspace)
