@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +15,18 @@ from provenet.datasets import differing_share
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-def test_the_lower_bound_grows_with_the_condition(tmp_path: Path) -> None:
+@pytest.fixture
+def plt() -> Iterator[Any]:
+    """pyplot, drawing into files only."""
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    import matplotlib.pyplot as pyplot
 
+    yield pyplot
+    pyplot.close("all")
+
+
+def test_the_lower_bound_grows_with_the_condition(tmp_path: Path, plt: Any) -> None:
     example = runpy.run_path(str(EXAMPLES / "lower_bound.py"))
     values = [0.5, 0.125]
     rows = list(example["measure"](values, 301, 1, np.random.default_rng(0)))
@@ -28,15 +37,10 @@ def test_the_lower_bound_grows_with_the_condition(tmp_path: Path) -> None:
         assert recover > differ
     picture = tmp_path / "bound.png"
     example["draw"](plt, rows, picture)
-    plt.close("all")
     assert picture.stat().st_size > 10_000
 
 
-def test_the_bad_minimum_shows_on_interference_alone(tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+def test_the_bad_minimum_shows_on_interference_alone(tmp_path: Path, plt: Any) -> None:
     example = runpy.run_path(str(EXAMPLES / "spurious_minimum.py"))
     for ratio in (1.5, 2.0, 3.0):
         of_P, of_G = example["curvatures"](ratio)
@@ -51,7 +55,6 @@ def test_the_bad_minimum_shows_on_interference_alone(tmp_path: Path) -> None:
     assert low < shares[2].bad / 20 < high
     picture = tmp_path / "minimum.png"
     example["draw"](plt, shares, picture)
-    plt.close("all")
     assert picture.stat().st_size > 10_000
 
 
@@ -71,11 +74,7 @@ def test_descent_finds_the_units_on_f2f4_and_not_on_the_squared_loss(tmp_path: P
     assert (tmp_path / "landscape_figure_2.png").stat().st_size > 10_000
 
 
-def test_refinement_reaches_small_angles_in_few_steps(tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+def test_refinement_reaches_small_angles_in_few_steps(tmp_path: Path, plt: Any) -> None:
     example = runpy.run_path(str(EXAMPLES / "refinement_curve.py"))
     random, descent = example["random_search"], example["descend"]
     runs = {
@@ -89,15 +88,10 @@ def test_refinement_reaches_small_angles_in_few_steps(tmp_path: Path) -> None:
         assert angles[0] == pytest.approx(np.radians(5.0))
     picture = tmp_path / "curve.png"
     example["draw"](plt, runs, picture)
-    plt.close("all")
     assert picture.stat().st_size > 10_000
 
 
-def test_a_perturbation_makes_nearly_parallel_units_easy(tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+def test_a_perturbation_makes_nearly_parallel_units_easy(tmp_path: Path, plt: Any) -> None:
     example = runpy.run_path(str(EXAMPLES / "smoothed_analysis.py"))
     points = list(example["measure"](np.array([0.01, 1.0]), 1, 0))
     hard, easy = points
@@ -107,15 +101,10 @@ def test_a_perturbation_makes_nearly_parallel_units_easy(tmp_path: Path) -> None
     assert max(point.errors["expand-prune"][0] for point in points) < 1e-8
     picture = tmp_path / "smoothed.png"
     example["draw"](plt, points, picture)
-    plt.close("all")
     assert picture.stat().st_size > 10_000
 
 
-def test_moments_need_thresholds_that_are_neither_low_nor_high(tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+def test_moments_need_thresholds_that_are_neither_low_nor_high(tmp_path: Path, plt: Any) -> None:
     example = runpy.run_path(str(EXAMPLES / "threshold_sweep.py"))
     points = [example["measure"](4, t, 40_000, 0) for t in (0.5, 2.0)]
     low, high = points
@@ -124,15 +113,10 @@ def test_moments_need_thresholds_that_are_neither_low_nor_high(tmp_path: Path) -
     assert high.step_1 < 10 and high.step_2 <= example["EXACT"]
     picture = tmp_path / "sweep.png"
     example["draw"](plt, {4: points}, 40_000, picture)
-    plt.close("all")
     assert picture.stat().st_size > 10_000
 
 
-def test_the_default_succeeds_where_the_paper_has_too_few_samples(tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+def test_the_default_succeeds_where_the_paper_has_too_few_samples(tmp_path: Path, plt: Any) -> None:
     example = runpy.run_path(str(EXAMPLES / "success_rates.py"))
     setting = example["Setting"](features=5, units=3, samples=1000)
     assert example["rates"]([setting], 2, faithful=True) == [0.0]
@@ -141,5 +125,4 @@ def test_the_default_succeeds_where_the_paper_has_too_few_samples(tmp_path: Path
     rows = {"default": [1.0], "paper": [0.0]}
     curves = {name: ([1000.0], rows) for name in ("samples", "units", "largest |b|")}
     example["draw"](plt, curves, setting, 2, picture)
-    plt.close("all")
     assert picture.stat().st_size > 10_000

@@ -9,13 +9,13 @@ import pytest
 from scipy.stats import norm
 
 from provenet.band_tilts import TILT, asked_tilt, measured_tilt
+from provenet.subspace import complement
 from provenet.thin_bands import (
     BANDS,
     PEAK,
     Labels,
     Peak,
     band_profile,
-    complement,
     hermite_rows,
     is_face,
     net_size,

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.thin_bands import BANDS, NONE, PEAK, Labels, band_weights, complement, hermite_rows
+from provenet.subspace import complement
+from provenet.thin_bands import BANDS, NONE, PEAK, Labels, band_weights, hermite_rows
 from provenet.typing import Array
 
 TILT = {1: band_weights(0, (0, 1, 2), (0,)), 2: band_weights(1, (0, 1, 2), (1, 2))}

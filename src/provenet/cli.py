@@ -34,6 +34,7 @@ from provenet.progress import StageProgress
 from provenet.recover import DEFAULT_BUDGET, METHODS
 from provenet.recover import recover as recover_network
 from provenet.result import Recovery, Status
+from provenet.words import counted
 
 BAD_INPUT, NOT_RECOVERED, INTERRUPTED = 2, 3, 130
 _EXACT = 1e-8
@@ -224,7 +225,7 @@ def simulate(
         typer.echo(show.to_json(written))
     elif not quiet:
         names = ", ".join(str(path) for path in written.values() if path is not None)
-        _note(f"Wrote {tables.counted(samples, 'sample')} of {show.describe(network)}: {names}")
+        _note(f"Wrote {counted(samples, 'sample')} of {show.describe(network)}: {names}")
 
 
 def _check_simulated(out: Path, labels: Path | None, truth: Path | None) -> None:
@@ -357,7 +358,7 @@ def _load_truth(path: Path, features: int, outputs: int) -> Network:
     truth = _load_network(path)
     own = truth.features, truth.outputs or 1
     if own != (features, outputs):
-        sizes = " and ".join(map(tables.counted, own, ("feature", "output")))
+        sizes = " and ".join(map(counted, own, ("feature", "output")))
         way_out = (
             f"give --outputs {own[1]}"
             if sum(own) == features + outputs

@@ -23,13 +23,13 @@ from provenet.layered import LayeredNetwork, Polynomial
 from provenet.networks import Network
 from provenet.result import Recovery, Status
 from provenet.tables import (
-    counted,
     is_leaky,
     network_table,
     side_by_side,
     small,
 )
 from provenet.typing import AnyArray
+from provenet.words import counted
 
 _COLOURS = {
     Status.EXACT: "bold green",

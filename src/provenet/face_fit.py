@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from provenet.face_model import EXPLAINED, FIT_ROWS, WIDTH, Inputs, Model, Unit, solved
-from provenet.thin_bands import Peak, complement
+from provenet.subspace import complement
+from provenet.thin_bands import Peak
 from provenet.typing import Array
 
 _MOST_FIT_ROWS = 100_000

@@ -43,6 +43,7 @@ from provenet.networks import Network
 from provenet.risk import order_part, second_moment
 from provenet.sign_ambiguities import BUDGET, FlipSets, flip_sets, odd_slope
 from provenet.typing import AnyArray, Array
+from provenet.words import counted
 
 MARGIN = 5.0
 """Sampling errors by which a unit's coefficient must stand out."""
@@ -139,8 +140,8 @@ class Identifiability:
     def _sizes(self) -> str:
         outputs = "one output" if self.outputs == 1 else f"{self.outputs} outputs"
         linear = ", a linear term" if self.linear_term else ""
-        units = f"{self.units} {self.activation} unit{'s' * (self.units != 1)}"
-        return f"{self.features} feature{'s' * (self.features != 1)}, {units}, {outputs}{linear}"
+        units = counted(self.units, f"{self.activation} unit")
+        return f"{counted(self.features, 'feature')}, {units}, {outputs}{linear}"
 
     def _weights(self) -> str:
         least = self.smallest_singular_value

@@ -17,6 +17,7 @@ Signs: units fire for large `w.x`, so `u_3 / u_2` is positive for thresholds abo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import factorial
 
 import numpy as np
 
@@ -29,9 +30,11 @@ from provenet.landscape.designed import Design
 from provenet.landscape.fourth_order import DenseFourth
 from provenet.landscape.newton import minimise
 from provenet.landscape.statistics import Statistics, largest_error
-from provenet.moments import Moments
+from provenet.moments import MomentRequest, Moments
 from provenet.scalars import coefficients_of
+from provenet.subspace import Span, span_of_units
 from provenet.typing import Array
+from provenet.workspace import Workspace
 
 WAYS = ("decomposition", "simultaneous", "one-by-one")
 _SLOPE, _CURVATURE = 1e-10, 1e-8
@@ -143,3 +146,34 @@ def _inverse_root(N: Array) -> Array:
 
 def _unit_rows(W: Array) -> Array:
     return np.asarray(W / np.linalg.norm(W, axis=1, keepdims=True))
+
+
+def layer_span(workspace: Workspace) -> Span:
+    """The span of the units, from `T_2`, if they all stand above its sampling error."""
+    with workspace.stage("moments", "order 2"):
+        full = workspace.source.moments(MomentRequest(workspace.standardisation, order=2))
+    span = span_of_units(full.tensors[2], full.errors[2], workspace.units)
+    strongest, level = float(np.abs(span.eigenvalues[0])), span.noise_level
+    if span.rank and np.abs(span.eigenvalues[span.rank - 1]) > level:
+        return span
+    asked = 1 if workspace.units is None else workspace.units
+    weakest = strongest if workspace.units is None else np.abs(span.eigenvalues[asked - 1])
+    needed = workspace.source.size * (2 * level / max(float(weakest), 1e-300)) ** 2
+    raise NoAnswer(
+        f"{int(np.sum(np.abs(span.eigenvalues) > level))} of {asked} units stand above the "
+        "sampling error of the second moment: thresholds are too high for this many samples. About "
+        f"{needed:.0e} samples would be needed."
+    )
+
+
+def angle_errors(moments: Moments, W: Array) -> Array:
+    """Radians by which sampling alone turns each direction, from the order that sees it best.
+
+    `T_k(w, .., w, .)` is off by `sqrt((k - 1)!)` times what an entry is in each direction.
+    """
+    per_order = []
+    for k in (3, 4):
+        size = np.maximum(np.abs(coefficients_of(moments.tensors[k], W)), 1e-300)
+        error = moments.errors[k] * np.sqrt(factorial(k - 1) * W.shape[1])
+        per_order.append(error / size)
+    return np.asarray(np.min(per_order, axis=0))

@@ -23,8 +23,6 @@ class LayerEvidence:
     """For each unit, the samples that it alone explains."""
     exact: bool
     """Whether every unit explains its samples to machine precision."""
-    unexplained: float
-    """Share of the samples that fire of which no unit fires."""
     way: str
     """How directions were found and refined, in words."""
     notes: tuple[str, ...] = ()

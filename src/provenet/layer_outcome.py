@@ -18,6 +18,7 @@ from provenet.layered import LayeredNetwork, unit_values
 from provenet.result import Recovery, Status
 from provenet.typing import Array
 from provenet.user_layer import UserLayer, on_user_inputs
+from provenet.words import counted
 from provenet.workspace import Workspace
 
 Notes = Callable[[LayeredNetwork], tuple[str, ...]]
@@ -138,7 +139,6 @@ def from_fit(
             threshold_errors=nothing if exact else user.threshold_errors,
             samples=np.full(user.network.units, fit.samples),
             exact=exact,
-            unexplained=seen.relative,
             way="least squares for the layer and a polynomial above it",
             notes=notes(user.network),
         ),
@@ -146,15 +146,10 @@ def from_fit(
     )
 
 
-def units_in_words(k: int) -> str:
-    """How many units."""
-    return f"{k} unit" + "s" * (k != 1)
-
-
 def _message(
     workspace: Workspace, status: Status, user: UserLayer, seen: Unseen, fit: LayerFit, wrong: int
 ) -> str:
-    units = units_in_words(user.network.units)
+    units = counted(user.network.units, "unit")
     checked = f"{seen.samples} samples that were not fitted"
     if status is Status.EXACT:
         return (

@@ -22,7 +22,7 @@ from provenet.exclusive import Exclusive, exclusive_units
 from provenet.layer_directions import Directions
 from provenet.layer_evidence import LayerEvidence
 from provenet.layer_fit import fit_layer
-from provenet.layer_outcome import from_fit, units_in_words
+from provenet.layer_outcome import from_fit
 from provenet.networks import Network, row_blocks
 from provenet.refine_directions import Refinement, descend, random_search
 from provenet.result import Recovery, Status
@@ -30,6 +30,7 @@ from provenet.sources import QuerySource, Source, StandardisedSource
 from provenet.typing import AnyArray, Array
 from provenet.unions import HalfspaceSet, learn_union
 from provenet.user_layer import on_user_inputs, open_top
+from provenet.words import counted
 from provenet.workspace import NoAnswer, Workspace
 
 METHOD = "lowest-layer"
@@ -113,10 +114,9 @@ def _exact(workspace: Workspace, units: Exclusive, silent: float) -> Recovery:
         user.threshold_errors,
         units.explained[user.order],
         wrong == 0,
-        0.0,
         "labels of one unit alone",
     )
-    words, size = units_in_words(k), source.size
+    words, size = counted(k, "unit"), source.size
     if wrong:
         status = Status.PARTIAL
         message = (
@@ -215,13 +215,12 @@ def by_union(workspace: Workspace, found: HalfspaceSet, silent: float) -> Recove
         user.threshold_errors,
         found.exclusive[user.order],
         False,
-        found.unexplained,
         "the union of halfspaces on which labels fire",
         found.evidence,
     )
     worst = np.degrees(float(user.angle_errors.max()))
     message = " ".join(problems) or (
-        f"{units_in_words(found.units)}, each direction within about {worst:.2g} degrees: labels "
+        f"{counted(found.units, 'unit')}, each direction within about {worst:.2g} degrees: labels "
         "fire where one of them does, and nowhere else. What lies above them is open: learn_top "
         "fits it."
     )
@@ -262,7 +261,6 @@ def by_bands(workspace: Workspace, start: Directions, silent: float) -> Recovery
         np.array([r.threshold_error for r in found]),
         np.array([r.queries for r in found]),
         False,
-        np.nan,
         "thin bands across each direction",
         tuple(r.evidence.message for r in found if not r.evidence.one_unit),
     )
@@ -313,6 +311,6 @@ def _reached(found: list[Refinement]) -> str:
     queries = max(r.queries for r in found)
     asked = f" after {queries:,} queries a unit at most" if queries else ""
     return (
-        f"{units_in_words(len(found))}, each direction within {worst:.1e} rad{asked}, by the "
+        f"{counted(len(found), 'unit')}, each direction within {worst:.1e} rad{asked}, by the "
         "label's sign in thin bands. What lies above them is open: learn_top fits it."
     )

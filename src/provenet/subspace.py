@@ -159,3 +159,8 @@ def span_of_units(T2: Array, entry_error: float, rank: int | None = None) -> Spa
     level = max(noise_edge(entry_error, len(T2)), float(rounding))
     found = int(np.sum(np.abs(values) > level)) if rank is None else rank
     return Span(vectors[:, :found].T.copy(), values, level)
+
+
+def complement(w: Array) -> Array:
+    """Orthonormal rows that span what is orthogonal to a unit vector, (d - 1, d)."""
+    return np.asarray(np.linalg.svd(w[None], full_matrices=True)[2][1:])

@@ -16,6 +16,7 @@ from rich.text import Text
 from provenet.matching import match_units, unit_distances
 from provenet.networks import Network
 from provenet.typing import Array
+from provenet.words import counted
 
 _MOST_WEIGHTS = 8
 _MOST_OUTPUTS = 4
@@ -37,11 +38,6 @@ def small(value: float) -> str:
     return (
         f"{value:.1e}" if math.isfinite(value) else "unknown" if math.isnan(value) else "infinite"
     )
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things: `1 unit`, `2 units`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def is_leaky(network: Network) -> bool:

@@ -32,6 +32,7 @@ from math import comb
 import numpy as np
 from scipy.ndimage import maximum_filter1d
 
+from provenet.subspace import complement
 from provenet.typing import AnyArray, Array
 
 BANDS = 4
@@ -291,11 +292,6 @@ def is_face(levels: Sequence[Peak], order: int) -> bool:
     if order == 1:
         return bool(ratio + error > thinner**0.5 and ratio > STILL_THERE * error)
     return bool(max(thinner - error, 0.0) < ratio < thinner**-0.5 + error)
-
-
-def complement(z: Array) -> Array:
-    """Orthonormal rows across a unit vector."""
-    return np.asarray(np.linalg.qr(np.column_stack([z, np.eye(len(z))]))[0][:, 1 : len(z)].T)
 
 
 def _unit(z: Array) -> Array:

@@ -163,7 +163,7 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     if not isinstance(source, ArraySource):
         standardisation = source.standardisation()
         if not standardisation.label_spread > 1e-12 * np.abs(standardisation.label_mean).max():
-            raise _constant_labels("The labels", source, method)
+            raise _constant_labels(source, method)
         _check_standard_inputs(standardisation, method)
         return standardisation
     _check_finite(source)
@@ -177,7 +177,7 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     variance = label_variance(sums)
     rounding = 1e-24 * (label_origin**2 + sums.yy / sums.n)
     if np.all((variance <= rounding) | (variance < _LARGEST**-2)):
-        raise _constant_labels("y", source, method)
+        raise _constant_labels(source, method)
     dependent = dependent_columns(sums)
     if dependent:
         raise InvalidInput(
@@ -189,13 +189,10 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     return standardisation
 
 
-def _constant_labels(what: str, source: Source, method: Method) -> Exception:
+def _constant_labels(source: Source, method: Method) -> Exception:
     """Units of a high threshold may never fire: that is bad luck, not bad input."""
     if not method.lowest_layer:
-        verb = "are" if what.endswith("s") else "is"
-        return InvalidInput(
-            f"{what} {verb} constant: there is no network to see; check the labels."
-        )
+        return InvalidInput("y is constant: there is no network to see; check the labels.")
     if "step" not in method.activations:
         return NoAnswer(f"All {source.size} samples have one label: check the labels.")
     return NoAnswer(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from provenet.unions.faces import Faces, margin_slopes, step_of, tangent_basis, two_largest
+from provenet.subspace import complement
+from provenet.unions.faces import Faces, margin_slopes, step_of, two_largest
 
 
 def test_own_coordinates_give_the_change_of_a_margin() -> None:
     rng = np.random.default_rng(0)
     w = np.array([0.6, 0.0, 0.8])
     face, X = Faces(w[None], np.array([0.7])), rng.standard_normal((50, 3))
-    B, own = tangent_basis(w), 1e-6 * rng.standard_normal(3)
+    B, own = complement(w), 1e-6 * rng.standard_normal(3)
     np.testing.assert_allclose(B @ B.T, np.eye(2), atol=1e-14)
     np.testing.assert_allclose(B @ w, 0.0, atol=1e-14)
     moved = face.moved(step_of(own, B)[None])

@@ -122,17 +122,22 @@ def network_of(workspace: Workspace, fit: MomentFit, basis: Array) -> Network:
 
 def _faithful(workspace: Workspace) -> Iterator[Candidate]:
     """ATV21, Algorithm 6, on moments in all of the space."""
+    moments, W, evidence = faithful_directions(workspace)
+    if len(W) == 0:
+        return
+    a, b = recover_scalars(moments.tensors, W)
+    signs = fix_signs(moments.tensors[1], a, W)
+    W, b = W * signs[:, None], b * signs
+    c = moments.tensors[0] - a @ RELU.hermite(0, b)
+    yield Candidate(Network(W, b, a, c), evidence)
+
+
+def faithful_directions(workspace: Workspace) -> tuple[Moments, Array, str]:
+    """The moments and Algorithm 4's directions, up to sign; what was seen, in words."""
     with workspace.stage("moments", "orders 3 and 4"):
         moments = workspace.source.moments(MomentRequest(workspace.standardisation, order=4))
     with workspace.stage("decompose"):
-        W, evidence = algorithm_4(moments, workspace.units, workspace.rng)
-        if len(W) == 0:
-            return
-        a, b = recover_scalars(moments.tensors, W)
-        signs = fix_signs(moments.tensors[1], a, W)
-        W, b = W * signs[:, None], b * signs
-        c = moments.tensors[0] - a @ RELU.hermite(0, b)
-    yield Candidate(Network(W, b, a, c), evidence)
+        return moments, *algorithm_4(moments, workspace.units, workspace.rng)
 
 
 def algorithm_4(moments: Moments, units: int | None, rng: np.random.Generator) -> tuple[Array, str]:

@@ -38,7 +38,7 @@ from provenet.activations import Activation
 from provenet.exceptions import NoAnswer
 from provenet.layer_evidence import LayerEvidence
 from provenet.layer_fit import LayerFit, fit_layer
-from provenet.layer_outcome import from_fit, units_in_words
+from provenet.layer_outcome import from_fit
 from provenet.layered import LayeredNetwork, Polynomial
 from provenet.moments import MomentRequest
 from provenet.networks import Network
@@ -46,6 +46,7 @@ from provenet.result import Recovery, Status
 from provenet.subspace import Span, span_of_units
 from provenet.typing import Array
 from provenet.user_layer import on_user_inputs, open_top
+from provenet.words import counted
 from provenet.workspace import Workspace
 
 _STARTS = 20
@@ -82,8 +83,16 @@ def even(workspace: Workspace) -> Iterator[Recovery]:
         return
     found = from_fit(workspace, fit, "even", _notes, _AMBIGUITIES)
     if found.success and not _orthonormal(fit, workspace.source.size):
-        found = replace(found, status=Status.PARTIAL, message=_OTHER_WEIGHTS)
+        found = _not_unique(found)
     yield found if found.success or fit.explains else by_moments
+
+
+def _not_unique(found: Recovery) -> Recovery:
+    """Labels come out, but nothing says that these are the weights."""
+    assert found.layer is not None
+    unknown = np.full(len(found.layer.samples), np.nan)
+    layer = replace(found.layer, exact=False, angle_errors=unknown)
+    return replace(found, status=Status.PARTIAL, message=_OTHER_WEIGHTS, layer=layer)
 
 
 # ------------------------------------------------- moments
@@ -249,7 +258,7 @@ def _by_moments(workspace: Workspace, moments: EvenMoments, Q: Array, sign: floa
         network=user.units,
         status=Status.PARTIAL,
         message=(
-            f"{units_in_words(len(Q))} from moments, directions within about {worst:.2g} degrees "
+            f"{counted(len(Q), 'unit')} from moments, directions within about {worst:.2g} degrees "
             "if weights are orthonormal and Theorem 10's condition holds; "
             + ("this is not refined." if not workspace.refine or workspace.faithful else _STUCK)
         ),
@@ -259,7 +268,6 @@ def _by_moments(workspace: Workspace, moments: EvenMoments, Q: Array, sign: floa
             user.threshold_errors,
             np.full(len(Q), workspace.source.size),
             False,
-            np.nan,
             "maxima of E[f h_4(z.x)]",
             (_told(broken, "by the estimated moments"),),
         ),

@@ -38,6 +38,7 @@ from provenet.sources import ArraySource, QuerySource, Source, StandardisedSourc
 from provenet.thin_bands import CANDIDATE, SIGNIFICANT, hermite_rows, net_size
 from provenet.typing import Array
 from provenet.user_layer import UserLayer, on_user_inputs, open_top
+from provenet.words import counted
 from provenet.workspace import NoAnswer, Workspace
 
 MOST_FEATURES = 4
@@ -68,7 +69,7 @@ def gradient_search(workspace: Workspace) -> Iterator[Recovery]:
     check_features(features, order)
     fitted = _not_held_out(workspace)
     directions = net_size(features, NET_STEP[order])
-    searched = f"{_counted(directions, 'direction')} of {_counted(features, 'feature')}"
+    searched = f"{counted(directions, 'direction')} of {counted(features, 'feature')}"
     with workspace.stage("search", searched):
         faces = find_faces(
             fitted,
@@ -81,7 +82,7 @@ def gradient_search(workspace: Workspace) -> Iterator[Recovery]:
         )
     if faces.units == 0:
         raise NoAnswer(_why_nothing(faces, directions, fitted.size, order))
-    with workspace.stage("top", f"on {_counted(faces.units, 'unit')}"):
+    with workspace.stage("top", f"on {counted(faces.units, 'unit')}"):
         layer = with_top(faces, workspace.activation, fitted, workspace.rng)
         result = _judged(workspace, layer, fitted)
         if order == 2 and workspace.refine and layer.top is not None:
@@ -124,16 +125,12 @@ def _ask(workspace: Workspace) -> Callable[[Array], Array] | None:
     return lambda X: source.ask(workspace.standardisation.undo(X))
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 def _why_nothing(faces: Faces, directions: int, samples: int, order: int) -> str:
     kind = "jump" if order == 1 else "kink"
     if not faces.complete:
         return (
             f"The budget was used up with {faces.directions} of "
-            f"{_counted(directions, 'direction')} looked at and no {kind} found: time grows "
+            f"{counted(directions, 'direction')} looked at and no {kind} found: time grows "
             "exponentially with the features, so give more with budget=, or fewer features or "
             "samples."
         )
@@ -184,7 +181,6 @@ def _judged(workspace: Workspace, layer: FaceLayer, fitted: Source) -> Recovery:
             user.threshold_errors,
             layer.within(fitted.rows(0, fitted.size)[0], h).sum(axis=0)[user.order],
             exact,
-            np.nan if rest is None else float(np.mean(rest**2) / workspace.spread**2),
             "faces in thin bands" + (", then questions" if layer.faces.queries else ""),
         ),
         layered=None if layer.top is None else user.network,
@@ -292,7 +288,7 @@ def correlation(H: Array, rest: Array) -> float:
 
 def _message(user: UserLayer, exact: bool, objection: str, to_rounding: bool, held: int) -> str:
     k = user.network.units
-    units = f"{_counted(k, 'unit')} {'is' if k == 1 else 'are'}"
+    units = f"{counted(k, 'unit')} {'is' if k == 1 else 'are'}"
     errors = (
         f"{np.degrees(user.angle_errors.max()):.1g} degrees in direction and "
         f"{user.threshold_errors.max():.1g} in threshold"
@@ -314,4 +310,4 @@ def _ambiguities(layer: FaceLayer) -> tuple[str, ...]:
             "(-w, -t) on standardised inputs the one with t > 0 is given, where t is not near 0.",
         )
     unknown = int(np.sum(~layer.faces.oriented))
-    return (f"Of {_counted(unknown, 'unit')} (w, t) is not told from (-w, -t).",) if unknown else ()
+    return (f"Of {counted(unknown, 'unit')} (w, t) is not told from (-w, -t).",) if unknown else ()

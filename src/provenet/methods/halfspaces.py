@@ -17,21 +17,20 @@ import numpy as np
 from scipy.special import bdtrc
 
 from provenet.activations import get_activation
-from provenet.layer_directions import directions
+from provenet.layer_directions import angle_errors, directions, layer_span
 from provenet.layer_evidence import LayerEvidence
 from provenet.layered import LayeredNetwork, intersection, union
-from provenet.methods.lowest_layer import angle_errors
 from provenet.moments import MomentRequest, Moments
 from provenet.networks import Network
 from provenet.result import Recovery, Status
 from provenet.scalars import coefficients_of
 from provenet.sources import StandardisedSource
-from provenet.subspace import Span, span_of_units
 from provenet.typing import Array
 from provenet.unions.halfspace_set import HalfspaceSet
 from provenet.unions.learn import label_values, learn_union
 from provenet.user_layer import on_user_inputs
-from provenet.workspace import NoAnswer, Workspace
+from provenet.words import counted
+from provenet.workspace import Workspace
 
 _METHOD = "halfspaces"
 _STEP = get_activation("step")
@@ -64,7 +63,6 @@ def _learned(workspace: Workspace, low: float, high: float) -> Recovery:
         threshold_errors=user.threshold_errors,
         samples=found.exclusive[user.order],
         exact=False,
-        unexplained=found.unexplained,
         way="labels near the faces",
     )
     accuracy = _accuracy(workspace, user.network, level)
@@ -104,10 +102,6 @@ def _accuracy(workspace: Workspace, network: LayeredNetwork, level: float) -> Ac
     return Accuracy(int(right.sum()), len(right))
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 def _unconfirmed(workspace: Workspace, found: HalfspaceSet, accuracy: Accuracy) -> tuple[str, ...]:
     """What samples that were not fitted say against halfspaces that explain all others."""
     expected = _wrong_share(workspace, found)
@@ -120,7 +114,7 @@ def _unconfirmed(workspace: Workspace, found: HalfspaceSet, accuracy: Accuracy) 
             "the few values that were fitted. Take more samples.",
         )
     if workspace.unseen < _FEWEST_UNSEEN:
-        inputs = _counted(workspace.unseen, "different input")
+        inputs = counted(workspace.unseen, "different input")
         return (
             f"Only {inputs} could be kept from the fit, too few to confirm the answer where "
             f"{_FEWEST_UNSEEN} are asked. Take more samples.",
@@ -142,7 +136,7 @@ def _message(
     found: HalfspaceSet, problems: tuple[str, ...], evidence: LayerEvidence, accuracy: Accuracy
 ) -> str:
     what = "an intersection" if found.intersection else "a union"
-    halfspaces = f"{_counted(found.units, 'halfspace')} of {what}"
+    halfspaces = f"{counted(found.units, 'halfspace')} of {what}"
     if problems:
         against = " ".join(problems[:_MOST_SENTENCES])
         return f"{against} Found: {halfspaces}; {accuracy}."
@@ -167,8 +161,8 @@ def _from_moments(workspace: Workspace, low: float, high: float) -> Recovery:
     """Step 1 of the paper, with thresholds from the same moments if none is given."""
     level = (low + high) / 2
     mostly = bool(workspace.standardisation.label_mean > level)
-    span = _span(workspace)
-    with workspace.stage("moments", f"orders 3 and 4 in {_counted(span.rank, 'dimension')}"):
+    span = layer_span(workspace)
+    with workspace.stage("moments", f"orders 3 and 4 in {counted(span.rank, 'dimension')}"):
         request = MomentRequest(workspace.standardisation, 4, span.basis, span.quadratic)
         moments = _scaled(workspace.source.moments(request), (low - high) if mostly else high - low)
     with workspace.stage("decompose"):
@@ -186,11 +180,10 @@ def _from_moments(workspace: Workspace, low: float, high: float) -> Recovery:
         threshold_errors=user.threshold_errors,
         samples=np.zeros(len(angles), int),
         exact=False,
-        unexplained=np.nan,
         way="moments",
     )
     message = (
-        f"{_counted(len(angles), 'direction')} from moments as the paper has them, each within "
+        f"{counted(len(angles), 'direction')} from moments as the paper has them, each within "
         f"about {np.degrees(float(angles.max())):.2g} degrees by sampling error, and turned "
         "further where halfspaces overlap (GP19, Lemma 2): not refined. "
         f"{str(_accuracy(workspace, user.network, level)).capitalize()}. Leave out faithful=True "
@@ -198,23 +191,6 @@ def _from_moments(workspace: Workspace, low: float, high: float) -> Recovery:
     )
     return Recovery(
         user.units, Status.PARTIAL, message, _METHOD, layer=evidence, layered=user.network
-    )
-
-
-def _span(workspace: Workspace) -> Span:
-    """The span of the normals, from `T_2`."""
-    with workspace.stage("moments", "order 2"):
-        second = workspace.source.moments(MomentRequest(workspace.standardisation, order=2))
-    span = span_of_units(second.tensors[2], second.errors[2], workspace.units)
-    weakest = np.abs(span.eigenvalues[max(span.rank, 1) - 1])
-    if span.rank and weakest > span.noise_level:
-        return span
-    needed = workspace.source.size * (2 * span.noise_level / max(float(weakest), 1e-300)) ** 2
-    k = workspace.units or 1
-    raise NoAnswer(
-        f"{_counted(k, 'halfspace')} {'does' if k == 1 else 'do'} not stand above the sampling "
-        "error of the second moment: thresholds are too high for this many samples, or normals are "
-        f"dependent. About {needed:.0e} samples would be needed."
     )
 
 

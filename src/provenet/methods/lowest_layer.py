@@ -11,22 +11,19 @@ the linear part of the top for its output weights.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import factorial
 
 import numpy as np
 
-from provenet.layer_directions import Directions, directions
+from provenet.layer_directions import Directions, angle_errors, directions, layer_span
 from provenet.layer_evidence import LayerEvidence
-from provenet.layer_outcome import units_in_words
 from provenet.layer_refinement import METHOD, refined
-from provenet.moments import MomentRequest, Moments
+from provenet.moments import MomentRequest
 from provenet.networks import Network
 from provenet.result import Recovery, Status
-from provenet.scalars import coefficients_of
 from provenet.sources import BiasedSource
-from provenet.subspace import Span, span_of_units
 from provenet.typing import Array
 from provenet.user_layer import on_user_inputs, open_top
+from provenet.words import counted
 from provenet.workspace import NoAnswer, Workspace
 
 _MOSTLY = 0.5
@@ -36,7 +33,7 @@ def lowest_layer(workspace: Workspace) -> Iterator[Recovery]:
     """One answer, judged by itself."""
     kept_by_labels = isinstance(workspace.source, BiasedSource)
     silent = None if kept_by_labels else silent_label(workspace.problem.samples.y)
-    span = _span(workspace)
+    span = layer_span(workspace)
     with workspace.stage("moments", f"orders 3 and 4 in {span.rank} dimensions"):
         moments = workspace.source.moments(
             MomentRequest(workspace.standardisation, 4, span.basis, span.quadratic)
@@ -70,37 +67,6 @@ def silent_label(y: Array) -> float | None:
     return value if np.mean(y == value) > _MOSTLY else None
 
 
-def _span(workspace: Workspace) -> Span:
-    """The span of the units, from `T_2`."""
-    with workspace.stage("moments", "order 2"):
-        full = workspace.source.moments(MomentRequest(workspace.standardisation, order=2))
-    span = span_of_units(full.tensors[2], full.errors[2], workspace.units)
-    strongest, level = float(np.abs(span.eigenvalues[0])), span.noise_level
-    if span.rank and np.abs(span.eigenvalues[span.rank - 1]) > level:
-        return span
-    asked = 1 if workspace.units is None else workspace.units
-    weakest = strongest if workspace.units is None else np.abs(span.eigenvalues[asked - 1])
-    needed = workspace.source.size * (2 * level / max(float(weakest), 1e-300)) ** 2
-    raise NoAnswer(
-        f"{int(np.sum(np.abs(span.eigenvalues) > level))} of {asked} units stand above the "
-        "sampling error of the second moment: thresholds are too high for this many samples. About "
-        f"{needed:.0e} samples would be needed."
-    )
-
-
-def angle_errors(moments: Moments, W: Array) -> Array:
-    """Radians by which sampling alone turns each direction, from the order that sees it best.
-
-    `T_k(w, .., w, .)` is off by `sqrt((k - 1)!)` times what an entry is in each direction.
-    """
-    per_order = []
-    for k in (3, 4):
-        size = np.maximum(np.abs(coefficients_of(moments.tensors[k], W)), 1e-300)
-        error = moments.errors[k] * np.sqrt(factorial(k - 1) * W.shape[1])
-        per_order.append(error / size)
-    return np.asarray(np.min(per_order, axis=0))
-
-
 def _approximate(
     workspace: Workspace, start: Directions, angles: Array, silent: float | None, reason: str
 ) -> Recovery:
@@ -117,7 +83,7 @@ def _approximate(
         network=user.units,
         status=Status.PARTIAL,
         message=(
-            f"{units_in_words(len(angles))}, directions within about {worst:.2g} degrees by "
+            f"{counted(len(angles), 'unit')}, directions within about {worst:.2g} degrees by "
             "sampling error; products of units in the top may turn them further (GP19, Lemma 2). "
             f"{reason}"
         ),
@@ -127,7 +93,6 @@ def _approximate(
             user.threshold_errors,
             np.zeros(len(angles), int),
             False,
-            np.nan,
             "moments",
         ),
     )

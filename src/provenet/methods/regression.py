@@ -57,9 +57,9 @@ from provenet.certificate import (
 from provenet.conclude import conclude
 from provenet.consolidate import linear_as_units, merge_linear_units, merge_signs
 from provenet.judgement import fewest_to_confirm
-from provenet.methods.biased_relu import algorithm_4, find_span, from_span
+from provenet.methods.biased_relu import faithful_directions, find_span, from_span
 from provenet.methods.expand_prune import expand_prune
-from provenet.moments import MomentRequest, Sums
+from provenet.moments import Sums
 from provenet.networks import Network
 from provenet.result import Recovery, Status
 from provenet.scalars import recover_scalars
@@ -131,10 +131,7 @@ def _no_better(found: list[_Predictor]) -> bool:
 
 def _faithful(workspace: Workspace) -> Iterator[Candidate]:
     """Steps 1 and 2: the output of Algorithm 4."""
-    with workspace.stage("moments", "orders 3 and 4"):
-        moments = workspace.source.moments(MomentRequest(workspace.standardisation, order=4))
-    with workspace.stage("decompose"):
-        W, evidence = algorithm_4(moments, workspace.units, workspace.rng)
+    moments, W, evidence = faithful_directions(workspace)
     if len(W) == 0:
         yield _no_units(workspace)
         return

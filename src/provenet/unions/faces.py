@@ -67,11 +67,6 @@ class Faces:
         return Faces(W / norms[:, None], (self.thresholds + steps[:, -1]) / norms)
 
 
-def tangent_basis(w: Array) -> Array:
-    """Orthonormal rows that span what is orthogonal to w, (features - 1, features)."""
-    return np.asarray(np.linalg.svd(w[None], full_matrices=True)[2][1:])
-
-
 def margin_slopes(X: Array, basis: Array) -> Array:
     """The slope of each sample's margin in the own coordinates of a face, (samples, features)."""
     return np.column_stack([X @ basis.T, np.full(len(X), -1.0)])

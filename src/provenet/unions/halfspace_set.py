@@ -27,8 +27,6 @@ class HalfspaceSet:
     training_errors: int
     flip_rate: float
     """Share of labels that are wrong far from every face: 0 for labels without noise."""
-    unexplained: float
-    """Share of the samples that fire (of an intersection: do not) far from every halfspace."""
     samples: int
     intersection: bool
     is_union: bool

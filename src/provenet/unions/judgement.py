@@ -133,7 +133,6 @@ def judged(samples: Samples, found: Found, units: int | None) -> HalfspaceSet:
         separated=found.contradicted == 0,
         training_errors=int(tally.wrong.sum()),
         flip_rate=tally.flip_rate,
-        unexplained=tally.outside.wrong / max(tally.fired, 1),
         samples=samples.size,
         intersection=samples.complement,
         is_union=not no_union,

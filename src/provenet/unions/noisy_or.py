@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, log_expit
 
+from provenet.subspace import complement
 from provenet.typing import Array
-from provenet.unions.faces import Faces, Flags, margin_slopes, step_of, tangent_basis
+from provenet.unions.faces import Faces, Flags, margin_slopes, step_of
 
 NEAR = 8.0
 """Margins, in blurs (one over the sharpness), beyond which a label says nothing about a face."""
@@ -97,7 +98,7 @@ def _scoring_steps(X: Array, fired: Flags, faces: Faces, blur: Blur) -> Array:
         slope = blur.slope(M[:, i], silent, i)
         rows = np.flatnonzero(slope > _NO_SLOPE * slope.max(initial=0.0))
         weight = slope[rows] * information[rows]
-        B = tangent_basis(w)
+        B = complement(w)
         F = margin_slopes(X[rows], B)
         H = (F * (weight * slope[rows])[:, None]).T @ F
         H[np.diag_indices(len(H))] += 1e-9 * np.trace(H) + 1e-300
@@ -116,7 +117,7 @@ def split_face(
     samples; then the one misses positives on either side of their edge.
     """
     w, beta = faces.weights[face], blur.sharpness[face]
-    B = tangent_basis(w)
+    B = complement(w)
     axis = np.linalg.eigh(B @ missed.T @ missed @ B.T)[1][:, -1] @ B
     others = np.arange(len(faces)) != face
     blur = replace(blur, sharpness=np.append(blur.sharpness[others], [beta, beta]))
@@ -141,7 +142,7 @@ def soft_errors(X: Array, fired: Flags, faces: Faces, blur: Blur) -> tuple[Array
     for i, w in enumerate(faces.weights):
         small = 1e-4 / blur.sharpness[i]
         low, here, high = (_scores(M, fired, blur, i, h) for h in (-small, 0.0, small))
-        F = margin_slopes(X, tangent_basis(w))
+        F = margin_slopes(X, complement(w))
         slope = (high - low) / (2 * small)
         H = (F * slope[:, None]).T @ F
         if np.linalg.matrix_rank(H) < len(H):

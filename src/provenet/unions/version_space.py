@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
+from provenet.subspace import complement
 from provenet.typing import Array
-from provenet.unions.faces import Faces, Flags, margin_slopes, step_of, tangent_basis
+from provenet.unions.faces import Faces, Flags, margin_slopes, step_of
 
 _ROUNDING = 1e-9
 _FEW_ASIDE = 2
@@ -91,7 +92,7 @@ def version_space(
 
     No step longer than `reach` is considered. As many samples as may be flipped can be set aside.
     """
-    B = tangent_basis(face.weights[0])
+    B = complement(face.weights[0])
     d, n = len(B) + 1, len(X)
     side = np.where(beyond, -1.0, 1.0)
     A = np.vstack([side[:, None] * margin_slopes(X, B), np.eye(d), -np.eye(d)])
