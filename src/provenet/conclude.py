@@ -6,6 +6,7 @@ Every method ends here, so every answer is judged by the same evidence.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from provenet.networks import Network
 from provenet.polish import Polished, polish
 from provenet.refine import DENSE_LIMIT, refine
 from provenet.result import Recovery, Status
-from provenet.sources import ArraySource, StandardisedSource
+from provenet.sources import StandardisedSource
 from provenet.typing import Array
 from provenet.workspace import Candidate, Workspace
 
@@ -156,14 +157,16 @@ def _unseen_residuals(
     source, samples = workspace.source, workspace.problem.samples
     held_out = workspace.held_out
 
-    def squares(X: Array, y: Array) -> Array:
-        return np.asarray(np.sum((network(X) - y) ** 2, axis=0))
-
-    if source.size <= samples.size + held_out.size or not isinstance(source, ArraySource):
+    squares = partial(_squares, network)
+    if source.size <= samples.size + held_out.size or not source.fixed:
         return np.sqrt(held_out.total(squares) / held_out.size), held_out.size
     fitted = squares(workspace.standardisation.undo(samples.X), samples.y)
     unseen = source.size - samples.size
     return np.sqrt(np.maximum(source.total(squares) - fitted, 0.0) / unseen), unseen
+
+
+def _squares(network: Network, X: Array, y: Array) -> Array:
+    return np.asarray(np.sum((network(X) - y) ** 2, axis=0))
 
 
 def _finish_on_all(

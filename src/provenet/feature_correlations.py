@@ -13,8 +13,8 @@ import numpy as np
 
 from provenet.exceptions import InvalidInput, NoAnswer
 from provenet.layered import LayeredNetwork, Polynomial
-from provenet.moments import Sums
 from provenet.sources import Source
+from provenet.sums import Sums
 from provenet.typing import Array
 
 _FEWEST_SAMPLES = 3

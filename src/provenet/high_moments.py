@@ -11,16 +11,17 @@ Cost: 2 n D^2 operations and 8 D^2 bytes a group and thread, `D = binomial(d + m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise, product
 
 import numpy as np
 from numpy.polynomial.hermite_e import herme2poly
 
 from provenet.moments import MomentRequest, Standardisation
-from provenet.networks import Network, row_blocks
-from provenet.parallel import sum_over, workers
+from provenet.networks import Network
+from provenet.parallel import workers
 from provenet.sources import PopulationSource, Source
+from provenet.sources.base import ROWS_AT_ONCE
 from provenet.symmetric import (
     SymmetricTensor,
     count,
@@ -89,18 +90,19 @@ def population_high_moments(network: Network, order: int) -> HighMoments:
 def _raw(source: Source, request: MomentRequest, first: int, last: int, half: int) -> Array:
     """Means of `r v^e` over some samples, for every e of degree 2 half."""
 
-    def term(block: slice) -> Array:
-        X, y = source.rows(first + block.start, first + block.stop)
-        u, r = request.residual(X, y)
-        phi = monomials(np.column_stack([np.ones(len(u)), u]), half)
-        return np.asarray((phi * r[:, None]).T @ phi)
-
-    total = sum_over(list(row_blocks(last - first)), term) / (last - first)
+    term = partial(_products, request, half)
+    total = source.partial_total(term, first, last, ROWS_AT_ONCE) / (last - first)
     e = exponents(source.features + 1, half)
     where = positions(e[:, None] + e)
     out = np.empty(count(source.features + 1, 2 * half))
     out[where] = total  # the same up to rounding wherever an entry stands twice
     return out
+
+
+def _products(request: MomentRequest, half: int, X: Array, y: Array) -> Array:
+    u, r = request.residual(X, y)
+    phi = monomials(np.column_stack([np.ones(len(u)), u]), half)
+    return np.asarray((phi * r[:, None]).T @ phi)
 
 
 def _hermite(raw: Array, d: int, k: int, order: int) -> Array:

@@ -93,11 +93,12 @@ def _chance(terms: Array, left: Array) -> float:
 def wrong_labels(workspace: Workspace, network: LayeredNetwork) -> int:
     """How many labels, of all samples, are not predicted to the last digits."""
     digits = _SINGLE_PRECISION if workspace.problem.label_rounding else _LAST_DIGITS
+    spread = workspace.spread  # the term may travel to other machines: not the whole workspace
 
     def count(X: Array, y: Array) -> int:
         with np.errstate(over="ignore", invalid="ignore"):
             off = np.abs(y - network(X))
-        return int(np.sum(~(off <= digits * (np.abs(y) + workspace.spread))))
+        return int(np.sum(~(off <= digits * (np.abs(y) + spread))))
 
     return workspace.source.total(count)
 

@@ -15,6 +15,8 @@ Each returns a recovery, or None where it has nothing to say.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from provenet.bands import QueriedBands
@@ -26,7 +28,7 @@ from provenet.layer_outcome import from_fit
 from provenet.networks import Network, row_blocks
 from provenet.refine_directions import Refinement, descend, random_search
 from provenet.result import Recovery, Status
-from provenet.sources import QuerySource, Source, StandardisedSource
+from provenet.sources import MappedSource, QuerySource, Source, StandardisedSource
 from provenet.typing import AnyArray, Array
 from provenet.unions import HalfspaceSet, learn_union
 from provenet.user_layer import on_user_inputs, open_top
@@ -175,25 +177,15 @@ def _rare_first(y: Array) -> AnyArray:
 # ---------------------------------------------------------------- the union on which labels fire
 
 
-class _Fires(Source):
-    """Samples with 1 for every label that is not the silent one."""
-
-    def __init__(self, source: Source, silent: float) -> None:
-        self.source, self.silent = source, silent
-        self.size, self.features = source.size, source.features
-
-    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
-        X, y = self.source.rows(start, stop)
-        return X, (y != self.silent).astype(float)
-
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        X, y = self.source.draw(n, rng)
-        return X, (y != self.silent).astype(float)
+def _fires(silent: float, X: Array, y: Array) -> tuple[Array, Array]:
+    """1 for every label that is not the silent one."""
+    return X, (y != silent).astype(float)
 
 
 def fired_union(workspace: Workspace, silent: float) -> HalfspaceSet:
     """The halfspaces in one of which an input is where its label is not the silent one."""
-    source = _Fires(StandardisedSource(workspace.source, workspace.standardisation), silent)
+    standardised = StandardisedSource(workspace.source, workspace.standardisation)
+    source = MappedSource(standardised, partial(_fires, silent))
     return learn_union(
         source, workspace.units, rng=workspace.rng, intersection=False, stage=workspace.stage
     )

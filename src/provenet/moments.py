@@ -23,15 +23,16 @@ kilobytes (43 MB at d = 50); besides its sums, 3 MB each at d = 50.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import combinations, permutations
 from math import comb
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from provenet.hermite import tensor_norm_squared
 from provenet.networks import Network
+from provenet.sums import Sums
 from provenet.typing import AnyArray, Array
 
 _SINGLE_PRECISION_FROM = 1000
@@ -97,16 +98,6 @@ class Standardisation:
         return network.replace(weights=weights, biases=biases, linear=linear, output_bias=constant)
 
 
-class Sums:
-    """A dataclass of arrays and numbers that adds field by field."""
-
-    def __add__(self, other: Self) -> Self:
-        """Field-wise sum: how blocks, threads and machines are merged."""
-        return type(self)(
-            *(getattr(self, f.name) + getattr(other, f.name) for f in fields(self))  # type: ignore[arg-type]
-        )
-
-
 @dataclass(frozen=True)
 class LinearSums(Sums):
     """First and second moments of (x, y), shifted by a fixed origin so that no digits are lost."""
@@ -167,8 +158,8 @@ class MomentSums(Sums):
     """Sums of `r u^(x)k` for k = 0 .. order, and of `r^2 ||He_k(u)||^2` for their errors."""
 
     n: int
-    raw: AnyArray
-    """Object array of the sums of r, r u, r u u^T and, from order 3, `_packed_products`."""
+    raw: tuple[Array, ...]
+    """The sums of r, r u, r u u^T and, from order 3, `_packed_products`."""
     squares: Array
 
     @classmethod
@@ -182,7 +173,7 @@ class MomentSums(Sums):
         norms = np.einsum("ni,ni->n", u, u)
         size = r**2 if r.ndim == 1 else np.sum(r**2, axis=1)
         squares = np.array([size @ tensor_norm_squared(k, norms, d) for k in orders])
-        return cls(len(r), _object_array(raw[: request.order + 1]), squares)
+        return cls(len(r), tuple(raw[: request.order + 1]), squares)
 
     def finish(self, request: MomentRequest) -> Moments:
         """Hermite moments and their sampling errors from the sums."""
@@ -203,13 +194,6 @@ class MomentSums(Sums):
             tensors[2] = request.quadratic
         errors = tuple(float(np.sqrt(v / self.n)) for v in variances)
         return Moments(tuple(tensors), errors, self.n)
-
-
-def _object_array(items: list[Array]) -> AnyArray:
-    array = np.empty(len(items), dtype=object)
-    for i, item in enumerate(items):
-        array[i] = item
-    return array
 
 
 def _second_products(u: Array, r: Array) -> Array:

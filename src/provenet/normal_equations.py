@@ -16,6 +16,7 @@ time.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -23,8 +24,8 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from provenet.activations import Activation
 from provenet.model import Parameters, model_features
-from provenet.moments import Sums
 from provenet.sources.base import Source
+from provenet.sums import Sums
 from provenet.typing import Array
 
 _BLOCK_BYTES = 4_000_000
@@ -53,13 +54,13 @@ class NormalEquations(Sums):
 
 def linear_part(source: Source, parameters: Parameters, activation: Activation) -> LinearPart:
     """One pass: the sums that determine beta."""
+    return source.total(partial(_linear_term, parameters, activation))
 
-    def term(X: Array, y: Array) -> LinearPart:
-        _, phi = model_features(parameters, activation, X)
-        r = phi @ parameters.beta - y
-        return LinearPart(phi.T @ phi, phi.T @ r, float(np.vdot(r, r)))
 
-    return source.total(term)
+def _linear_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> LinearPart:
+    _, phi = model_features(parameters, activation, X)
+    r = phi @ parameters.beta - y
+    return LinearPart(phi.T @ phi, phi.T @ r, float(np.vdot(r, r)))
 
 
 def _theta_gradient(slope: Array, A: Array, r: Array, X: Array) -> Array:
@@ -75,38 +76,43 @@ def normal_equations(
     dtype: type[np.floating] = np.float64,
 ) -> NormalEquations:
     """One pass: the Gauss-Newton system, its matrix summed in `dtype`."""
-    m, width = parameters.theta.shape
-    A = parameters.output_weights
-    p = m * width + len(parameters.beta)
-
-    def term(X: Array, y: Array) -> NormalEquations:
-        z, phi = model_features(parameters, activation, X)
-        r = phi @ parameters.beta - y
-        slope = activation.derivative(z)
-        J = np.empty((len(X), p), dtype=dtype)
-        units = J[:, : m * width].reshape(len(X), m, width)
-        np.multiply(slope[:, :, None], X[:, None, :], out=units[:, :, :-1], casting="same_kind")
-        units[:, :, -1] = slope
-        J[:, m * width :] = phi
-        gradient = _theta_gradient(slope, A, r, X)
-        return NormalEquations((J.T @ J).astype(float), gradient, phi.T @ r, float(np.vdot(r, r)))
-
+    p = parameters.theta.size + len(parameters.beta)
     rows = int(np.clip(_BLOCK_BYTES / (np.dtype(dtype).itemsize * p), 128, 512))
-    return source.total(term, rows)
+    return source.total(partial(_normal_term, parameters, activation, dtype), rows)
+
+
+def _normal_term(
+    parameters: Parameters,
+    activation: Activation,
+    dtype: type[np.floating],
+    X: Array,
+    y: Array,
+) -> NormalEquations:
+    thetas, (m, width) = parameters.theta.size, parameters.theta.shape
+    z, phi = model_features(parameters, activation, X)
+    r = phi @ parameters.beta - y
+    slope = activation.derivative(z)
+    J = np.empty((len(X), thetas + phi.shape[1]), dtype=dtype)
+    units = J[:, :thetas].reshape(len(X), m, width)
+    np.multiply(slope[:, :, None], X[:, None, :], out=units[:, :, :-1], casting="same_kind")
+    units[:, :, -1] = slope
+    J[:, thetas:] = phi
+    gradient = _theta_gradient(slope, parameters.output_weights, r, X)
+    return NormalEquations((J.T @ J).astype(float), gradient, phi.T @ r, float(np.vdot(r, r)))
 
 
 def gradient_sums(source: Source, parameters: Parameters, activation: Activation) -> LinearPart:
     """One pass: the gradient by theta, then beta, and `|r|^2` alone (no matrix)."""
-    A = parameters.output_weights
+    return source.total(partial(_gradient_term, parameters, activation))
 
-    def term(X: Array, y: Array) -> LinearPart:
-        z, phi = model_features(parameters, activation, X)
-        r = phi @ parameters.beta - y
-        own = _theta_gradient(activation.derivative(z), A, r, X)
-        gradient = np.append(own, phi.T @ r)
-        return LinearPart(np.zeros(0), gradient, float(np.vdot(r, r)))
 
-    return source.total(term)
+def _gradient_term(
+    parameters: Parameters, activation: Activation, X: Array, y: Array
+) -> LinearPart:
+    z, phi = model_features(parameters, activation, X)
+    r = phi @ parameters.beta - y
+    own = _theta_gradient(activation.derivative(z), parameters.output_weights, r, X)
+    return LinearPart(np.zeros(0), np.append(own, phi.T @ r), float(np.vdot(r, r)))
 
 
 def solve_scaled(matrix: Array, rhs: Array, ridge: float) -> Array:
@@ -192,30 +198,14 @@ class IterativeStep:
         """`gradient` is the right-hand side."""
         self.source, self.parameters, self.activation = source, parameters, activation
         self.rhs, self.thetas = gradient, parameters.theta.size
-        diagonal = source.total(lambda X, y: self._diagonal(X))
+        diagonal = source.total(partial(_diagonal_term, parameters, activation))
         self.diagonal = diagonal + 1e-10 * diagonal.mean()
-
-    def _diagonal(self, X: Array) -> Array:
-        z, phi = model_features(self.parameters, self.activation, X)
-        A = self.parameters.output_weights
-        slope = self.activation.derivative(z) ** 2 * np.sum(A**2, axis=0)
-        own = np.column_stack([slope.T @ X**2, slope.sum(axis=0)])
-        return np.append(own, np.repeat(np.einsum("np,np->p", phi, phi), len(A)))
 
     def product(self, v: Array) -> Array:
         """The matrix of the normal equations times a vector."""
-        m, width = self.parameters.theta.shape
-        A = self.parameters.output_weights
-        direction = v[: self.thetas].reshape(m, width)
-        beta = v[self.thetas :].reshape(-1, len(A))
-
-        def term(X: Array, y: Array) -> Array:
-            z, phi = model_features(self.parameters, self.activation, X)
-            slope = self.activation.derivative(z)
-            moved = X @ direction[:, :-1].T + direction[:, -1]
-            change = (slope * moved) @ A.T + phi @ beta
-            return np.append(_theta_gradient(slope, A, change, X), phi.T @ change)
-
+        direction = v[: self.thetas].reshape(self.parameters.theta.shape)
+        beta = v[self.thetas :].reshape(-1, len(self.parameters.output_weights))
+        term = partial(_product_term, self.parameters, self.activation, direction, beta)
         return self.source.total(term)
 
     def solve(self, damping: float) -> Array | None:
@@ -232,3 +222,26 @@ class IterativeStep:
         )
         found, _ = cg(operator, self.rhs / scale, rtol=1e-3, maxiter=_CG_ITERATIONS)
         return np.asarray((found / scale)[: self.thetas])
+
+
+def _diagonal_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> Array:
+    z, phi = model_features(parameters, activation, X)
+    A = parameters.output_weights
+    slope = activation.derivative(z) ** 2 * np.sum(A**2, axis=0)
+    own = np.column_stack([slope.T @ X**2, slope.sum(axis=0)])
+    return np.append(own, np.repeat(np.einsum("np,np->p", phi, phi), len(A)))
+
+
+def _product_term(
+    parameters: Parameters,
+    activation: Activation,
+    direction: Array,
+    beta: Array,
+    X: Array,
+    y: Array,
+) -> Array:
+    z, phi = model_features(parameters, activation, X)
+    A, slope = parameters.output_weights, activation.derivative(z)
+    moved = X @ direction[:, :-1].T + direction[:, -1]
+    change = (slope * moved) @ A.T + phi @ beta
+    return np.append(_theta_gradient(slope, A, change, X), phi.T @ change)

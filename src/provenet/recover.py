@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,16 @@ from provenet.conclude import conclude
 from provenet.exceptions import NoAnswer
 from provenet.methods import METHODS, Method
 from provenet.parallel import one_blas_thread
+from provenet.passes import Watch, watched
 from provenet.result import Progress, Recovery, Status
 from provenet.typing import Seed
-from provenet.validation import as_generator, as_source, check_data, check_options
+from provenet.validation import (
+    as_generator,
+    as_source,
+    check_data,
+    check_options,
+    open_checkpoint,
+)
 from provenet.workspace import Wishes, Workspace, prepare
 
 __all__ = ["METHODS", "recover"]
@@ -43,6 +51,7 @@ def recover(
     objective: str = "auto",
     threshold: float | None = None,
     order: int | None = None,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> Recovery:
     """Recover the network behind samples `(X, y)`, or behind a `Source` given in place of both.
 
@@ -77,6 +86,9 @@ def recover(
     order
         For the method "overcomplete": ATV21's l, moments up to 2l + 2; by the number of units if
         left out.
+    checkpoint
+        File in which long passes over the samples are kept: a recovery that was killed and is
+        started again with the same data, options and seed goes on from there.
 
     Raises
     ------
@@ -89,8 +101,9 @@ def recover(
     chosen, wishes = check_options(method, METHODS, wishes, budget)
     generator = as_generator(rng)
     source = as_source(X, y)
-    report = progress or (lambda stage, fraction, message: None)
-    with one_blas_thread():
+    report = _Reporter(progress)
+    kept = None if checkpoint is None else open_checkpoint(checkpoint, source)
+    with one_blas_thread(), watched(Watch(source, report.tell_pass, kept)):
         try:
             standardisation = check_data(source, units, chosen)
         except NoAnswer as why:
@@ -104,6 +117,24 @@ def recover(
             deadline=time.monotonic() + budget,
         )
         return _best_of(workspace, chosen)
+
+
+class _Reporter:
+    """Passes on the progress of stages, and of the passes over samples within them."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._stage, self._message = "read", ""
+
+    def __call__(self, stage: str, fraction: float, message: str) -> None:
+        self._stage, self._message = stage, message
+        if self._progress is not None:
+            self._progress(stage, fraction, message)
+
+    def tell_pass(self, fraction: float, pace: str) -> None:
+        """Where a long pass stands."""
+        if self._progress is not None:
+            self._progress(self._stage, fraction, "; ".join(filter(None, (self._message, pace))))
 
 
 def _best_of(workspace: Workspace, method: Method) -> Recovery:

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from provenet.checkpoint import Checkpoint
 from provenet.exceptions import InvalidInput, NoAnswer
 from provenet.landscape.objectives import OBJECTIVES, check_activation
 from provenet.methods import Method
 from provenet.moments import Standardisation
 from provenet.sources import ArraySource, Source
+from provenet.sources.base import ROWS_AT_ONCE
 from provenet.subspace import dependent_columns, label_variance, standardisation_from
 from provenet.typing import AnyArray, Array
 from provenet.workspace import Wishes
@@ -90,6 +92,16 @@ def _check_order(method: Method, order: int | None) -> None:
         raise InvalidInput(f"order must be a whole number from 1 on, not {order!r}.")
 
 
+def open_checkpoint(path: Any, source: Source) -> Checkpoint:
+    """The checkpoint of a source's passes; raises if the file is another's."""
+    if not source.fixed:
+        raise InvalidInput(
+            "checkpoint= keeps passes over given samples, and this source makes its own: leave it "
+            "out, or write the samples to a file first."
+        )
+    return Checkpoint(path, source)
+
+
 def as_generator(rng: Any) -> np.random.Generator:
     """The generator behind a seed."""
     try:
@@ -160,15 +172,16 @@ def _numeric(data: Any, name: str) -> AnyArray:
 def check_data(source: Source, units: int | None, method: Method) -> Standardisation:
     """Check shapes and values, and standardise: the passes that every method needs anyway."""
     _check_counts(source, units, method)
-    if not isinstance(source, ArraySource):
+    if not source.fixed:
         standardisation = source.standardisation()
         if not standardisation.label_spread > 1e-12 * np.abs(standardisation.label_mean).max():
             raise _constant_labels(source, method)
         _check_standard_inputs(standardisation, method)
         return standardisation
-    _check_finite(source)
     with np.errstate(over="ignore", invalid="ignore"):
         sums, origin, label_origin = source.linear_sums()
+    if not np.isfinite(np.sum(sums.xx) + np.sum(sums.yy)):
+        _check_finite(source)
     largest = max(float(np.diag(sums.xx).max()), float(np.max(sums.yy)))
     if not largest < _LARGEST**2 * sums.n:
         raise InvalidInput(
@@ -248,15 +261,23 @@ def _check_counts(source: Source, units: int | None, method: Method) -> None:
         )
 
 
-def _check_finite(source: ArraySource) -> None:
-    def bad(X: Array, y: Array) -> int:
-        with np.errstate(all="ignore"):  # a sum is finite only if all that it adds up is
-            return 0 if np.isfinite(X.sum()) and np.isfinite(y.sum()) else 1
+def _check_finite(source: Source) -> None:
+    """Raise for the first sample that is not finite; without one, sums have overflowed."""
+    length = source.stretch(ROWS_AT_ONCE)
+    for start in range(0, source.size, length):
+        stop = min(start + length, source.size)
+        if source.partial_total(_not_finite, start, stop, ROWS_AT_ONCE):
+            _name_first_not_finite(source, start, stop)
 
-    if source.total(bad) == 0:
-        return
-    for start in range(0, source.size, 4096):
-        X, y = source.rows(start, min(start + 4096, source.size))
+
+def _not_finite(X: Array, y: Array) -> int:
+    with np.errstate(all="ignore"):  # a sum is finite only if all that it adds up is
+        return 0 if np.isfinite(X.sum()) and np.isfinite(y.sum()) else 1
+
+
+def _name_first_not_finite(source: Source, first: int, last: int) -> None:
+    for start in range(first, last, ROWS_AT_ONCE):
+        X, y = source.rows(start, min(start + ROWS_AT_ONCE, last))
         finite = np.isfinite(y.reshape(len(y), -1)).all(axis=1)
         rows = np.flatnonzero(~(np.isfinite(X).all(axis=1) & finite))
         if len(rows):

@@ -56,7 +56,6 @@ from provenet.sign_patterns import (
     unpack,
     vertex_count,
 )
-from provenet.sources import ArraySource
 from provenet.typing import AnyArray, Array
 from provenet.workspace import Candidate, Workspace
 
@@ -248,7 +247,7 @@ def user_samples(workspace: Workspace) -> tuple[Array, Array]:
         )
     samples, s = workspace.problem.samples, workspace.standardisation
     X = np.linalg.solve(s.whiten, samples.X.T).T + s.mean
-    if isinstance(workspace.source, ArraySource):
+    if workspace.source.fixed:
         raw, _ = workspace.source.rows(0, workspace.source.size)
         apart = cdist(samples.X, s.apply(raw))
         near = apart.min(axis=1) < _SAME_SAMPLE

@@ -372,7 +372,7 @@ def _drawn(workspace: Workspace) -> tuple[Array, Array]:
     """Samples for the start, standardised: more than are fitted where there are many in memory."""
     samples, source = workspace.problem.samples, workspace.source
     X, y = samples.X, samples.y
-    if isinstance(source, ArraySource) and source.size > 2 * samples.size:
+    if source.fixed and source.size > 2 * samples.size:
         inputs, y = source.draw(min(source.size, _START_ROWS), workspace.rng)
         X = workspace.standardisation.apply(inputs)
     return X, y.reshape(len(y), -1)

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.optimize import nnls
@@ -51,7 +52,7 @@ from provenet.feature_correlations import correlations, correlations_of
 from provenet.layer_outcome import from_fit
 from provenet.layered import LayeredNetwork
 from provenet.result import Recovery
-from provenet.sources import ArraySource, Source
+from provenet.sources import ArraySource, MappedSource, Source
 from provenet.typing import AnyArray, Array
 from provenet.workspace import Workspace
 
@@ -84,20 +85,14 @@ class Cliques:
 # ------------------------------------------------- classes of features
 
 
-class _Averages(Source):
+def _averages(source: Source, classes: Array) -> MappedSource:
     """Samples seen through the sums of some features, divided so as to be standard normal."""
+    sums = classes / np.sqrt(classes.sum(axis=1, keepdims=True))
+    return MappedSource(source, partial(_project, sums), len(classes))
 
-    def __init__(self, source: Source, classes: Array) -> None:
-        self.source, self.sums = source, classes / np.sqrt(classes.sum(axis=1, keepdims=True))
-        self.size, self.features = source.size, len(classes)
 
-    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
-        X, y = self.source.rows(start, stop)
-        return X @ self.sums.T, y
-
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        X, y = self.source.draw(n, rng)
-        return X @ self.sums.T, y
+def _project(sums: Array, X: Array, y: Array) -> tuple[Array, Array]:
+    return X @ sums.T, y
 
 
 @dataclass(frozen=True)
@@ -144,7 +139,7 @@ def class_blocks(data: Source | LayeredNetwork) -> Blocks:
         linear, matrix = mean @ c.linear, mean @ c.matrix @ mean.T
         errors = np.zeros_like(matrix)
     else:
-        c = correlations(_Averages(data, classes))
+        c = correlations(_averages(data, classes))
         scale = np.sqrt(np.outer(size, size))
         linear, matrix, errors = c.linear / np.sqrt(size), c.matrix / scale, c.errors / scale
     errors = np.maximum(errors, ROUNDING * np.abs(matrix).max(initial=1e-300))

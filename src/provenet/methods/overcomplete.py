@@ -23,7 +23,7 @@ from provenet.exceptions import InvalidInput
 from provenet.high_moments import HighMoments, high_moments, memory_needed
 from provenet.methods.expand_prune import expand_prune
 from provenet.networks import Network
-from provenet.parallel import memory_of_machine
+from provenet.parallel import memory_at_hand
 from provenet.scalars import scalars_by
 from provenet.signs import signs_from_linear_part
 from provenet.sources import PopulationSource
@@ -88,11 +88,11 @@ def order_for(features: int, units: int | None, asked: int | None) -> int:
             f"Order {order} has room for {room} units of {features} features, and {units} were "
             f"asked for: use order={smallest_order(features, units)}."
         )
-    needed, there = memory_needed(features, 2 * order + 2), memory_of_machine()
+    needed, there = memory_needed(features, 2 * order + 2), memory_at_hand()
     if needed > there / 2:
         raise InvalidInput(
             f"Moments up to order {2 * order + 2} of {features} features need {needed / 1e9:.3g} "
-            f"GB, and this machine has {there / 1e9:.3g}: lower order=, or leave faithful out."
+            f"GB, and {there / 1e9:.3g} are at hand: lower order=, or leave faithful out."
         )
     return order
 

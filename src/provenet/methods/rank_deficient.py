@@ -32,7 +32,6 @@ import numpy as np
 from provenet.label_lines import Line, label_lines
 from provenet.moments import pair_products
 from provenet.networks import Network
-from provenet.sources import ArraySource
 from provenet.typing import Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
 
@@ -53,7 +52,7 @@ def rank_deficient(workspace: Workspace) -> Iterator[Candidate]:
         try:
             network = algorithm_7(*drawn, workspace.units, workspace.rng)
         except NoAnswer:
-            if not isinstance(workspace.source, ArraySource) or len(drawn[0]) > _half(workspace):
+            if not workspace.source.fixed or len(drawn[0]) > _half(workspace):
                 raise
             everything = workspace.source.rows(0, workspace.source.size)
             network = algorithm_7(*everything, workspace.units, workspace.rng)

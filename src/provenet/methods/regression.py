@@ -59,11 +59,11 @@ from provenet.consolidate import linear_as_units, merge_linear_units, merge_sign
 from provenet.judgement import fewest_to_confirm
 from provenet.methods.biased_relu import faithful_directions, find_span, from_span
 from provenet.methods.expand_prune import expand_prune
-from provenet.moments import Sums
 from provenet.networks import Network
 from provenet.result import Recovery, Status
 from provenet.scalars import recover_scalars
 from provenet.sources import Source
+from provenet.sums import Sums
 from provenet.typing import Array
 from provenet.workspace import Candidate, Workspace
 

@@ -50,7 +50,7 @@ _REASONS = {
 def sparse_noise(workspace: Workspace) -> Iterator[Candidate]:
     """Repair the labels, then recover from what is repaired."""
     source = workspace.source
-    if not isinstance(source, ArraySource):
+    if not source.fixed:
         raise NoAnswer("Robust PCA needs all labels at once: give arrays in place of this source.")
     with workspace.stage("repair", "robust PCA of the labels"):
         X, Y = source.rows(0, source.size)

@@ -44,10 +44,11 @@ from scipy.stats import norm
 
 from provenet.decomposition import congruence
 from provenet.model import Parameters
-from provenet.moments import Sums, pair_products
+from provenet.moments import pair_products
 from provenet.networks import Network, as_absolute
 from provenet.refine import exact_finish, with_output_layer
 from provenet.sources import ArraySource, Source
+from provenet.sums import Sums
 from provenet.typing import Array
 from provenet.workspace import Candidate, NoAnswer, Workspace
 

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
 from provenet.moments import LinearSums, MomentRequest, Moments, MomentSums, Standardisation
 from provenet.networks import row_blocks
-from provenet.parallel import sum_over
+from provenet.parallel import sum_over, workers
+from provenet.passes import Term, add_up
 from provenet.subspace import standardisation_from
 from provenet.typing import Array
 
 Sum = TypeVar("Sum")
 
 ROWS_AT_ONCE = 4096
+_STRETCH_BYTES = 2**25
+_BLOCKS_A_THREAD = 8
+"""The fewest blocks of a stretch for every thread: threads wait for each other at its end."""
 
 
 class Source(ABC):
     """Samples (x, y), reached only through sums over all of them and draws of some of them.
 
-    A subclass gives `rows(start, stop)`; the sums follow. A source whose moments are known by other
-    means overrides `moments`.
+    A subclass gives `rows(start, stop)`; the sums follow. A source whose samples lie elsewhere adds
+    them up there (`partial_total`); one whose moments are known by other means overrides `moments`.
     """
 
     features: int
     size: int
+    fixed: bool = True
+    """Whether the samples are given; a source that is not fixed makes as many as are asked for."""
     outputs: int | None = None
     """Number of outputs; None when labels are plain numbers."""
 
@@ -45,19 +51,32 @@ class Source(ABC):
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
         """Samples `start` to `stop` as float64 arrays (n, features) and (n,) or (n, outputs)."""
 
-    def total(self, term: Callable[[Array, Array], Sum], rows: int = ROWS_AT_ONCE) -> Sum:
+    def total(self, term: Term[Sum], rows: int = ROWS_AT_ONCE) -> Sum:
         """The sum of `term(X, y)` over all samples, `rows` at a time, on all cores.
 
-        `term` returns anything that can be added; a bounded number of terms is held at once.
+        `term` returns anything that can be added; a bounded number of terms is held at once. A term
+        that is a function with a name, or a `functools.partial` of one, can be checkpointed, and
+        travels to other machines.
         """
-        blocks = list(row_blocks(self.size, rows))
+        return add_up(self, term, rows)
+
+    def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
+        """The sum over samples `start` to `stop`."""
+        blocks = [slice(start + b.start, start + b.stop) for b in row_blocks(stop - start, rows)]
         return sum_over(blocks, lambda block: term(*self.rows(block.start, block.stop)))
+
+    def stretch(self, rows: int) -> int:
+        """How many samples to add up before a pass is told and checkpointed: some 32 MB."""
+        least = rows * workers() * _BLOCKS_A_THREAD
+        wanted = _STRETCH_BYTES // (8 * (self.features + (self.outputs or 1)))
+        return max(least, wanted // rows * rows)
 
     def linear_sums(self) -> tuple[LinearSums, Array, Array]:
         """First and second moments of (x, y) about an origin near the mean, and that origin."""
         X, y = self.rows(0, min(self.size, ROWS_AT_ONCE))
         origin, label_origin = X.mean(axis=0), y.mean(axis=0)
-        sums = self.total(lambda X, y: LinearSums.of(X, y, origin, label_origin))
+        term = partial(LinearSums.of, origin=origin, label_origin=label_origin)
+        sums = self.total(term)
         return sums, origin, label_origin
 
     def standardisation(self) -> Standardisation:
@@ -66,7 +85,7 @@ class Source(ABC):
 
     def moments(self, request: MomentRequest) -> Moments:
         """Hermite moments of the labels in one pass."""
-        return self.total(lambda X, y: MomentSums.of(request, X, y)).finish(request)
+        return self.total(partial(MomentSums.of, request)).finish(request)
 
     @abstractmethod
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:

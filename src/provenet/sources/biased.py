@@ -25,6 +25,8 @@ class BiasedSource(Source):
     more than moments.
     """
 
+    fixed = False
+
     def __init__(self, X: AnyArray) -> None:
         """Inputs (n, features)."""
         self.X = np.asarray(X)
@@ -54,9 +56,13 @@ class BiasedSource(Source):
         Without control variates: under this distribution Hermite polynomials are not orthogonal.
         """
         found = super().moments(replace(request, quadratic=None))
-        mean = self.total(lambda X, y: X.sum(axis=0)) / self.size
+        mean = self.total(_inputs) / self.size
         first = mean if request.basis is None else mean @ request.basis.T
         return replace(found, tensors=(np.ones(()), first, *found.tensors[2:]))
+
+
+def _inputs(X: Array, y: Array) -> Array:
+    return np.asarray(X.sum(axis=0))
 
 
 def biased(source: Source, *, rng: Seed = None) -> BiasedSource:

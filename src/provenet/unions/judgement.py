@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 from scipy.special import bdtrc, chdtrc, gammainc
 
-from provenet.moments import Sums
+from provenet.sums import Sums
 from provenet.typing import AnyArray, Array
 from provenet.unions.faces import Flags, two_largest
 from provenet.unions.finish import Found
