@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -147,6 +147,42 @@ def in_fresh_process(task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
     context.set_forkserver_preload(["provenet"])
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(task, *args, **kwargs).result()
+
+
+@dataclass(frozen=True)
+class Record:
+    """One figure of a benchmark beside a reference that was measured in the same run."""
+
+    name: str
+    value: float | None
+    """None: infinite, such as the time that a solver needs which never succeeds."""
+    unit: str
+    reference: str
+    reference_value: float | None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What pictures need to know."""
+
+    @property
+    def ratio(self) -> float | None:
+        """The figure over its reference, where both are finite and the reference is not zero."""
+        if self.value is None or not self.reference_value:
+            return None
+        return self.value / self.reference_value
+
+    def content(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "ratio": self.ratio}
+
+    def __post_init__(self) -> None:
+        """Refuse what JSON cannot hold."""
+        for value in (self.value, self.reference_value):
+            if value is not None and not np.isfinite(value):
+                raise ValueError(f"{self.name}: {value} is no figure (see `finite`).")
+
+
+def finite(value: float) -> float | None:
+    """JSON has no infinity."""
+    return float(value) if np.isfinite(value) else None
 
 
 def markdown_row(cells: Iterable[object]) -> str:

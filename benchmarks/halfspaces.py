@@ -12,19 +12,22 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from sklearn.neural_network import MLPClassifier
 
 import provenet as pn
-from common import machine, markdown_head, markdown_row
+from common import Record, machine, markdown_head, markdown_row
 from provenet.layered import LayeredNetwork, intersection, lowest_layer, union
 from provenet.typing import Array
 
 FEATURES, UNITS, THRESHOLD = 20, 10, 2.5
 LARGEST_COSINE = 0.5
 FRESH = 1_000_000
+WIDER = 5
 WITHIN, ACCURACY = 1.0, 0.999
 TITLES = (
     "seed",
@@ -77,26 +80,41 @@ def errors(found: pn.Network, truth: pn.Network) -> Errors:
     return Errors(float(angle), float(np.abs(found.biases[rows] - truth.biases[columns]).max()))
 
 
-def accuracy(network: LayeredNetwork, truth: LayeredNetwork, rng: np.random.Generator) -> float:
+def accuracy(network: Callable[[Array], Array], truth: LayeredNetwork, seed: int) -> float:
     """Share of fresh samples with the true label."""
-    X = rng.standard_normal((FRESH, FEATURES))
+    X = np.random.default_rng([seed, 2]).standard_normal((FRESH, FEATURES))
     return float(np.mean(network(X) == truth(X)))
 
 
-def trial(seed: int, samples: int, unequal: bool, convex: bool) -> tuple[tuple[object, ...], bool]:
-    """One line of the table, and whether the seed passed."""
+@dataclass(frozen=True)
+class Trial:
+    """What one seed gave."""
+
+    cells: tuple[object, ...]
+    """A line of the table."""
+    passed: bool
+    seconds: float
+    accuracy: float
+
+
+def samples_of(truth: LayeredNetwork, seed: int, samples: int) -> tuple[Array, Array]:
+    """Gaussian inputs and their labels."""
+    X = np.random.default_rng([seed, 1]).standard_normal((samples, FEATURES))
+    return X, truth(X)
+
+
+def trial(seed: int, samples: int, unequal: bool, convex: bool) -> Trial:
+    """Recover once."""
     truth = problem(seed, unequal, convex)
-    rng = np.random.default_rng([seed, 1])
-    X = rng.standard_normal((samples, FEATURES))
-    y = truth(X)
+    X, y = samples_of(truth, seed, samples)
     begin = time.perf_counter()
     answer = pn.recover(X, y, method="halfspaces", rng=seed)
     seconds = time.perf_counter() - begin
     del X, y
     if answer.network is None or answer.layered is None or answer.layer is None:
-        return (seed, answer.status.value, 0, *["-"] * 5, "no"), False
+        return Trial((seed, answer.status.value, 0, *["-"] * 5, "no"), False, seconds, 0.0)
     off = errors(answer.network, truth.layer)
-    share = accuracy(answer.layered, truth, rng)
+    share = accuracy(answer.layered, truth, seed)
     passed = answer.network.units == UNITS and off.angle <= WITHIN and share >= ACCURACY
     cells = (
         seed,
@@ -109,7 +127,33 @@ def trial(seed: int, samples: int, unequal: bool, convex: bool) -> tuple[tuple[o
         f"{seconds:.1f}",
         "yes" if passed else "no",
     )
-    return cells, passed
+    return Trial(cells, passed, seconds, share)
+
+
+def perceptron(seed: int, samples: int, seconds: float) -> float:
+    """Accuracy of scikit-learn's MLPClassifier, of five times the width, after as long."""
+    truth = problem(seed, False, False)
+    X, y = samples_of(truth, seed, samples)
+    model = MLPClassifier((WIDER * UNITS,), random_state=seed)
+    deadline = time.monotonic() + seconds
+    while True:
+        model.partial_fit(X, y.astype(int), classes=[0, 1])
+        if time.monotonic() > deadline:
+            return accuracy(model.predict, truth, seed)
+
+
+def run(quick: bool) -> list[Record]:
+    """For the suite: wrong labels a million beside those of a wider perceptron."""
+    records = []
+    for seed in range(1 if quick else 3):
+        samples = 200_000 if quick else 1_000_000
+        ours = trial(seed, samples, unequal=False, convex=False)
+        theirs = perceptron(seed, samples, ours.seconds)
+        name = f"{FEATURES} features, {UNITS} halfspaces, {samples:.0e} samples, seed {seed}"
+        wrong, reference = (FRESH * (1 - share) for share in (ours.accuracy, theirs))
+        unit = "of a million fresh labels"
+        records.append(Record(f"{name}: wrong", wrong, unit, "MLPClassifier, as long", reference))
+    return records
 
 
 def main() -> None:
@@ -125,9 +169,9 @@ def main() -> None:
     print(markdown_head(TITLES), flush=True)
     passes = 0
     for seed in range(args.seeds):
-        cells, passed = trial(seed, args.samples, args.unequal, args.intersection)
-        passes += passed
-        print(markdown_row(cells), flush=True)
+        found = trial(seed, args.samples, args.unequal, args.intersection)
+        passes += found.passed
+        print(markdown_row(found.cells), flush=True)
     print(f"\nPassed: {passes} of {args.seeds}. To pass: 9 of 10.")
 
 

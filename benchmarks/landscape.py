@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import provenet as pn
-from common import Cost, in_fresh_process, machine, markdown_head, markdown_row, measured
+from common import Cost, Record, in_fresh_process, machine, markdown_head, markdown_row, measured
 from provenet.landscape import Objective, SecondOrder, minimise, objective, second_order
 from provenet.landscape.constants import constants_for_F
 from provenet.landscape.designed import Design
@@ -204,7 +204,7 @@ class Run:
     steps: int
 
 
-def run(ensemble: Ensemble, column: str, seed: int, start: int) -> Run:
+def descend(ensemble: Ensemble, column: str, seed: int, start: int) -> Run:
     """One descent, finished by Newton's method where it did not end at the truth."""
     truth, f, least = problem(ensemble, column, seed)
     slope, curvature = limits(f, truth)
@@ -293,14 +293,38 @@ def conjecture(args: argparse.Namespace) -> None:
         cells = ["-"] * len(columns)
         for k, column in enumerate(columns):
             if is_for(column, ensemble):
-                with one_blas_thread():
-                    of_cell = [run(ensemble, column, *task) for task in tasks]
+                of_cell = descents(ensemble, column, tasks)
                 cells[k] = cell(of_cell)
                 runs += of_cell
                 report(f"{', '.join(ensemble.titles)}; {column}: {cells[k]}")
         print(markdown_row((*ensemble.titles, *cells)), flush=True)
         write(args.out, runs)
     print("\n" + "\n".join(evidence(runs)))
+
+
+def descents(ensemble: Ensemble, column: str, tasks: Iterable[tuple[int, int]]) -> list[Run]:
+    """One from every start of every network."""
+    with one_blas_thread():
+        return [descend(ensemble, column, *task) for task in tasks]
+
+
+def run(quick: bool) -> list[Record]:
+    """For the suite: how often descents end at the truth, beside those on the squared loss."""
+    networks, starts = (3, 2) if quick else (10, 3)
+    tasks = list(product(range(networks), range(starts)))
+    records = []
+    for size in QUICK[:1] if quick else ((5, 5), (10, 10)):
+        for ensemble in (e for e in ensembles([size]) if e.ratio == 3):
+            reached = {
+                column: sum(r.end == "truth" for r in descents(ensemble, column, tasks))
+                / len(tasks)
+                for column in ("l2", "f2f4", "F")
+            }
+            reference = reached.pop("l2")
+            for column, share in reached.items():
+                name = f"{'; '.join(ensemble.titles)}; {column}: at the truth"
+                records.append(Record(name, share, "share", "the squared loss", reference))
+    return records
 
 
 def cell(runs: Sequence[Run]) -> str:

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import comb
 
 import numpy as np
 
 import provenet as pn
-from common import machine, markdown_head, markdown_row
+from common import Record, machine, markdown_head, markdown_row
 from provenet.moments import MomentRequest
 from provenet.parallel import one_blas_thread
 from provenet.subspace import span_of_units
@@ -102,26 +102,55 @@ def requests(source: pn.Source, units: int) -> dict[str, MomentRequest]:
     }
 
 
-def table_lines(features: int, units: int, samples: int, repeats: int) -> list[str]:
+@dataclass(frozen=True)
+class Rates:
+    """Operations a second of a pass and of matrix multiplication, taking turns."""
+
+    name: str
+    seconds: float
+    ours: float
+    dgemm: float
+
+
+def rates(features: int, units: int, samples: int, repeats: int) -> Iterator[Rates]:
     """Both passes at one size."""
     rng = np.random.default_rng(0)
     network = pn.random_network(units, features, bias_scale=1.5, rng=rng)
     source = pn.ArraySource(*pn.sample(network, samples, rng=rng))
     square = product(*rng.standard_normal((2, SQUARE, SQUARE)))
-    lines = []
     for name, request in requests(source, units).items():
         work = moment_pass(source, request)
         ours, dgemm = best_rates([work, square], repeats)
-        cells = (
-            f"{features}, {units}, {samples:.0e}",
-            name,
-            f"{work.operations / ours:.3f}",
-            f"{dgemm / 1e9:.1f}",
-            f"{ours / 1e9:.1f}",
-            f"{ours / dgemm:.2f}",
+        yield Rates(name, work.operations / ours, ours, dgemm)
+
+
+def table_line(features: int, units: int, samples: int, found: Rates) -> str:
+    """One pass at one size."""
+    cells = (
+        f"{features}, {units}, {samples:.0e}",
+        found.name,
+        f"{found.seconds:.3f}",
+        f"{found.dgemm / 1e9:.1f}",
+        f"{found.ours / 1e9:.1f}",
+        f"{found.ours / found.dgemm:.2f}",
+    )
+    return markdown_row(cells)
+
+
+def run(quick: bool) -> list[Record]:
+    """For the suite: rates of the passes beside that of matrix multiplication."""
+    samples, repeats = (100_000, 3) if quick else (1_000_000, 7)
+    return [
+        Record(
+            f"{features}, {units}, {samples:.0e}, pass of {found.name}",
+            found.ours / 1e9,
+            "GFLOP/s",
+            "dgemm",
+            found.dgemm / 1e9,
         )
-        lines.append(markdown_row(cells))
-    return lines
+        for features, units in (SIZES[:2] if quick else SIZES)
+        for found in rates(features, units, samples, repeats)
+    ]
 
 
 def main() -> None:
@@ -133,7 +162,8 @@ def main() -> None:
     print(", ".join(f"{name} {value}" for name, value in machine().items()) + "\n")
     print(markdown_head(TITLES), flush=True)
     for features, units in SIZES:
-        print("\n".join(table_lines(features, units, args.samples, args.repeats)), flush=True)
+        for found in rates(features, units, args.samples, args.repeats):
+            print(table_line(features, units, args.samples, found), flush=True)
     print(f"\nThe aim: {AIM} of the rate of dgemm.")
 
 

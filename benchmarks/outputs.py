@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import provenet as pn
-from common import INPUTS, Problem
+from common import INPUTS, Problem, Record
 from provenet.typing import Array
-from trials import Answer, AsGoodAsLeastSquares, Exact, Row, Target, Verdict, main
+from trials import Answer, AsGoodAsLeastSquares, Exact, Row, Target, Verdict, main, records
 
 NOISE = 0.1
 CORRUPTED_SHARE = 0.1
@@ -299,6 +299,24 @@ ROWS: dict[str, SeveralOutputs] = {
         line("auto", (10, 5, 3, 1000), 20, "all", Exact(), bias_scale=0.7),
     )
 }
+
+
+SUITE = (
+    "lifting:10,5,5,105,integers",
+    "rectified:10,5,6,2e4",
+    "expand-prune:10,5,2,300",
+    "lifting:50,20,20,1900,uniform",
+    "expand-prune:20,10,3,1e3",
+    "ica:20,10,15,1e5",
+    "rank-deficient:3,3,2,2e5",
+    "sparse-noise:20,5,40,2e4",
+)
+
+
+def run(quick: bool) -> list[Record]:
+    """For the suite: rows that are small enough for the rivals."""
+    names, seeds = (SUITE[:3], 2) if quick else (SUITE, 5)
+    return list(records([ROWS[name] for name in names], seeds, 120.0, PEERS))
 
 
 if __name__ == "__main__":

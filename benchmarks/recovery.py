@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from common import Problem, random_problem
-from trials import AsGoodAsLeastSquares, Row, main
+from common import Problem, Record, random_problem
+from trials import AsGoodAsLeastSquares, Row, main, records
 
 PEERS = ("MLPRegressor lbfgs", "MLPRegressor adam", "Levenberg-Marquardt")
 
@@ -71,6 +71,15 @@ ROWS = {
         ),
     )
 }
+
+
+SUITE = ("10,5,300", "20,10,1e3", "20,10,2.5e3,uniform", "20,10,1e5,moments", "8,12,2e3")
+
+
+def run(quick: bool) -> list[Record]:
+    """For the suite: rows that are small enough for the rivals."""
+    names, seeds, peers = (SUITE[:2], 3, PEERS[::2]) if quick else (SUITE, 10, PEERS)
+    return list(records([ROWS[name] for name in names], seeds, 60.0, peers))
 
 
 if __name__ == "__main__":

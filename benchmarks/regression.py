@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 
 import provenet as pn
-from common import machine, markdown_head, markdown_row
+from common import Record, machine, markdown_head, markdown_row
 from provenet.typing import Array
 
 FEATURES, SMALL, LARGE = 8, 4, (3.0, -4.5, 6.0)
@@ -65,23 +65,65 @@ def by_perceptron(X: Array, y: Array, seed: int) -> Answer:
     return Answer(model.predict, "-", units)
 
 
-def row(truth: pn.Network, seed: int, noise: float, name: str, solve: Callable[[], Answer]) -> str:
+@dataclass(frozen=True)
+class Result:
+    """Errors of a predictor on fresh samples over their spread: root mean square, and median."""
+
+    answer: Answer
+    error: float
+    median: float
+    seconds: float
+
+
+def result(truth: pn.Network, seed: int, solve: Callable[[], Answer]) -> Result:
     begin = time.perf_counter()
     answer = solve()
     seconds = time.perf_counter() - begin
     X, y = pn.sample(truth, FRESH, rng=10_000 + seed)
     error = np.abs(answer.predict(X) - y) / np.std(y)
+    return Result(answer, float(np.sqrt(np.mean(error**2))), float(np.median(error)), seconds)
+
+
+def table_line(seed: int, noise: float, name: str, found: Result) -> str:
     cells = (
         seed,
         noise,
         name,
-        answer.status,
-        answer.units,
-        f"{np.sqrt(np.mean(error**2)):.1e}",
-        f"{np.median(error):.1e}",
-        f"{seconds:.1f}",
+        found.answer.status,
+        found.answer.units,
+        f"{found.error:.1e}",
+        f"{found.median:.1e}",
+        f"{found.seconds:.1f}",
     )
     return markdown_row(cells)
+
+
+def results(seed: int, samples: int, noise: float) -> Iterator[tuple[str, Result]]:
+    """Every way, on the same samples."""
+    truth = hidden_network(seed)
+    X, y = pn.sample(truth, samples, noise=noise, rng=seed)
+    ways = {
+        "regression": partial(by_regression, X, y, noise, False),
+        "faithful": partial(by_regression, X, y, noise, True),
+        "MLPRegressor": partial(by_perceptron, X, y, seed),
+    }
+    for name, solve in ways.items():
+        yield name, result(truth, seed, solve)
+
+
+def run(quick: bool) -> list[Record]:
+    """For the suite: errors and times beside those of the perceptron."""
+    records = []
+    for noise in (0.0, 0.1):
+        for seed in range(1 if quick else 3):
+            found = dict(results(seed, 20_000, noise))
+            theirs = found.pop("MLPRegressor")
+            for name, ours in found.items():
+                title = f"{name}, noise {noise:g}, seed {seed}"
+                for what, unit in (("error", ""), ("seconds", "s")):
+                    values = getattr(ours, what), unit, "MLPRegressor", getattr(theirs, what)
+                    records.append(Record(f"{title}: {what}", *values))
+    return records
 
 
 def main() -> None:
@@ -94,15 +136,8 @@ def main() -> None:
     print(markdown_head(TITLES))
     for noise in chosen.noise:
         for seed in range(chosen.seeds):
-            truth = hidden_network(seed)
-            X, y = pn.sample(truth, chosen.samples, noise=noise, rng=seed)
-            ways = {
-                "regression": partial(by_regression, X, y, noise, False),
-                "faithful": partial(by_regression, X, y, noise, True),
-                "MLPRegressor": partial(by_perceptron, X, y, seed),
-            }
-            for name, solve in ways.items():
-                print(row(truth, seed, noise, name, solve), flush=True)
+            for name, found in results(seed, chosen.samples, noise):
+                print(table_line(seed, noise, name, found), flush=True)
 
 
 if __name__ == "__main__":

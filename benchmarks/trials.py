@@ -10,7 +10,7 @@ import json
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -18,7 +18,17 @@ from typing import Protocol
 import numpy as np
 
 import provenet as pn
-from common import Cost, Problem, in_fresh_process, machine, markdown_head, markdown_row, measured
+from common import (
+    Cost,
+    Problem,
+    Record,
+    finite,
+    in_fresh_process,
+    machine,
+    markdown_head,
+    markdown_row,
+    measured,
+)
 from provenet.model import Parameters
 from provenet.parallel import one_blas_thread
 from provenet.refine import refine
@@ -357,6 +367,31 @@ def write_json(path: Path, outcomes: list[Outcome], budget: float) -> None:
 def _finite(value: object) -> object:
     """JSON has no infinity."""
     return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+# ---------------------------------------------------------------- the suite
+
+
+def records(
+    rows: Iterable[Row], seeds: int, budget: float, peers: tuple[str, ...]
+) -> Iterator[Record]:
+    """Success and seconds a success of provenet beside those of each rival on the same samples."""
+    for row in rows:
+        outcomes = list(told(trials(row, range(seeds), budget, peers, seeds)))
+        ours = [o for o in outcomes if o.solver == PROVENET]
+        wrong = {"wrong successes": sum(o.wrong_success for o in ours)}
+        for name in peers:
+            theirs = [o for o in outcomes if o.solver == name]
+            both = [float(np.mean([o.recovered for o in of])) for of in (ours, theirs)]
+            yield Record(f"{row.name}: recovered", both[0], "share", name, both[1], wrong)
+            times = [seconds_a_success(of) for of in (ours, theirs)]
+            yield Record(f"{row.name}: seconds a success", times[0], "s", name, times[1])
+
+
+def seconds_a_success(outcomes: Sequence[Outcome]) -> float | None:
+    """All the time that was spent, over the number of networks recovered."""
+    recovered = sum(o.recovered for o in outcomes)
+    return finite(sum(o.seconds for o in outcomes) / recovered) if recovered else None
 
 
 # ---------------------------------------------------------------- the command line

@@ -42,10 +42,10 @@ class Rows(Protocol):
         """Samples `start` to `stop`."""
 
 
-def pass_key(term: Any, rows: int, length: int) -> str | None:
+def pass_key(term: Any, rows: int, stretches: list[slice]) -> str | None:
     """What recognises a pass in another run, or None where nothing does."""
     try:
-        return fingerprint((term, rows, length))
+        return fingerprint((term, rows, [stretch.stop for stretch in stretches]))
     except Nameless:
         return None
 

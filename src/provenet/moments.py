@@ -16,27 +16,29 @@ k <= l, every distinct `sum r v_i v_j v_k v_l`, i <= j <= k <= l, is found once 
 there is a matrix product for every few neighbouring j, with the columns from the first of them on;
 at d = 50 they compute 1.06 times the `binomial(d + 4, 4)` distinct numbers.
 
-A thread holds the rows and the columns of its block in single precision: of 4096 samples, 16 d^2
-kilobytes (43 MB at d = 50); besides its sums, 3 MB each at d = 50.
+A thread holds the rows and the columns of 2048 samples at a time in single precision, 8 d^2
+kilobytes (21 MB at d = 50); besides its sums, 3 MB each at d = 50.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import accumulate, combinations, pairwise, permutations
 from math import comb
 from typing import Any
 
 import numpy as np
 
 from provenet.hermite import tensor_norm_squared
-from provenet.networks import Network
+from provenet.networks import Network, row_blocks
 from provenet.sums import Sums
 from provenet.typing import AnyArray, Array
 
 _SINGLE_PRECISION_FROM = 1000
 """Samples in a block from which its products of order 3 and 4 are made in single precision."""
+_ROWS_IN_CACHE = 2048
+"""Samples whose factors are formed at once."""
 _ROWS_A_PRODUCT = 32
 """A matrix product of fewer rows is slow; one of more rows computes more entries twice."""
 
@@ -134,8 +136,10 @@ class MomentRequest:
         s = self.standardisation
         x = X - s.mean
         project = s.whiten if self.basis is None else self.basis @ s.whiten
-        u = x @ project.T
-        r = y - s.label_mean - x @ (s.linear @ s.whiten).T
+        linear = np.atleast_2d(s.linear @ s.whiten)
+        both = x @ np.concatenate([project, linear]).T
+        u, predicted = both[:, : len(project)], both[:, len(project) :]
+        r = y - s.label_mean - predicted.reshape(y.shape)
         if self.quadratic is not None:
             r -= 0.5 * (np.einsum("ni,ni->n", u @ self.quadratic, u) - np.trace(self.quadratic))
         return u, r
@@ -212,10 +216,10 @@ def pair_products(V: Array) -> Array:
     return np.asarray(V[:, rows] * V[:, columns])
 
 
-def distinct_products(v: Array, scaled: Array) -> Array:
+def distinct_products(v: Array, scaled: Array, out: Array | None = None) -> Array:
     """Rows `v_i * scaled_j` for i <= j, in the order of `numpy.triu_indices`."""
     d, n = v.shape
-    q = np.empty((d * (d + 1) // 2, n), v.dtype)
+    q = np.empty((d * (d + 1) // 2, n), v.dtype) if out is None else out
     start = 0
     for i in range(d):
         np.multiply(v[i], scaled[i:], out=q[start : start + d - i])
@@ -223,10 +227,10 @@ def distinct_products(v: Array, scaled: Array) -> Array:
     return q
 
 
-def products_by_last(v: Array, scaled: Array) -> Array:
+def products_by_last(v: Array, scaled: Array, out: Array | None = None) -> Array:
     """Rows `v_i * scaled_j` for i <= j, in the order of `numpy.tril_indices`: j by j."""
     d, n = v.shape
-    q = np.empty((d * (d + 1) // 2, n), v.dtype)
+    q = np.empty((d * (d + 1) // 2, n), v.dtype) if out is None else out
     start = 0
     for j in range(d):
         np.multiply(v[: j + 1], scaled[j], out=q[start : start + j + 1])
@@ -241,19 +245,52 @@ def _packed_products(u: Array, r: Array, order: int) -> Array:
     """`sum r v^(x)order` of v = (1, u): the matrix products of `_groups`, one after the other."""
     if r.ndim > 1:
         raise ValueError("moments of several outputs go up to order 2")
-    # Single precision rounds a mean by less than 1e-7 of a term; its sampling error is 1 / sqrt(n)
-    # of a term, far more for any n that can be read (at n = 1e5 the two differ by a factor of 1e6).
-    # Few samples cost nothing and are summed in double.
-    precision = np.float32 if len(r) >= _SINGLE_PRECISION_FROM else np.float64
     # Factors are at most 1: no scale of labels or inputs overflows.
     largest, largest_r = float(np.abs(u).max(initial=1.0)), float(np.abs(r).max(initial=0.0)) or 1.0
-    v = np.empty((u.shape[1] + 1, len(u)), precision)
-    v[0], v[1:] = 1 / largest, u.T / largest
-    weighted = v * (r / largest_r).astype(precision)
-    left = weighted if order == 3 else products_by_last(v, weighted)
-    right = distinct_products(v, v)
-    products = [left[rows] @ right[columns].T for rows, columns in _groups(len(v), order)]
-    return np.concatenate(products, axis=None, dtype=float) * (largest_r * largest**order)
+    products = _Products(u.shape[1] + 1, order, _precision(len(r)))
+    for rows in row_blocks(len(r), _ROWS_IN_CACHE):
+        products.add(u[rows] / largest, r[rows] / largest_r, 1 / largest)
+    return products.total * (largest_r * largest**order)
+
+
+def _precision(samples: int) -> type[np.floating]:
+    """Single precision for blocks of many samples.
+
+    It rounds a mean by less than 1e-7 of a term; the sampling error is 1 / sqrt(n) of a term, far
+    more for any n that can be read (at n = 1e5 the two differ by a factor of 1e6). Few samples cost
+    nothing and are summed in double.
+    """
+    return np.float32 if samples >= _SINGLE_PRECISION_FROM else np.float64
+
+
+class _Products:
+    """A running sum of the matrix products of `_groups`, and the room for their factors.
+
+    New memory for every block would cost as much as the products: it has to be mapped first.
+    """
+
+    def __init__(self, d: int, order: int, precision: type[np.floating]) -> None:
+        pairs = d * (d + 1) // 2
+        self.order, self.groups = order, list(_groups(d, order))
+        self.v = np.empty((d, _ROWS_IN_CACHE), precision)
+        self.left, self.right = np.empty((2, pairs, _ROWS_IN_CACHE), precision)
+        sizes = [(a.stop - a.start) * (b.stop - b.start) for a, b in self.groups]
+        self.places = [
+            slice(end - size, end) for size, end in zip(sizes, accumulate(sizes), strict=True)
+        ]
+        self.total = np.zeros(sum(sizes))
+
+    def add(self, u: Array, r: Array, one: float) -> None:
+        """The products of a few samples, in coordinates `(one, u)` with weights r."""
+        n = len(u)
+        v = self.v[:, :n]
+        v[0], v[1:] = one, u.T
+        left = v * r.astype(v.dtype)
+        if self.order == 4:
+            left = products_by_last(v, left, self.left[:, :n])
+        right = distinct_products(v, v, self.right[:, :n])
+        for (rows, columns), place in zip(self.groups, self.places, strict=True):
+            self.total[place] += (left[rows] @ right[columns].T).ravel()
 
 
 def _groups(d: int, order: int) -> Iterator[tuple[slice, slice]]:

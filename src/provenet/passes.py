@@ -29,8 +29,8 @@ class Summable(Protocol):
 
     size: int
 
-    def stretch(self, rows: int) -> int:
-        """How many samples to add up before anyone is told."""
+    def stretches(self, rows: int) -> list[slice]:
+        """All samples, cut where anyone may be told how far the pass has come."""
 
     def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
         """The sum over samples `start` to `stop`."""
@@ -75,28 +75,29 @@ def watched(watch: Watch) -> Iterator[None]:
 
 def add_up(source: Summable, term: Term[Sum], rows: int) -> Sum:
     """The sum of `term(X, y)` over all samples of a source, `rows` at a time."""
-    length = source.stretch(rows)
-    if source.size <= length:
+    stretches = source.stretches(rows)
+    if len(stretches) == 1:
         return source.partial_total(term, 0, source.size, rows)
     watch = _WATCH.get()
     if watch is None or watch.source is not source:
         watch = Watch(source, lambda fraction, message: None)
-    return _long_pass(watch, term, rows, length)
+    return _long_pass(watch, term, rows, stretches)
 
 
-def _long_pass(watch: Watch, term: Term[Sum], rows: int, length: int) -> Sum:
+def _long_pass(watch: Watch, term: Term[Sum], rows: int, stretches: list[slice]) -> Sum:
     source, checkpoint = watch.source, watch.checkpoint
-    key = None if checkpoint is None else pass_key(term, rows, length)
+    key = None if checkpoint is None else pass_key(term, rows, stretches)
     total: Any = None
     first = 0
     if checkpoint is not None and key is not None:
         first, total = checkpoint.resume(key)
     pace = _Pace(source.size, first)
-    for start in range(first, source.size, length):
-        stop = min(start + length, source.size)
-        part = source.partial_total(term, start, stop, rows)
+    for stretch in stretches:
+        if stretch.stop <= first:
+            continue
+        part = source.partial_total(term, stretch.start, stretch.stop, rows)
         total = part if total is None else total + part
         if checkpoint is not None and key is not None:
-            checkpoint.keep(key, stop, total, finished=stop == source.size)
-        pace.tell(stop, watch.report)
+            checkpoint.keep(key, stretch.stop, total, finished=stretch.stop == source.size)
+        pace.tell(stretch.stop, watch.report)
     return total  # type: ignore[no-any-return]

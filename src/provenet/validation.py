@@ -125,16 +125,37 @@ def as_source(X: Any, y: Any) -> Source:
             checked = as_source(X.X, X.y)
             return X if checked.outputs == X.outputs else checked
         return X
+    if _is_dask(X) or _is_dask(y):
+        return _dask_source(X, y)
     if y is None:
         raise InvalidInput("Labels y are missing: call recover(X, y), or recover(source).")
     inputs, labels = _numeric(X, "X"), _numeric(y, "y")
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    _check_shapes(inputs, labels)
+    return ArraySource(inputs, labels)
+
+
+def _is_dask(data: Any) -> bool:
+    """Whether this is a Dask array, without importing Dask."""
+    return type(data).__module__.partition(".")[0] == "dask"
+
+
+def _dask_source(X: Any, y: Any) -> Source:
+    from provenet.sources.dask import DaskArrays, as_dask_arrays
+
+    inputs, labels = as_dask_arrays(X, y)
+    _check_shapes(inputs, labels)
+    return DaskArrays(inputs, labels)
+
+
+def _check_shapes(inputs: Any, labels: Any) -> None:
+    """Raise unless two arrays, of numpy or Dask, are inputs and their labels."""
     if inputs.ndim != 2:
         raise InvalidInput(
             f"X must have two dimensions (samples, features), not {inputs.ndim}; "
             "use X.reshape(-1, 1) for a single feature."
         )
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
     if labels.ndim not in (1, 2):
         raise InvalidInput(
             f"y must have shape (samples,) or (samples, outputs), not {labels.shape}: reshape it."
@@ -146,7 +167,6 @@ def as_source(X: Any, y: Any) -> Source:
     for name, array in (("X", inputs), ("y", labels)):
         if array.size == 0:
             raise InvalidInput(f"{name} has shape {array.shape}: there is nothing to learn from.")
-    return ArraySource(inputs, labels)
 
 
 def _numeric(data: Any, name: str) -> AnyArray:
@@ -263,11 +283,9 @@ def _check_counts(source: Source, units: int | None, method: Method) -> None:
 
 def _check_finite(source: Source) -> None:
     """Raise for the first sample that is not finite; without one, sums have overflowed."""
-    length = source.stretch(ROWS_AT_ONCE)
-    for start in range(0, source.size, length):
-        stop = min(start + length, source.size)
-        if source.partial_total(_not_finite, start, stop, ROWS_AT_ONCE):
-            _name_first_not_finite(source, start, stop)
+    for stretch in source.stretches(ROWS_AT_ONCE):
+        if source.partial_total(_not_finite, stretch.start, stretch.stop, ROWS_AT_ONCE):
+            _name_first_not_finite(source, stretch.start, stretch.stop)
 
 
 def _not_finite(X: Array, y: Array) -> int:

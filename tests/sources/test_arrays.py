@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -87,3 +88,25 @@ def test_lists_are_taken_as_arrays() -> None:
     source = ArraySource([[1, 2], [3, 4]], [5, 6])  # type: ignore[arg-type]
     X, y = source.rows(0, 2)
     assert X.dtype == float and y.tolist() == [5.0, 6.0] and source.outputs is None
+
+
+def resident(path: Path) -> int:
+    """Bytes of a mapped file that are in this process's memory (Linux)."""
+    text = Path("/proc/self/smaps").read_text()
+    entries = re.findall(rf"{re.escape(str(path))}\n(?:.*\n)*?Rss:\s+(\d+) kB", text)
+    return 1024 * sum(map(int, entries))
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="reads Linux's memory map")
+def test_a_pass_over_a_mapped_file_leaves_nothing_of_it_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "X.npy"
+    np.save(path, RNG.standard_normal((200_000, 5)))
+    mapped = np.load(path, mmap_mode="r")
+    source, expected = ArraySource(mapped, np.zeros(200_000)), mapped.sum(axis=0)
+    assert resident(path) > 0.9 * mapped.nbytes  # as numpy leaves it
+    total = source.total(lambda x, y: x.sum(axis=0))
+    assert resident(path) < 0.01 * mapped.nbytes
+    source.draw(5000, np.random.default_rng(0))
+    assert resident(path) < 0.2 * mapped.nbytes
+    np.testing.assert_allclose(total, expected, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(source.X[:7], np.load(path)[:7])  # it is read again if needed

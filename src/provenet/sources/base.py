@@ -18,6 +18,9 @@ from provenet.typing import Array
 Sum = TypeVar("Sum")
 
 ROWS_AT_ONCE = 4096
+_LARGEST_BLOCK = 4 * ROWS_AT_ONCE
+"""Samples of a block of a moment pass: the room for its factors is taken once for all of them."""
+_MANY_FEATURES = 128
 _STRETCH_BYTES = 2**25
 _BLOCKS_A_THREAD = 8
 """The fewest blocks of a stretch for every thread: threads wait for each other at its end."""
@@ -65,11 +68,12 @@ class Source(ABC):
         blocks = [slice(start + b.start, start + b.stop) for b in row_blocks(stop - start, rows)]
         return sum_over(blocks, lambda block: term(*self.rows(block.start, block.stop)))
 
-    def stretch(self, rows: int) -> int:
-        """How many samples to add up before a pass is told and checkpointed: some 32 MB."""
-        least = rows * workers() * _BLOCKS_A_THREAD
+    def stretches(self, rows: int) -> list[slice]:
+        """All samples, cut where a pass may be told and checkpointed: some 32 MB each."""
         wanted = _STRETCH_BYTES // (8 * (self.features + (self.outputs or 1)))
-        return max(least, wanted // rows * rows)
+        length = max(rows * workers() * _BLOCKS_A_THREAD, wanted)
+        whole = max(rows, _LARGEST_BLOCK)  # so that blocks of all passes end where stretches do
+        return list(row_blocks(self.size, -(-length // whole) * whole))
 
     def linear_sums(self) -> tuple[LinearSums, Array, Array]:
         """First and second moments of (x, y) about an origin near the mean, and that origin."""
@@ -85,7 +89,8 @@ class Source(ABC):
 
     def moments(self, request: MomentRequest) -> Moments:
         """Hermite moments of the labels in one pass."""
-        return self.total(partial(MomentSums.of, request)).finish(request)
+        rows = _LARGEST_BLOCK if self.features <= _MANY_FEATURES else ROWS_AT_ONCE
+        return self.total(partial(MomentSums.of, request), rows).finish(request)
 
     @abstractmethod
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import numpy as np
 from provenet.exceptions import InvalidInput
 from provenet.networks import row_blocks
 from provenet.sources.base import Source
+from provenet.sources.designs import get_design
 from provenet.typing import Array, Seed
 
 
@@ -21,7 +22,7 @@ class QuerySource(Source):
     further inputs. `queries` counts every answer the function gave.
     """
 
-    _BLOCK = 4096
+    fixed = False
 
     def __init__(
         self,
@@ -30,13 +31,18 @@ class QuerySource(Source):
         samples: int = 100_000,
         *,
         outputs: int | None = None,
+        design: str = "independent",
         rng: Seed = None,
     ) -> None:
-        """Nothing is asked until samples are needed; `outputs` only if answers are vectors."""
+        """Nothing is asked until samples are needed; `outputs` only if answers are vectors.
+
+        `design` says how the inputs are drawn, by a name of `sources.designs`.
+        """
         if features < 1 or samples < 1:
             raise InvalidInput("A queried function needs at least one feature and one sample.")
         self.function, self.features, self.size = function, features, samples
         self.outputs = outputs
+        self.design = get_design(design, features)
         self.queries = 0
         self._lock = Lock()
         self._entropy = int(np.random.default_rng(rng).integers(2**63))
@@ -62,19 +68,23 @@ class QuerySource(Source):
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
         """Inputs made from the seed, answers from memory or from the function."""
-        first, last = start // self._BLOCK, -(-stop // self._BLOCK)
-        X = np.concatenate([self._inputs(block) for block in range(first, last)])
-        X = X[start - first * self._BLOCK : stop - first * self._BLOCK]
+        length = self.design.block_rows(self.features)
+        first, last = start // length, -(-stop // length)
+        X = np.concatenate([self._inputs(block, length) for block in range(first, last)])
+        X = X[start - first * length : stop - first * length]
         new = np.isnan(self._answers[start:stop].reshape(stop - start, -1)[:, 0])
         if new.any():
             self._answers[start:stop][new] = self.ask(X[new])
         return X, self._answers[start:stop].copy()
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """`n` fresh inputs and their answers."""
+        """`n` fresh inputs and their answers; independent ones, whatever the design.
+
+        They are fitted exactly, which no design helps, or judge what was fitted, and all tests that
+        do so count independent samples.
+        """
         X = rng.standard_normal((n, self.features))
         return X, np.concatenate([self.ask(X[rows]) for rows in row_blocks(n)])
 
-    def _inputs(self, block: int) -> Array:
-        rng = np.random.default_rng([self._entropy, block])
-        return rng.standard_normal((self._BLOCK, self.features))
+    def _inputs(self, block: int, length: int) -> Array:
+        return self.design.make(self._entropy, block, length, self.features)

@@ -1,0 +1,207 @@
+"""All benchmarks in one command; every figure stands beside one measured in the same run.
+
+    python benchmarks/suite.py                            # hours
+    python benchmarks/suite.py --quick                    # a few minutes on two cores
+    python benchmarks/suite.py --parts moments recovery   # the day's other parts are kept
+    python benchmarks/suite.py --from benchmarks/results/2026-11-16.json --docs
+
+Writes `results/YYYY-MM-DD.json` and the same as a Markdown table (`YYYY-MM-DD-quick` with --quick).
+`--docs` writes docs/benchmarks.md and its pictures from these results. A part that fails is
+reported as failed, and the rest goes on.
+
+A part is a function: told whether it must be quick, it returns records. To add one, add a line to
+`PARTS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import decomposition
+import designs
+import halfspaces
+import landscape
+import lowest_layer
+import moments
+import outputs
+import recovery
+import regression
+import samples
+from common import Record, machine, markdown_head, markdown_row
+from trials import report
+
+PARTS: dict[str, Callable[[bool], list[Record]]] = {
+    "moment pass": moments.run,
+    "decomposition": decomposition.run,
+    "designed inputs": designs.run,
+    "recovery, one output": recovery.run,
+    "recovery, several outputs": outputs.run,
+    "how few samples suffice": samples.run,
+    "lowest layer": lowest_layer.run,
+    "union of halfspaces": halfspaces.run,
+    "regression": regression.run,
+    "landscape": landscape.run,
+}
+PICTURES: dict[str, tuple[str, Callable[[Sequence[dict[str, Any]], Path], None]]] = {
+    "how few samples suffice": ("benchmarks_samples.png", samples.draw_records),
+    "designed inputs": ("benchmarks_designs.png", designs.draw_records),
+}
+"""Of a part's records: the file in docs, and what draws it."""
+OPTIONAL = ("tensorly", "matplotlib", "dask", "h5py", "zarr")
+HERE = Path(__file__).parent
+DOCS = HERE.parent / "docs"
+TITLES = ("figure", "value", "unit", "reference", "its value", "ratio")
+Content = dict[str, Any]
+
+
+# ---------------------------------------------------------------- measuring
+
+
+def measured(name: str, quick: bool) -> Content:
+    """What one part gave, or why it failed."""
+    report(f"--- {name}")
+    begin, records, failure = time.perf_counter(), [], None
+    try:
+        records = [record.content() for record in PARTS[name](quick)]
+    except ModuleNotFoundError as missing:
+        failure = f"Skipped: {missing}."
+    except Exception as error:  # the other parts still have something to say
+        report(traceback.format_exc())
+        failure = f"Failed: {type(error).__name__}: {error}."
+    seconds = round(time.perf_counter() - begin, 1)
+    report(f"--- {name}: {failure or f'{len(records)} figures'}, {seconds} s")
+    return {"failure": failure, "seconds": seconds, "records": records}
+
+
+def environment() -> Content:
+    """The machine and the versions of all that was used."""
+    return {**machine(), **{name: found for name in OPTIONAL if (found := _version(name))}}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def started(path: Path, quick: bool, afresh: bool) -> Content:
+    """The day's results so far, without the parts if all are measured afresh."""
+    parts: Content = {}
+    if path.exists() and not afresh:
+        parts = json.loads(path.read_text())["parts"]
+    today = date.today().isoformat()
+    return {"date": today, "quick": quick, "machine": environment(), "parts": parts}
+
+
+def write(content: Content, path: Path) -> None:
+    """The results as JSON and as Markdown, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for target, text in (
+        (path, json.dumps(content, indent=1, allow_nan=False) + "\n"),
+        (path.with_suffix(".md"), "\n".join(("# Results", "", *tables(content))) + "\n"),
+    ):
+        partial = target.with_name(target.name + ".part")
+        partial.write_text(text)
+        partial.replace(target)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def tables(content: Content, points: bool = True) -> Iterator[str]:
+    """Where it was measured, then a table a part; `points` also shows what pictures show."""
+    yield ", ".join(f"{name} {value}" for name, value in content["machine"].items()) + "."
+    yield ""
+    few = " Few seeds and small sizes (`--quick`)." if content["quick"] else ""
+    yield f"Measured on {content['date']}.{few} A ratio is a figure over its reference."
+    for name, part in content["parts"].items():
+        yield from ("", f"## {name.capitalize()}", "")
+        yield from _part(name, part, points)
+
+
+def _part(name: str, part: Content, points: bool) -> Iterator[str]:
+    if part["failure"]:
+        yield part["failure"]
+        return
+    if not points and name in PICTURES:
+        yield f"![{name.capitalize()}]({PICTURES[name][0]})\n"
+    yield markdown_head(TITLES)
+    for record in part["records"]:
+        if points or not record["details"].get("point"):
+            yield markdown_row(_cells(record))
+
+
+def _cells(record: Content) -> Iterable[str]:
+    value, reference = _figure(record["value"]), _figure(record["reference_value"])
+    ratio = "-" if record["ratio"] is None else f"{record['ratio']:.3g}"
+    return record["name"], value, record["unit"], record["reference"], reference, ratio
+
+
+def _figure(value: float | None) -> str:
+    return "infinite" if value is None else f"{value:.3g}"
+
+
+# ---------------------------------------------------------------- the documentation
+
+INTRODUCTION = """\
+# Benchmarks
+
+Written by `python benchmarks/suite.py --docs`: no figure here is copied by hand. Every figure
+stands beside one that was measured in the same run on the same machine, so that the ratio means
+something elsewhere too. What each part measures is told at the top of its script in `benchmarks/`;
+*infinite* is what a solver needs that never succeeds.
+"""
+
+
+def write_docs(content: Content, folder: Path) -> None:
+    """docs/benchmarks.md and its pictures."""
+    for name, (file, draw) in PICTURES.items():
+        part = content["parts"].get(name)
+        if part and not part["failure"]:
+            draw(part["records"], folder / file)
+    text = "\n".join((INTRODUCTION, *tables(content, points=False)))
+    (folder / "benchmarks.md").write_text(text + "\n")
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def main() -> None:
+    """Measure the parts one after the other; results are written after each."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="few seeds, small sizes: minutes")
+    parser.add_argument("--out", type=Path, default=HERE / "results", metavar="DIR")
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), metavar="PART")
+    parser.add_argument("--from", type=Path, dest="earlier", metavar="FILE", help="measure nothing")
+    parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md too")
+    args = parser.parse_args()
+    if args.earlier:
+        content = json.loads(args.earlier.read_text())
+    else:
+        content = run_parts(args.parts, args.quick, args.out)
+    print("\n".join(tables(content)))
+    if args.docs:
+        write_docs(content, DOCS)
+
+
+def run_parts(parts: Sequence[str] | None, quick: bool, folder: Path) -> Content:
+    """Measure and write."""
+    path = folder / f"{date.today().isoformat()}{'-quick' if quick else ''}.json"
+    content = started(path, quick, afresh=parts is None)
+    for name in parts or PARTS:
+        content["parts"][name] = measured(name, quick)
+        write(content, path)
+    return content
+
+
+if __name__ == "__main__":
+    main()
