@@ -18,7 +18,7 @@ import provenet as pn
 from provenet import cli
 from provenet.datasets import random_layered
 from provenet.files import load_npz
-from provenet.io import load_samples, save_samples
+from provenet.io import open_samples, save_samples
 from provenet.result import Recovery, Status
 
 ENVIRONMENT = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "80", "NO_COLOR": "1"}
@@ -63,6 +63,11 @@ def refused(ended: Ended, *words: str) -> None:
         assert word in ended.stderr
 
 
+def samples_in(*paths: Path) -> tuple[np.ndarray, np.ndarray]:
+    source = open_samples(*paths)
+    return source.rows(0, source.size)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Samples of one small network, in files of every kind, and the network itself."""
@@ -70,8 +75,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ended = run("simulate", "s.npz", *SMALL, "--seed", 3, "--truth", "truth.npz", cwd=path)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == "" and "s.npz, truth.npz" in ended.stderr
-    X, y = load_samples(path / "s.npz")
-    save_samples(path / "s.csv", X, y)
+    X, y = samples_in(path / "s.npz")
+    for name in ("s.csv", "s.h5", "s.parquet", "s.zarr", "s.zip"):
+        save_samples(path / name, X, y)
     save_samples(path / "X.npy", X, y, labels=path / "y.npy")
     return path
 
@@ -116,9 +122,21 @@ def test_demo_with_noise_gives_standard_errors(capsys: pytest.CaptureFixture[str
     assert 0.08 < answer["certificate"]["noise"] < 0.12
 
 
-@pytest.mark.parametrize("files", [("s.npz",), ("s.csv",), ("X.npy", "y.npy")])
-def test_recover_from_every_kind_of_file(folder: Path, files: tuple[str, ...]) -> None:
-    ended = run("recover", *files, "--truth", "truth.npz", "--json", "--quiet", cwd=folder)
+@pytest.mark.parametrize(
+    "files",
+    [
+        *(("s.npz",), ("s.csv",), ("X.npy", "y.npy")),
+        *(("s.h5",), ("s.parquet",), ("s.zarr",), ("s.zip",)),
+    ],
+)
+def test_recover_from_every_kind_of_file(
+    folder: Path,
+    files: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    ended = invoke(capsys, ["recover", *files, "--truth", "truth.npz", "--json", "--quiet"])
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stderr == ""
     answer = json.loads(ended.stdout)
@@ -149,11 +167,15 @@ def test_quiet_is_one_line(folder: Path) -> None:
 def test_simulate_is_the_same_for_the_same_seed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, seed in (("a.npz", 1), ("b.csv", 1), ("c.npz", 2)):
+    same = ("a.npz", "b.csv", "d.zarr", "e.h5", "f.parquet")
+    for name, seed in (*((name, 1) for name in same), ("c.npz", 2)):
         args = ["simulate", str(tmp_path / name), *SMALL, "--seed", str(seed), "--quiet"]
         assert invoke(capsys, args) == (0, "", "")
-    (X, y), (X2, y2), (X3, _) = (load_samples(tmp_path / n) for n in ("a.npz", "b.csv", "c.npz"))
-    assert np.array_equal(X, X2) and np.array_equal(y, y2) and not np.array_equal(X, X3)
+    X, y = samples_in(tmp_path / "a.npz")
+    for name in same:
+        again = samples_in(tmp_path / name)
+        assert np.array_equal(X, again[0]) and np.array_equal(y, again[1])
+    assert not np.array_equal(X, samples_in(tmp_path / "c.npz")[0])
 
 
 def test_simulate_a_pair_of_files_and_the_truth(tmp_path: Path) -> None:
@@ -163,7 +185,7 @@ def test_simulate_a_pair_of_files_and_the_truth(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert json.loads(ended.stdout) == {"samples": "X.npy", "labels": "y.npy", "truth": "net.npz"}
-    X, y = load_samples(tmp_path / "X.npy", tmp_path / "y.npy")
+    X, y = samples_in(tmp_path / "X.npy", tmp_path / "y.npy")
     network = pn.load_network(tmp_path / "net.npz")
     assert X.shape == (300, 5) and np.allclose(network(X), y, atol=1e-12)
     assert np.abs(network.biases).max() <= 0.5
@@ -236,7 +258,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("several")
     ended = run("simulate", "s.csv", *SEVERAL, "--seed", 4, "--truth", "truth.npz", cwd=path)
     assert ended.returncode == 0 and "3 outputs: s.csv, truth.npz" in ended.stderr, ended.stderr
-    X, y = load_samples(path / "s.csv")
+    X, y = samples_in(path / "s.csv")
     assert X.shape == (300, 5) and y.shape == (300, 3)
     np.savetxt(path / "plain.csv", np.hstack([X, y]), delimiter=",", fmt="%.17g")
     save_samples(path / "s.npz", X, y)
@@ -517,7 +539,7 @@ def test_bad_input_to_a_process(bad: Path, args: list[str], word: str) -> None:
 @pytest.fixture(scope="module")
 def bad(folder: Path) -> Path:
     """Files that cannot be used, each for a reason of its own."""
-    X, y = load_samples(folder / "s.npz")
+    X, y = samples_in(folder / "s.npz")
     hole, whole = X.copy(), (folder / "s.npz").read_bytes()
     hole[7, 2] = np.nan
     (folder / "half.npz").write_bytes(whole[: len(whole) // 2])

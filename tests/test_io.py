@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import zipfile
 import zlib
 from pathlib import Path
@@ -10,19 +11,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from provenet import InvalidInput, io
+from provenet import InvalidInput
 from provenet.files import load_npz
-from provenet.io import load_samples, save_mask, save_samples
+from provenet.io import open_samples, save_mask, save_samples
+from provenet.sources import ArraySource, FileSource, Source
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 4))
 Y = RNG.standard_normal(30)
 SEVERAL = RNG.standard_normal((30, 3))
+ALONE = ["s.npz", "s.csv", "s.CSV", "s.h5", "s.hdf5", "s.parquet", "s.zarr", "s.zip"]
+"""Files that hold both inputs and labels."""
 
 
 def write(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8", newline="")
     return path
+
+
+def read(
+    path: Path, labels: Path | None = None, outputs: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    return everything(open_samples(path, labels, outputs))
+
+
+def everything(source: Source) -> tuple[np.ndarray, np.ndarray]:
+    return source.rows(0, source.size)
 
 
 def sentence(error: pytest.ExceptionInfo[InvalidInput], *words: str) -> None:
@@ -33,41 +47,64 @@ def sentence(error: pytest.ExceptionInfo[InvalidInput], *words: str) -> None:
         assert word in message
 
 
-@pytest.mark.parametrize("name", ["s.npz", "s.csv", "s.CSV"])
+@pytest.mark.parametrize("name", ALONE)
 def test_what_is_saved_is_read_back_to_the_last_digit(tmp_path: Path, name: str) -> None:
     save_samples(tmp_path / name, X, Y)
-    inputs, labels = load_samples(tmp_path / name)
+    inputs, labels = read(tmp_path / name)
     assert np.array_equal(inputs, X) and np.array_equal(labels, Y)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_pair_of_npy_files_is_memory_mapped_and_read_only(tmp_path: Path) -> None:
     save_samples(tmp_path / "X.npy", X, Y, labels=tmp_path / "y.npy")
-    inputs, labels = load_samples(tmp_path / "X.npy", tmp_path / "y.npy")
-    assert isinstance(inputs, np.memmap) and isinstance(labels, np.memmap)
-    assert np.array_equal(inputs, X) and np.array_equal(labels, Y)
-    with pytest.raises(ValueError, match="read-only"):
-        inputs[0, 0] = 1.0
+    source = open_samples(tmp_path / "X.npy", tmp_path / "y.npy")
+    assert isinstance(source, ArraySource)
+    assert isinstance(source.X, np.memmap) and isinstance(source.y, np.memmap)
+    assert np.array_equal(source.X, X) and np.array_equal(source.y, Y)
+    for array in (source.X, source.rows(0, 30)[0]):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0, 0] = 1.0
 
 
-@pytest.mark.parametrize("names", [("s.npz",), ("s.csv",), ("X.npy", "y.npy")])
+@pytest.mark.parametrize("names", [*((name,) for name in ALONE), ("X.npy", "y.npy")])
+def test_single_precision_stays_so_in_files(tmp_path: Path, names: tuple[str, ...]) -> None:
+    """Every number is read back as it was, in double precision; only text knows no difference."""
+    single, paths = X.astype(np.float32), [tmp_path / name for name in names]
+    save_samples(paths[0], single, Y, *paths[1:])
+    source = open_samples(*paths)
+    inputs, labels = everything(source)
+    assert inputs.dtype == labels.dtype == np.float64
+    assert np.array_equal(inputs, single) and np.array_equal(labels, Y)
+    kept = source.X if isinstance(source, ArraySource) else source._X.dataset  # type: ignore[attr-defined]
+    assert kept.dtype == (np.float64 if names[0].lower() == "s.csv" else np.float32)
+    assert isinstance(source, FileSource) == (paths[0].suffix in (".h5", ".hdf5", ".zarr", ".zip"))
+
+
+@pytest.mark.parametrize("names", [*((name,) for name in ALONE), ("X.npy", "y.npy")])
 def test_several_outputs_are_read_back(tmp_path: Path, names: tuple[str, ...]) -> None:
     """The file itself says how many there are; saying so again changes nothing."""
     paths = [tmp_path / name for name in names]
     save_samples(paths[0], X, SEVERAL, *paths[1:])
     for outputs in (None, 3):
-        inputs, labels = load_samples(*paths, outputs=outputs)
+        inputs, labels = read(*paths, outputs=outputs)
         assert np.array_equal(inputs, X) and np.array_equal(labels, SEVERAL)
     with pytest.raises(InvalidInput) as error:
-        load_samples(*paths, outputs=2)
+        open_samples(*paths, outputs=2)
     sentence(error, names[-1], "3 outputs", "not 2")
 
 
-def test_one_output_in_a_column_of_its_own_is_one_label_a_row(tmp_path: Path) -> None:
-    save_samples(tmp_path / "s.csv", X, Y[:, None])
-    assert np.array_equal(load_samples(tmp_path / "s.csv", outputs=1)[1], Y)
-    save_samples(tmp_path / "s.npz", X, Y[:, None])
-    assert load_samples(tmp_path / "s.npz", outputs=1)[1].shape == (30, 1)
+@pytest.mark.parametrize("names", [*((name,) for name in ALONE), ("X.npy", "y.npy")])
+def test_one_output_in_a_column_of_its_own_is_one_label_a_row(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    paths = [tmp_path / name for name in names]
+    save_samples(paths[0], X, Y[:, None], *paths[1:])
+    source = open_samples(*paths, outputs=1)
+    assert source.outputs is None and np.array_equal(everything(source)[1], Y)
+    assert np.array_equal(
+        source.draw(9, np.random.default_rng(0))[1],
+        ArraySource(X, Y).draw(9, np.random.default_rng(0))[1],
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +129,7 @@ def test_which_columns_are_labels(
     tmp_path: Path, header: str, outputs: int | None, labels: int
 ) -> None:
     path = write(tmp_path / "s.csv", f"{header}1,2,3,4,5\n6,7,8,9,10\n")
-    inputs, y = load_samples(path, outputs=outputs)
+    inputs, y = read(path, outputs=outputs)
     assert np.array_equal(y.reshape(2, -1), np.reshape(range(1, 11), (2, 5))[:, 5 - labels :])
     assert inputs.shape == (2, 5 - labels) and y.ndim == (1 if labels == 1 else 2)
 
@@ -116,7 +153,7 @@ def test_labels_are_not_guessed(
 ) -> None:
     path = write(tmp_path / "s.csv", f"{header}1,2,3,4,5\n6,7,8,9,10\n")
     with pytest.raises(InvalidInput) as error:
-        load_samples(path, outputs=outputs)
+        open_samples(path, outputs=outputs)
     sentence(error, "s.csv", *words)
 
 
@@ -161,7 +198,7 @@ def test_a_mask_needs_a_name_that_can_hold_it(tmp_path: Path) -> None:
     ],
 )
 def test_tables_with_and_without_a_header(tmp_path: Path, text: str, rows: int) -> None:
-    inputs, labels = load_samples(write(tmp_path / "s.csv", text))
+    inputs, labels = read(write(tmp_path / "s.csv", text))
     assert len(inputs) == len(labels) == rows
     assert inputs.shape[1] == text.strip().splitlines()[0].count(",")
 
@@ -185,7 +222,7 @@ def test_tables_with_and_without_a_header(tmp_path: Path, text: str, rows: int) 
 )
 def test_bad_tables_name_the_place(tmp_path: Path, text: str, words: list[str]) -> None:
     with pytest.raises(InvalidInput) as error:
-        load_samples(write(tmp_path / "s.csv", text))
+        open_samples(write(tmp_path / "s.csv", text))
     sentence(error, "s.csv", *words)
 
 
@@ -195,7 +232,7 @@ def test_bad_tables_name_the_place(tmp_path: Path, text: str, words: list[str]) 
 def test_a_table_that_is_not_text(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "s.csv").write_bytes(content)
     with pytest.raises(InvalidInput) as error:
-        load_samples(tmp_path / "s.csv")
+        open_samples(tmp_path / "s.csv")
     sentence(error, "s.csv")
 
 
@@ -216,7 +253,7 @@ def test_a_table_that_is_not_text(tmp_path: Path, content: bytes) -> None:
         ({"X": X, "y": Y + 1j}, ["y in", "numbers", "complex"]),
         ({"X": X[:0], "y": Y[:0]}, ["no samples"]),
         ({"X": X[:, :0], "y": Y}, ["no samples"]),
-        ({"X": X, "y": np.array([None] * 30)}, ["s.npz", "Object"]),
+        ({"X": X, "y": np.array([None] * 30)}, ["s.npz", "numbers", "object"]),
     ],
 )
 def test_archives_with_the_wrong_arrays(
@@ -224,7 +261,7 @@ def test_archives_with_the_wrong_arrays(
 ) -> None:
     np.savez(tmp_path / "s.npz", **arrays)
     with pytest.raises(InvalidInput) as error:
-        load_samples(tmp_path / "s.npz")
+        open_samples(tmp_path / "s.npz")
     sentence(error, "s.npz", *words)
 
 
@@ -233,7 +270,7 @@ def test_an_archive_of_something_else(tmp_path: Path) -> None:
         archive.writestr("X.npy", "1,2,3")
         archive.writestr("y.npy", "4")
     with pytest.raises(InvalidInput) as error:
-        load_samples(tmp_path / "s.npz")
+        open_samples(tmp_path / "s.npz")
     sentence(error, "s.npz")
 
 
@@ -260,20 +297,20 @@ def test_damaged_archives(tmp_path: Path, save: object, how: str) -> None:
     save(file, X=np.round(X), y=Y)  # type: ignore[operator]
     file.write_bytes(damaged(file.read_bytes(), how))
     with pytest.raises(InvalidInput) as error:
-        load_samples(file)
+        open_samples(file)
     sentence(error, "s.npz")
 
 
 def test_an_archive_whose_compressed_bytes_are_broken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(path: object) -> None:
+    def broken(stream: object, count: int = -1) -> None:
         raise zlib.error("invalid distance too far back")
 
     np.savez_compressed(tmp_path / "s.npz", X=X, y=Y)
-    monkeypatch.setattr(io, "load_npz", broken)
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", broken)
     with pytest.raises(InvalidInput) as error:
-        load_samples(tmp_path / "s.npz")
+        open_samples(tmp_path / "s.npz")
     sentence(error, "s.npz", "damaged")
 
 
@@ -284,7 +321,7 @@ def test_damaged_npy_files(tmp_path: Path, which: str, how: str) -> None:
     file = tmp_path / which
     file.write_bytes(damaged(file.read_bytes(), how))
     with pytest.raises(InvalidInput) as error:
-        load_samples(tmp_path / "X.npy", tmp_path / "y.npy")
+        open_samples(tmp_path / "X.npy", tmp_path / "y.npy")
     sentence(error, which)
 
 
@@ -292,7 +329,7 @@ def test_pickled_arrays_are_never_opened(tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", np.array([[None, {}]]), allow_pickle=True)
     np.save(tmp_path / "y.npy", Y)
     with pytest.raises(InvalidInput) as error:
-        load_samples(tmp_path / "X.npy", tmp_path / "y.npy")
+        open_samples(tmp_path / "X.npy", tmp_path / "y.npy")
     sentence(error, "X.npy", "Python objects")
 
 
@@ -305,9 +342,12 @@ def test_pickled_arrays_are_never_opened(tmp_path: Path) -> None:
         ("X.npy", None, ["X.npy", "second .npy"]),
         ("s.npz", "y.npy", ["s.npz", "leave out", "y.npy"]),
         ("X.npy", "s.npz", ["s.npz", ".npy"]),
-        ("samples.txt", None, ["samples.txt", "extension", ".npz", ".csv"]),
+        ("none.zarr", None, ["none.zarr", "does not exist"]),
+        ("s.h5", "y.npy", ["s.h5", "leave out", "y.npy"]),
+        ("samples.txt", None, ["samples.txt", "extension", ".npz", ".csv", ".h5", ".zarr"]),
         ("samples", None, ["samples", "extension"]),
         ("folder.npz", None, ["folder.npz", "folder"]),
+        ("folder.parquet", None, ["folder.parquet", "folder"]),
         ("X.npy", "short.npy", ["X.npy has 30", "short.npy has 29"]),
     ],
 )
@@ -319,8 +359,9 @@ def test_names_that_do_not_fit(
     np.save(tmp_path / "short.npy", Y[:-1])
     (tmp_path / "samples.txt").write_text("1,2,3\n")
     (tmp_path / "folder.npz").mkdir()
+    (tmp_path / "folder.parquet").mkdir()
     with pytest.raises(InvalidInput) as error:
-        load_samples(tmp_path / path, None if labels is None else tmp_path / labels)
+        open_samples(tmp_path / path, None if labels is None else tmp_path / labels)
     sentence(error, *words)
 
 
@@ -329,7 +370,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     save_samples(tmp_path / "s.npz", X, Y)
     (tmp_path / "s.npz").chmod(0)
     with pytest.raises(InvalidInput) as error:
-        load_samples(tmp_path / "s.npz")
+        open_samples(tmp_path / "s.npz")
     sentence(error, "s.npz", "permissions")
 
 
@@ -366,6 +407,58 @@ def test_an_interrupted_write_keeps_what_was_there(
     with pytest.raises(KeyboardInterrupt):
         save_samples(tmp_path / path, X + 1, Y + 1, second)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+@pytest.mark.parametrize("name", ["s.h5", "s.parquet", "s.zarr", "s.zip"])
+def test_a_failed_write_keeps_what_was_there(tmp_path: Path, name: str) -> None:
+    """Labels that no format can hold, found out only once the inputs are written."""
+    impossible = np.array([object()] * 30)
+    with pytest.raises((TypeError, ValueError)):
+        save_samples(tmp_path / name, X, impossible)
+    assert list(tmp_path.iterdir()) == []
+    save_samples(tmp_path / name, X, Y)
+    before = contents(tmp_path)
+    with pytest.raises((TypeError, ValueError)):
+        save_samples(tmp_path / name, X + 1, impossible)
+    assert contents(tmp_path) == before
+    save_samples(tmp_path / name, X + 1, Y)
+    assert np.array_equal(read(tmp_path / name)[0], X + 1)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_folder_that_is_not_zarr_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "photos.zarr").mkdir()
+    (tmp_path / "photos.zarr" / "one.png").touch()
+    with pytest.raises(InvalidInput) as error:
+        save_samples(tmp_path / "photos.zarr", X, Y)
+    sentence(error, "photos.zarr", "folder")
+    assert (tmp_path / "photos.zarr" / "one.png").exists()
+    (tmp_path / "s.h5").mkdir()
+    (tmp_path / "s.h5" / "zarr.json").touch()
+    with pytest.raises(InvalidInput, match="folder"):
+        save_samples(tmp_path / "s.h5", X, Y)
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"),
+    [("s.h5", "h5py"), ("s.zarr", "zarr"), ("s.zip", "zarr"), ("s.parquet", "pyarrow")],
+)
+def test_a_missing_package_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, needed: str
+) -> None:
+    save_samples(tmp_path / name, X, Y)
+    monkeypatch.setitem(sys.modules, needed, None)
+    with pytest.raises(InvalidInput) as error:
+        open_samples(tmp_path / name)
+    sentence(error, name, needed, 'pip install "provenet[files]"')
+    with pytest.raises(InvalidInput) as error:
+        save_samples(tmp_path / f"new_{name}", X, Y)
+    sentence(error, name, needed)
 
 
 def test_labels_are_not_left_without_their_inputs(

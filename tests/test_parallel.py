@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from threadpoolctl import threadpool_info
 from helpers import run_script
 from provenet import parallel
 from provenet.networks import row_blocks
-from provenet.parallel import one_blas_thread, sum_over, workers
+from provenet.parallel import memory_at_hand, one_blas_thread, sum_over, workers
 
 
 @given(st.integers(1, 100), st.integers(1, 30))
@@ -72,6 +73,54 @@ def test_one_blas_thread_and_then_as_before() -> None:
 
 def test_workers_are_the_cores_of_this_process() -> None:
     assert workers() >= 1
+
+
+def described(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> int:
+    """What memory is at hand to a system that describes itself by these files."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    monkeypatch.setattr(parallel, "_MEMINFO", folder / "meminfo")
+    monkeypatch.setattr(parallel, "_OWN_GROUPS", folder / "cgroup")
+    monkeypatch.setattr(parallel, "_GROUPS", folder / "groups")
+    return memory_at_hand()
+
+
+MEMINFO = "MemTotal:  9000 kB\nMemFree:  10 kB\nMemAvailable:    2000 kB\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "at_hand"),
+    [
+        ({}, 2000 * 1024),
+        ({"cgroup": "0::/a/b\n", "groups/a/memory.max": "1000000\n"}, 1_000_000),
+        ({"cgroup": "0::/a/b\n", "groups/a/b/memory.max": "max\n"}, 2000 * 1024),
+        ({"cgroup": "0::/\n", "groups/memory.max": "9000\n"}, 9000),
+        ({"cgroup": "0::/a\n", "groups/b/memory.max": "9000\n"}, 2000 * 1024),
+        (
+            {
+                "cgroup": "5:cpu:/a\n4:blkio,memory:/a\n",
+                "groups/memory/a/memory.limit_in_bytes": "7000\n",
+                "groups/memory/memory.limit_in_bytes": "9223372036854771712\n",
+            },
+            7000,
+        ),
+    ],
+)
+def test_memory_at_hand_is_what_is_free_and_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], at_hand: int
+) -> None:
+    assert described(tmp_path, monkeypatch, {"meminfo": MEMINFO, **files}) == at_hand
+
+
+def test_memory_at_hand_where_the_system_tells_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert memory_at_hand() > 2**20  # here
+    monkeypatch.setattr("os.sysconf", {"SC_PHYS_PAGES": 50, "SC_PAGE_SIZE": 4096}.get)
+    assert described(tmp_path, monkeypatch, {}) == 50 * 4096
+    monkeypatch.delattr("os.sysconf")
+    assert described(tmp_path, monkeypatch, {}) == 2**63
 
 
 def test_a_forked_process_has_threads_of_its_own() -> None:

@@ -27,13 +27,14 @@ from provenet.cli_identify import identify as show_identifiability
 from provenet.datasets import random_network, sample
 from provenet.exceptions import InvalidInput
 from provenet.files import check_writable
-from provenet.io import check_mask_name, check_pairing, load_samples, save_mask, save_samples
+from provenet.io import check_mask_name, check_pairing, open_samples, save_mask, save_samples
 from provenet.matching import parameter_error
 from provenet.networks import Network, load_network
 from provenet.progress import StageProgress
 from provenet.recover import DEFAULT_BUDGET, METHODS
 from provenet.recover import recover as recover_network
 from provenet.result import Recovery, Status
+from provenet.sample_formats.spool import remove_spools
 from provenet.words import counted
 
 BAD_INPUT, NOT_RECOVERED, INTERRUPTED = 2, 3, 130
@@ -63,6 +64,7 @@ def main() -> None:
 
 def _leave_at_once() -> None:
     """End without waiting, as the interpreter would, for threads that still add up samples."""
+    remove_spools()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(INTERRUPTED)
@@ -188,7 +190,10 @@ def _random_network(
 def simulate(
     out: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help="Samples to write: .npz, .csv, or .npy for X alone."),
+        typer.Argument(
+            metavar="OUT",
+            help="Samples to write: .npz, .csv, .parquet, .h5, .zarr, or .npy for X alone.",
+        ),
     ],
     features: Features = 20,
     units: Units = 10,
@@ -254,7 +259,11 @@ def _check_written(paths: Iterable[Path | None], inputs: Iterable[Path | None] =
 @command
 def recover(
     samples: Annotated[
-        Path, typer.Argument(metavar="SAMPLES", help=".npz (X, y), .csv (y last), or .npy for X.")
+        Path,
+        typer.Argument(
+            metavar="SAMPLES",
+            help=".npz, .h5 or .zarr (X, y), .csv or .parquet (y last), or .npy for X.",
+        ),
     ],
     labels: Annotated[
         Path | None, typer.Argument(metavar="LABELS", help="y when SAMPLES is .npy.")
@@ -264,7 +273,7 @@ def recover(
     ] = None,
     outputs: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of outputs: the last columns of a .csv."),
+        typer.Option(min=1, help="Number of outputs: the last columns of a .csv or .parquet."),
     ] = None,
     method: Annotated[str, typer.Option(help="See: provenet methods.")] = "auto",
     activation: Annotated[
@@ -309,11 +318,10 @@ def recover(
     _check_written((out, corrupted), inputs=(samples, labels, truth))
     with StageProgress(_stderr(), quiet=quiet) as progress:
         progress("Reading samples", -1)
-        X, y = load_samples(samples, labels, outputs)
-        known = None if truth is None else _load_truth(truth, X.shape[1], y.size // len(y))
+        source = open_samples(samples, labels, outputs)
+        known = None if truth is None else _load_truth(truth, source.features, source.outputs or 1)
         result = recover_network(
-            X,
-            y,
+            source,
             units=units,
             method=method,
             activation=activation,

@@ -22,7 +22,7 @@ _UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, No
 def check_writable(path: str | PathLike[str]) -> None:
     """Raise before any work is done if `path` could not be written later."""
     target = Path(path)
-    if target.is_dir():
+    if target.is_dir() and not _is_zarr(target):
         raise InvalidInput(f"{target} is a folder: give the name of a file.")
     if not target.parent.is_dir():
         raise InvalidInput(f"The folder {target.parent} does not exist: make it first.")
@@ -30,26 +30,42 @@ def check_writable(path: str | PathLike[str]) -> None:
         raise InvalidInput(f"The folder {target.parent} cannot be written to: choose another.")
 
 
+def _is_zarr(folder: Path) -> bool:
+    """Whether a folder holds samples in Zarr, which may be replaced as a file may."""
+    marks = ("zarr.json", ".zgroup")
+    return folder.suffix.lower() == ".zarr" and any((folder / name).is_file() for name in marks)
+
+
 def write_atomically(path: str | PathLike[str], write: Callable[[IO[bytes]], Any]) -> None:
-    """Let `write` fill a temporary file beside `path`, then move it into place."""
+    """Let `write` fill a file beside `path`, then move it into place."""
+
+    def make(place: Path) -> None:
+        with open(place, "wb") as file:
+            write(file)
+
+    make_atomically(path, make)
+
+
+def make_atomically(path: str | PathLike[str], make: Callable[[Path], Any]) -> None:
+    """Let `make` write a file or a folder under the name it is given, then move it to `path`."""
     check_writable(path)
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as beside:
+        made = Path(beside) / target.name
+        make(made)
+        _replace(target, made, Path(beside) / "replaced")
+
+
+def _replace(target: Path, made: Path, aside: Path) -> None:
+    """Put what was made in the place of what was there; a folder must be moved aside for it."""
+    if target.is_dir():
+        os.rename(target, aside)
     try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
+        os.replace(made, target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        if aside.exists():
+            os.rename(aside, target)
         raise
-
-
-def _umask() -> int:
-    """The process's file mask, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_npz(path: str | PathLike[str], arrays: dict[str, Any]) -> None:

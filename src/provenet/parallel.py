@@ -9,16 +9,22 @@ samples instead.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache, reduce
 from operator import add
+from pathlib import Path
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
 Sum = TypeVar("Sum")
+
+_MEMINFO, _OWN_GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup")
+_GROUPS = Path("/sys/fs/cgroup")
+_NO_LIMIT = 2**63
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
@@ -35,12 +41,47 @@ def workers() -> int:
     return os.cpu_count() or 1
 
 
-def memory_of_machine() -> int:
-    """Bytes of main memory; without limit where the system does not tell."""
+def memory_at_hand() -> int:
+    """Bytes of memory to be had: what is free, or what this process's group is allowed if less."""
+    return min(_free_memory(), *_group_limits())
+
+
+def _free_memory() -> int:
+    """Free or easily freed memory; all there is, or no limit, where the system does not tell."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", _text(_MEMINFO), re.MULTILINE)
+    if found:
+        return 1024 * int(found[1])
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
-        return 2**63
+        return _NO_LIMIT
+
+
+def _group_limits() -> list[int]:
+    """Limits of the control groups (version 1 or 2) of this process and of those above them."""
+    limits = [_NO_LIMIT]
+    for line in _text(_OWN_GROUPS).splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, group = rest.partition(":")
+        if controllers == "":
+            limits += _limits_above(_GROUPS, group, "memory.max")
+        elif "memory" in controllers.split(","):
+            limits += _limits_above(_GROUPS / "memory", group, "memory.limit_in_bytes")
+    return limits
+
+
+def _limits_above(root: Path, group: str, name: str) -> list[int]:
+    own = root / group.strip("/")
+    folders = (own, *own.parents)
+    texts = (_text(folder / name).strip() for folder in folders if folder.is_relative_to(root))
+    return [int(text) for text in texts if text.isdecimal()]
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
 
 
 @cache

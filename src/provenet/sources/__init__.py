@@ -1,4 +1,4 @@
-"""Where samples come from: arrays, files, a function that may be queried, a known network's population."""
+"""Where samples come from: arrays, files, queries of a function, a known network's population."""
 
 from provenet.sources.arrays import ArraySource
 from provenet.sources.base import Source
