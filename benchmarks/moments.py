@@ -32,7 +32,7 @@ from provenet.parallel import one_blas_thread
 from provenet.subspace import span_of_units
 from provenet.typing import Array
 
-AIM = 0.5
+AIM = 0.8
 SIZES = ((20, 10), (50, 20), (50, 50))
 SQUARE = 1500
 """Large enough for the highest rate of matrix multiplication."""

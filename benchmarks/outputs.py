@@ -239,6 +239,15 @@ ROWS: dict[str, SeveralOutputs] = {
         line("rectified", (100, 50, 60, 200_000), 2, "aim: all", Exact(1e-10), aim=True),
         line(
             "rectified",
+            (200, 100, 120, 500_000),
+            1,
+            "aim: all",
+            Exact(1e-10),
+            bias_scale=0.7,
+            aim=True,
+        ),
+        line(
+            "rectified",
             (10, 5, 6, 20_000),
             20,
             "ratio <= 1.1",

@@ -35,11 +35,13 @@ import outputs
 import recovery
 import regression
 import samples
+import scaling
 from common import Record, machine, markdown_head, markdown_row
 from trials import report
 
 PARTS: dict[str, Callable[[bool], list[Record]]] = {
     "moment pass": moments.run,
+    "disk and cluster": scaling.run,
     "decomposition": decomposition.run,
     "designed inputs": designs.run,
     "recovery, one output": recovery.run,
@@ -55,7 +57,7 @@ PICTURES: dict[str, tuple[str, Callable[[Sequence[dict[str, Any]], Path], None]]
     "designed inputs": ("benchmarks_designs.png", designs.draw_records),
 }
 """Of a part's records: the file in docs, and what draws it."""
-OPTIONAL = ("tensorly", "matplotlib", "dask", "h5py", "zarr")
+OPTIONAL = ("tensorly", "matplotlib", "dask", "h5py", "zarr", "pyarrow")
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
 TITLES = ("figure", "value", "unit", "reference", "its value", "ratio")

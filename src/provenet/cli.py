@@ -1,4 +1,4 @@
-"""The command line: `provenet demo | simulate | recover | compare | identify | methods`.
+"""The command line: `provenet demo | simulate | recover | extract | compare | identify | methods`.
 
 Results go to stdout, progress and messages to stderr. Exit codes: 0 success, 2 usage or bad input,
 3 not recovered, 130 interrupted.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import math
 import os
+import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -23,22 +25,27 @@ from rich.text import Text
 import provenet
 from provenet import console as show
 from provenet import tables
+from provenet.cli_extract import extract
 from provenet.cli_identify import identify as show_identifiability
 from provenet.datasets import random_network, sample
-from provenet.exceptions import InvalidInput
+from provenet.exceptions import ClusterLost, EndpointLost, InvalidInput
 from provenet.files import check_writable
 from provenet.io import check_mask_name, check_pairing, open_samples, save_mask, save_samples
 from provenet.matching import parameter_error
+from provenet.network_formats import check_network_name
 from provenet.networks import Network, load_network
 from provenet.progress import StageProgress
 from provenet.recover import DEFAULT_BUDGET, METHODS
 from provenet.recover import recover as recover_network
+from provenet.report import check_report, write_report
 from provenet.result import Recovery, Status
 from provenet.sample_formats.spool import remove_spools
+from provenet.sources import Source
 from provenet.words import counted
 
 BAD_INPUT, NOT_RECOVERED, INTERRUPTED = 2, 3, 130
 _EXACT = 1e-8
+NETWORK_FILES = ".npz, .safetensors or .onnx"
 
 app = typer.Typer(
     add_completion=False,
@@ -79,6 +86,8 @@ def command(function: Command) -> Command:
             function(*args, **options)
         except InvalidInput as error:
             _fail(str(error), BAD_INPUT)
+        except (ClusterLost, EndpointLost) as error:
+            _fail(str(error), NOT_RECOVERED)
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -207,7 +216,9 @@ def simulate(
         float, typer.Option(min=0, callback=_finite, help="Biases lie between minus this and this.")
     ] = 1.5,
     labels: Annotated[Path | None, typer.Option(help="Where y goes when OUT is .npy.")] = None,
-    truth: Annotated[Path | None, typer.Option(help="Write the true network here (.npz).")] = None,
+    truth: Annotated[
+        Path | None, typer.Option(help=f"Write the true network here ({NETWORK_FILES}).")
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -240,8 +251,8 @@ def _check_simulated(out: Path, labels: Path | None, truth: Path | None) -> None
 
 
 def _check_network_name(path: Path | None) -> None:
-    if path is not None and path.suffix.lower() != ".npz":
-        raise InvalidInput(f"{path} cannot hold a network: give it a name that ends in .npz.")
+    if path is not None:
+        check_network_name(path)
 
 
 def _check_written(paths: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
@@ -302,11 +313,24 @@ def recover(
     order: Annotated[
         int | None, typer.Option(min=1, help="For the method overcomplete: moments up to 2l + 2.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the network here (.npz).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help=f"Write the network here ({NETWORK_FILES}).")
+    ] = None,
     corrupted: Annotated[
         Path | None, typer.Option(help="Write which labels were set aside here (.npy or .npz).")
     ] = None,
-    truth: Annotated[Path | None, typer.Option(help="The true network, to compare (.npz).")] = None,
+    truth: Annotated[
+        Path | None, typer.Option(help=f"The true network, to compare ({NETWORK_FILES}).")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Keep long passes here: started again, it goes on.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Add up on a Dask cluster: tcp://host:8786.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a page with pictures here (.html).")
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -315,10 +339,12 @@ def recover(
     _check_network_name(out)
     if corrupted is not None:
         check_mask_name(corrupted)
-    _check_written((out, corrupted), inputs=(samples, labels, truth))
-    with StageProgress(_stderr(), quiet=quiet) as progress:
+    if report is not None:
+        check_report(report)
+    _check_written((out, corrupted, checkpoint, report), inputs=(samples, labels, truth))
+    with StageProgress(_stderr(), quiet=quiet) as progress, _engine(scheduler) as spread:
         progress("Reading samples", -1)
-        source = open_samples(samples, labels, outputs)
+        source = spread(open_samples(samples, labels, outputs))
         known = None if truth is None else _load_truth(truth, source.features, source.outputs or 1)
         result = recover_network(
             source,
@@ -334,7 +360,12 @@ def recover(
             objective=objective,
             threshold=threshold,
             order=order,
+            checkpoint=checkpoint,
         )
+        if report is not None:
+            progress("Writing the report", -1)
+            made_by = shlex.join(["provenet", *sys.argv[1:]])
+            write_report(report, result, source, truth=known, command=made_by, seed=seed)
     error = None if known is None else _error(result, known)
     if json:
         extra = {} if error is None else {"parameter_error": error}
@@ -342,16 +373,29 @@ def recover(
     else:
         show.report(_stdout(), result, known, error, quiet)
     _save_result(result, out, corrupted, quiet)
+    if report is not None:
+        _note(f"Wrote {report}", quiet)
     _exit_unless(result.success)
+
+
+@contextmanager
+def _engine(scheduler: str | None) -> Iterator[Callable[[Source], Source]]:
+    """What sums run on: the cores of this machine, or a cluster that reads the same files."""
+    if scheduler is None:
+        yield lambda source: source
+        return
+    from provenet.sources.dask import DaskFiles, cluster
+
+    with cluster(scheduler):
+        yield DaskFiles
+
+
+command(extract)
 
 
 def _load_network(path: Path) -> Network:
     """A network file; one output as a row of its own is the same as plain labels."""
-    try:
-        network = load_network(path)
-    except InvalidInput as error:
-        message = str(error)
-        raise InvalidInput(message if str(path) in message else f"{path}: {message}") from None
+    network = load_network(path)
     if network.outputs != 1:
         return network
     linear = None if network.linear is None else network.linear[0]
@@ -395,7 +439,9 @@ def _save_result(result: Recovery, out: Path | None, corrupted: Path | None, qui
 
 @command
 def compare(
-    estimate: Annotated[Path, typer.Argument(metavar="ESTIMATE", help="A network file.")],
+    estimate: Annotated[
+        Path, typer.Argument(metavar="ESTIMATE", help=f"A network file ({NETWORK_FILES}).")
+    ],
     truth: Annotated[
         Path, typer.Argument(metavar="TRUTH", help="The network file to compare it with.")
     ],
@@ -442,7 +488,9 @@ def _check_comparable(first: Path, second: Path, a: Network, b: Network) -> None
 
 @command
 def identify(
-    network: Annotated[Path, typer.Argument(metavar="NETWORK", help="A network file (.npz).")],
+    network: Annotated[
+        Path, typer.Argument(metavar="NETWORK", help=f"A network file ({NETWORK_FILES}).")
+    ],
     samples: Annotated[
         int | None, typer.Option(min=1, help="How many samples there will be; else any number.")
     ] = None,
@@ -470,7 +518,7 @@ def _error(result: Recovery, truth: Network) -> float:
 
 def _summary(result: Recovery, **extra: Any) -> dict[str, Any]:
     fields = ("status", "success", "message", "method", "network", "standard_errors")
-    more = ("certificate", "ambiguities", "timings", "layer", "layered")
+    more = ("certificate", "ambiguities", "timings", "layer", "layered", "queries")
     mask = result.corrupted
     count = None if mask is None else int(np.count_nonzero(mask))
     values = {name: getattr(result, name) for name in (*fields, *more)}

@@ -147,6 +147,11 @@ def certificate_table(result: Recovery) -> RenderableType:
 def _evidence(result: Recovery) -> Iterable[tuple[str, str]]:
     if result.certificate is not None:
         yield from _certified(result.certificate)
+    yield from further_evidence(result)
+
+
+def further_evidence(result: Recovery) -> Iterable[tuple[str, str]]:
+    """What was seen beside the certificate, and the time it took."""
     if result.landscape is not None:
         yield "landscape", result.landscape.message
     if result.layer is not None:
@@ -165,8 +170,8 @@ def _layer(layer: LayerEvidence) -> Iterable[tuple[str, str]]:
         yield "directions", "exact to rounding"
     else:
         angle, offset = np.degrees(np.max(layer.angle_errors)), np.max(layer.threshold_errors)
-        known = f", thresholds within {_figure(float(offset))}" if np.isfinite(offset) else ""
-        yield "directions", f"within {_figure(float(angle))} degrees (one standard error){known}"
+        known = f", thresholds within {figure(float(offset))}" if np.isfinite(offset) else ""
+        yield "directions", f"within {figure(float(angle))} degrees (one standard error){known}"
     yield from (("seen", note) for note in layer.notes)
 
 
@@ -183,17 +188,17 @@ def _corrupted(corrupted: AnyArray) -> str:
 
 
 def _certified(certificate: Certificate) -> Iterable[tuple[str, str]]:
-    residual, noise = _figure(certificate.relative_residual), certificate.noise
+    residual, noise = figure(certificate.relative_residual), certificate.noise
     held_out = f"{certificate.samples_held_out:,} samples not used in the fit"
     yield "residual", f"{residual} of the labels' spread, on {held_out}"
-    yield "noise", _figure(noise) if noise else "none"
+    yield "noise", figure(noise) if noise else "none"
     labels = f", {certificate.outputs:,} labels each" if certificate.outputs > 1 else ""
     parameters = f"{certificate.parameters:,} parameters"
     yield "samples", f"{certificate.samples_fitted:,} fitted{labels}, for {parameters}"
-    yield "condition", f"{_figure(certificate.condition)} (condition number of the weights)"
-    yield "error bound", f"{_figure(certificate.parameter_error_bound)} on the parameters"
+    yield "condition", f"{figure(certificate.condition)} (condition number of the weights)"
+    yield "error bound", f"{figure(certificate.parameter_error_bound)} on the parameters"
     if certificate.weakest_unit is not None:
-        above = f"{_figure(certificate.weakest_margin)} standard deviations above "
+        above = f"{figure(certificate.weakest_margin)} standard deviations above "
         above += "the noise" if noise else "rounding"
         yield "weakest unit", f"number {certificate.weakest_unit + 1}, {above}"
     yield "width", certificate.width_evidence
@@ -201,7 +206,8 @@ def _certified(certificate: Certificate) -> Iterable[tuple[str, str]]:
     yield from (("warning", warning) for warning in certificate.warnings)
 
 
-def _figure(value: float) -> str:
+def figure(value: float) -> str:
+    """Three digits, or a word for what is not finite."""
     return f"{value:.3g}" if math.isfinite(value) else small(value)
 
 

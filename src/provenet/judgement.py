@@ -24,7 +24,8 @@ from provenet.signs import is_one_slope
 from provenet.typing import AnyArray
 from provenet.workspace import Workspace
 
-_SPARE_SAMPLES = 5
+SPARE_SAMPLES = 5
+"""Different inputs beyond the parameters that confirm a fit."""
 _VISIBLE = 0.2
 _SMALL_RESIDUAL = 1e-3
 _FEWEST_UNSEEN = 5
@@ -93,7 +94,7 @@ def _not_noise(workspace: Workspace, evidence: Evidence, polished: Polished) -> 
             f"This is the method's own answer, not refined. {left}: use refine=True to finish it."
         )
     fitted = certificate.samples_fitted
-    if certificate.labels_fitted < 1.2 * certificate.parameters + _SPARE_SAMPLES:
+    if certificate.labels_fitted < 1.2 * certificate.parameters + SPARE_SAMPLES:
         return (
             f"{left}, and {fitted} samples are too few to tell whether {certificate.parameters} "
             "parameters explain them or merely fit them: take more samples."
@@ -195,13 +196,11 @@ def _few_stand_out(certificate: Certificate) -> bool:
     return bool(certificate.residual_kurtosis > max(chance, _HEAVY_TAILS))
 
 
-def _weakest_stands_out(evidence: Evidence) -> bool:
-    """Whether even the weakest unit is worth its parameters (Schwarz's criterion)."""
-    certificate, features = evidence.certificate, evidence.network.features
-    if evidence.exact:
-        return bool(certificate.weakest_margin > 100 * np.sqrt(certificate.labels_fitted))
-    needed = (features + certificate.outputs) * np.log(certificate.labels_fitted)
-    return bool(certificate.weakest_margin**2 > needed)
+def margin_needed(certificate: Certificate, features: int) -> float:
+    """The margin at which the weakest unit is worth its parameters (Schwarz's criterion)."""
+    if certificate.noise == 0:
+        return float(100 * np.sqrt(certificate.labels_fitted))
+    return float(np.sqrt((features + certificate.outputs) * np.log(certificate.labels_fitted)))
 
 
 def _what_is_missing(workspace: Workspace, evidence: Evidence, polished: Polished) -> str | None:
@@ -226,7 +225,7 @@ def _too_few_inputs(
     """Whether too few different inputs confirm the fit."""
     certificate = evidence.certificate
     distinct = min(certificate.samples_fitted, certificate.distinct_inputs)
-    if distinct * certificate.outputs < certificate.parameters + _SPARE_SAMPLES:
+    if distinct * certificate.outputs < certificate.parameters + SPARE_SAMPLES:
         return (
             f"The samples are {found}, but {distinct} different inputs cannot confirm "
             f"{certificate.parameters} parameters: take more samples."
@@ -244,7 +243,7 @@ def _units_not_seen(
 ) -> str | None:
     """Whether the samples show each unit, on both sides of its kink and apart from the others."""
     network, certificate = evidence.network, evidence.certificate
-    if not _weakest_stands_out(evidence):
+    if not certificate.weakest_margin > margin_needed(certificate, network.features):
         return (
             f"The samples are {found}, but unit {certificate.weakest_unit} hardly contributes: it "
             "cannot be told from nothing. Ask for fewer units, or take more samples."

@@ -136,18 +136,18 @@ def _linear_note(network: Network, name: str) -> list[Text]:
 
 def network_table(console: Console, network: Network, errors: Any = None) -> RenderableType:
     """A network's units, with standard errors where they are large enough to be seen."""
-    decimals = 6 if errors is None else _decimals(errors)
+    decimals = 6 if errors is None else decimals_of(errors)
     seen = errors if decimals < 6 else None
     table = _widest(console, network, lambda shown: _parameters(network, seen, decimals, shown))
     c = np.atleast_1d(network.output_bias)
     c_errors = None if seen is None else np.atleast_1d(seen.output_bias)
     first = range(min(len(c), _MOST_OUTPUTS))
-    biases = "  ".join(_with_error(c, c_errors, i, decimals) for i in first)
+    biases = "  ".join(with_error(c, c_errors, i, decimals) for i in first)
     more = f"  and {len(c) - len(first)} more" if len(c) > len(first) else ""
     return Group(table, Text(f"Output bias: {biases}{more}"), *_linear_note(network, "found"))
 
 
-def _decimals(errors: Any) -> int:
+def decimals_of(errors: Any) -> int:
     """Decimals that show two digits of a typical standard error."""
     values = np.concatenate([np.ravel(errors.biases), np.ravel(errors.output_weights)])
     values = values[np.isfinite(values) & (values > 0)]
@@ -165,12 +165,13 @@ def _parameters(network: Network, errors: Any, decimals: int, shown: _Shown) -> 
     spreads = None if errors is None else _columns(errors, shown)
     for i, row in enumerate(values):
         spread = None if spreads is None else spreads[i]
-        cells = [_with_error(row, spread, k, decimals) for k in range(len(row))]
+        cells = [with_error(row, spread, k, decimals) for k in range(len(row))]
         table.add_row(str(i + 1), *cells)
     return table
 
 
-def _with_error(values: Array, errors: Array | None, index: int, decimals: int) -> str:
+def with_error(values: Array, errors: Array | None, index: int, decimals: int) -> str:
+    """A parameter, and its standard error if there is one."""
     value = number(float(values[index]), decimals)
     if errors is None:
         return value

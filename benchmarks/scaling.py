@@ -1,0 +1,181 @@
+"""Passes over samples on disk and on a cluster, against the same pass in memory.
+
+    python benchmarks/scaling.py [--samples N] [--folder DIR]
+
+The pass is the most expensive one of the moment route: order 4 in the span of 10 units, 20
+features, inputs in float32. Files are written first and then read from wherever the system keeps
+them: files of this size are in its cache after the first pass, so what is measured is what reading
+and decompressing cost, not the disk. The cluster has as many worker processes as there are cores,
+one thread each, and reads the same file.
+
+From the rate of a core follows how long a recovery would take with more samples and more cores: it
+makes four passes with exact labels (standardisation, order 2, order 4, judgement). `forecast`
+says so for 1e9 and 1e12.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import provenet as pn
+from common import Record, machine, markdown_head, markdown_row, measured
+from provenet.checkpoint import Checkpoint
+from provenet.io import open_samples, save_samples
+from provenet.moments import LinearSums, MomentRequest
+from provenet.parallel import one_blas_thread, workers
+from provenet.passes import Watch, watched
+from provenet.subspace import span_of_units
+from provenet.words import duration
+
+FEATURES, UNITS = 20, 10
+FORMATS = (".npy", ".npz", ".h5", ".zarr", ".parquet")
+CORES = (2, 64, 1024)
+SAMPLES = (10**9, 10**12)
+
+
+def make(samples: int) -> pn.ArraySource:
+    """Samples in memory, inputs in float32."""
+    rng = np.random.default_rng(0)
+    network = pn.random_network(UNITS, FEATURES, bias_scale=1.5, rng=rng)
+    X = rng.standard_normal((samples, FEATURES), dtype=np.float32)
+    return pn.ArraySource(X, network(X))
+
+
+def request(source: pn.Source) -> MomentRequest:
+    """Order 4 in the span of the units."""
+    s = source.standardisation()
+    second = source.moments(MomentRequest(s, 2))
+    span = span_of_units(second.tensors[2], second.errors[2], UNITS)
+    return MomentRequest(s, 4, span.basis, span.quadratic)
+
+
+def rate(source: pn.Source, wanted: MomentRequest, repeats: int = 3) -> float:
+    """Samples a second of the pass, its best of several turns."""
+    best = np.inf
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        with one_blas_thread():
+            source.moments(wanted)
+        best = min(best, time.perf_counter() - begin)
+    return source.size / best
+
+
+def on_disk(folder: Path, memory: pn.ArraySource) -> Iterator[tuple[str, pn.Source]]:
+    """The same samples in every format."""
+    for suffix in FORMATS:
+        path = folder / f"samples{suffix}"
+        labels = folder / "labels.npy" if suffix == ".npy" else None
+        save_samples(path, memory.X, memory.y, labels)
+        yield suffix, open_samples(path, labels)
+
+
+@contextmanager
+def on_cluster(source: pn.Source) -> Iterator[pn.Source]:
+    """A file's samples on a cluster of this machine's cores."""
+    from distributed import LocalCluster
+
+    from provenet.sources.dask import DaskFiles, cluster
+
+    with (
+        LocalCluster(
+            n_workers=workers(),
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=50,
+        ) as running,
+        cluster(running.scheduler_address),
+    ):
+        yield DaskFiles(source)
+
+
+def with_checkpoint(source: pn.Source, path: Path) -> Callable[[], object]:
+    """A pass that is written down after every stretch."""
+    s = source.standardisation()
+    term = partial(LinearSums.of, origin=s.mean, label_origin=s.label_mean)
+
+    def run() -> object:
+        path.unlink(missing_ok=True)
+        with watched(Watch(source, lambda *_: None, Checkpoint(path, source, seconds=0))):
+            return source.total(term)
+
+    return run
+
+
+def records(samples: int, folder: Path) -> Iterator[Record]:
+    """Rates on disk and on the cluster beside that in memory, and the memory of a pass."""
+    memory = make(samples)
+    wanted = request(memory)
+    here = rate(memory, wanted)
+    size = f"{FEATURES}, {UNITS}, {samples:.0e}"
+    for suffix, source in on_disk(folder, memory):
+        found = rate(source, wanted)
+        yield Record(f"{size}, {suffix}", found / 1e6, "million samples/s", "memory", here / 1e6)
+    mapped = open_samples(folder / "samples.npy", folder / "labels.npy")
+    with on_cluster(mapped) as source:
+        rate(source, wanted, 1)  # workers import what they need
+        found = rate(source, wanted)
+    yield Record(f"{size}, cluster", found / 1e6, "million samples/s", "memory", here / 1e6)
+    yield from _costs(size, mapped, folder)
+    yield Record(
+        f"{size}, one core", here / workers() / 1e6, "million samples/s", "all cores", here / 1e6
+    )
+
+
+def _costs(size: str, mapped: pn.Source, folder: Path) -> Iterator[Record]:
+    plain, kept = (
+        min(measured(run)[1].seconds for _ in range(3))
+        for run in (mapped.standardisation, with_checkpoint(mapped, folder / "checkpoint"))
+    )
+    yield Record(f"{size}, checkpoint after every stretch", kept, "s", "without", plain)
+    _, cost = measured(lambda: mapped.moments(request(mapped)))
+    if cost.memory is not None:
+        bytes_on_disk = sum(f.stat().st_size for f in folder.glob("*.npy"))
+        yield Record(
+            f"{size}, memory of three passes", cost.memory, "MB", "file", bytes_on_disk / 1e6
+        )
+
+
+def run(quick: bool) -> list[Record]:
+    """For the suite."""
+    with tempfile.TemporaryDirectory() as folder:
+        return list(records(1_000_000 if quick else 10_000_000, Path(folder)))
+
+
+def forecast(rate_of_a_core: float) -> Iterator[str]:
+    """Rows of a table: cores, and the time of four passes over 1e9 and 1e12 samples."""
+    yield markdown_head(("cores", *(f"{n:.0e} samples" for n in SAMPLES)))
+    for cores in CORES:
+        times = (duration(4 * n / (cores * rate_of_a_core)) for n in SAMPLES)
+        yield markdown_row((f"{cores:,}", *times))
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--samples", type=int, default=10_000_000)
+    parser.add_argument("--folder", type=Path, help="where files are written, and removed")
+    args = parser.parse_args()
+    print(", ".join(f"{name} {value}" for name, value in machine().items()) + "\n")
+    print(markdown_head(("pass", "value", "unit", "reference", "its value", "ratio")))
+    found = None
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+        for found in records(args.samples, Path(folder)):
+            figures = (f"{x:.3g}" for x in (found.value, found.reference_value, found.ratio))
+            value, reference, ratio = figures
+            cells = (found.name, value, found.unit, found.reference, reference, ratio)
+            print(markdown_row(cells), flush=True)
+    if found is not None and found.value is not None:
+        print("\n" + "\n".join(forecast(1e6 * found.value)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""From a recovery and its samples to one page of HTML that needs nothing else."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from importlib import import_module
+from importlib.resources import files
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import scipy
+
+import provenet
+from provenet.console import describe, figure, why_infinite
+from provenet.exceptions import InvalidInput
+from provenet.files import check_writable, write_atomically
+from provenet.matching import parameter_error
+from provenet.networks import Network
+from provenet.report.evidence import assumptions, notes
+from provenet.report.gathering import ReportData, gather
+from provenet.report.pictures import pictures
+from provenet.report.units import unit_table
+from provenet.result import Recovery, Status
+from provenet.sources import Source
+from provenet.tables import small
+from provenet.words import counted
+
+_MARKS = {Status.EXACT: "✓", Status.WITHIN_NOISE: "✓", Status.PARTIAL: "◐", Status.FAILED: "✗"}
+
+
+def check_report(path: str | PathLike[str]) -> None:
+    """Raise before any work is done if a report could not be made, or not written to `path`."""
+    check_writable(path)
+    for name in ("jinja2", "matplotlib"):
+        try:
+            import_module(name)
+        except ImportError:
+            raise InvalidInput(
+                f'A report needs the package {name}: pip install "provenet[report]".'
+            ) from None
+
+
+def write_report(
+    path: str | PathLike[str],
+    result: Recovery,
+    source: Source,
+    *,
+    truth: Network | None = None,
+    command: str | None = None,
+    seed: int | None = None,
+) -> None:
+    """Write a page that tells what was found, how sure it is, and how to find it again.
+
+    Parameters
+    ----------
+    path
+        The file to write, whole or not at all; its name usually ends in `.html`.
+    result, source
+        A recovery and the samples it was made from, which the pictures need.
+    truth
+        The true network, where it is known, to compare.
+    command
+        The command that made the recovery, for those who want to repeat it.
+    seed
+        The seed it was given; the pictures are drawn with the same.
+    """
+    check_report(path)
+    if not isinstance(source, Source):
+        raise InvalidInput(
+            "A report needs the samples as a source: give provenet.ArraySource(X, y)."
+        )
+    data = gather(result, source, truth=truth, rng=0 if seed is None else seed)
+    page = _render(result, data, command, seed).encode()
+    write_atomically(path, lambda file: file.write(page))
+
+
+def _render(result: Recovery, data: ReportData, command: str | None, seed: int | None) -> str:
+    template = files("provenet.report").joinpath("page.html").read_text(encoding="utf-8")
+    environment = import_module("jinja2").Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    page: str = environment.from_string(template).render(
+        status=result.status.value,
+        mark=_MARKS[result.status],
+        message=result.message,
+        found=_found(result, data),
+        comparison=_comparison(result, data.truth),
+        facts=_facts(result, data),
+        assumptions=assumptions(result),
+        notes=notes(result),
+        table=unit_table(result, data.truth),
+        pictures=pictures(result, data),
+        reproduction=_reproduction(data, command, seed),
+    )
+    return page
+
+
+def _found(result: Recovery, data: ReportData) -> str:
+    """What was found, in a sentence."""
+    samples = counted(data.samples, "sample")
+    if result.network is None:
+        return f"No network was found in {samples} by the method {result.method}."
+    verb = "was found in" if result.success else "is the best that was found in"
+    layer = "lowest layer" if result.layer is not None else "network"
+    return (
+        f"A {layer} of {describe(result.network)} {verb} {samples} by the method {result.method}."
+    )
+
+
+def _comparison(result: Recovery, truth: Network | None) -> str | None:
+    if truth is None:
+        return None
+    error = np.inf if result.network is None else parameter_error(result.network, truth)
+    return (
+        f"Largest error of any unit, compared with the truth: {small(error)}"
+        f"{why_infinite(result.network, truth)}."
+    )
+
+
+def _facts(result: Recovery, data: ReportData) -> list[tuple[str, str]]:
+    """The few numbers that a reader looks for first."""
+    certificate = result.certificate
+    facts = [("samples", f"{data.samples:,}"), ("features", f"{data.features:,}")]
+    if data.outputs is not None:
+        facts.append(("outputs", f"{data.outputs:,}"))
+    if result.network is not None:
+        facts.append(("units", f"{result.network.units:,}"))
+    if certificate is not None:
+        facts.append(("parameters", f"{certificate.parameters:,}"))
+        facts.append(("noise", figure(certificate.noise) if certificate.noise else "none"))
+    if "total" in result.timings:
+        facts.append(("seconds", f"{result.timings['total']:.2g}"))
+    return facts
+
+
+def _reproduction(data: ReportData, command: str | None, seed: int | None) -> dict[str, Any]:
+    outputs = "" if data.outputs is None else f", {counted(data.outputs, 'output')}"
+    now = datetime.datetime.now(datetime.UTC)
+    versions = {
+        "provenet": provenet.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "Python": platform.python_version(),
+    }
+    return {
+        "command": command,
+        "lines": [
+            ("Seed", "not given" if seed is None else str(seed)),
+            (
+                "Samples",
+                f"{data.samples:,}, with {counted(data.features, 'feature')}{outputs}",
+            ),
+            ("Versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
+            ("System", f"{platform.system()} {platform.machine()}"),
+            ("Date", now.strftime("%Y-%m-%d %H:%M UTC")),
+        ],
+    }

@@ -1,0 +1,283 @@
+"""What the pictures of a report need beyond the recovery itself, computed from its samples.
+
+All of it comes from one bounded draw of samples, so that a report costs seconds however many there
+are; only the spectrum is read from all samples where these are few enough.
+
+*Held out.* With noise an answer is fitted to all samples in the end, those included that were held
+out while it was judged. So a tenth of the draw is set aside here, least squares is run again on the
+rest, and that network predicts the tenth.
+
+*Error against samples.* Least squares on growing parts of the draw, each time from the answer moved
+by a thousandth: it comes back only if that many samples determine it. Against the truth standard
+errors e of the answer, which was fitted to N samples, let expect `e sqrt(N / n)` from n of them;
+against the answer itself `e sqrt(N / n - 1)`, as the n are a part of the N.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from provenet.covariance import StandardErrors
+from provenet.matching import parameter_error
+from provenet.model import Parameters
+from provenet.moments import MomentRequest, Standardisation
+from provenet.networks import Network
+from provenet.parallel import one_blas_thread
+from provenet.refine import refine
+from provenet.result import Recovery, Status
+from provenet.sources import ArraySource, Source
+from provenet.subspace import Span, numerical_rank, span_of_units, stacked_noise_edge
+from provenet.typing import AnyArray, Array, Seed
+
+_MOST_DRAWN = 20_000
+_MOST_NUMBERS = 20_000_000
+"""Samples times features up to which the spectrum is read from all samples."""
+_MOST_PRODUCTS = 2e9
+"""Samples times squared parameters of the largest refit; but some samples a parameter it has."""
+_FEWEST_A_PARAMETER = 8
+_SHOWN = 2000
+_SMALLEST_PART = 1 / 16
+_FITS = 5
+_LABELS_A_PARAMETER = 1.5
+_MOVED = 1e-3
+_SECONDS = 8.0
+"""After which no further step of a refit is begun."""
+_ITERATIONS = 30
+_LEAST_NOISE = 1e-6
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues of the second Hermite moment `T_2` and the noise that they carry."""
+
+    span: Span
+    """Its rank is the number of eigenvalues above the noise."""
+    samples: int
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Samples to predict, and what predicts them."""
+
+    predict: Callable[[Array], Array]
+    X: Array
+    y: Array
+    unseen: bool
+    """Whether `predict` was made without these samples."""
+
+
+@dataclass(frozen=True)
+class ErrorCurve:
+    """Largest error of a unit after refits on so many samples."""
+
+    samples: AnyArray
+    errors: Array
+    expected: Array | None
+    """What the standard errors let expect; None without noise."""
+    against_truth: bool
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """All that a page shows beside the recovery; what could not be computed is None."""
+
+    samples: int
+    features: int
+    outputs: int | None
+    spectrum: Spectrum | None
+    held_out: HeldOut | None
+    curve: ErrorCurve | None
+    truth: Network | None
+
+
+def gather(
+    result: Recovery, source: Source, *, truth: Network | None = None, rng: Seed = None
+) -> ReportData:
+    """Read from the samples what the pictures of this recovery show.
+
+    A source that makes its own samples is asked for as many more as it has, at most 20,000.
+    """
+    generator = np.random.default_rng(rng)
+    with one_blas_thread():
+        drawn = ArraySource(*source.draw(min(source.size, _MOST_DRAWN), generator))
+        refit = _refit(result, drawn, generator)
+        return ReportData(
+            samples=source.size,
+            features=source.features,
+            outputs=source.outputs,
+            spectrum=_spectrum(source, drawn),
+            held_out=_held_out(result, source, drawn, refit),
+            curve=_error_curve(result, source, drawn, truth, refit),
+            truth=truth,
+        )
+
+
+def _standardisation(source: Source) -> Standardisation | None:
+    """None where inputs are constant or dependent."""
+    try:
+        found = source.standardisation()
+    except np.linalg.LinAlgError:
+        return None
+    return found if np.isfinite(found.whiten).all() and found.label_spread > 0 else None
+
+
+# ---------------------------------------------------------------- spectrum
+
+
+def _spectrum(source: Source, drawn: ArraySource) -> Spectrum | None:
+    few = source.size * source.features * (source.outputs or 1) <= _MOST_NUMBERS
+    used = source if source.fixed and few else drawn
+    standardisation = _standardisation(used)
+    if standardisation is None:
+        return None
+    moments = used.moments(MomentRequest(standardisation, order=2))
+    T2, error = moments.tensors[2], moments.errors[2]
+    span = span_of_units(T2, error) if T2.ndim == 2 else _stacked(T2, error, drawn.y)
+    usable = np.isfinite(span.eigenvalues).all() and bool(np.any(span.eigenvalues))
+    return Spectrum(span, used.size) if usable else None
+
+
+def _stacked(T2: Array, error: float, y: Array) -> Span:
+    """Singular values of the moments of several outputs side by side."""
+    d = T2.shape[1]
+    left, sizes, _ = np.linalg.svd(T2.transpose(1, 0, 2).reshape(d, -1), full_matrices=False)
+    labels = np.linalg.svd(y - y.mean(axis=0), compute_uv=False)
+    edge = stacked_noise_edge(error, d, labels)
+    rank = min(int(np.sum(sizes > edge)), numerical_rank(sizes))
+    return Span(left[:, :rank].T, sizes, edge)
+
+
+# ---------------------------------------------------------------- refits
+
+
+@dataclass(frozen=True)
+class _Refit:
+    """Least squares from the answer, on parts of the draw."""
+
+    network: Network
+    standardisation: Standardisation
+    scale: Array | float
+    """By which outputs are divided, so that a noisy one does not spoil the others."""
+    spread: float
+    rng: np.random.Generator
+    deadline: float
+
+    def affordable(self, rows: int) -> int:
+        """As many rows as a refit may have."""
+        p = self.network.free_parameters
+        return int(min(rows, max(_MOST_PRODUCTS / p**2, _FEWEST_A_PARAMETER * p)))
+
+    def growing(self, most: int) -> list[int]:
+        """Numbers of samples, from as few as may determine the network to `most`."""
+        fewest = _LABELS_A_PARAMETER * self.network.free_parameters / (self.network.outputs or 1)
+        first = np.ceil(max(fewest, _SMALLEST_PART * most))
+        return [int(n) for n in np.unique(np.geomspace(first, max(first, most), _FITS).round())]
+
+    def on(self, X: Array, y: Array) -> Network | None:
+        """The network fitted to these samples; None if they are too few or time is over."""
+        enough = y.size >= _LABELS_A_PARAMETER * self.network.free_parameters
+        if not enough or time.monotonic() > self.deadline:
+            return None
+        source = ArraySource(self.standardisation.apply(X), y / self.scale)
+        try:
+            fit = refine(
+                source,
+                self._start(),
+                self.network.activation,
+                spread=self.spread,
+                iterations=_ITERATIONS,
+                tolerance=1e-8,
+                damping=1e-6,
+                deadline=self.deadline,
+            )
+        except np.linalg.LinAlgError:  # too few samples on one side of a kink
+            return None
+        return None if fit.reason == "time" else self._finished(fit.parameters)
+
+    def _start(self) -> Parameters:
+        """The answer on standardised inputs, every parameter moved a little."""
+        own = self.standardisation.network_from_user(self.network)
+        start = Parameters.of(own).normalised(own.activation)
+        theta = start.theta * (1 + _MOVED * self.rng.standard_normal(start.theta.shape))
+        return Parameters(theta, start.beta / self.scale)
+
+    def _finished(self, parameters: Parameters) -> Network:
+        own = Parameters(parameters.theta, parameters.beta * self.scale)
+        network = own.network(self.network.activation)
+        return self.standardisation.network_to_user(network).canonical()
+
+
+def _refit(result: Recovery, drawn: ArraySource, rng: np.random.Generator) -> _Refit | None:
+    """None where plain least squares on the samples is not what made the network."""
+    network, standardisation = result.network, _standardisation(drawn)
+    plain = result.certificate is not None and result.corrupted is None and result.layer is None
+    if network is None or network.units == 0 or standardisation is None or not plain:
+        return None
+    scale: Array | float = 1.0
+    if network.outputs is not None and result.status is not Status.EXACT:
+        squares = np.mean((network(drawn.X) - drawn.y) ** 2, axis=0)
+        scale = np.sqrt(np.maximum(squares, _LEAST_NOISE**2 * np.max(squares) + 1e-300))
+    spread = standardisation.label_spread / float(np.min(scale))
+    return _Refit(network, standardisation, scale, spread, rng, time.monotonic() + _SECONDS)
+
+
+def _held_out(
+    result: Recovery, source: Source, drawn: ArraySource, refit: _Refit | None
+) -> HeldOut | None:
+    predict = _predictor(result)
+    if predict is None:
+        return None
+    held = max(1, min(drawn.size // 10, _SHOWN))
+    X, y = drawn.X[:held], drawn.y[:held]
+    if not source.fixed:
+        return HeldOut(predict, X, y, unseen=True)
+    last = held if refit is None else held + refit.affordable(drawn.size - held)
+    fitted = None if refit is None else refit.on(drawn.X[held:last], drawn.y[held:last])
+    return HeldOut(fitted or predict, X, y, unseen=fitted is not None)
+
+
+def _predictor(result: Recovery) -> Callable[[Array], Array] | None:
+    """What predicts labels: of a layer, only where its top is known."""
+    return result.network if result.layer is None else result.layered
+
+
+def _error_curve(
+    result: Recovery,
+    source: Source,
+    drawn: ArraySource,
+    truth: Network | None,
+    refit: _Refit | None,
+) -> ErrorCurve | None:
+    if refit is None or not result.success:
+        return None
+    right = truth is not None and np.isfinite(parameter_error(refit.network, truth))
+    goal = truth if truth is not None and right else refit.network
+    most = refit.affordable(drawn.size)
+    counts = refit.growing(most)
+    if not right and most == source.size and result.status is not Status.EXACT:
+        counts.pop()  # the answer itself
+    fits = {n: refit.on(drawn.X[:n], drawn.y[:n]) for n in counts}
+    errors = {n: parameter_error(fit, goal) for n, fit in fits.items() if fit is not None}
+    if len(errors) < 2:
+        return None
+    samples = np.array(list(errors))
+    expected = _expected(result.standard_errors, source.size, samples, right)
+    return ErrorCurve(samples, np.array(list(errors.values())), expected, right)
+
+
+def _expected(
+    errors: StandardErrors | None, size: int, samples: AnyArray, right: bool
+) -> Array | None:
+    """The largest error of a unit that its standard errors let expect, for so many samples."""
+    if errors is None:
+        return None
+    outputs = np.linalg.norm(np.atleast_2d(errors.output_weights), axis=0)
+    unit = np.linalg.norm(errors.weights, axis=1) + outputs + errors.biases
+    largest = float(np.max(unit, initial=0.0))
+    if not 0 < largest < np.inf:
+        return None
+    return np.asarray(largest * np.sqrt(np.maximum(size / samples - (0 if right else 1), 0.0)))

@@ -1,0 +1,169 @@
+"""The pictures of a report, as SVG in data URIs, each with a caption and a text in its place."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from provenet import plotting
+from provenet.networks import Network
+from provenet.report.gathering import ErrorCurve, HeldOut, ReportData, Spectrum
+from provenet.result import Recovery
+from provenet.tables import small
+from provenet.words import counted
+
+_DPI = 150
+"""Of clouds of points and heat maps, the only parts that are not lines."""
+_ROW_HEIGHT = 0.16
+_HEAT_MAP_HEIGHTS = (1.2, 3.6)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture and its words."""
+
+    title: str
+    caption: str
+    alternative: str
+    """What it shows, for those who do not see it."""
+    uri: str
+
+
+def pictures(result: Recovery, data: ReportData) -> list[Picture]:
+    """Those that there are data for."""
+    return list(_all(result, data))
+
+
+def _all(result: Recovery, data: ReportData) -> Iterator[Picture]:
+    network, truth = result.network, data.truth
+    if data.spectrum is not None:
+        yield _spectrum(data.spectrum, network)
+    if data.held_out is not None:
+        yield _held_out(data.held_out)
+    if data.curve is not None:
+        yield _curve(data.curve)
+    if network is None or network.units == 0:
+        return
+    if truth is None or not _comparable(truth, network):
+        yield _weights(network)
+    else:
+        yield _scatter(truth, network)
+        yield _beside(truth, network)
+
+
+def _comparable(truth: Network, network: Network) -> bool:
+    sizes = [(net.features, net.outputs or 1) for net in (truth, network)]
+    return sizes[0] == sizes[1] and truth.units > 0
+
+
+def _as_uri(figure: Any) -> str:
+    file = io.BytesIO()
+    figure.savefig(file, format="svg", dpi=_DPI, metadata={"Date": None})
+    return f"data:image/svg+xml;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+
+
+def _spectrum(found: Spectrum, network: Network | None) -> Picture:
+    figure, span = plotting.new_figure(), found.span
+    rank = span.rank if network is None else network.units
+    plotting.spectrum(figure.add_subplot(), span, rank=rank)
+    kept = "" if network is None else f" Kept are as many as there are units, {rank:,}."
+    return Picture(
+        "Spectrum of the second moment",
+        f"From {counted(found.samples, 'sample')}. With Gaussian inputs and independent weights "
+        "every unit lifts one eigenvalue, and those of units that moments show stand above the "
+        f"noise of sampling: here {span.rank:,}.{kept}",
+        f"{span.rank:,} of {counted(len(span.eigenvalues), 'eigenvalue')} stand above the noise "
+        f"level of {small(span.noise_level)}; the largest is "
+        f"{small(float(np.abs(span.eigenvalues[0])))}.",
+        _as_uri(figure),
+    )
+
+
+def _held_out(held: HeldOut) -> Picture:
+    figure = plotting.new_figure()
+    plotting.predicted_against_observed(figure.add_subplot(), held.predict, held.X, held.y)
+    error = float(np.sqrt(np.mean((held.predict(held.X) - held.y) ** 2)))
+    unseen = "that the network drawn was not fitted to" if held.unseen else "of those given"
+    outputs = f", {counted(held.y.shape[1], 'output')} each" if held.y.ndim > 1 else ""
+    number = counted(len(held.X), "sample")
+    return Picture(
+        "Predicted against observed",
+        f"{number} {unseen}{outputs}. Root mean square error {small(error)}, of labels that spread "
+        f"by {small(float(np.sqrt(np.mean(np.var(held.y, axis=0)))))}.",
+        f"Predictions of {number} against their labels; the root mean square error is "
+        f"{small(error)}.",
+        _as_uri(figure),
+    )
+
+
+def _curve(curve: ErrorCurve) -> Picture:
+    figure = plotting.new_figure()
+    goal = "the truth" if curve.against_truth else "the answer"
+    plotting.error_against_samples(
+        figure.add_subplot(), curve.samples, curve.errors, curve.expected, f"distance to {goal}"
+    )
+    ends = [f"{small(float(curve.errors[k]))} from {curve.samples[k]:,} samples" for k in (0, -1)]
+    line = "" if curve.expected is None else " Dashed: what the standard errors let expect."
+    return Picture(
+        "Error against samples used",
+        f"Least squares again on parts of the samples, from a start near the answer: the largest "
+        f"distance of a unit from {goal}.{line}",
+        f"The largest distance of a unit from {goal}: {ends[0]}, {ends[1]}.",
+        _as_uri(figure),
+    )
+
+
+_COLOURS = (
+    "Red is positive, blue negative. Weights, output weights (out) and biases each have colours of "
+    "their own scale, written below."
+)
+
+
+def _weights(network: Network) -> Picture:
+    figure = plotting.new_figure(4.0, 0.6 + _heat_map_height(network.units))
+    plotting.weights(figure.add_subplot(), network)
+    return Picture("Units", f"A row for each unit. {_COLOURS}", _in_words(network), _as_uri(figure))
+
+
+def _heat_map_height(units: int) -> float:
+    return float(np.clip(_ROW_HEIGHT * units, *_HEAT_MAP_HEIGHTS))
+
+
+def _in_words(network: Network) -> str:
+    units, features = counted(network.units, "unit"), counted(network.features, "feature")
+    return f"Heat map of the weights of {units} on {features}; their numbers are in the table."
+
+
+def _scatter(truth: Network, network: Network) -> Picture:
+    figure = plotting.new_figure()
+    plotting.truth_against_estimate(figure.add_subplot(), truth, network)
+    matched = min(truth.units, network.units)
+    return Picture(
+        "Truth against estimate",
+        f"Every parameter of the {counted(matched, 'unit')} that have a partner: found against "
+        "true. What is exact lies on the diagonal.",
+        f"Parameters of {counted(matched, 'matched unit')}, found against true.",
+        _as_uri(figure),
+    )
+
+
+def _beside(truth: Network, network: Network) -> Picture:
+    """Both heat maps, one above the other, in the order and the colours of the truth."""
+    left, right = plotting.in_matched_order(truth, network)
+    heights = [0.6 + _heat_map_height(net.units) for net in (left, right)]
+    figure = plotting.new_figure(4.0, sum(heights) + 0.4)
+    axes = figure.subplots(2, 1, height_ratios=heights)
+    for ax, net, name in zip(axes, (left, right), ("truth", "found"), strict=True):
+        plotting.weights(ax, net, like=left)
+        ax.set_title(name, fontsize=10, loc="left")
+    return Picture(
+        "Truth and estimate, unit by unit",
+        f"A row for each unit, partners in the same row. {_COLOURS}",
+        _in_words(network),
+        _as_uri(figure),
+    )
