@@ -14,9 +14,8 @@ from provenet.model import Parameters
 from provenet.networks import as_absolute
 from provenet.normal_equations import (
     DenseStep,
-    IterativeStep,
+    cross_products,
     eliminate,
-    gradient_sums,
     linear_part,
     normal_equations,
     solve_scaled,
@@ -88,9 +87,11 @@ def test_sums_are_those_of_the_explicit_jacobian(truth: pn.Network, model: pn.Ne
     np.testing.assert_allclose(found.theta_gradient, (J.T @ r)[:16], rtol=1e-12, atol=1e-10)
     np.testing.assert_allclose(found.gradient.ravel(), (J.T @ r)[16:], rtol=1e-12, atol=1e-10)
     assert found.rss == pytest.approx(r @ r, rel=1e-12)
-    alone = gradient_sums(source, parameters, model.activation)
-    np.testing.assert_allclose(alone.gradient, J.T @ r, rtol=1e-12, atol=1e-10)
-    assert alone.rss == pytest.approx(r @ r, rel=1e-12)
+    crossed = cross_products(source, parameters, model.activation)
+    thetas = len(found.theta_gradient)
+    np.testing.assert_allclose(
+        crossed.reshape(thetas, -1), found.hessian[:thetas, thetas:], rtol=1e-12, atol=1e-10
+    )
     linear = linear_part(source, parameters, model.activation)
     outputs = len(parameters.output_weights)
     first = J[::outputs, 16::outputs]  # the features, as the first output sees them
@@ -129,7 +130,8 @@ def test_in_single_precision_the_gradient_keeps_its_digits(
 def test_the_gradient_is_finite_differences(truth: pn.Network, model: pn.Network) -> None:
     source = samples(300, net=truth)
     parameters = Parameters.of(model)
-    gradient = gradient_sums(source, parameters, model.activation).gradient
+    sums = normal_equations(source, parameters, model.activation)
+    gradient = np.append(sums.theta_gradient, sums.gradient)
     x = np.append(parameters.theta.ravel(), parameters.beta)
 
     def half_rss(x: Array) -> float:
@@ -206,21 +208,6 @@ def test_a_step_is_that_of_the_damped_problem_in_all_parameters(
     expected = np.linalg.solve(H, J.T @ r)[:16]
     # A regularisation of 1e-10 of the mean diagonal beside the damping, over units' null scales.
     np.testing.assert_allclose(step, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
-
-
-def test_conjugate_gradients_take_the_same_step(truth: pn.Network, model: pn.Network) -> None:
-    source, parameters = samples(noise=0.1, net=truth), Parameters.of(model)
-    J, r = explicit(model, source)
-    iterative = IterativeStep(source, parameters, model.activation, J.T @ r)
-    v = np.random.default_rng(0).standard_normal(J.shape[1])
-    np.testing.assert_allclose(iterative.product(v), J.T @ (J @ v), rtol=1e-11, atol=1e-9)
-    # Its diagonal carries 1e-10 of its mean.
-    np.testing.assert_allclose(iterative.diagonal, np.sum(J**2, axis=0), rtol=1e-8, atol=1e-6)
-    found = iterative.solve(0.1)
-    equations = normal_equations(source, parameters, model.activation)
-    expected = DenseStep(equations, parameters, 1e-14).solve(0.1)
-    # Conjugate gradients end at a relative residual of 1e-3, in a system of condition 1e2 or less.
-    np.testing.assert_allclose(found, expected, rtol=0, atol=0.03 * np.abs(expected).max())
 
 
 def test_a_matrix_that_is_not_positive_definite_has_no_step() -> None:

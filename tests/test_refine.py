@@ -29,7 +29,7 @@ def test_without_noise_it_ends_at_machine_precision(
     form: str, dense: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not dense:
-        monkeypatch.setattr(module, "DENSE_LIMIT", 0)
+        monkeypatch.setattr(module, "ITERATIVE_ABOVE", 0)
     source = samples(600)
     near = moved(NET, 0.05)
     start = Parameters.of(near if form == "relu" else as_absolute(near))

@@ -20,12 +20,18 @@ from provenet.certificate import (
     unresolved_units,
     weakest_unit,
 )
-from provenet.covariance import Covariance, StandardErrors, covariance, covariance_bound
+from provenet.covariance import (
+    DENSE_LIMIT,
+    Covariance,
+    StandardErrors,
+    covariance,
+    covariance_bound,
+)
 from provenet.judgement import Evidence, fewest_to_confirm, judge
 from provenet.model import Parameters
 from provenet.networks import Network
 from provenet.polish import Polished, polish
-from provenet.refine import DENSE_LIMIT, refine
+from provenet.refine import refine
 from provenet.result import Recovery, Status
 from provenet.sources import StandardisedSource
 from provenet.typing import Array

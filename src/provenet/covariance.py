@@ -9,23 +9,30 @@ direction a unit; the canonical parameters do not see it, and neither do the err
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from provenet.activations import Activation
+from provenet.iterative_step import IterativeStep
 from provenet.model import Parameters
 from provenet.moments import Standardisation
 from provenet.networks import Network
-from provenet.normal_equations import IterativeStep, eliminate, normal_equations
+from provenet.normal_equations import (
+    cross_products,
+    eliminate,
+    normal_equations,
+)
 from provenet.sources.base import Source
 from provenet.typing import AnyArray, Array
 
 _SINGULAR = 1e-12
+DENSE_LIMIT = 3000
+"""With more nonlinear parameters a bound is far cheaper than the covariance."""
 _LANCZOS_ZERO = 1e-5
+_LANCZOS_ACCURACY = 0.1
+_LANCZOS_VECTORS = 100
 
 
 @dataclass(frozen=True)
@@ -115,9 +122,7 @@ def covariance(source: Source, network: Network, standardisation: Standardisatio
         S / scale / scale[:, None] + _scale_projector(parameters, scale, network.activation)
     )
     inverse = inverse / scale / scale[:, None]
-    scale = _positive(np.sqrt(diagonal[thetas:]))
-    G_inverse, dependent = _inverse(equations.hessian[thetas:, thetas:] / scale / scale[:, None])
-    G_inverse = G_inverse / scale / scale[:, None]
+    G_inverse, dependent = _scaled_inverse(equations.hessian[thetas:, thetas:])
     follow = _Follow(inverse, eliminated[:, :thetas], G_inverse, parameters)
     return _in_user_coordinates(
         follow, free + dependent, parameters, standardisation, network.activation
@@ -182,35 +187,51 @@ class _Bound:
 def covariance_bound(
     source: Source, network: Network, standardisation: Standardisation
 ) -> Covariance:
-    """An upper bound for many parameters, without a p x p matrix: `H^-1 <= S^-2 / lambda_min`.
+    """An upper bound for many parameters, without a p x p matrix: `S^-1 <= D^-2 / lambda_min`.
 
-    S^2 is the diagonal of H and lambda_min the smallest eigenvalue of `S^-1 H S^-1` (Lanczos).
+    D^2 is the diagonal of H (theta alone) and lambda_min the smallest eigenvalue of `D^-1 S D^-1`
+    (Lanczos), the scales of units apart. The bound on beta follows as in `covariance`; twice the
+    two bounds is one on both together.
     """
-    parameters = Parameters.of(network)
-    size = parameters.theta.size + parameters.beta.size
-    products = IterativeStep(source, parameters, network.activation, np.zeros(size))
-    scale = np.sqrt(products.diagonal)
-    scales = _scale_directions(parameters, scale, network.activation)
+    parameters, activation = Parameters.of(network), network.activation
+    curvature = IterativeStep(source, parameters, activation, np.float64)
+    scale = np.sqrt(curvature.diagonal)
+    smallest = _smallest_eigenvalue(
+        curvature, scale, _scale_directions(parameters, scale, activation)
+    )
+    theta = 1 / (max(smallest, _LANCZOS_ZERO) * scale**2).reshape(parameters.theta.shape)
+    G_inverse, dependent = _scaled_inverse(curvature.gram)
+    follow = cross_products(source, parameters, activation) @ G_inverse
+    moved = np.einsum("mwr,mw->mr", follow**2, theta)
+    beta = np.diag(G_inverse)[:, None] + moved.T @ parameters.output_weights.T**2
+    undetermined = int(smallest <= _LANCZOS_ZERO) + dependent
+    return _in_user_coordinates(
+        _Bound(2 * theta, 2 * beta), undetermined, parameters, standardisation, activation
+    )
 
+
+def _smallest_eigenvalue(curvature: IterativeStep, scale: Array, scales: Array) -> float:
+    """Of the scaled S, which has each unit's own scale as a null direction: that is left out."""
     # ARPACK moves its start into the range of the operator, where a null space has no part.
     shift = 1e-2
 
     def apply(v: Array) -> Array:
         v = v.ravel()
-        return np.asarray(products.product(v / scale) / scale + scales.T @ (scales @ v) + shift * v)
+        units = v.reshape(scales.shape)
+        own = scales * np.einsum("mw,mw->m", scales, units)[:, None]
+        return np.asarray(curvature.product(v / scale) / scale + own.ravel() + shift * v)
 
-    operator = LinearOperator((size, size), matvec=apply, dtype=float)
-    start = np.random.default_rng(0).standard_normal(size)
-    smallest = float(eigsh(operator, 1, which="SA", v0=start, tol=1e-4, ncv=30)[0][0]) - shift
-    determined = smallest > _LANCZOS_ZERO
-    diagonal = 1 / (max(smallest, _LANCZOS_ZERO) * scale**2)
-    thetas, outputs = parameters.theta.size, len(parameters.output_weights)
-    bound = _Bound(
-        diagonal[:thetas].reshape(parameters.theta.shape), diagonal[thetas:].reshape(-1, outputs)
+    operator = LinearOperator((scale.size, scale.size), matvec=apply, dtype=float)
+    start = np.random.default_rng(0).standard_normal(scale.size)
+    found = eigsh(
+        operator,
+        1,
+        which="SA",
+        v0=start,
+        tol=_LANCZOS_ACCURACY,
+        ncv=min(_LANCZOS_VECTORS, scale.size),
     )
-    return _in_user_coordinates(
-        bound, int(not determined), parameters, standardisation, network.activation
-    )
+    return float(found[0][0]) - shift
 
 
 def _in_user_coordinates(
@@ -235,19 +256,15 @@ def _in_user_coordinates(
     return Covariance(blocks, linear, parameters.beta.ndim == 1, free)
 
 
-def _scale_directions(parameters: Parameters, scale: Array, activation: Activation) -> Any:
-    """Unit null vectors of the scaled normal equations (sparse rows), one a unit: its scale."""
-    m, width = parameters.theta.shape
-    A = parameters.output_weights
+def _scale_directions(parameters: Parameters, scale: Array, activation: Activation) -> Array:
+    """For each unit the unit null vector of the scaled S within its own block: its scale.
+
+    A unit whose activation is not homogeneous has none: zeros.
+    """
     if activation.degree is None:
-        return sparse.csr_array((0, len(scale)))
-    rows = sparse.lil_array((m, len(scale)))
-    for i in range(m):
-        outputs = m * width + i * len(A) + np.arange(len(A))
-        own = np.append(np.arange(i * width, (i + 1) * width), outputs)
-        null = np.append(parameters.theta[i], -activation.degree * A[:, i]) * scale[own]
-        rows[[i], own] = null / np.linalg.norm(null)
-    return rows.tocsr()
+        return np.zeros(parameters.theta.shape)
+    null = parameters.theta * scale.reshape(parameters.theta.shape)
+    return np.asarray(null / np.linalg.norm(null, axis=1, keepdims=True))
 
 
 def _positive(scale: Array) -> Array:
@@ -255,18 +272,23 @@ def _positive(scale: Array) -> Array:
 
 
 def _scale_projector(parameters: Parameters, scale: Array, activation: Activation) -> Array:
-    """Outer products of the null directions of the scaled S: each unit's own scale.
+    """Outer products of the null directions of the scaled S.
 
     Adding them makes S regular and changes its inverse along these directions only, which canonical
-    parameters ignore. A unit whose activation is not homogeneous has no such direction.
+    parameters ignore.
     """
     m, width = parameters.theta.shape
     null = np.zeros((m, m, width))
-    if activation.degree is not None:
-        null[np.arange(m), np.arange(m)] = parameters.theta * scale.reshape(m, width)
-        null /= np.linalg.norm(null, axis=(1, 2), keepdims=True)
+    null[np.arange(m), np.arange(m)] = _scale_directions(parameters, scale, activation)
     rows = null.reshape(m, m * width)
     return np.asarray(rows.T @ rows)
+
+
+def _scaled_inverse(G: Array) -> tuple[Array, int]:
+    """Inverse of a positive semidefinite matrix of any scales, and its rank deficiency."""
+    scale = _positive(np.sqrt(np.diag(G)))
+    inverse, deficiency = _inverse(G / scale / scale[:, None])
+    return inverse / scale / scale[:, None], deficiency
 
 
 def _inverse(H: Array) -> tuple[Array, int]:

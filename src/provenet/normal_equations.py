@@ -15,12 +15,12 @@ time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse.linalg import LinearOperator, cg
 
 from provenet.activations import Activation
 from provenet.model import Parameters, model_features
@@ -30,7 +30,6 @@ from provenet.typing import Array
 
 _BLOCK_BYTES = 4_000_000
 RIDGE = 1e-13
-_CG_ITERATIONS = 200
 
 
 @dataclass(frozen=True)
@@ -52,15 +51,39 @@ class NormalEquations(Sums):
     rss: float
 
 
-def linear_part(source: Source, parameters: Parameters, activation: Activation) -> LinearPart:
-    """One pass: the sums that determine beta."""
-    return source.total(partial(_linear_term, parameters, activation))
+def input_gram(source: Source, parameters: Parameters) -> Array:
+    """The block of `Phi^T Phi` that no unit has a part in: it is the same at every point."""
+    if not parameters.has_linear:
+        return np.full((1, 1), float(source.size))
+    return source.total(_input_term)
+
+
+def _input_term(X: Array, y: Array) -> Array:
+    ones = np.ones((1, len(X)))
+    return np.block([[X.T @ X, (ones @ X).T], [ones @ X, ones @ ones.T]])
+
+
+def linear_part(
+    source: Source, parameters: Parameters, activation: Activation, inputs: Array | None = None
+) -> LinearPart:
+    """One pass: the sums that determine beta. `inputs` is `input_gram`, where it is known."""
+    sums = source.total(partial(_linear_term, parameters, activation))
+    inputs = input_gram(source, parameters) if inputs is None else inputs
+    return replace(sums, gram=with_input_gram(sums.gram, inputs))
 
 
 def _linear_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> LinearPart:
     _, phi = model_features(parameters, activation, X)
     r = phi @ parameters.beta - y
-    return LinearPart(phi.T @ phi, phi.T @ r, float(np.vdot(r, r)))
+    return LinearPart(phi[:, : parameters.units].T @ phi, phi.T @ r, float(np.vdot(r, r)))
+
+
+def with_input_gram(units: Array, inputs: Array) -> Array:
+    """`Phi^T Phi` from the units' rows of it and the block of the inputs."""
+    m = len(units)
+    gram = np.empty((units.shape[1], units.shape[1]))
+    gram[:m], gram[m:, :m], gram[m:, m:] = units, units[:, m:].T, inputs
+    return gram
 
 
 def _theta_gradient(slope: Array, A: Array, r: Array, X: Array) -> Array:
@@ -101,34 +124,26 @@ def _normal_term(
     return NormalEquations((J.T @ J).astype(float), gradient, phi.T @ r, float(np.vdot(r, r)))
 
 
-def gradient_sums(source: Source, parameters: Parameters, activation: Activation) -> LinearPart:
-    """One pass: the gradient by theta, then beta, and `|r|^2` alone (no matrix)."""
-    return source.total(partial(_gradient_term, parameters, activation))
-
-
-def _gradient_term(
-    parameters: Parameters, activation: Activation, X: Array, y: Array
-) -> LinearPart:
-    z, phi = model_features(parameters, activation, X)
-    r = phi @ parameters.beta - y
-    own = _theta_gradient(activation.derivative(z), parameters.output_weights, r, X)
-    return LinearPart(np.zeros(0), np.append(own, phi.T @ r), float(np.vdot(r, r)))
-
-
 def solve_scaled(matrix: Array, rhs: Array, ridge: float) -> Array:
     """Solve a positive semidefinite system after scaling its diagonal to one."""
+    return solver_scaled(matrix, ridge)(rhs)
+
+
+def solver_scaled(matrix: Array, ridge: float) -> Callable[[Array], Array]:
+    """The same for many right-hand sides, one after the other."""
     scale = np.sqrt(np.diag(matrix))
     scale[scale == 0] = 1.0
     A = matrix / scale / scale[:, None]
-    b = (rhs.T / scale).T
     for attempt in range(6):
         A[np.diag_indices(len(A))] += ridge * 1000.0**attempt
         try:
             factor = cho_factor(A, lower=True, check_finite=False)
         except LinAlgError:
             continue
-        return np.asarray((cho_solve(factor, b, check_finite=False).T / scale).T)
-    return np.asarray((np.linalg.lstsq(A, b, rcond=None)[0].T / scale).T)
+        return lambda b: np.asarray(
+            (cho_solve(factor, (b.T / scale).T, check_finite=False).T / scale).T
+        )
+    return lambda b: np.asarray((np.linalg.lstsq(A, (b.T / scale).T, rcond=None)[0].T / scale).T)
 
 
 def without_each_unit(sums: LinearPart, parameters: Parameters) -> Array:
@@ -174,8 +189,8 @@ class DenseStep:
         diagonal = np.diag(equations.hessian)[:thetas] * size
         self.damping = diagonal + 1e-10 * diagonal.mean() + 1e-300
 
-    def solve(self, damping: float) -> Array | None:
-        """The step, or None when the matrix is not positive definite at this damping."""
+    def solve(self, damping: float, accuracy: float = 0.0) -> Array | None:
+        """The step, exact for any accuracy; None if the matrix is not positive definite then."""
         A = self.matrix.copy()
         A[np.diag_indices(len(A))] += damping * self.damping
         try:
@@ -185,63 +200,13 @@ class DenseStep:
         return np.asarray(cho_solve(factor, self.rhs, check_finite=False))
 
 
-class IterativeStep:
-    """Damped steps by conjugate gradients: no p x p matrix, a pass over the samples an iteration.
-
-    On standardised inputs the diagonal is a good preconditioner: a unit's own block of the matrix
-    is close to a multiple of the identity. Vectors hold theta, then beta, row by row.
-    """
-
-    def __init__(
-        self, source: Source, parameters: Parameters, activation: Activation, gradient: Array
-    ) -> None:
-        """`gradient` is the right-hand side."""
-        self.source, self.parameters, self.activation = source, parameters, activation
-        self.rhs, self.thetas = gradient, parameters.theta.size
-        diagonal = source.total(partial(_diagonal_term, parameters, activation))
-        self.diagonal = diagonal + 1e-10 * diagonal.mean()
-
-    def product(self, v: Array) -> Array:
-        """The matrix of the normal equations times a vector."""
-        direction = v[: self.thetas].reshape(self.parameters.theta.shape)
-        beta = v[self.thetas :].reshape(-1, len(self.parameters.output_weights))
-        term = partial(_product_term, self.parameters, self.activation, direction, beta)
-        return self.source.total(term)
-
-    def solve(self, damping: float) -> Array | None:
-        """The theta part of the damped step."""
-        extra = np.zeros_like(self.rhs)
-        extra[: self.thetas] = damping
-        extra = extra * self.diagonal + 1e-12 * self.diagonal
-        scale = np.sqrt(self.diagonal + extra)
-        size = len(self.rhs)
-        operator = LinearOperator(
-            (size, size),
-            matvec=lambda u: (self.product(u / scale) + extra * u / scale) / scale,
-            dtype=float,
-        )
-        found, _ = cg(operator, self.rhs / scale, rtol=1e-3, maxiter=_CG_ITERATIONS)
-        return np.asarray((found / scale)[: self.thetas])
+def cross_products(source: Source, parameters: Parameters, activation: Activation) -> Array:
+    """`C`, (units, features + 1, rows of beta)."""
+    return source.total(partial(_cross_term, parameters, activation))
 
 
-def _diagonal_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> Array:
+def _cross_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> Array:
     z, phi = model_features(parameters, activation, X)
-    A = parameters.output_weights
-    slope = activation.derivative(z) ** 2 * np.sum(A**2, axis=0)
-    own = np.column_stack([slope.T @ X**2, slope.sum(axis=0)])
-    return np.append(own, np.repeat(np.einsum("np,np->p", phi, phi), len(A)))
-
-
-def _product_term(
-    parameters: Parameters,
-    activation: Activation,
-    direction: Array,
-    beta: Array,
-    X: Array,
-    y: Array,
-) -> Array:
-    z, phi = model_features(parameters, activation, X)
-    A, slope = parameters.output_weights, activation.derivative(z)
-    moved = X @ direction[:, :-1].T + direction[:, -1]
-    change = (slope * moved) @ A.T + phi @ beta
-    return np.append(_theta_gradient(slope, A, change, X), phi.T @ change)
+    inputs = np.column_stack([X, np.ones(len(X))])
+    slope = activation.derivative(z)
+    return np.array([(inputs * s[:, None]).T @ phi for s in slope.T])

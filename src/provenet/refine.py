@@ -1,8 +1,9 @@
 """Least squares on samples: Levenberg-Marquardt with the linear parameters eliminated.
 
-The equations stand in `normal_equations`. Everything the data contribute is a sum over samples, so
-the same code runs on any source. The matrix is summed in float32 while the residual is large: the
-gradient, in float64, alone decides where the iteration ends.
+The equations stand in `normal_equations`; with many parameters a step is found by conjugate
+gradients (`iterative_step`). Everything the data contribute is a sum over samples, so the same code
+runs on any source. The matrix is summed in float32 while the residual is large: the gradient, in
+float64, alone decides where the iteration ends.
 
 Corrections of beta are always computed from the current residual, never beta itself anew: that is
 why, without noise, the residual ends at machine precision although normal equations are solved.
@@ -27,13 +28,13 @@ from scipy.optimize import minimize_scalar
 
 from provenet.activations import RELU, Activation
 from provenet.exceptions import NoAnswer
+from provenet.iterative_step import IterativeStep
 from provenet.model import Parameters
 from provenet.networks import Network
 from provenet.normal_equations import (
     RIDGE,
     DenseStep,
-    IterativeStep,
-    gradient_sums,
+    input_gram,
     linear_part,
     normal_equations,
     solve_scaled,
@@ -42,8 +43,10 @@ from provenet.sources.base import Source
 from provenet.typing import AnyArray, Array
 
 _FLOAT32_ABOVE = 1e-3
-DENSE_LIMIT = 3000
-"""From this many nonlinear parameters on, steps are found by conjugate gradients."""
+_ACCURACIES = (1e-4, 0.1)
+"""Of an iterative step: as the sum of squares fell in the last one (Eisenstat and Walker 1996)."""
+ITERATIVE_ABOVE = 600
+"""With more nonlinear parameters than this, steps are found by conjugate gradients."""
 
 _SURELY_OFF = (0.05, 0.15, 0.3, 0.5, 0.7)
 """Margins to try, as quantiles of the distance from the kink on the side that may be off."""
@@ -75,11 +78,16 @@ class Fit:
 
 
 def fit_linear_part(
-    source: Source, parameters: Parameters, activation: Activation, passes: int = 1
+    source: Source,
+    parameters: Parameters,
+    activation: Activation,
+    passes: int = 1,
+    inputs: Array | None = None,
 ) -> tuple[Parameters, float]:
     """The best beta for the given units, by corrections, and the residual sum of squares."""
+    inputs = input_gram(source, parameters) if inputs is None else inputs
     for _ in range(passes):
-        sums = linear_part(source, parameters, activation)
+        sums = linear_part(source, parameters, activation, inputs)
         step = solve_scaled(sums.gram, sums.gradient, RIDGE * len(sums.gram))
         parameters = Parameters(parameters.theta, parameters.beta - step)
     rss = sums.rss - float(np.vdot(sums.gradient, step))
@@ -105,10 +113,11 @@ def refine(
     """
     n = source.labels
     start = parameters.normalised(activation)
-    current, rss = fit_linear_part(source, start, activation, passes=2)
+    inputs = input_gram(source, start)
+    current, rss = fit_linear_part(source, start, activation, passes=2, inputs=inputs)
     best = Fit(current, np.inf, n, 0, "iterations")
     for iteration in range(1, iterations + 1):
-        step, new_rss = _prepare_step(source, current, activation, rss, spread)
+        step, new_rss = _prepare_step(source, current, activation, rss, spread, inputs)
         previous = best
         if new_rss >= previous.rss:
             return _ended(previous, iteration, "stuck")
@@ -119,7 +128,11 @@ def refine(
             return _ended(best, iteration, "converged")
         if time.monotonic() > deadline:
             return _ended(best, iteration, "time")
-        trial, rss, damping = _try_steps(source, current, activation, step, new_rss, damping)
+        fallen = new_rss / previous.rss if iteration > 1 else 1.0
+        accuracy = float(np.clip(fallen, *_ACCURACIES))
+        trial, rss, damping = _try_steps(
+            source, current, activation, step, new_rss, damping, accuracy, inputs
+        )
         if trial is None:
             return _ended(best, iteration, "stuck")
         current = trial
@@ -127,12 +140,17 @@ def refine(
 
 
 def _prepare_step(
-    source: Source, current: Parameters, activation: Activation, rss: float, spread: float
+    source: Source,
+    current: Parameters,
+    activation: Activation,
+    rss: float,
+    spread: float,
+    inputs: Array,
 ) -> tuple[DenseStep | IterativeStep, float]:
     """What a step needs at the current point, and the sum of squares there, computed afresh."""
-    if current.theta.size > DENSE_LIMIT:
-        sums = gradient_sums(source, current, activation)
-        return IterativeStep(source, current, activation, sums.gradient), sums.rss
+    if current.theta.size > ITERATIVE_ABOVE:
+        iterative = IterativeStep(source, current, activation, inputs=inputs)
+        return iterative, iterative.rss
     single = np.sqrt(rss / source.labels) > _FLOAT32_ABOVE * spread
     equations = normal_equations(source, current, activation, np.float32 if single else np.float64)
     return DenseStep(equations, current, 1e-6 if single else 1e-12), equations.rss
@@ -149,15 +167,17 @@ def _try_steps(
     step: DenseStep | IterativeStep,
     rss: float,
     damping: float,
+    accuracy: float,
+    inputs: Array,
     attempts: int = 10,
 ) -> tuple[Parameters | None, float, float]:
     """The first damped step that lowers the sum of squares, its value, and the next damping."""
     for _ in range(attempts):
-        move = step.solve(damping)
+        move = step.solve(damping, accuracy)
         if move is not None:
             theta = current.theta - move.reshape(current.theta.shape)
             trial = Parameters(theta, current.beta).normalised(activation)
-            trial, trial_rss = fit_linear_part(source, trial, activation)
+            trial, trial_rss = fit_linear_part(source, trial, activation, inputs=inputs)
             if trial_rss < rss:
                 return trial, trial_rss, max(damping / 5, 1e-13)
         damping *= 4

@@ -9,8 +9,9 @@ random pool by the drop of the residual that each would bring), and Levenberg-Ma
 
 A chain starts narrow and swaps; when swaps no longer help it grows by about a third. It ends with a
 residual of zero, and is then pruned to the smallest width that keeps it zero; or, with noise, where
-more units no longer lower Schwarz's criterion `n log(rss) + p log(n)`, and is pruned by the same
-criterion. (The plain F-test is too mild here: a new unit is the best of many that were tried.)
+more units no longer lower Schwarz's criterion `n log(rss) + p log(n)`, its second term taken at
+three quarters, and is pruned by the same criterion. (The plain F-test is too mild here: a new unit
+is the best of many that were tried.)
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ from provenet.typing import AnyArray, Array
 
 ZERO = 1e-9
 """A residual below this fraction of the labels' spread counts as zero during the search."""
+_NEAR_ZERO = 1e-4
+_PRICE_OF_GROWTH = 0.75
+"""Share of Schwarz's price of a parameter that growth must earn: one of many units explains little
+as long as the others are missing."""
 _POOL = 400
 _POOL_ROWS = 3000
 _SWAP_TOLERANCE = 1e-3
@@ -76,16 +81,20 @@ class Problem:
         d, o = self.samples.features, self.outputs
         return units * (d + o) + (d + 1) * o
 
-    def criterion(self, fit: Fit) -> float:
-        """Schwarz's criterion."""
+    def criterion(self, fit: Fit, price: float = 1.0) -> float:
+        """Schwarz's criterion, its price of a parameter multiplied by `price`."""
         n = self.samples.labels
         floor = (1e-15 * self.spread) ** 2 * n
         p = self.parameters(fit.parameters.units)
-        return float(n * np.log(max(fit.rss, floor)) + p * np.log(n))
+        return float(n * np.log(max(fit.rss, floor)) + price * p * np.log(n))
 
     def is_zero(self, fit: Fit) -> bool:
         """Whether a fit leaves nothing."""
         return fit.rms <= self.zero
+
+    def is_near_zero(self, fit: Fit) -> bool:
+        """Whether a fit is on its way to zero, but not there: bad minima leave far more."""
+        return self.zero < fit.rms <= _NEAR_ZERO * self.spread
 
     def for_width(self, units: int) -> Problem:
         """The same problem on as many samples as a model of this width needs."""
@@ -224,7 +233,7 @@ def expand(
         if part is not problem:
             last = part.is_zero(fit)
             fit = problem.refine(fit.parameters, _SWAP_ITERATIONS if last else 1, _SWAP_TOLERANCE)
-        scores[width] = problem.criterion(fit)
+        scores[width] = problem.criterion(fit, _PRICE_OF_GROWTH)
         yield fit
         best_width = min(scores, key=lambda w: scores[w])
         pays = width <= 1.4 * best_width + 1
@@ -240,7 +249,7 @@ def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit
 
     Returns the narrowest good fit, and the best fit with one unit fewer that was rejected.
     """
-    # A redundant unit leaves a residual of zero behind after a few steps, or never.
+    # A redundant unit leaves a residual near zero behind after a few steps, or never.
     iterations = _PRUNE_ITERATIONS if problem.is_zero(fit) else _SWAP_ITERATIONS
     while fit.parameters.units > 0:
         too_many = most is not None and fit.parameters.units > most
@@ -251,6 +260,8 @@ def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit
             trial = problem.refine_in_steps(
                 fit.parameters.keep(kept), iterations, _SWAP_TOLERANCE / 10, last=4
             )
+            if problem.is_zero(fit) and problem.is_near_zero(trial):
+                trial = problem.refine(trial.parameters, _SWAP_ITERATIONS, _SWAP_TOLERANCE)
             if _as_good(problem, trial, fit):
                 best = trial
                 break

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from provenet.activations import Activation
+from provenet.decomposition.contraction import Contractions
 from provenet.typing import Array
 
 ORDERS = (2, 3, 4)
@@ -36,17 +37,12 @@ class _Risk:
 
     def __init__(self, tensors: tuple[Array, ...], activation: Activation, units: int) -> None:
         self.activation, self.m, self.d = activation, units, len(tensors[2])
-        d = self.d
-        self.T2, self.T3 = tensors[2], tensors[3].reshape(d, d * d)
-        self.T4 = tensors[4].reshape(d * d, d * d)
+        self.T2, self.higher = tensors[2], Contractions(tensors[3], tensors[4])
         self.constant = sum(float(np.sum(tensors[k] ** 2)) / factorial(k) for k in ORDERS)
 
     def contractions(self, V: Array) -> list[Array]:
         """`T_k(v, .., v, .)` for every row v, k = 2, 3, 4."""
-        m, d = V.shape
-        pairs = np.einsum("mi,mj->mij", V, V).reshape(m, d * d)
-        fourth = np.einsum("mij,mj->mi", (pairs @ self.T4).reshape(m, d, d), V)
-        return [V @ self.T2, pairs @ self.T3.T, fourth]
+        return [V @ self.T2, self.higher.third(V), self.higher.fourth(V)]
 
     def best_output_weights(self, b: Array, V: Array) -> Array:
         """The a that minimises the risk at given units: a linear problem."""

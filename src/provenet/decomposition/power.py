@@ -10,12 +10,18 @@ signs of the a_i. Then `T_2 u` is parallel to that unit. Units already found are
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from provenet.decomposition.contraction import Contractions
 from provenet.typing import Array
 
 _STARTS = 50
 _ITERATIONS = 60
+_AT_REST = 1 - 1e-10
+"""Cosine of the angle of a step, up to sign, that counts as none."""
+Contract = Callable[[Array], Array]
 
 
 def power_directions(
@@ -28,7 +34,7 @@ def power_directions(
     """
     d = len(T2)
     inverse = np.asarray(np.linalg.inv(T2), dtype=float)
-    flat3, flat4 = T3.reshape(d, d * d), T4.reshape(d * d, d * d)
+    higher = Contractions(T3, T4)
     found = np.empty((0, d))
     for _ in range(d):
         outside = _complement(found)
@@ -36,11 +42,11 @@ def power_directions(
         half = _STARTS // 2
         U = np.concatenate(
             [
-                _iterate(part, inverse, outside, flat3, flat4, order)
-                for part, order in ((U[:half], 3), (U[half:], 4))
+                _iterate(part, inverse, outside, contract)
+                for part, contract in ((U[:half], higher.third), (U[half:], higher.fourth))
             ]
         )
-        best = _best(U, inverse, outside, flat3, flat4, weights)
+        best = _best(U, inverse, outside, higher, weights)
         found = np.vstack([found, _normalised(best @ T2)])
     return found
 
@@ -49,8 +55,7 @@ def _best(
     U: Array,
     inverse: Array,
     outside: Array,
-    flat3: Array,
-    flat4: Array,
+    higher: Contractions,
     weights: tuple[float, float],
 ) -> Array:
     """The u that is most nearly a fixed point of both maps at once, as a unit's is.
@@ -59,7 +64,7 @@ def _best(
     of a vanishing tensor is one of that map alone.
     """
     along, across = np.zeros(len(U)), np.zeros(len(U))
-    for weight, T in zip(weights, _contract(U, flat3, flat4), strict=True):
+    for weight, T in zip(weights, (higher.third(U), higher.fourth(U)), strict=True):
         image = weight * T @ inverse @ outside.T @ outside
         size = np.einsum("sd,sd->s", image, U)
         along = np.hypot(along, size)
@@ -75,21 +80,17 @@ def _complement(found: Array) -> Array:
     return np.linalg.svd(found, full_matrices=True)[2][len(found) :]
 
 
-def _contract(U: Array, flat3: Array, flat4: Array) -> tuple[Array, Array]:
-    """`T_3(u, u, .)` and `T_4(u, u, u, .)` for every row u."""
-    s, d = U.shape
-    pairs = np.einsum("si,sj->sij", U, U).reshape(s, d * d)
-    return pairs @ flat3.T, np.einsum("sij,sj->si", (pairs @ flat4).reshape(s, d, d), U)
-
-
-def _iterate(
-    U: Array, inverse: Array, outside: Array, flat3: Array, flat4: Array, order: int
-) -> Array:
-    """Where the power iteration of one order leads from each start."""
-    project = outside.T @ outside
+def _iterate(U: Array, inverse: Array, outside: Array, contract: Contract) -> Array:
+    """Where the power iteration of one order leads from each start; those at rest are left."""
+    step = inverse @ outside.T @ outside
     U = _normalised(U)
+    moving = np.arange(len(U))
     for _ in range(_ITERATIONS):
-        U = _normalised(_contract(U, flat3, flat4)[order - 3] @ inverse @ project)
+        before = U[moving]
+        U[moving] = _normalised(contract(before) @ step)
+        moving = moving[np.abs(np.einsum("sd,sd->s", U[moving], before)) < _AT_REST]
+        if len(moving) == 0:
+            break
     return U
 
 

@@ -42,7 +42,7 @@ Sum = TypeVar("Sum")
 
 _MERGED_AT_ONCE = 8
 _PATIENCE = "10s"
-_CHUNKS_A_STRETCH = 256
+_CHUNKS_A_STRETCH = 64
 """Chunks between two checkpoints: workers wait for each other once in so many."""
 
 
