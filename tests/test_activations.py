@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from math import sqrt
 
 import numpy as np
@@ -120,3 +121,18 @@ def test_unknown_names_list_the_known(unknown: object) -> None:
     with pytest.raises(pn.InvalidInput) as error:
         get_activation(unknown)
     is_a_sentence(error, *NAMES, "provenet.Activation")
+
+
+@pytest.mark.parametrize("name", [*NAMES, "leaky_relu", "leaky_relu(0.3)"])
+def test_activations_survive_pickling(name: str) -> None:
+    activation = get_activation(name)
+    again = pickle.loads(pickle.dumps(activation))
+    z = np.linspace(-2, 2, 9)
+    assert again.name == name and np.array_equal(again(z), activation(z))
+    assert again.slope == activation.slope
+
+
+def test_an_activation_of_ones_own_is_pickled_as_it_is() -> None:
+    own = pn.Activation("relu", np.tanh, np.cosh)  # the name of another
+    again = pickle.loads(pickle.dumps(own))
+    assert again.function is np.tanh and again.derivative is np.cosh

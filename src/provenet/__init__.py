@@ -1,6 +1,9 @@
 """provenet: recover the weights of a neural network from samples of what it does."""
 
-from provenet import datasets, landscape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from provenet import datasets, landscape, plotting
 from provenet.activations import Activation
 from provenet.datasets import random_network, sample
 from provenet.exceptions import InvalidInput
@@ -24,10 +27,12 @@ __all__ = [
     "ArraySource",
     "FileSource",
     "FlipSets",
+    "HalfspaceClassifier",
     "Identifiability",
     "InvalidInput",
     "LayeredNetwork",
     "Network",
+    "NetworkRegressor",
     "PopulationSource",
     "QuerySource",
     "Recovery",
@@ -41,9 +46,29 @@ __all__ = [
     "load_network",
     "open_samples",
     "parameter_error",
+    "plotting",
     "population_risk",
     "random_network",
     "recover",
     "sample",
     "truncation_bound",
+    "write_report",
 ]
+
+if TYPE_CHECKING:
+    from provenet.estimators import HalfspaceClassifier, NetworkRegressor
+    from provenet.report import write_report
+
+_WHEN_ASKED_FOR = {
+    "HalfspaceClassifier": "provenet.estimators",
+    "NetworkRegressor": "provenet.estimators",
+    "write_report": "provenet.report",
+}
+"""Names of modules that take long to import and that a recovery does not need."""
+
+
+def __getattr__(name: str) -> Any:
+    """What is imported only when it is asked for."""
+    if name not in _WHEN_ASKED_FOR:
+        raise AttributeError(f"module 'provenet' has no attribute {name!r}")
+    return getattr(import_module(_WHEN_ASKED_FOR[name]), name)

@@ -53,6 +53,13 @@ class Activation:
         """`sigma(z)`, elementwise."""
         return self.function(z)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Activations of the package are pickled by name, one of the user's own as it is."""
+        leaky = self.slope is not None and self.name == f"leaky_relu({self.slope!r})"
+        if leaky or _BY_NAME.get(self.name) is self:
+            return get_activation, (self.name,)
+        return super().__reduce_ex__(protocol)
+
     def hermite(self, k: int, b: Array | float, scale: Array | float = 1.0) -> Array:
         """The k-th Hermite coefficient of `sigma(scale . + b)`; `c_k(b)` for scale 1."""
         biases, scales = np.asarray(b, dtype=float), np.asarray(scale, dtype=float)

@@ -33,13 +33,15 @@ from provenet.networks import Network
 from provenet.polish import Polished, polish
 from provenet.refine import refine
 from provenet.result import Recovery, Status
-from provenet.sources import StandardisedSource
+from provenet.sources import ArraySource, Source, StandardisedSource
 from provenet.typing import Array
 from provenet.workspace import Candidate, Workspace
 
 _ROUNDING_MARGIN = 10.0
 _LEAST_NOISE = 1e-6
 _WEIGHTINGS = 2
+_MANY = 10
+"""Times as many samples as were drawn: from there on the drawn ones give the curvature."""
 
 
 def conclude(workspace: Workspace, candidate: Candidate, method: str) -> Recovery:
@@ -148,7 +150,11 @@ def _covariance_of_fit(workspace: Workspace, network: Network, exact: bool) -> C
         return found
     if found.rank_deficiency:
         return estimate(problem.samples, network, workspace.standardisation)
-    share = part.samples.size / problem.samples.size
+    return _of_more_samples(found, part.samples.size / problem.samples.size)
+
+
+def _of_more_samples(found: Covariance, share: float) -> Covariance:
+    """What a share of the samples tells of the covariance that all of them give."""
     return replace(found, units=found.units * share, linear=found.linear * share)
 
 
@@ -178,7 +184,7 @@ def _squares(network: Network, X: Array, y: Array) -> Array:
 def _finish_on_all(
     workspace: Workspace, network: Network, certificate: Certificate
 ) -> tuple[Network, Certificate, StandardErrors]:
-    """With noise every sample counts: least squares and standard errors from all of them.
+    """With noise every sample counts: least squares on all of them, and standard errors.
 
     Outputs are weighted by their noise, so that one noisy output does not spoil the others.
     """
@@ -191,15 +197,32 @@ def _finish_on_all(
         pooled = noise * float(np.sqrt(np.mean(scale**2)))
         certificate = replace(certificate, noise=pooled)
     network = _canonical_order(workspace, network)
-    source = StandardisedSource(workspace.source, workspace.standardisation, scale)
-    spread = covariance(source, _scale_outputs(network, 1 / scale), workspace.standardisation)
+    spread = _covariance_of_all(workspace, _scale_outputs(network, 1 / scale), scale)
     user = workspace.standardisation.network_to_user(network).canonical()
     return user, certificate, spread.standard_errors(noise).scaled(scale)
 
 
+def _covariance_of_all(workspace: Workspace, network: Network, scale: Array) -> Covariance:
+    """From all samples; of a great many from those that were drawn, if these leave nothing open."""
+    source, part = _scaled_samples(workspace, scale)
+    if part is not None:
+        found = covariance(part, network, workspace.standardisation)
+        if not found.rank_deficiency:
+            return _of_more_samples(found, part.size / source.size)
+    return covariance(source, network, workspace.standardisation)
+
+
+def _scaled_samples(workspace: Workspace, scale: Array) -> tuple[Source, Source | None]:
+    """All samples, labels divided by `scale`, and those drawn if they are far fewer."""
+    drawn = workspace.problem.samples
+    source = StandardisedSource(workspace.source, workspace.standardisation, scale)
+    many = source.size > _MANY * drawn.size
+    return source, ArraySource(drawn.X, drawn.y / scale) if many else None
+
+
 def _weighted_fit(workspace: Workspace, network: Network, scale: Array) -> tuple[Network, float]:
     """Least squares on all samples, outputs divided by `scale`, and the noise in these units."""
-    source = StandardisedSource(workspace.source, workspace.standardisation, scale)
+    source, part = _scaled_samples(workspace, scale)
     fit = refine(
         source,
         Parameters.of(_scale_outputs(network, 1 / scale)),
@@ -209,6 +232,7 @@ def _weighted_fit(workspace: Workspace, network: Network, scale: Array) -> tuple
         tolerance=1e-8,
         damping=1e-6,
         deadline=workspace.problem.deadline,
+        part=part,
     )
     spare = max(source.labels - network.free_parameters, 1)
     found = _scale_outputs(fit.parameters.network(network.activation), scale)

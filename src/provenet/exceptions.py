@@ -9,8 +9,24 @@ class ClusterLost(ConnectionError):
     """The machines that hold the samples went away in the middle of the work."""
 
 
+class EndpointLost(ConnectionError):
+    """The endpoint that is asked went away; the message says what is kept and how to go on."""
+
+
 class NoAnswer(Exception):
     """A method sees why it cannot answer; the message names the condition and what would serve.
 
     It never leaves `recover`, which turns it into a status.
     """
+
+
+class BudgetSpent(Exception):
+    """The answers that are needed next would exceed the budget; nothing was asked.
+
+    It never leaves `extract`, which turns it into a status.
+    """
+
+    def __init__(self, used: int, needed: int) -> None:
+        """`used` answers were had so far, `needed` more would be."""
+        super().__init__(f"{used:,} queries are used and {needed:,} more are needed")
+        self.used, self.needed = used, needed

@@ -16,7 +16,7 @@ import numpy as np
 from provenet.exceptions import InvalidInput
 from provenet.typing import AnyArray
 
-_UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+_UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError)
 
 
 def check_writable(path: str | PathLike[str]) -> None:
@@ -75,13 +75,13 @@ def write_npz(path: str | PathLike[str], arrays: dict[str, Any]) -> None:
 
 def load_npz(path: str | PathLike[str]) -> dict[str, AnyArray]:
     """All arrays of an `.npz` file; nothing is ever unpickled."""
-    # numpy.load takes any other file for an array or a pickle, and leaks its handle if it fails.
+    # numpy.load takes any other file for an array or a pickle, and leaks a handle of its own.
     if Path(path).is_file() and not zipfile.is_zipfile(path):
         raise InvalidInput(
             f"{path} is truncated or not an .npz archive: write it again with numpy.savez."
         )
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: np.asarray(archive[name]) for name in archive.files}
     except FileNotFoundError:
         raise InvalidInput(f"{path} does not exist: check the name.") from None

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from provenet import network_formats
 from provenet.activations import ABS, Activation, get_activation
 from provenet.exceptions import InvalidInput
-from provenet.files import load_npz, write_npz
 from provenet.typing import AnyArray, Array
 
 _ROWS_AT_ONCE = 8192
@@ -184,37 +184,38 @@ class Network:
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the network to an `.npz` file, whole or not at all."""
-        arrays: dict[str, Any] = {
-            "weights": self.weights,
-            "biases": self.biases,
-            "output_weights": self.output_weights,
-            "output_bias": np.asarray(self.output_bias),
-            "activation": np.asarray(self.activation.name),
-        }
-        if self.linear is not None:
-            arrays["linear"] = self.linear
-        write_npz(path, arrays)
+        """Write the network to an .npz, .safetensors or .onnx file, whole or not at all."""
+        network_formats.save_network(self, path)
+
+    def to_onnx(self, dtype: Any = "float64") -> Any:
+        """The network as an `onnx.ModelProto`, in double precision or in `float32`."""
+        from provenet.network_formats.onnx_writer import to_onnx
+
+        return to_onnx(self, dtype)
+
+    def to_torch(self, dtype: Any = None) -> Any:
+        """The network as a `torch.nn.Sequential`, in `torch.float64` or the dtype given.
+
+        Units `|z|` and a linear term become ReLU units, so there may be more units than here.
+        """
+        from provenet.network_formats.torch_sequential import to_torch
+
+        return to_torch(self, dtype)
+
+    def to_mlp_regressor(self) -> Any:
+        """The network as a fitted `sklearn.neural_network.MLPRegressor`.
+
+        Leaky units, `|z|` and a linear term become ReLU units, so there may be more units than
+        here.
+        """
+        from provenet.network_formats.mlp_regressor import to_mlp_regressor
+
+        return to_mlp_regressor(self)
 
 
 def load_network(path: str | PathLike[str]) -> Network:
-    """Read a network that `Network.save` wrote."""
-    arrays = load_npz(path)
-    needed = ("weights", "biases", "output_weights", "output_bias", "activation")
-    missing = [name for name in needed if name not in arrays]
-    if missing:
-        raise InvalidInput(
-            f"{path} is not a network file: it lacks {', '.join(missing)}; "
-            "use a file written by Network.save."
-        )
-    return Network(
-        arrays["weights"],
-        arrays["biases"],
-        arrays["output_weights"],
-        arrays["output_bias"],
-        str(arrays["activation"]),
-        linear=arrays.get("linear"),
-    )
+    """Read a network with one hidden layer from an .npz, .safetensors or .onnx file."""
+    return network_formats.load_network(path)
 
 
 def as_absolute(network: Network) -> Network:

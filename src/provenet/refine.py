@@ -38,6 +38,7 @@ from provenet.normal_equations import (
     linear_part,
     normal_equations,
     solve_scaled,
+    with_curvature_of,
 )
 from provenet.sources.base import Source
 from provenet.typing import AnyArray, Array
@@ -105,8 +106,11 @@ def refine(
     zero: float = 1e-15,
     damping: float = 1e-2,
     deadline: float = np.inf,
+    part: Source | None = None,
 ) -> Fit:
     """Levenberg-Marquardt from the given parameters.
+
+    `part` are samples drawn from the source from which curvature is estimated; all by default.
 
     Ends when the residual is below `zero * spread`, when an iteration lowers the sum of squares by
     less than the fraction `tolerance`, when no step lowers it, or when iterations or time are over.
@@ -117,7 +121,7 @@ def refine(
     current, rss = fit_linear_part(source, start, activation, passes=2, inputs=inputs)
     best = Fit(current, np.inf, n, 0, "iterations")
     for iteration in range(1, iterations + 1):
-        step, new_rss = _prepare_step(source, current, activation, rss, spread, inputs)
+        step, new_rss = _prepare_step(source, current, activation, rss, spread, inputs, part)
         previous = best
         if new_rss >= previous.rss:
             return _ended(previous, iteration, "stuck")
@@ -146,8 +150,12 @@ def _prepare_step(
     rss: float,
     spread: float,
     inputs: Array,
+    part: Source | None,
 ) -> tuple[DenseStep | IterativeStep, float]:
     """What a step needs at the current point, and the sum of squares there, computed afresh."""
+    if part is not None and current.theta.size <= ITERATIVE_ABOVE:
+        equations = with_curvature_of(part, source, current, activation)
+        return DenseStep(equations, current, 1e-6), equations.rss
     if current.theta.size > ITERATIVE_ABOVE:
         iterative = IterativeStep(source, current, activation, inputs=inputs)
         return iterative, iterative.rss

@@ -42,7 +42,7 @@ class Recovery:
     minimum is worth, where the method minimised one. Methods for the lowest layer of a deeper
     network return its units as `network` (with the linear part of what lies above), `layer` for the
     evidence, and `layered`, which predicts labels, where the top is known. `timings` are seconds a
-    stage.
+    stage. `queries` counts the answers that were used where a model was asked.
     """
 
     network: Network | None
@@ -57,6 +57,7 @@ class Recovery:
     layer: LayerEvidence | None = None
     layered: LayeredNetwork | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
+    queries: int | None = None
 
     @property
     def success(self) -> bool:

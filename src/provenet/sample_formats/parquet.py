@@ -11,7 +11,7 @@ import numpy as np
 from provenet.exceptions import InvalidInput
 from provenet.sample_formats.checks import plain_labels
 from provenet.sample_formats.columns import column_names, label_columns
-from provenet.sample_formats.optional import package
+from provenet.optional import package
 from provenet.sample_formats.spool import Blocks, gather
 from provenet.sources import ArraySource
 from provenet.typing import AnyArray

@@ -9,7 +9,7 @@ from weakref import finalize
 
 from provenet.exceptions import InvalidInput
 from provenet.sample_formats.checks import check_chunks, check_present, check_samples
-from provenet.sample_formats.optional import package
+from provenet.optional import package
 from provenet.sources.files import FileSource, Reopen
 from provenet.typing import AnyArray
 

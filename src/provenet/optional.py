@@ -9,11 +9,11 @@ from typing import Any
 from provenet.exceptions import InvalidInput
 
 
-def package(name: str, path: str | PathLike[str]) -> Any:
-    """The module `name`, for the file `path`."""
+def package(name: str, path: str | PathLike[str], install: str = '"provenet[files]"') -> Any:
+    """The module `name`, for the file (or whatever needs it) `path`."""
     try:
         return import_module(name)
     except ImportError:
         raise InvalidInput(
-            f'{path} needs the package {name.partition(".")[0]}: pip install "provenet[files]".'
+            f"{path} needs the package {name.partition('.')[0]}: pip install {install}."
         ) from None

@@ -1,0 +1,120 @@
+"""What `provenet extract` does: ask a model until its weights are known, and show them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from provenet import console as show
+from provenet.exceptions import InvalidInput
+from provenet.extraction.client import counted_queries
+from provenet.extraction.extract import extract as extract_network
+from provenet.extraction.oracle import Oracle, open_oracle
+from provenet.networks import Network
+from provenet.progress import StageProgress
+from provenet.result import Recovery
+from provenet.words import counted
+
+_ADDRESS = "://"
+
+
+def extract(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL", help="A file (.onnx, or TorchScript .pt, .pts) or an address (http)."
+        ),
+    ],
+    features: Annotated[
+        int | None, typer.Option(min=1, help="Number of inputs; an ONNX model tells it.")
+    ] = None,
+    outputs: Annotated[
+        int | None, typer.Option(min=1, help="Number of outputs; found when not given.")
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="Most answers to use, those of the cache included.")
+    ] = None,
+    noise: Annotated[
+        float | None, typer.Option(min=0, help="Noise of the answers, if known; else estimated.")
+    ] = None,
+    units: Annotated[
+        int | None, typer.Option(min=1, help="Number of units; found when not given.")
+    ] = None,
+    low: Annotated[float | None, typer.Option(help="Ask no input below this.")] = None,
+    high: Annotated[float | None, typer.Option(help="Ask no input above this.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Keep answers here: started again, it goes on.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the network here (.npz, .safetensors or .onnx)."),
+    ] = None,
+    truth: Annotated[Path | None, typer.Option(help="The true network, to compare.")] = None,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds a request to an address may take.")
+    ] = 30.0,
+    retries: Annotated[
+        int, typer.Option(min=0, help="How often a request that failed is tried again.")
+    ] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="One line of result, no progress.")
+    ] = False,
+) -> None:
+    """Recover the network in a model that may be asked: a file or an address."""
+    from provenet import cli  # which registers this command, and so imports this module first
+
+    cli._check_network_name(out)
+    read = None if _ADDRESS in model else Path(model)
+    cli._check_written((out, cache), inputs=(read, truth))
+    known = None if truth is None else cli._load_network(truth)
+    with StageProgress(cli._stderr(), quiet=quiet) as progress:
+        progress("Opening the model", -1)
+        oracle = open_oracle(
+            model,
+            features,
+            outputs=outputs if known is None else outputs or known.outputs or 1,
+            budget=budget,
+            cache=cache,
+            low=low,
+            high=high,
+            timeout=timeout,
+            retries=retries,
+        )
+        _check_truth(truth, known, oracle)
+        result = extract_network(oracle, noise=noise, units=units, rng=seed, progress=progress)
+    error = None if known is None else cli._error(result, known)
+    if json:
+        extra = {} if error is None else {"parameter_error": error}
+        typer.echo(show.to_json(cli._summary(result, cached=oracle.cached, **extra)))
+    else:
+        show.report(cli._stdout(), result, known, error, quiet)
+        if not quiet:
+            cli._stdout().print(cost(result, oracle), soft_wrap=True)
+    cli._save_result(result, out, None, quiet)
+    cli._exit_unless(result.success)
+
+
+def cost(result: Recovery, oracle: Oracle) -> str:
+    """Queries beside parameters, in words."""
+    found = 0 if result.network is None else result.network.free_parameters
+    cached = f" ({oracle.cached:,} taken from the cache)" if oracle.cached else ""
+    return f"{counted_queries(oracle.used)} for {counted(found, 'parameter')}{cached}"
+
+
+def _check_truth(path: Path | None, truth: Network | None, oracle: Oracle) -> None:
+    if truth is None:
+        return
+    own, asked = (truth.features, truth.outputs), (oracle.features, oracle.outputs)
+    if own != asked:
+        sizes = [
+            f"{counted(features, 'feature')} and {counted(outputs or 1, 'output')}"
+            for features, outputs in (own, asked)
+        ]
+        raise InvalidInput(
+            f"{path} has {sizes[0]} but {oracle.name} has {sizes[1]}: give the network that it "
+            "should be."
+        )

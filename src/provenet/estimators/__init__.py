@@ -1,0 +1,6 @@
+"""scikit-learn estimators: the only importer of `sklearn.base`."""
+
+from provenet.estimators.classifier import HalfspaceClassifier
+from provenet.estimators.regressor import NetworkRegressor
+
+__all__ = ["HalfspaceClassifier", "NetworkRegressor"]

@@ -1,0 +1,203 @@
+"""All kinks of a piecewise linear function along a line, with few questions.
+
+Between two points whose tangents are known, a single kink lies where the tangents meet. Two
+questions, just before that place and just after it, confirm it: each value must lie on the tangent
+of its own side. (The value at the place itself tells nothing: it lies on both tangents too if all
+kinks are on one side of it.) If one does not, the two values are a tangent there, and the interval
+is split; where tangents meet too near an end or not at all, it is split in its middle. All
+intervals of a round are asked together.
+
+Tangents carry the error of rounding: of the values, and of the slope times the distance it is
+extended over. What differs by less is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from provenet.typing import Array
+
+Ask = Callable[[Array], Array]
+"""Values of the function at the rows of an array; vectors where it has several outputs."""
+
+ROUNDING = 8.0 * np.finfo(float).eps
+_STEP = 2e-5
+"""Half the width over which a slope is measured, as a part of the room for it."""
+_NEAR_AN_END = 0.02
+_MOST_ROUNDS = 200
+_MOST_OPEN = 1000
+"""Intervals at once: more are rounding that was taken for kinks."""
+_NARROW = 1e-9
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """A value and a slope at t, and how far rounding lets each be off."""
+
+    t: float
+    value: Array
+    slope: Array
+    places: tuple[float, float]
+    """Where the function was asked."""
+    first: Array
+    last: Array
+    value_error: float = 0.0
+    slope_error: float = 0.0
+
+    def at(self, t: float) -> Array:
+        """The tangent's value at another place."""
+        return self.value + self.slope * (t - self.t)
+
+    def error_at(self, t: float) -> float:
+        """How far rounding lets that be off."""
+        return self.value_error + self.slope_error * abs(t - self.t)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Kinks along a line, in order."""
+
+    kinks: Array
+    complete: bool
+    """False where intervals were given up: too narrow to be split, or after too many rounds."""
+
+
+@dataclass(frozen=True)
+class _Interval:
+    left: Tangent
+    right: Tangent
+
+    @property
+    def length(self) -> float:
+        return self.right.t - self.left.t
+
+    def is_straight(self) -> bool:
+        """Whether both ends have the same tangent: no kink between them, or one in a million."""
+        return all(
+            np.abs(self.left.at(t) - self.right.at(t)).max() <= self.tolerance(t)
+            for t in (self.left.t, self.right.t)
+        )
+
+    def tolerance(self, t: float) -> float:
+        return self.left.error_at(t) + self.right.error_at(t)
+
+    def meeting(self) -> float | None:
+        """Where the tangents meet (of several outputs: nearest to it), if that is inside."""
+        turn = self.left.slope - self.right.slope
+        size = float(np.vdot(turn, turn))
+        if size == 0.0:
+            return None
+        apart = self.right.at(self.left.t) - self.left.value
+        t = self.left.t + float(np.vdot(apart, turn)) / size
+        return t if self.left.t < t < self.right.t else None
+
+    def is_kink_at(self, middle: Tangent) -> bool:
+        """Whether the values beside a place lie each on the tangent of its own side."""
+        error = middle.value_error + self.tolerance(middle.t)
+        on_left = np.abs(middle.first - self.left.at(middle.places[0])).max() <= error
+        return bool(
+            on_left and np.abs(middle.last - self.right.at(middle.places[1])).max() <= error
+        )
+
+    def place_to_split(self, scale: float) -> float:
+        """The meeting point, or the middle in orders of magnitude."""
+        meeting, margin = self.meeting(), _NEAR_AN_END * self.length
+        if meeting is not None and self.left.t + margin < meeting < self.right.t - margin:
+            return meeting
+        low, high = np.arcsinh([self.left.t / scale, self.right.t / scale])
+        return float(scale * np.sinh(0.53 * low + 0.47 * high))
+
+
+def trace_line(
+    ask: Ask,
+    origin: Array,
+    direction: Array,
+    reach: tuple[float, float],
+    scale: float,
+    rounding: float = ROUNDING,
+) -> Trace:
+    """The kinks of `t -> f(origin + t direction)` between two places; most are within `scale`.
+
+    `rounding` is the relative error of the function's values.
+    """
+    low, high = reach
+    line = _Line(ask, origin, direction, scale, rounding)
+    middle = (low + high) / 2 if low > 0 or high < 0 else 0.0
+    (centre,) = line.tangents([(middle, high - low)], centred=True)
+    (left,), (right,) = line.tangents([(low, high - low)]), line.tangents([(high, low - high)])
+    steepest = max(float(np.abs(tangent.slope).max()) for tangent in (left, centre, right))
+    line = replace(line, steepness=np.sqrt(len(origin)) * steepest)
+    left, centre, right = (line.judged(tangent) for tangent in (left, centre, right))
+    intervals = [_Interval(left, centre), _Interval(centre, right)]
+    kinks: list[float] = []
+    for _ in range(_MOST_ROUNDS):
+        intervals = [i for i in intervals if not i.is_straight()]
+        if not intervals:
+            return Trace(np.sort(kinks), True)
+        if len(intervals) > _MOST_OPEN:
+            break
+        intervals = line.round(intervals, kinks)
+    return Trace(np.sort(kinks), False)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The function along a line."""
+
+    ask: Ask
+    origin: Array
+    direction: Array
+    scale: float
+    rounding: float
+    steepness: float = 0.0
+    """Size of the gradient: inputs are rounded too, and units that cancel each other are."""
+
+    def values(self, ts: list[float]) -> Array:
+        return self.ask(self.origin + np.array(ts)[:, None] * self.direction)
+
+    def round(self, intervals: list[_Interval], kinks: list[float]) -> list[_Interval]:
+        """Confirm the kinks that can be, and split the other intervals."""
+        places = [interval.place_to_split(self.scale) for interval in intervals]
+        rooms = [interval.length for interval in intervals]
+        middles = self.tangents(list(zip(places, rooms, strict=True)), centred=True)
+        parts: list[_Interval] = []
+        for interval, middle in zip(intervals, middles, strict=True):
+            if interval.is_kink_at(middle):
+                kinks.append(middle.t)
+            elif interval.length > _NARROW * (abs(middle.t) + self.scale):
+                parts += [_Interval(interval.left, middle), _Interval(middle, interval.right)]
+        return parts
+
+    def tangents(self, places: list[tuple[float, float]], centred: bool = False) -> list[Tangent]:
+        """Tangents at places with the (signed) room beside each; two questions a place."""
+        if not places:
+            return []
+        pairs = []
+        for t, room in places:
+            step = self._step(t, room)
+            pairs.append((t - step, t + step) if centred else (t, t + step))
+        values = self.values([t for pair in pairs for t in pair])
+        return [
+            self.judged(_tangent(t, *pair, fa, fb))
+            for (t, _), pair, fa, fb in zip(places, pairs, values[::2], values[1::2], strict=True)
+        ]
+
+    def _step(self, t: float, room: float) -> float:
+        """Short against the room, and against the distance between kinks in this place."""
+        return float(np.copysign(_STEP * min(abs(room), abs(t) + self.scale), room))
+
+    def judged(self, tangent: Tangent) -> Tangent:
+        """A tangent with the errors that rounding may have."""
+        a, b = tangent.places
+        values = max(float(np.abs(tangent.first).max()), float(np.abs(tangent.last).max()))
+        reach = abs(tangent.t) + float(np.linalg.norm(self.origin))
+        error = self.rounding * (values + self.steepness * reach)
+        return replace(tangent, value_error=error, slope_error=2 * error / abs(b - a))
+
+
+def _tangent(t: float, a: float, b: float, fa: Array, fb: Array) -> Tangent:
+    slope = (fb - fa) / (b - a)
+    return Tangent(t, fa + slope * (t - a), slope, (a, b), fa, fb)

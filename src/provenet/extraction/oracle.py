@@ -1,0 +1,326 @@
+"""A black box that may be asked: counted, limited by a budget, remembered and checked.
+
+`ask` never asks the model the same point twice, unless it is told to with `fresh=True`, nor what is
+in the cache. Every answer counts once against the budget, from the model or from the cache: so a
+run that is repeated, or was killed and goes on, sees the same budget at the same place, and ends
+with the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from provenet.exceptions import BudgetSpent, EndpointLost, InvalidInput
+from provenet.extraction.answers import Answers, row_keys
+from provenet.extraction.cache import AnswerFile, Asked
+from provenet.extraction.callables import CallableClient
+from provenet.extraction.client import (
+    BatchTooLarge,
+    Client,
+    Unreachable,
+    counted_queries,
+    first_line,
+    shown,
+    such_as,
+)
+from provenet.extraction.http import HttpClient
+from provenet.extraction.onnx_file import OnnxClient
+from provenet.extraction.torchscript import TorchScriptClient
+from provenet.typing import AnyArray, Array
+from provenet.words import counted
+
+Model = Callable[[Any], Any] | str | PathLike[str]
+_ADDRESSES, _TORCHSCRIPT = ("http://", "https://"), (".pt", ".pts")
+
+
+class Oracle:
+    """Answers to points of `features` numbers, in the box from `low` to `high` if there is one.
+
+    `queries` counts the answers that the model gave in this run, `cached` those that came from the
+    file; both together are `used`, and the budget limits them.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        budget: int | None = None,
+        cache: str | PathLike[str] | None = None,
+        low: Any = None,
+        high: Any = None,
+    ) -> None:
+        """Nothing is asked yet; the cache is read, and raises if it is another model's."""
+        self.features, self.input_dtype = client.features, client.input_dtype
+        self.budget = None if budget is None else _whole("budget", budget, 1)
+        self.low, self.high = _box(low, high, client.features, client.input_dtype)
+        self.queries = self.cached = 0
+        self._client = client
+        self._width, self._answer_dtype = client.outputs, client.answer_dtype
+        self._file = None if cache is None else _open_cache(cache, client)
+        self._answers = Answers(() if self._file is None else self._file.entries())
+
+    @property
+    def name(self) -> str:
+        """Who is asked, in messages."""
+        return self._client.name
+
+    @property
+    def outputs(self) -> int | None:
+        """Number of outputs; None for plain numbers, and until a first answer tells."""
+        return None if self._width == 1 else self._width
+
+    @property
+    def answer_dtype(self) -> np.dtype[Any]:
+        """Precision of the answers: double until a first answer tells otherwise."""
+        return self._answer_dtype or np.dtype(np.float64)
+
+    @property
+    def used(self) -> int:
+        """Answers of this run, from the model and from the cache."""
+        return self.queries + self.cached
+
+    @property
+    def remaining(self) -> int | None:
+        """How many more answers the budget allows; None without one."""
+        return None if self.budget is None else self.budget - self.used
+
+    def ask(self, X: Any, *, fresh: bool = False) -> Array:
+        """Answers to the rows of `X`, rounded to `input_dtype` first: (n,) or (n, outputs).
+
+        With `fresh=True` every row is a question of its own, also where its answer is known: that
+        shows noise. Raises `BudgetSpent`, before anything is asked, if it would take too many.
+        """
+        points = self._rounded(X)
+        places = self._answers.places(row_keys(points), fresh)
+        first: dict[tuple[bytes, int], int] = {}
+        for i, place in enumerate(places):
+            first.setdefault(place, i)
+        missing = [place for place in first if self._answers.missing(place)]
+        remembered = [place for place in first if self._answers.new_from_file(place)]
+        self._check_budget(len(missing) + len(remembered))
+        if len(points):
+            self._take_sizes_from_file()
+        self._fetch(points[[first[place] for place in missing]], [key for key, _ in missing])
+        self.cached += len(remembered)
+        for place in first:
+            self._answers.hand_out(place)
+        y = np.array([self._answers[place] for place in places])
+        shape = (len(points),) if self.outputs is None else (len(points), self.outputs)
+        return y.reshape(shape)
+
+    def _rounded(self, X: Any) -> AnyArray:
+        """The points that are really asked."""
+        given = np.asarray(X, dtype=float)
+        assert given.ndim == 2 and given.shape[1] == self.features, given.shape
+        # Adding 0 turns -0 into 0: the same point, so the same question.
+        points = np.ascontiguousarray(given.astype(self.input_dtype) + 0)
+        assert np.isfinite(points).all(), "a point is not finite"
+        inside = self.low is None or bool((points >= self.low).all())
+        inside = inside and (self.high is None or bool((points <= self.high).all()))
+        assert inside, "a point is outside of the box"
+        return points
+
+    def _check_budget(self, needed: int) -> None:
+        if self.remaining is not None and needed > self.remaining:
+            raise BudgetSpent(self.used, needed)
+
+    def _take_sizes_from_file(self) -> None:
+        """Not before the first question, when a run without the file would know them too."""
+        if self._file is not None and self._file.outputs is not None:
+            self._width = self._file.outputs
+            self._answer_dtype = np.dtype(self._file.answer_dtype)
+
+    def _fetch(self, points: AnyArray, keys: list[bytes]) -> None:
+        """Ask the model, batch by batch; what is answered is kept whatever happens next."""
+        done = 0
+        while done < len(points):
+            batch = slice(done, done + self._client.batch)
+            try:
+                answers = self._checked(points[batch], self._client.answers(points[batch]))
+            except BatchTooLarge:
+                continue
+            except Unreachable as problem:
+                raise self._lost(problem) from None
+            self._keep(keys[batch], answers)
+            done += len(answers)
+
+    def _keep(self, keys: list[bytes], answers: Array) -> None:
+        self.queries += len(answers)
+        if self._file is not None:
+            self._file.append(keys, answers, self.answer_dtype.name)
+        for key, answer in zip(keys, answers, strict=True):
+            self._answers.add(key, answer)
+
+    def _checked(self, points: AnyArray, raw: Any) -> Array:
+        """(n, outputs), finite; the first answers tell the number of outputs and the precision."""
+        try:
+            found = np.asarray(raw)
+        except Exception as error:  # whatever an object raises that will not be an array
+            raise self._not_numbers(points, f"{type(raw).__name__}: {first_line(error)}") from None
+        if found.dtype.kind not in "fiu":
+            raise self._not_numbers(points, f"an array of {found.dtype}")
+        self._check_shape(points, found.shape)
+        y = found.reshape(len(points), -1).astype(float)
+        if not np.isfinite(y).all():
+            bad = int(np.argmin(np.isfinite(y).all(axis=1)))
+            raise InvalidInput(
+                f"{self.name} answered {shown(found[bad])} to the query {shown(points[bad])}: it "
+                "must be finite for every input; low= and high= limit the inputs."
+            )
+        self._width = y.shape[1]
+        if self._answer_dtype is None:
+            self._answer_dtype = _precision(found.dtype)
+        return y
+
+    def _check_shape(self, points: AnyArray, shape: tuple[int, ...]) -> None:
+        n = len(points)
+        width = self._width
+        if width is None:
+            fits = shape == (n,) or (len(shape) == 2 and shape[0] == n and shape[1] > 0)
+        else:
+            fits = shape == (n, width) or (width == 1 and shape == (n,))
+        if not fits:
+            wanted = (n,) if width == 1 else (n, "outputs" if width is None else width)
+            text = str(wanted).replace("'", "")
+            raise InvalidInput(
+                f"{self.name} answered with shape {shape} {such_as(points)}: {counted(n, 'input')} "
+                f"must be answered with shape {text}; outputs= says how many outputs there are."
+            )
+
+    def _not_numbers(self, points: AnyArray, what: str) -> InvalidInput:
+        return InvalidInput(
+            f"{self.name} answered with {what} {such_as(points)}: it must answer with an array of "
+            "real numbers."
+        )
+
+    def _lost(self, problem: Unreachable) -> EndpointLost:
+        kept = (
+            "give it a cache to keep what is answered"
+            if self._file is None
+            else f"what was answered is kept in {self._file.path}; run the same again"
+        )
+        times = "once" if problem.times == 1 else f"{problem.times} times"
+        return EndpointLost(
+            f"{self.name} answered {counted_queries(self.queries)}, then failed {times} "
+            f"({problem.reason}): {kept}."
+        )
+
+
+def open_oracle(
+    f: Model | Oracle,
+    features: int | None = None,
+    *,
+    outputs: int | None = None,
+    budget: int | None = None,
+    cache: str | PathLike[str] | None = None,
+    low: Any = None,
+    high: Any = None,
+    timeout: float = 30.0,
+    retries: int = 5,
+) -> Oracle:
+    """A function, an .onnx or TorchScript file, or an address to ask; an oracle passes through.
+
+    `features` is needed unless an ONNX model tells it. `timeout` (seconds a request) and `retries`
+    are for addresses.
+    """
+    if isinstance(f, Oracle):
+        return f
+    if features is not None:
+        features = _whole("features", features, 1)
+    if outputs is not None:
+        outputs = _whole("outputs", outputs, 1)
+    retries = _whole("retries", retries, 0)
+    if not (_is_number(timeout) and 0 < timeout < math.inf):
+        raise InvalidInput(f"timeout must be a positive number of seconds, not {timeout!r}.")
+    client = _client(f, features, outputs, timeout, retries)
+    return Oracle(client, budget=budget, cache=cache, low=low, high=high)
+
+
+def _client(
+    f: Model, features: int | None, outputs: int | None, timeout: float, retries: int
+) -> Client:
+    if isinstance(f, str) and f.lower().startswith(_ADDRESSES):
+        known = _needed(features)
+        return HttpClient(f, known, outputs, timeout=timeout, retries=retries)
+    if isinstance(f, (str, PathLike)):
+        return _file_client(Path(f), features, outputs)
+    if not callable(f):
+        raise InvalidInput(
+            f"A model is a function, a file or an address, not {type(f).__name__}: give f(X)."
+        )
+    return CallableClient(f, _needed(features), outputs)
+
+
+def _file_client(path: Path, features: int | None, outputs: int | None) -> Client:
+    suffix = path.suffix.lower()
+    if suffix not in (".onnx", *_TORCHSCRIPT):
+        raise InvalidInput(
+            f"{path} cannot be asked: give a file that ends in .onnx, or in .pt or .pts "
+            "(TorchScript), or an address that begins with http:// or https://."
+        )
+    if not path.is_file():
+        raise InvalidInput(f"{path} does not exist or is a folder: check the name.")
+    if suffix == ".onnx":
+        return OnnxClient(path, features, outputs)
+    return TorchScriptClient(path, _needed(features), outputs)
+
+
+def _needed(features: int | None) -> int:
+    if features is None:
+        raise InvalidInput("The number of features is not known: give features.")
+    return features
+
+
+def _open_cache(path: str | PathLike[str], client: Client) -> AnswerFile:
+    dtype = client.input_dtype.name
+    file = AnswerFile(path, Asked(client.kind, client.identity, client.features, dtype))
+    file.check_outputs(client.outputs)
+    return file
+
+
+def _box(low: Any, high: Any, features: int, dtype: np.dtype[Any]) -> tuple[Array | None, ...]:
+    """Limits a feature that numbers of the model's precision can reach."""
+    bounds = _limits("low", low, features, dtype, 1), _limits("high", high, features, dtype, -1)
+    if bounds[0] is not None and bounds[1] is not None and not (bounds[0] < bounds[1]).all():
+        raise InvalidInput("low must be below high in every feature: widen the box.")
+    return bounds
+
+
+def _limits(
+    name: str, value: Any, features: int, dtype: np.dtype[Any], inward: int
+) -> Array | None:
+    if value is None:
+        return None
+    try:
+        limits = np.broadcast_to(np.asarray(value, dtype=float), (features,))
+    except (TypeError, ValueError):
+        limits = np.full(features, np.nan)
+    if np.isnan(limits).any():
+        raise InvalidInput(f"{name} must be a number, or one for each of the {features} features.")
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite limits are no limits
+        rounded = limits.astype(dtype)
+        outside = (rounded - limits) * inward < 0
+    return np.where(outside, np.nextafter(rounded, dtype.type(inward * np.inf)), rounded).astype(
+        float
+    )
+
+
+def _precision(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype.kind == "f" and dtype.itemsize < 8 else np.dtype(np.float64)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise InvalidInput(f"{name} must be a whole number from {least} on, not {value!r}.")
+    return int(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
