@@ -227,3 +227,18 @@ def test_fewer_units_asked_for_than_there_are():
     assert result.status == "failed"
     assert result.network.units == 2
     assert "more units" in result.message
+
+
+def test_the_library_is_silent_and_tells_those_who_listen(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    X, y = pn.sample(pn.random_network(2, 4, rng=0), 200, rng=1)
+    told: list[tuple[str, float, str]] = []
+    with caplog.at_level("DEBUG", logger="provenet"):
+        result = pn.recover(X, y, rng=0, progress=lambda *news: told.append(news))
+    assert capfd.readouterr() == ("", "")
+    stages = {stage for stage, _, _ in told}
+    assert {"search", "certify"} <= stages <= set(result.timings)
+    logged = [record.getMessage() for record in caplog.records]
+    assert any(line.startswith("search: ") for line in logged)
+    assert logged[-1].startswith(f"{result.status} after") and result.message in logged[-1]

@@ -1,5 +1,6 @@
 """provenet: recover the weights of a neural network from samples of what it does."""
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ from provenet.result import Recovery, Status
 from provenet.risk import population_risk, truncation_bound
 from provenet.sign_ambiguities import FlipSets, flip_sets
 from provenet.sources import ArraySource, FileSource, PopulationSource, QuerySource, Source
+
+logging.getLogger("provenet").addHandler(logging.NullHandler())  # silent unless asked
 
 __version__ = "0.1.0"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
 from os import PathLike
@@ -28,6 +29,8 @@ from provenet.validation import (
 from provenet.workspace import Wishes, Workspace, prepare
 
 __all__ = ["METHODS", "recover"]
+
+_LOG = logging.getLogger("provenet")
 
 DEFAULT_BUDGET = 120.0
 """Seconds after which no new attempt is begun."""
@@ -160,6 +163,7 @@ def _best_of(workspace: Workspace, method: Method) -> Recovery:
     elif best.success and not judged and not is_beyond_doubt(best, results):
         best = unconfirmed(best, len(results))
     timings = {**workspace.timings, "total": time.monotonic() - workspace.started}
+    _LOG.info("%s after %.2f s: %s", best.status, timings["total"], best.message)
     return replace(best, timings=timings)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from provenet.sources import ArraySource, Source
 from provenet.typing import AnyArray, Array
 
 __all__ = ["Candidate", "NoAnswer", "Workspace", "prepare"]
+
+_LOG = logging.getLogger("provenet")
 
 _MOST_DRAWN = 20_000
 _DRAWN_A_FEATURE = 50
@@ -169,7 +172,9 @@ class Workspace:
         try:
             yield
         finally:
-            self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - begin
+            seconds = time.monotonic() - begin
+            self.timings[name] = self.timings.get(name, 0.0) + seconds
+            _LOG.debug("%s: %.2f s", ", ".join(filter(None, (name, message))), seconds)
 
 
 def row_keys(X: Array) -> Array:

@@ -7,76 +7,38 @@ left of all kinks on the line is linear; `sum_i` of the units that are reversed 
 stays as a linear term (units without a kink in reach).
 
 A gradient is believed if it also predicts a step along the line: a step that crossed another
-hyperplane does not. Fresh points then confirm the network; where they do not, a unit was missed or
-two were taken for one: what is left, `f - network`, is traced along a line through such a point,
-and its kinks are added. Units found twice are one.
+hyperplane does not. Units beside a narrow piece are known poorly, and are measured again where
+there is room (`sharpen`). Fresh points then confirm the network; where they do not, a unit was
+missed or two were taken for one: what is left, `f - network`, is traced along a line through such a
+point, and its kinks are added. Units found twice are one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from provenet.extraction.lines import ROUNDING, Ask, trace_line
-from provenet.typing import AnyArray, Array
+from provenet.extraction.sharpen import Sharpened, sharpened
+from provenet.extraction.units import Pieces, Region, Units, factored
+from provenet.typing import Array
 
 _REACH = 1e5
 """How far out kinks are looked for, in units of the distance of a typical one."""
 _REACH_OF_REST = 30.0
 _ROUNDING_OF_REST = 1e-11
+_ROUNDING_OF_ROUGH_REST = 1e-8
 _STEP = 0.02
 """Of the distance to the nearest kink: how far gradients are measured."""
 _SHORTER = 0.1
 _TRIES = 3
-_BELIEVED = 1e-9
-_EXPLAINED = 1e-6
-"""Fresh points off by less, relatively, are left to the refinement: no unit hides there."""
-_SAME_UNIT = 1e-6
-_NOTHING = 1e-8
-
-
-@dataclass(frozen=True)
-class Units:
-    """`f(x) = A relu(W x + b) + linear x + constant`, every unit with some sign."""
-
-    W: Array
-    b: Array
-    A: Array
-    """(outputs, units)."""
-    linear: Array
-    """(outputs, features)."""
-    constant: Array
-
-    def __call__(self, X: Array) -> Array:
-        """Values (n, outputs)."""
-        hidden = np.maximum(X @ self.W.T + self.b, 0.0)
-        return np.asarray(hidden @ self.A.T + X @ self.linear.T + self.constant)
-
-    @classmethod
-    def none(cls, features: int, outputs: int) -> Units:
-        """The function zero."""
-        empty = np.zeros((0, features)), np.zeros(0), np.zeros((outputs, 0))
-        return cls(*empty, np.zeros((outputs, features)), np.zeros(outputs))
-
-    def __add__(self, other: Units) -> Units:
-        """Both together; units with the same hyperplane are one."""
-        W, b = np.vstack([self.W, other.W]), np.append(self.b, other.b)
-        A = np.hstack([self.A, other.A])
-        linear, constant = self.linear + other.linear, self.constant + other.constant
-        return _merged(Units(W, b, A, linear, constant))
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """Linear pieces of a function along a line: `gradients[i] . x + constants[i]`."""
-
-    gradients: Array
-    """(pieces, outputs, features)."""
-    constants: Array
-    """(pieces, outputs)."""
-    believed: AnyArray
+_BELIEVED = 1e-13
+_ROUGHLY = 1e-2
+"""Where fresh points are off by more, a unit is missing: measuring others again would mislead."""
+AGREES = 1e-9
+"""Fresh points off by more, relatively, are not explained."""
 
 
 @dataclass(frozen=True)
@@ -89,59 +51,106 @@ class Line:
     scale: float
 
 
-def random_line(features: int, rng: np.random.Generator, box: Box | None, through: Array) -> Line:
+@dataclass(frozen=True)
+class Traced:
+    """Units of a function, and what fresh points say of them."""
+
+    units: Units
+    errors: Array
+    """Of each unit, relatively, as far as rounding explains them."""
+    linear_error: float
+    """Of the linear part."""
+    left: Array
+    """What the units leave unexplained at the fresh points."""
+    kinks: tuple[int, ...]
+    """How many each line met."""
+    complete: bool
+    """Whether some line could be followed from end to end and measured in every piece."""
+
+
+def random_line(region: Region, rng: np.random.Generator, through: Array) -> Line:
     """A line in a random direction through a point, as long as the box allows."""
-    direction = rng.standard_normal(features)
+    features = len(through)
+    direction = rng.standard_normal(features) * region.width
     direction /= np.linalg.norm(direction)
-    far = _REACH * np.sqrt(features)
-    reach = (-far, far) if box is None else box.reach(through, direction)
+    reach = region.reach(through, direction, _REACH * np.sqrt(features))
     scale = min(0.1 * np.sqrt(features), (reach[1] - reach[0]) / 20)
     return Line(through, direction, reach, scale)
 
 
-@dataclass(frozen=True)
-class Box:
-    """Where inputs may lie."""
+def trace_units(
+    ask: Ask,
+    checks: Array,
+    region: Region,
+    rng: np.random.Generator,
+    *,
+    spare: Callable[[int], int] = lambda units: 10**9,
+    lines: int = 6,
+    tell: Callable[[str], None] = lambda message: None,
+) -> Traced:
+    """Units of a function; `spare` says how many questions may sharpen so many units."""
+    truth = ask(checks)
+    features, outputs = checks.shape[1], truth.shape[1]
+    found, pieces = Sharpened.of(Units.none(features, outputs)), None
+    through = region.centre + 1e-2 * rng.standard_normal(features) * region.width
+    kinks: list[int] = []
+    complete, left = False, truth
+    for number in range(lines):
+        line = random_line(region, rng, through)
+        known = found.units
+        rest, rounding = ask, ROUNDING
+        if complete:
+            sharp = bool(np.isfinite(found.errors).all())
+            rest = _beside(ask, known)
+            rounding = _ROUNDING_OF_REST if sharp else _ROUNDING_OF_ROUGH_REST
+            line = replace(line, reach=_near(line))
+        met, measured = pieces_on_line(rest, line, region, rounding)
+        kinks.append(met)
+        if measured is not None:
+            found = Sharpened.of(known + units_of(measured, line))
+            pieces = measured if pieces is None else pieces + measured.beside(known)
+            complete = True
+        left = truth - found.units(checks)
+        if pieces is not None and np.abs(left).max() <= _ROUGHLY * np.abs(truth).max():
+            room = spare(len(found.units))
+            found, pieces = sharpened(ask, found.units, pieces, region, room, rng)
+            left = truth - found.units(checks)
+        tell(f"{len(found.units)} units, {number + 1} lines")
+        if complete and np.abs(left).max() <= AGREES * np.abs(truth).max():
+            break
+        through = checks[int(np.argmax(np.abs(left).max(axis=1)))]
+    return Traced(found.units, found.errors, found.linear_error, left, tuple(kinks), complete)
 
-    low: Array
-    high: Array
 
-    def reach(self, origin: Array, direction: Array) -> tuple[float, float]:
-        """How far a line stays inside."""
-        with np.errstate(divide="ignore"):
-            ends = np.sort([(self.low - origin) / direction, (self.high - origin) / direction], 0)
-        return float(np.max(ends[0])), float(np.min(ends[1]))
-
-    def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Uniform points."""
-        return rng.uniform(self.low, self.high, (n, len(self.low)))
-
-    def clip_step(self, x: Array, step: float) -> Array:
-        """Signs of steps along the coordinates that stay inside."""
-        return np.where(x + step <= self.high, 1.0, -1.0)
+def _beside(ask: Ask, known: Units) -> Ask:
+    return lambda X: ask(X) - known(X)
 
 
-def units_on_line(ask: Ask, line: Line, box: Box | None, *, rest: bool = False) -> Units | None:
-    """The units whose kinks lie on a line, and the linear part that they leave.
+def _near(line: Line) -> tuple[float, float]:
+    """What earlier lines left is small: far out it is rounding."""
+    near = _REACH_OF_REST * np.sqrt(len(line.origin))
+    return max(line.reach[0], -near), min(line.reach[1], near)
 
-    None where pieces are too short to be measured. `rest` says that the function is what an earlier
-    answer left, known less exactly.
+
+def pieces_on_line(
+    ask: Ask, line: Line, region: Region, rounding: float = ROUNDING
+) -> tuple[int, Pieces | None]:
+    """Number of kinks on a line, and the gradients between them.
+
+    None where pieces are too short to be measured. `rounding` is the relative error of the values:
+    what an earlier answer left is known less exactly.
     """
-    reach, rounding = line.reach, ROUNDING
-    if rest:
-        near = _REACH_OF_REST * np.sqrt(len(line.origin))
-        reach, rounding = (max(reach[0], -near), min(reach[1], near)), _ROUNDING_OF_REST
-    trace = trace_line(ask, line.origin, line.direction, reach, line.scale, rounding)
+    trace = trace_line(ask, line.origin, line.direction, line.reach, line.scale, rounding)
     if not trace.complete:
-        return None
-    places, distances = _places(trace.kinks, line, reach)
-    pieces = _pieces(ask, line, places, distances, box)
-    return _units(pieces, line) if pieces.believed.all() else None
+        return len(trace.kinks), None
+    places, distances = _places(trace.kinks, line)
+    pieces = _pieces(ask, line, places, distances, region, rounding)
+    return len(trace.kinks), pieces if pieces.believed.all() else None
 
 
-def _places(kinks: Array, line: Line, reach: tuple[float, float]) -> tuple[Array, Array]:
+def _places(kinks: Array, line: Line) -> tuple[Array, Array]:
     """A place in every piece, near the middle but not far out, and its distance to the kinks."""
-    edges = np.concatenate([[reach[0]], kinks, [reach[1]]])
+    edges = np.concatenate([[line.reach[0]], kinks, [line.reach[1]]])
     margin = np.minimum(np.diff(edges) / 2, 3 * line.scale)
     low, high = edges[:-1] + margin, edges[1:] - margin
     places = np.clip(0.0, low, np.maximum(low, high))
@@ -149,123 +158,62 @@ def _places(kinks: Array, line: Line, reach: tuple[float, float]) -> tuple[Array
     return places, np.minimum(distance, 3 * line.scale)
 
 
-def _pieces(ask: Ask, line: Line, places: Array, distances: Array, box: Box | None) -> Pieces:
+def _pieces(
+    ask: Ask, line: Line, places: Array, distances: Array, region: Region, rounding: float
+) -> Pieces:
     """Gradients in all pieces; those that are not believed again with shorter steps."""
     steps = _STEP * distances
     X = line.origin + places[:, None] * line.direction
-    found = _measured(ask, line, X, steps, box)
+    found = _measured(ask, line, X, steps, region, rounding)
     for _ in range(_TRIES):
         bad = np.flatnonzero(~found.believed)
         if len(bad) == 0:
             break
         steps[bad] *= _SHORTER
-        again = _measured(ask, line, X[bad], steps[bad], box)
+        again = _measured(ask, line, X[bad], steps[bad], region, rounding)
         for own, new in zip(
-            (found.gradients, found.constants, found.believed),
-            (again.gradients, again.constants, again.believed),
+            (found.gradients, found.constants, found.errors, found.believed),
+            (again.gradients, again.constants, again.errors, again.believed),
             strict=True,
         ):
             own[bad] = new
     return found
 
 
-def _measured(ask: Ask, line: Line, X: Array, steps: Array, box: Box | None) -> Pieces:
+def _measured(
+    ask: Ask, line: Line, X: Array, steps: Array, region: Region, relative: float
+) -> Pieces:
     """`features + 2` questions at every point: itself, along the axes, and along the line."""
     n, d = X.shape
-    signs = np.ones((n, d))
-    if box is not None:
-        signs = np.array([box.clip_step(x, s) for x, s in zip(X, steps, strict=True)])
-    moves = np.concatenate(
-        [np.zeros((n, 1, d)), np.eye(d) * signs[:, :, None], np.tile(line.direction, (n, 1, 1))],
-        axis=1,
-    )
-    points = X[:, None, :] + steps[:, None, None] * moves
+    axes = region.steps(X, np.broadcast_to(steps[:, None], X.shape))
+    along = steps[:, None, None] * line.direction
+    moves = np.concatenate([np.zeros((n, 1, d)), np.eye(d) * axes[:, :, None], along], axis=1)
+    points = X[:, None, :] + moves
     values = ask(points.reshape(-1, d)).reshape(n, d + 2, -1)
     rises = values[:, 1:] - values[:, :1]
     taken = points[:, 1:] - points[:, :1]  # as rounded
-    axes = np.einsum("njj->nj", taken[:, :d])
     with np.errstate(divide="ignore", invalid="ignore"):  # a step too short to be one
-        gradients = np.swapaxes(rises[:, :d] / axes[:, :, None], 1, 2)
+        gradients = np.swapaxes(rises[:, :d] / np.einsum("njj->nj", taken[:, :d])[:, :, None], 1, 2)
     predicted = np.einsum("nod,nd->no", gradients, taken[:, d])
-    rounding = ROUNDING * np.sqrt(d) * np.abs(values).max(axis=(1, 2))
-    allowed = rounding + _BELIEVED * np.abs(rises).max(axis=(1, 2))
+    far = np.linalg.norm(X, axis=1)
+    steepness = np.linalg.norm(gradients, axis=(1, 2))  # inputs are rounded too
+    rounding = relative * (np.abs(values).max(axis=(1, 2)) + far * steepness)
+    allowed = rounding * np.sqrt(d) + _BELIEVED * np.abs(rises).max(axis=(1, 2))
     believed = np.abs(predicted - rises[:, d]).max(axis=1) <= allowed
     constants = values[:, 0] - np.einsum("nod,nd->no", gradients, X)
-    return Pieces(gradients, constants, believed)
+    # The constant is off by the gradient's error over this distance.
+    errors = rounding / steps * np.maximum(1.0, far / np.sqrt(d)) + 1e-300
+    return Pieces(X, gradients, constants, errors, believed)
 
 
-def _units(pieces: Pieces, line: Line) -> Units:
+def units_of(pieces: Pieces, line: Line) -> Units:
     """A unit a jump: off before its kink, on after it."""
+    first = pieces.gradients[0], pieces.constants[0]
     jumps = np.diff(pieces.gradients, axis=0)
     offsets = np.diff(pieces.constants, axis=0)
-    A, W, b = [], [], []
-    for J, c in zip(jumps, offsets, strict=True):
-        left, size, right = np.linalg.svd(J, full_matrices=False)
-        w, a = right[0], left[:, 0] * size[0]
-        sign = 1.0 if w @ line.direction > 0 else -1.0
-        W.append(sign * w)
-        A.append(sign * a)
-        b.append(sign * float(left[:, 0] @ c / size[0]) if size[0] > 0 else 0.0)
-    first = pieces.gradients[0], pieces.constants[0]
-    if not W:
+    found = [factored(J, c, line.direction) for J, c in zip(jumps, offsets, strict=True)]
+    if not found:
         nothing = Units.none(*pieces.gradients.shape[:0:-1])
         return Units(nothing.W, nothing.b, nothing.A, *first)
-    return Units(np.array(W), np.array(b), np.array(A).T, *first)
-
-
-def _merged(units: Units) -> Units:
-    """Units with the same hyperplane as one; those that cancel each other are gone."""
-    W, b, A = units.W, units.b, units.A.copy()
-    linear, constant = units.linear.copy(), units.constant.copy()
-    kept: list[int] = []
-    for i in range(len(W)):
-        for j in kept:
-            sign = 1.0 if W[i] @ W[j] > 0 else -1.0
-            apart = np.abs(np.append(W[i] - sign * W[j], b[i] - sign * b[j])).max()
-            if apart < _SAME_UNIT * (1 + abs(b[i])):
-                # relu(-z) = relu(z) - z
-                A[:, j] += A[:, i]
-                if sign < 0:
-                    linear -= np.outer(A[:, i], W[j])
-                    constant -= A[:, i] * b[j]
-                break
-        else:
-            kept.append(i)
-    size = np.abs(A[:, kept]).max(axis=0) if kept else np.zeros(0)
-    kept = [i for i, s in zip(kept, size, strict=True) if s > _NOTHING * max(size.max(), 1e-300)]
-    return Units(W[kept], b[kept], A[:, kept], linear, constant)
-
-
-def trace_units(
-    ask: Ask,
-    features: int,
-    outputs: int,
-    checks: Array,
-    rng: np.random.Generator,
-    box: Box | None = None,
-    lines: int = 6,
-    tell: Callable[[str], None] = lambda message: None,
-) -> tuple[Units, Array]:
-    """Units of a function, and what they leave unexplained at the points `checks`."""
-    found = Units.none(features, outputs)
-    truth = ask(checks)
-    left = truth
-    through = np.zeros(features) if box is None else (box.low + box.high) / 2
-    through = through + 1e-2 * rng.standard_normal(features) * _width(box, features)
-    for number in range(lines):
-        line = random_line(features, rng, box, through)
-        known = found
-        more = units_on_line(lambda X: ask(X) - known(X), line, box, rest=number > 0)  # noqa: B023
-        if more is not None:
-            found = found + more
-        left = truth - found(checks)
-        tell(f"{len(found.W)} units, {number + 1} lines")
-        wrong = np.abs(left).max(axis=1) > _EXPLAINED * np.abs(truth).max()
-        if not wrong.any():
-            break
-        through = checks[int(np.argmax(np.abs(left).max(axis=1)))]
-    return found, left
-
-
-def _width(box: Box | None, features: int) -> Array:
-    return np.ones(features) if box is None else (box.high - box.low) / 10
+    W, b, A = (np.array(part) for part in zip(*found, strict=True))
+    return Units(W, b, A.T, *first)

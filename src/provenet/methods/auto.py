@@ -4,9 +4,10 @@ Several outputs: lifting needs no assumption on the inputs and the fewest sample
 (or nearly) and as many outputs as units; where it does not apply, the moments of Gaussian inputs
 give a start, and expand and prune serves the rest.
 
-One output: expand and prune needs no assumption and few samples, but its time grows with the cube
-of the number of parameters. Where that is too long, and the inputs look Gaussian, the moments come
-first: their cost is in the number of samples, and least squares then starts next to the answer.
+One output: expand and prune needs no assumption and few samples, but its time grows with nearly the
+square of the number of parameters. Where that is too long, the inputs look Gaussian and samples are
+many, the moments come first: their cost is in the number of samples, and least squares then starts
+next to the answer.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from provenet.methods.lifting import count_unknowns, lifting
 from provenet.methods.rectified import rectified
 from provenet.workspace import Candidate, NoAnswer, Workspace
 
-_SEARCH_STEPS = 300
 _FLOPS_A_SECOND = 5e10
 _SHORT = 3.0
 _FEW_SAMPLES_A_FEATURE = 50
+_FEW_SAMPLES_A_PARAMETER = 20
 _LIFTING_SHARE = 0.5
 """Of the budget that lifting may take."""
 
@@ -61,7 +62,8 @@ def _one_output(workspace: Workspace) -> Iterator[Candidate]:
         yield from expand_prune(workspace)
         return
     span = find_span(workspace)
-    if span.rank == 0 or _search_seconds(workspace, span.rank) < _SHORT:
+    few = workspace.source.size < _FEW_SAMPLES_A_PARAMETER * workspace.problem.parameters(span.rank)
+    if span.rank == 0 or few or _search_seconds(workspace, span.rank) < _SHORT:
         yield from expand_prune(workspace)
     else:
         yield from from_span(workspace, span)
@@ -73,6 +75,6 @@ def _moments_may_help(workspace: Workspace) -> bool:
 
 
 def _search_seconds(workspace: Workspace, units: int) -> float:
-    """A rough forecast for expand and prune: a few hundred steps of 5 p^3 operations."""
+    """A rough forecast for expand and prune, from (20, 10), (50, 20) and (100, 50)."""
     p = workspace.problem.parameters(units + units // 3)
-    return 5.0 * _SEARCH_STEPS * p**3 / _FLOPS_A_SECOND
+    return float(0.8 * (p / 300) ** 1.9)

@@ -1,0 +1,98 @@
+"""What kind of answers a model gives, from a few questions.
+
+The same point asked again shows noise. On a short segment a network is linear, unless a kink lies
+on it, which three segments hardly ever all have: second differences of the answers are rounding,
+whose size tells the precision. Where they grow with the square of the length, the function is
+smooth and no network of ReLU units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from provenet.extraction.oracle import Oracle
+from provenet.extraction.units import Region
+from provenet.typing import Array
+
+_TWICE = 3
+_SEGMENTS = 5
+_SHORT = 1e-4
+_LONGER = 8.0
+_DOUBLE = 1e-13
+"""Second differences up to this, relatively, are those of double precision."""
+_CURVED = 0.5
+"""Second differences that grow by more than this part of the square of the length are no noise."""
+
+
+class Kind(StrEnum):
+    """How the answers are to be read."""
+
+    EXACT = "exact"
+    ROUNDED = "rounded"
+    NOISY = "noisy"
+    SMOOTH = "smooth"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The kind of answers, and how large their errors are beside the answers."""
+
+    kind: Kind
+    level: float
+
+    def __str__(self) -> str:
+        """In a message."""
+        return {
+            Kind.EXACT: "The answers are exact to double precision",
+            Kind.ROUNDED: f"The answers are rounded (about {self.level:.0e} of their size)",
+            Kind.NOISY: f"The answers are noisy (about {self.level:.0e} of their size)",
+            Kind.SMOOTH: "The answers bend on the shortest segments, as no ReLU network's do",
+        }[self.kind]
+
+
+def probe(oracle: Oracle, region: Region, rng: np.random.Generator) -> Probe:
+    """Ask a few points and tell the kind of answers."""
+    again, size = _differences_of_the_same(oracle, region, rng)
+    if again > 0:
+        return Probe(Kind.NOISY, again / size)
+    if oracle.input_dtype != np.float64 or oracle.answer_dtype != np.float64:
+        coarser = min(oracle.input_dtype, oracle.answer_dtype, key=lambda dtype: dtype.itemsize)
+        return Probe(Kind.ROUNDED, float(np.finfo(coarser).eps))
+    short, longer = _bends(oracle, region, rng)
+    level = max(short, longer) / size
+    if level <= _DOUBLE:
+        return Probe(Kind.EXACT, level)
+    grows = longer > _CURVED * _LONGER**2 * max(short, np.finfo(float).eps * size)
+    return Probe(Kind.SMOOTH if grows else Kind.ROUNDED, level)
+
+
+def _differences_of_the_same(
+    oracle: Oracle, region: Region, rng: np.random.Generator
+) -> tuple[float, float]:
+    """How far answers to the same point differ, and how large answers are."""
+    X = region.sample(_TWICE, rng)
+    first, second = oracle.ask(X, fresh=True), oracle.ask(X, fresh=True)
+    differences = (first - second).reshape(_TWICE, -1)
+    noise = float(np.sqrt(np.mean(differences**2) / 2))
+    return noise, float(np.abs(first).max()) + 1e-300
+
+
+def _bends(oracle: Oracle, region: Region, rng: np.random.Generator) -> tuple[float, float]:
+    """Second differences, the middle of several segments: over a short one and a longer one."""
+    X = region.centre + 0.5 * (region.sample(_SEGMENTS, rng) - region.centre)
+    direction = rng.standard_normal(X.shape) * region.width
+    step = _SHORT * direction / np.linalg.norm(direction / region.width, axis=1, keepdims=True)
+    places = (-_LONGER, -1.0, 0.0, 1.0, _LONGER)
+    y = oracle.ask(np.concatenate([X + t * step for t in places]))
+    values = y.reshape(len(places), _SEGMENTS, -1)
+    short = _second_difference(values[1], values[2], values[3])
+    longer = _second_difference(values[0], values[2], values[4])
+    return float(np.median(short)), float(np.median(longer))
+
+
+def _second_difference(before: Array, here: Array, after: Array) -> Array:
+    """The largest over the outputs, one a segment."""
+    return np.asarray(np.abs(before - 2 * here + after).max(axis=1))

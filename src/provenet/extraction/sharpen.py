@@ -1,0 +1,195 @@
+"""Units measured again where there is room.
+
+Every unit is the linear function `u_i(x) = a_i (w_i.x + b_i)` where it is on, and u_0 is the linear
+part. Where the units S are on, the gradient that is measured (with the constant) is
+`u_0 + sum_{i in S} u_i`, with the error `rounding |f| / step`. So all that was measured is linear
+in the u, known with weights, and least squares gives the u and their covariance C:
+
+    minimise  sum_j |G_j - s_j.u|^2 / sigma_j^2,    C = (sum_j s_j s_j^T / sigma_j^2)^-1.
+
+s_j (0 and 1: what is on) is known once the units are known roughly. A new place x with pattern s
+and error sigma lowers the variance of unit i by `(C s)_i^2 / (s.C s + sigma^2)`: for the worst unit
+in turn, the best of many random places is taken, until all units are known well or the questions
+are used up. A place needs `features + 1` of them, with steps as long as the hyperplanes allow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr, solve_triangular
+
+from provenet.extraction.lines import Ask
+from provenet.extraction.units import Pieces, Region, Units
+from provenet.typing import AnyArray, Array
+
+_WELL_KNOWN = 1e-11
+_ROUNDING = 4.0 * float(np.finfo(float).eps)
+_SAFE = 0.5
+"""Steps go so far towards the nearest hyperplane."""
+_CERTAIN = 100.0
+"""Hyperplanes are farther away than so many times the error of their units."""
+_PLACES = 2000
+_PLACES_A_UNIT = 40
+_ROUNDS = 3
+_LONGEST = 1.0
+
+
+@dataclass(frozen=True)
+class Sharpened:
+    """Units, and how far rounding lets them be off, relatively."""
+
+    units: Units
+    errors: Array
+    linear_error: float
+
+    @classmethod
+    def of(cls, units: Units) -> Sharpened:
+        """Nothing is known of the errors."""
+        return cls(units, np.full(len(units), np.inf), np.inf)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Candidates for measurements."""
+
+    X: Array
+    steps: Array
+    """Along every axis."""
+    patterns: Array
+    errors: Array
+
+    def __getitem__(self, chosen: AnyArray) -> _Places:
+        return _Places(
+            self.X[chosen], self.steps[chosen], self.patterns[chosen], self.errors[chosen]
+        )
+
+
+def sharpened(
+    ask: Ask,
+    units: Units,
+    pieces: Pieces,
+    region: Region,
+    questions: int,
+    rng: np.random.Generator,
+) -> tuple[Sharpened, Pieces]:
+    """Least squares on what was measured, and on more until all units are known well."""
+    features = units.W.shape[1]
+    found = _fitted(units, pieces)
+    for _ in range(_ROUNDS):
+        most = questions // (features + 1)
+        if len(units) == 0 or most == 0 or found.errors.max() <= _WELL_KNOWN:
+            break
+        places = _places(found, region, rng)
+        chosen = _design(found.units, pieces, places, most)
+        if len(chosen) == 0:
+            break
+        pieces = pieces + _measured(ask, places[np.array(chosen)])
+        questions -= len(chosen) * (features + 1)
+        found = _fitted(found.units, pieces)
+    return found, pieces
+
+
+def _fitted(units: Units, pieces: Pieces) -> Sharpened:
+    """The least-squares units; changes are solved for, since what is known is known relatively."""
+    S, weights = units.pattern(pieces.X), 1 / pieces.errors
+    left = pieces.affine - np.einsum("nm,mod->nod", S, units.affine)
+    change, C = _least_squares(S, weights, left.reshape(len(S), -1), _prior(units))
+    better = units.with_affine(units.affine + change.reshape(units.affine.shape))
+    return Sharpened(better, *_relative_errors(better, C))
+
+
+def _prior(units: Units) -> Array:
+    """How far the linear functions may be off before anything is measured."""
+    return 1e-2 * (np.linalg.norm(units.affine, axis=(1, 2)) + 1e-300)
+
+
+def _least_squares(
+    S: Array, weights: Array, targets: Array, prior: Array
+) -> tuple[Array, Array]:
+    """Weighted least squares about zero, and the covariance."""
+    rows = np.vstack([S * weights[:, None], np.diag(1 / prior)])
+    sides = np.vstack([targets * weights[:, None], np.zeros((len(prior), targets.shape[1]))])
+    # Heavy rows first: QR is stable then although weights differ by many orders of magnitude.
+    order = np.argsort(-np.abs(rows).max(axis=1))
+    Q, R, columns = qr(rows[order], mode="economic", pivoting=True)
+    inverse = np.empty_like(R)
+    inverse[columns] = solve_triangular(R, np.eye(len(R)))
+    return inverse @ (Q.T @ sides[order]), inverse @ inverse.T
+
+
+def _relative_errors(units: Units, C: Array) -> tuple[Array, float]:
+    """Norm of a unit's error over that of its weights, and the same of the linear part's error."""
+    deviations = np.sqrt(np.diag(C) * units.W.shape[1])
+    sizes = np.linalg.norm(units.A, axis=0)
+    with np.errstate(divide="ignore"):
+        return deviations[1:] / sizes, float(deviations[0])
+
+
+def _places(found: Sharpened, region: Region, rng: np.random.Generator) -> _Places:
+    """Random places, many of them about the hyperplane of a unit, whose pattern is certain."""
+    units = found.units
+    near = [region.sample(_PLACES_A_UNIT, rng) for _ in range(len(units))]
+    for i, X in enumerate(near):
+        X -= np.outer(X @ units.W[i] + units.b[i] - rng.standard_normal(len(X)), units.W[i])
+    X = np.vstack([region.sample(_PLACES, rng), *near])
+    X = X[region.contains(X)]
+    z = np.abs(units.z(X))
+    reach = np.linalg.norm(X, axis=1, keepdims=True) + 1
+    X, z = _rows((z > _CERTAIN * found.errors * reach).all(axis=1), X, z)
+    steps = np.minimum(_SAFE * _room(z, units.W), _LONGEST * region.width)
+    size = np.abs(units(X)).max(axis=1) + (z @ np.abs(units.A).T).max(axis=1)
+    errors = _ROUNDING * size * np.sqrt(np.mean(1 / steps**2, axis=1)) + 1e-300
+    steps = region.steps(X, steps)
+    inside = region.contains(X + np.minimum(steps, 0)) & region.contains(X + np.maximum(steps, 0))
+    return _Places(X, steps, units.pattern(X), errors)[inside]
+
+
+def _rows(kept: AnyArray, *arrays: Array) -> tuple[Array, ...]:
+    return tuple(array[kept] for array in arrays)
+
+
+def _room(z: Array, W: Array) -> Array:
+    """How far along each axis the nearest hyperplane is: (n, features)."""
+    room = np.full((len(z), W.shape[1]), np.inf)
+    for own, w in zip(z.T, np.abs(W), strict=True):
+        np.minimum(room, own[:, None] / (w + 1e-300), out=room)
+    return room
+
+
+def _design(units: Units, pieces: Pieces, places: _Places, most: int) -> list[int]:
+    """Places to measure, one after the other the best for the worst unit."""
+    if len(places.X) == 0:
+        return []
+    S, weights = units.pattern(pieces.X), 1 / pieces.errors
+    chosen: list[int] = []
+    for _ in range(min(most, 2 * len(units) + 1)):
+        rows = np.vstack([S, places.patterns[chosen]])
+        all_weights = np.append(weights, 1 / places.errors[chosen])
+        _, C = _least_squares(rows, all_weights, np.zeros((len(rows), 0)), _prior(units))
+        errors, _ = _relative_errors(units, C)
+        worst = int(np.argmax(errors))
+        if errors[worst] <= _WELL_KNOWN:
+            break
+        spread = places.patterns @ C
+        variance = np.einsum("nm,nm->n", spread, places.patterns) + places.errors**2
+        gain = spread[:, worst + 1] ** 2 / variance
+        best = int(np.argmax(gain))
+        if gain[best] < 0.5 * C[worst + 1, worst + 1]:
+            break
+        chosen.append(best)
+    return chosen
+
+
+def _measured(ask: Ask, places: _Places) -> Pieces:
+    """`features + 1` questions a place: itself, and a step along every axis."""
+    X = places.X
+    n, d = X.shape
+    moves = np.concatenate([np.zeros((n, 1, d)), np.eye(d) * places.steps[:, :, None]], axis=1)
+    points = X[:, None, :] + moves
+    values = ask(points.reshape(-1, d)).reshape(n, d + 1, -1)
+    taken = np.einsum("njj->nj", points[:, 1:] - points[:, :1])
+    gradients = np.swapaxes((values[:, 1:] - values[:, :1]) / taken[:, :, None], 1, 2)
+    constants = values[:, 0] - np.einsum("nod,nd->no", gradients, X)
+    return Pieces(X, gradients, constants, places.errors, np.ones(n, dtype=bool))

@@ -1,0 +1,205 @@
+"""Sums of units and a linear part, as they are known while a network is traced; where to ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from provenet.typing import AnyArray, Array
+
+_SAME_UNIT = 1e-6
+_CANCELLED = 1e-5
+"""What is left of two units that were one and its opposite, relatively."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """`f(x) = A relu(W x + b) + linear x + constant`, every unit with some sign."""
+
+    W: Array
+    """Rows of norm 1."""
+    b: Array
+    A: Array
+    """(outputs, units)."""
+    linear: Array
+    """(outputs, features)."""
+    constant: Array
+
+    def __call__(self, X: Array) -> Array:
+        """Values (n, outputs)."""
+        hidden = np.maximum(self.z(X), 0.0)
+        return np.asarray(hidden @ self.A.T + X @ self.linear.T + self.constant)
+
+    @classmethod
+    def none(cls, features: int, outputs: int) -> Units:
+        """The function zero."""
+        empty = np.zeros((0, features)), np.zeros(0), np.zeros((outputs, 0))
+        return cls(*empty, np.zeros((outputs, features)), np.zeros(outputs))
+
+    def __len__(self) -> int:
+        """Number of units."""
+        return len(self.W)
+
+    def z(self, X: Array) -> Array:
+        """What goes into the units: (n, units)."""
+        return np.asarray(X @ self.W.T + self.b)
+
+    @property
+    def affine(self) -> Array:
+        """The linear part, then the linear function of every unit that is on.
+
+        (1 + units, outputs, features + 1).
+        """
+        rest = np.column_stack([self.linear, self.constant])[None]
+        own = np.einsum("om,md->mod", self.A, np.column_stack([self.W, self.b]))
+        return np.concatenate([rest, own])
+
+    def pattern(self, X: Array) -> Array:
+        """What of `affine` makes up the function at each point: (n, 1 + units) of 0 and 1."""
+        return np.column_stack([np.ones(len(X)), self.z(X) > 0])
+
+    def with_affine(self, affine: Array) -> Units:
+        """Other linear functions, the nearest of rank 1 for every unit; every unit's side stays."""
+        W, b, A = self.W.copy(), self.b.copy(), self.A.copy()
+        for i, own in enumerate(affine[1:]):
+            W[i], b[i], A[:, i] = factored(own[:, :-1], own[:, -1], self.W[i])
+        return Units(W, b, A, affine[0, :, :-1], affine[0, :, -1])
+
+    def __add__(self, other: Units) -> Units:
+        """Both together; units with the same hyperplane are one."""
+        W, b = np.vstack([self.W, other.W]), np.append(self.b, other.b)
+        A = np.hstack([self.A, other.A])
+        linear, constant = self.linear + other.linear, self.constant + other.constant
+        return _merged(Units(W, b, A, linear, constant))
+
+
+def factored(J: Array, c: Array, side: Array) -> tuple[Array, float, Array]:
+    """`J x + c = a (w.x + b)` for a unit vector w on the given side: w, b and a."""
+    left, size, right = np.linalg.svd(J, full_matrices=False)
+    sign = 1.0 if right[0] @ side > 0 else -1.0
+    b = sign * float(left[:, 0] @ c / size[0]) if size[0] > 0 else 0.0
+    return sign * right[0], b, sign * left[:, 0] * size[0]
+
+
+def _merged(units: Units) -> Units:
+    """Units with the same hyperplane as one; those that cancel each other are gone."""
+    W, b, A = units.W, units.b, units.A.copy()
+    linear, constant = units.linear.copy(), units.constant.copy()
+    size = np.linalg.norm(A, axis=0)
+    kept: list[int] = []
+    for i in range(len(W)):
+        same, sign = _same_hyperplane(W, b, i, kept)
+        if same is None:
+            kept.append(i)
+            continue
+        A[:, same] += A[:, i]
+        if sign < 0:  # relu(-z) = relu(z) - z
+            linear -= np.outer(A[:, i], W[same])
+            constant -= A[:, i] * b[same]
+    kept = [i for i in kept if np.linalg.norm(A[:, i]) > _CANCELLED * size[i]]
+    return Units(W[kept], b[kept], A[:, kept], linear, constant)
+
+
+def _same_hyperplane(W: Array, b: Array, i: int, kept: list[int]) -> tuple[int | None, float]:
+    for j in kept:
+        sign = 1.0 if W[i] @ W[j] > 0 else -1.0
+        apart = np.abs(np.append(W[i] - sign * W[j], b[i] - sign * b[j])).max()
+        if apart < _SAME_UNIT * (1 + abs(b[i])):
+            return j, sign
+    return None, 1.0
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What was measured: near `X[i]` the function is `gradients[i] . x + constants[i]`."""
+
+    X: Array
+    gradients: Array
+    """(pieces, outputs, features)."""
+    constants: Array
+    """(pieces, outputs)."""
+    errors: Array
+    """How far rounding lets an entry of each gradient be off."""
+    believed: AnyArray
+
+    @property
+    def affine(self) -> Array:
+        """Gradients and constants together: (pieces, outputs, features + 1)."""
+        return np.concatenate([self.gradients, self.constants[:, :, None]], axis=2)
+
+    def __add__(self, other: Pieces) -> Pieces:
+        """All of both."""
+        return Pieces(
+            np.concatenate([self.X, other.X]),
+            np.concatenate([self.gradients, other.gradients]),
+            np.concatenate([self.constants, other.constants]),
+            np.append(self.errors, other.errors),
+            np.append(self.believed, other.believed),
+        )
+
+    def beside(self, known: Units) -> Pieces:
+        """The same for the function, if these were measured on what `known` leaves of it."""
+        more = np.einsum("nm,mod->nod", known.pattern(self.X), known.affine)
+        gradients, constants = self.gradients + more[:, :, :-1], self.constants + more[:, :, -1]
+        return Pieces(self.X, gradients, constants, self.errors, self.believed)
+
+
+@dataclass(frozen=True)
+class Region:
+    """Where inputs may lie: a box, or anywhere."""
+
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, low: Array | None, high: Array | None, features: int) -> Region:
+        """Limits that may be left out."""
+        everywhere = np.full(features, np.inf)
+        return cls(-everywhere if low is None else low, everywhere if high is None else high)
+
+    @property
+    def _ends(self) -> tuple[Array, Array]:
+        """Where typical inputs lie: a side without a limit ends 6 (or the width) from the other."""
+        low = np.where(np.isinf(self.low), np.minimum(-3.0, self.high - 6.0), self.low)
+        high = np.where(np.isinf(self.high), np.maximum(3.0, low + 6.0), self.high)
+        return low, high
+
+    @property
+    def centre(self) -> Array:
+        """The middle."""
+        low, high = self._ends
+        return np.asarray((low + high) / 2)
+
+    @property
+    def width(self) -> Array:
+        """A sixth of the box in every feature; 1 where there is no limit."""
+        low, high = self._ends
+        return np.asarray((high - low) / 6)
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether inputs may lie anywhere."""
+        return bool(np.isinf(self.low).all() and np.isinf(self.high).all())
+
+    def contains(self, X: Array) -> AnyArray:
+        """Which points lie inside."""
+        return np.asarray(((self.low <= X) & (self.high >= X)).all(axis=1))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Standard normal points, uniform in a feature with a limit."""
+        low, high = self._ends
+        X = rng.standard_normal((n, len(low)))
+        limited = np.isfinite(self.low) | np.isfinite(self.high)
+        return np.where(limited, rng.uniform(low, high, X.shape), X)
+
+    def reach(self, origin: Array, direction: Array, far: float) -> tuple[float, float]:
+        """How far a line stays inside, `far` at most; a hair less, since points are rounded."""
+        with np.errstate(divide="ignore"):
+            ends = np.sort([(self.low - origin) / direction, (self.high - origin) / direction], 0)
+        inside = 1 - 1e-9
+        return max(-far, float(ends[0].max()) * inside), min(far, float(ends[1].min()) * inside)
+
+    def steps(self, X: Array, sizes: Array) -> Array:
+        """Steps along the axes of given sizes, turned round where they would leave the box."""
+        return np.where(X + sizes <= self.high, sizes, -sizes)
