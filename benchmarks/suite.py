@@ -27,6 +27,7 @@ from typing import Any
 
 import decomposition
 import designs
+import extraction
 import halfspaces
 import landscape
 import lowest_layer
@@ -47,6 +48,7 @@ PARTS: dict[str, Callable[[bool], list[Record]]] = {
     "recovery, one output": recovery.run,
     "recovery, several outputs": outputs.run,
     "how few samples suffice": samples.run,
+    "extraction by queries": extraction.run,
     "lowest layer": lowest_layer.run,
     "union of halfspaces": halfspaces.run,
     "regression": regression.run,

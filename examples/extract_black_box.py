@@ -40,20 +40,15 @@ def own_weights(model: MLPRegressor) -> pn.Network:
     return pn.Network(W.T, b, A[:, 0], float(c[0]))
 
 
-def extract(model: MLPRegressor, questions: int, seed: int) -> tuple[pn.Recovery, int]:
-    """What Gaussian questions tell, and how many were asked."""
-    source = pn.QuerySource(model.predict, FEATURES, questions, rng=seed)
-    return pn.recover(source, rng=seed), source.queries
-
-
-def draw(model: MLPRegressor, found: pn.Network, queries: int) -> Any:
+def draw(model: MLPRegressor, result: pn.Recovery) -> Any:
     """Found against true parameters, and predicted against observed answers far out."""
     figure = pn.plotting.new_figure(9.0, 4.2)
     left, right = figure.subplots(1, 2)
-    truth = own_weights(model)
+    truth, found = own_weights(model), result.network
+    assert found is not None
     pn.plotting.truth_against_estimate(left, truth, found)
     error = pn.parameter_error(found, truth)
-    left.set_title(f"{found.units} units, {queries} questions, error {error:.0e}", size=11)
+    left.set_title(f"{found.units} units, {result.queries} questions, error {error:.0e}", size=11)
     far = 10 * np.random.default_rng(0).standard_normal((500, FEATURES))
     pn.plotting.predicted_against_observed(right, found, far, model.predict(far))
     right.set_title("answers ten times as far out", size=11)
@@ -63,18 +58,17 @@ def draw(model: MLPRegressor, found: pn.Network, queries: int) -> Any:
 def main(arguments: list[str] | None = None) -> int:
     """Extract, draw, and say where the picture is."""
     parser = argparse.ArgumentParser(description="Extract a black box.")
-    parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--out", type=Path, default=Path(), help="folder of the picture")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     model = fitted_model(np.random.default_rng(options.seed))
-    result, queries = extract(model, options.questions, options.seed)
+    result = pn.extract(model.predict, FEATURES, rng=options.seed)
     sys.stdout.write(f"{result.message}\n")
     if result.network is None:
         return 1
     options.out.mkdir(parents=True, exist_ok=True)
     picture = options.out / "extract_black_box.png"
-    draw(model, result.network, queries).savefig(picture, dpi=150)
+    draw(model, result).savefig(picture, dpi=150)
     sys.stdout.write(f"Picture: {picture}\n")
     return 0
 

@@ -28,9 +28,10 @@ LARGEST = 10.0
 
 def error(samples: int, noise: float, seed: int) -> float:
     """The parameter error of one recovery that was told nothing."""
-    hidden = pn.random_network(UNITS, FEATURES, rng=[seed, 0])
-    X, y = pn.sample(hidden, samples, noise=noise, rng=[seed, 1])
-    found = pn.recover(X, y, budget=SECONDS, rng=[seed, 2]).network
+    rng = np.random.default_rng(seed)
+    hidden = pn.random_network(UNITS, FEATURES, rng=rng)
+    X, y = pn.sample(hidden, samples, noise=noise, rng=rng)
+    found = pn.recover(X, y, budget=SECONDS, rng=rng).network
     size = np.inf if found is None else pn.parameter_error(found, hidden)
     return min(size, LARGEST)
 

@@ -88,7 +88,7 @@ def assert_symmetric(T: Array) -> None:
         )
 
 
-def run_script(script: str, timeout: float = 20.0) -> str:
+def run_script(script: str, timeout: float = 90.0) -> str:
     """What a script prints in a process of its own; one that hangs is ended and fails the test."""
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=timeout, check=False

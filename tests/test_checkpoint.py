@@ -18,7 +18,7 @@ import provenet as pn
 from provenet.checkpoint import Checkpoint
 from provenet.exceptions import InvalidInput
 from provenet.moments import MomentRequest, MomentSums
-from provenet.passes import Watch, watched
+from provenet.passes import Watch, watched, working_time
 from provenet.sources import ArraySource, QuerySource
 from provenet.typing import Array
 
@@ -76,6 +76,17 @@ def test_progress_tells_the_fraction_the_rate_and_the_time_left() -> None:
     run(Short(X, Y), None, told)
     assert [fraction for fraction, _ in told] == pytest.approx([0.2048, 0.4096, 0.6144, 0.8192, 1])
     assert all("samples a second" in text and text.endswith("left") for _, text in told)
+
+
+def test_budgets_do_not_count_long_passes() -> None:
+    source = Short(X, Y)
+    with watched(Watch(source, lambda *_: time.sleep(0.02))):
+        before, wall = working_time(), time.monotonic()
+        source.total(term())
+        # Five stretches, each told to someone who takes 20 ms.
+        assert working_time() - before < 0.05 < 0.1 <= time.monotonic() - wall
+        ArraySource(X, Y).total(lambda x, y: time.sleep(0.03) or 0)
+        assert working_time() - before > 0.03  # other sources count
 
 
 def test_only_the_watched_source_is_told(tmp_path: Path) -> None:

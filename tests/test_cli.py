@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet import cli
+from provenet import cli, cli_recover
 from provenet.datasets import random_layered
 from provenet.files import load_npz
 from provenet.io import open_samples, save_samples
@@ -396,7 +396,8 @@ def test_not_recovered_is_exit_code_3(folder: Path) -> None:
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, result: Recovery) -> None:
-    monkeypatch.setattr(cli, "recover_network", lambda *args, **options: result)
+    for module in (cli, cli_recover):
+        monkeypatch.setattr(module, "recover_network", lambda *args, **options: result)
 
 
 @pytest.mark.parametrize(

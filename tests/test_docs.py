@@ -99,10 +99,9 @@ def test_commands_parse(page: Path) -> None:
 def check_options_exist(words: list[str]) -> None:
     """The parser of the subcommand takes these words; it raises for options that it has not."""
     group = typer.main.get_command(app)
-    with group.make_context("provenet", [], resilient_parsing=True) as context:
-        command = group.get_command(context, words[0])  # type: ignore[attr-defined]
-        assert command is not None, f"there is no command {words[0]!r}"
-        command.make_parser(context).parse_args(list(words[1:]))
+    command = group.get_command(group.context_class(group), words[0])  # type: ignore[attr-defined]
+    assert command is not None, f"there is no command {words[0]!r}"
+    command.make_parser(command.context_class(command)).parse_args(list(words[1:]))
 
 
 def test_the_checks_can_fail() -> None:

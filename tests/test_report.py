@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import provenet as pn
-from provenet import cli
+from provenet import cli, cli_recover
 from provenet.report import build, check_report, gather
 from provenet.report.evidence import assumptions
 from provenet.report.units import unit_table
@@ -252,7 +252,7 @@ def test_the_command_line_writes_a_report_whatever_was_found(samples: Path, tmp_
 def test_the_command_line_checks_the_report_first(
     samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli, "open_samples", lambda *args: pytest.fail("worked first"))
+    monkeypatch.setattr(cli_recover, "open_samples", lambda *args: pytest.fail("worked first"))
     args = ["recover", str(samples), "--report", str(tmp_path / "no" / "r.html")]
     ended = CliRunner().invoke(cli.app, args)
     assert ended.exit_code == cli.BAD_INPUT

@@ -42,6 +42,7 @@ __all__ = [
     "Source",
     "Status",
     "datasets",
+    "extract",
     "flip_sets",
     "identifiability",
     "landscape",
@@ -60,11 +61,13 @@ __all__ = [
 
 if TYPE_CHECKING:
     from provenet.estimators import HalfspaceClassifier, NetworkRegressor
+    from provenet.extraction.extract import extract
     from provenet.report import write_report
 
 _WHEN_ASKED_FOR = {
     "HalfspaceClassifier": "provenet.estimators",
     "NetworkRegressor": "provenet.estimators",
+    "extract": "provenet.extraction.extract",
     "write_report": "provenet.report",
 }
 """Names of modules that take long to import and that a recovery does not need."""

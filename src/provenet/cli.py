@@ -9,43 +9,59 @@ from __future__ import annotations
 import functools
 import math
 import os
-import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.text import Text
 
 import provenet
 from provenet import console as show
 from provenet import tables
 from provenet.cli_extract import extract
 from provenet.cli_identify import identify as show_identifiability
+from provenet.cli_recover import recover
+from provenet.cli_shared import (
+    BAD_INPUT,
+    INTERRUPTED,
+    NETWORK_FILES,
+    NOT_RECOVERED,
+    Features,
+    Json,
+    Noise,
+    Outputs,
+    Quiet,
+    Samples,
+    Seed,
+    Units,
+    check_network_to_write,
+    check_written,
+    error_of,
+    exit_unless,
+    fail,
+    finite,
+    load_network_file,
+    note,
+    stderr,
+    stdout,
+    summary_of,
+)
 from provenet.datasets import random_network, sample
 from provenet.exceptions import ClusterLost, EndpointLost, InvalidInput
-from provenet.files import check_writable
-from provenet.io import check_mask_name, check_pairing, open_samples, save_mask, save_samples
+from provenet.io import check_pairing, save_samples
 from provenet.matching import parameter_error
-from provenet.network_formats import check_network_name
-from provenet.networks import Network, load_network
+from provenet.networks import Network
 from provenet.progress import StageProgress
-from provenet.recover import DEFAULT_BUDGET, METHODS
+from provenet.recover import METHODS
 from provenet.recover import recover as recover_network
-from provenet.report import check_report, write_report
-from provenet.result import Recovery, Status
+from provenet.result import Status
 from provenet.sample_formats.spool import remove_spools
-from provenet.sources import Source
 from provenet.words import counted
 
-BAD_INPUT, NOT_RECOVERED, INTERRUPTED = 2, 3, 130
 _EXACT = 1e-8
-NETWORK_FILES = ".npz, .safetensors or .onnx"
 
 app = typer.Typer(
     add_completion=False,
@@ -85,60 +101,29 @@ def command(function: Command) -> Command:
         try:
             function(*args, **options)
         except InvalidInput as error:
-            _fail(str(error), BAD_INPUT)
+            fail(str(error), BAD_INPUT)
         except (ClusterLost, EndpointLost) as error:
-            _fail(str(error), NOT_RECOVERED)
+            fail(str(error), NOT_RECOVERED)
         except BrokenPipeError:
             raise
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
-            _fail(f"{where}{error.strerror or error}.", BAD_INPUT)
+            fail(f"{where}{error.strerror or error}.", BAD_INPUT)
         except MemoryError:
-            _fail(
+            fail(
                 "There is not enough memory: use fewer samples or memory-mapped .npy files.",
                 BAD_INPUT,
             )
         except KeyboardInterrupt:
-            _fail("Interrupted: no file was left half written.", INTERRUPTED, title="")
+            fail("Interrupted: no file was left half written.", INTERRUPTED, title="")
 
     return app.command()(guarded)  # type: ignore[return-value]
-
-
-def _fail(message: str, code: int, title: str = "Error: ") -> NoReturn:
-    _stderr().print(Text.assemble((title, "bold red"), message), soft_wrap=True)
-    raise typer.Exit(code)
-
-
-def _stdout() -> Console:
-    return Console(highlight=False)
-
-
-def _stderr() -> Console:
-    return Console(stderr=True, highlight=False)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"provenet {provenet.__version__}")
         raise typer.Exit
-
-
-def _finite(value: float | None) -> float | None:
-    if value is not None and not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is not a finite number.")
-    return value
-
-
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="One line of result, no progress.")]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
-Features = Annotated[int, typer.Option(min=1, help="Number of inputs.")]
-Units = Annotated[int, typer.Option(min=1, help="Number of hidden units.")]
-Outputs = Annotated[int, typer.Option(min=1, help="Number of outputs.")]
-Samples = Annotated[int, typer.Option(min=1, help="Number of samples.")]
-Noise = Annotated[
-    float, typer.Option(min=0, callback=_finite, help="Standard deviation of the label noise.")
-]
 
 
 @app.callback()
@@ -164,17 +149,17 @@ def demo(
     """Make a random network, hide it, and recover it from its samples."""
     rng = np.random.default_rng(seed)
     truth = _random_network(units, features, outputs, bias_scale=1.5, rng=rng)
-    out = _stdout()
+    out = stdout()
     if not (json or quiet):
         show.introduce(out, truth, samples, noise)
-    with StageProgress(_stderr(), quiet=quiet) as progress:
+    with StageProgress(stderr(), quiet=quiet) as progress:
         X, y = sample(truth, samples, noise=noise, rng=rng)
         began = time.perf_counter()
         result = recover_network(X, y, rng=seed, progress=progress)
         seconds = time.perf_counter() - began
-    error = _error(result, truth)
+    error = error_of(result, truth)
     if json:
-        typer.echo(show.to_json(_summary(result, parameter_error=error, truth=truth.canonical())))
+        typer.echo(show.to_json(summary_of(result, parameter_error=error, truth=truth.canonical())))
     elif quiet:
         out.print(
             show.status_line(result), f"Parameter error: {tables.small(error)}.", soft_wrap=True
@@ -183,7 +168,7 @@ def demo(
         show.reveal(out, result, truth, error, seconds)
     # The truth is known here, so a certificate that is wrong does not pass.
     right = error <= _EXACT if result.status is Status.EXACT else math.isfinite(error)
-    _exit_unless(result.success and right)
+    exit_unless(result.success and right)
 
 
 def _random_network(
@@ -213,7 +198,7 @@ def simulate(
     samples: Samples = 1000,
     noise: Noise = 0.0,
     bias_scale: Annotated[
-        float, typer.Option(min=0, callback=_finite, help="Biases lie between minus this and this.")
+        float, typer.Option(min=0, callback=finite, help="Biases lie between minus this and this.")
     ] = 1.5,
     labels: Annotated[Path | None, typer.Option(help="Where y goes when OUT is .npy.")] = None,
     truth: Annotated[
@@ -229,7 +214,7 @@ def simulate(
     network = _random_network(
         units, features, outputs, bias_scale=bias_scale, activation=activation, rng=rng
     )
-    with StageProgress(_stderr(), quiet=quiet) as progress:
+    with StageProgress(stderr(), quiet=quiet) as progress:
         progress("Drawing samples", -1)
         X, y = sample(network, samples, noise=noise, rng=rng)
         progress("Writing samples", -1)
@@ -241,200 +226,17 @@ def simulate(
         typer.echo(show.to_json(written))
     elif not quiet:
         names = ", ".join(str(path) for path in written.values() if path is not None)
-        _note(f"Wrote {counted(samples, 'sample')} of {show.describe(network)}: {names}")
+        note(f"Wrote {counted(samples, 'sample')} of {show.describe(network)}: {names}")
 
 
 def _check_simulated(out: Path, labels: Path | None, truth: Path | None) -> None:
     check_pairing(out, labels)
-    _check_network_name(truth)
-    _check_written((out, labels, truth))
+    check_network_to_write(truth)
+    check_written((out, labels, truth))
 
 
-def _check_network_name(path: Path | None) -> None:
-    if path is not None:
-        check_network_name(path)
-
-
-def _check_written(paths: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
-    """Raise before any work is done if a file could not be written or would replace another."""
-    read = {path.resolve() for path in inputs if path is not None}
-    written = [path for path in paths if path is not None]
-    for path in written:
-        check_writable(path)
-        if path.resolve() in read:
-            raise InvalidInput(f"{path} is also an input: give what is written another name.")
-    if len({path.resolve() for path in written}) < len(written):
-        raise InvalidInput("Two files to write have the same name: give each a name of its own.")
-
-
-@command
-def recover(
-    samples: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SAMPLES",
-            help=".npz, .h5 or .zarr (X, y), .csv or .parquet (y last), or .npy for X.",
-        ),
-    ],
-    labels: Annotated[
-        Path | None, typer.Argument(metavar="LABELS", help="y when SAMPLES is .npy.")
-    ] = None,
-    units: Annotated[
-        int | None, typer.Option(min=1, help="Number of units; found when not given.")
-    ] = None,
-    outputs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of outputs: the last columns of a .csv or .parquet."),
-    ] = None,
-    method: Annotated[str, typer.Option(help="See: provenet methods.")] = "auto",
-    activation: Annotated[
-        str,
-        typer.Option(help="Of the units, or the method's own; of leaky_relu the slope is found."),
-    ] = "relu",
-    noise: Annotated[
-        float | None,
-        typer.Option(min=0, callback=_finite, help="Label noise, if known; else estimated."),
-    ] = None,
-    budget: Annotated[
-        float, typer.Option(min=0, callback=_finite, help="Seconds to go on trying.")
-    ] = DEFAULT_BUDGET,
-    faithful: Annotated[
-        bool, typer.Option("--faithful", help="The paper's algorithm as is.")
-    ] = False,
-    no_refine: Annotated[
-        bool, typer.Option("--no-refine", help="The method's own answer, not refined.")
-    ] = False,
-    objective: Annotated[
-        str, typer.Option(help="For the method landscape: G, F, f2f4, abs, l2, ...")
-    ] = "auto",
-    threshold: Annotated[
-        float | None, typer.Option(help="For methods of the lowest layer; else estimated.")
-    ] = None,
-    order: Annotated[
-        int | None, typer.Option(min=1, help="For the method overcomplete: moments up to 2l + 2.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help=f"Write the network here ({NETWORK_FILES}).")
-    ] = None,
-    corrupted: Annotated[
-        Path | None, typer.Option(help="Write which labels were set aside here (.npy or .npz).")
-    ] = None,
-    truth: Annotated[
-        Path | None, typer.Option(help=f"The true network, to compare ({NETWORK_FILES}).")
-    ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Keep long passes here: started again, it goes on.")
-    ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(help="Add up on a Dask cluster: tcp://host:8786.")
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a page with pictures here (.html).")
-    ] = None,
-    seed: Seed = 0,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Recover a network from samples in files."""
-    _check_network_name(out)
-    if corrupted is not None:
-        check_mask_name(corrupted)
-    if report is not None:
-        check_report(report)
-    _check_written((out, corrupted, checkpoint, report), inputs=(samples, labels, truth))
-    with StageProgress(_stderr(), quiet=quiet) as progress, _engine(scheduler) as spread:
-        progress("Reading samples", -1)
-        source = spread(open_samples(samples, labels, outputs))
-        known = None if truth is None else _load_truth(truth, source.features, source.outputs or 1)
-        result = recover_network(
-            source,
-            units=units,
-            method=method,
-            activation=activation,
-            noise=noise,
-            rng=seed,
-            progress=progress,
-            budget=budget,
-            faithful=faithful,
-            refine=not no_refine,
-            objective=objective,
-            threshold=threshold,
-            order=order,
-            checkpoint=checkpoint,
-        )
-        if report is not None:
-            progress("Writing the report", -1)
-            made_by = shlex.join(["provenet", *sys.argv[1:]])
-            write_report(report, result, source, truth=known, command=made_by, seed=seed)
-    error = None if known is None else _error(result, known)
-    if json:
-        extra = {} if error is None else {"parameter_error": error}
-        typer.echo(show.to_json(_summary(result, **extra)))
-    else:
-        show.report(_stdout(), result, known, error, quiet)
-    _save_result(result, out, corrupted, quiet)
-    if report is not None:
-        _note(f"Wrote {report}", quiet)
-    _exit_unless(result.success)
-
-
-@contextmanager
-def _engine(scheduler: str | None) -> Iterator[Callable[[Source], Source]]:
-    """What sums run on: the cores of this machine, or a cluster that reads the same files."""
-    if scheduler is None:
-        yield lambda source: source
-        return
-    from provenet.sources.dask import DaskFiles, cluster
-
-    with cluster(scheduler):
-        yield DaskFiles
-
-
+command(recover)
 command(extract)
-
-
-def _load_network(path: Path) -> Network:
-    """A network file; one output as a row of its own is the same as plain labels."""
-    network = load_network(path)
-    if network.outputs != 1:
-        return network
-    linear = None if network.linear is None else network.linear[0]
-    return network.replace(
-        output_weights=network.output_weights[0],
-        output_bias=np.ravel(network.output_bias)[0],
-        linear=linear,
-    )
-
-
-def _load_truth(path: Path, features: int, outputs: int) -> Network:
-    truth = _load_network(path)
-    own = truth.features, truth.outputs or 1
-    if own != (features, outputs):
-        sizes = " and ".join(map(counted, own, ("feature", "output")))
-        way_out = (
-            f"give --outputs {own[1]}"
-            if sum(own) == features + outputs
-            else "give the network that made them"
-        )
-        raise InvalidInput(
-            f"{path} has {sizes} but the samples have {features:,} and {outputs:,}: {way_out}."
-        )
-    return truth
-
-
-def _save_result(result: Recovery, out: Path | None, corrupted: Path | None, quiet: bool) -> None:
-    network = None if result.status is Status.FAILED else result.network
-    mask = None if network is None else result.corrupted
-    if out is not None and network is not None:
-        network.save(out)
-        _note(f"Wrote {out}", quiet)
-    elif out is not None:
-        _note(f"Nothing was recovered, so {out} was not written.", quiet)
-    if corrupted is not None and mask is not None:
-        save_mask(corrupted, mask)
-        _note(f"Wrote {corrupted}", quiet)
-    elif corrupted is not None:
-        _note(f"No labels were set aside, so {corrupted} was not written.", quiet)
 
 
 @command
@@ -446,17 +248,17 @@ def compare(
         Path, typer.Argument(metavar="TRUTH", help="The network file to compare it with.")
     ],
     tolerance: Annotated[
-        float, typer.Option(min=0, callback=_finite, help="Largest parameter error to accept.")
+        float, typer.Option(min=0, callback=finite, help="Largest parameter error to accept.")
     ] = _EXACT,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Compare two network files, unit by unit."""
-    networks = _load_network(estimate), _load_network(truth)
+    networks = load_network_file(estimate), load_network_file(truth)
     _check_comparable(estimate, truth, *networks)
     error = parameter_error(*networks)
     same = error <= tolerance
-    out = _stdout()
+    out = stdout()
     if json:
         answer = {"parameter_error": error, "tolerance": tolerance, "within_tolerance": same}
         units = [network.units for network in networks]
@@ -469,7 +271,7 @@ def compare(
         verdict = "within" if same else "not within"
         why = show.why_infinite(*networks)
         out.print(f"Parameter error: {tables.small(error)}{why}, {verdict} {tolerance:g}")
-    _exit_unless(same)
+    exit_unless(same)
 
 
 def _check_comparable(first: Path, second: Path, a: Network, b: Network) -> None:
@@ -497,7 +299,7 @@ def identify(
     json: Json = False,
 ) -> None:
     """Say what of a network its samples can tell, and which methods apply."""
-    show_identifiability(_stdout(), _load_network(network), samples, json)
+    show_identifiability(stdout(), load_network_file(network), samples, json)
 
 
 @command
@@ -508,29 +310,5 @@ def methods(json: Json = False, quiet: Quiet = False) -> None:
     elif quiet:
         typer.echo("\n".join(METHODS))
     else:
-        out = _stdout()
+        out = stdout()
         out.print(show.methods_table(METHODS.values()))
-
-
-def _error(result: Recovery, truth: Network) -> float:
-    return math.inf if result.network is None else parameter_error(result.network, truth)
-
-
-def _summary(result: Recovery, **extra: Any) -> dict[str, Any]:
-    fields = ("status", "success", "message", "method", "network", "standard_errors")
-    more = ("certificate", "ambiguities", "timings", "layer", "layered", "queries")
-    mask = result.corrupted
-    count = None if mask is None else int(np.count_nonzero(mask))
-    values = {name: getattr(result, name) for name in (*fields, *more)}
-    landscape = None if result.landscape is None else result.landscape.summary()
-    return {**values, "corrupted": count, "landscape": landscape, **extra}
-
-
-def _note(message: str, quiet: bool = False) -> None:
-    if not quiet:
-        _stderr().print(Text(message), soft_wrap=True)
-
-
-def _exit_unless(success: bool) -> None:
-    if not success:
-        raise typer.Exit(NOT_RECOVERED)

@@ -8,6 +8,20 @@ from typing import Annotated
 import typer
 
 from provenet import console as show
+from provenet.cli_shared import (
+    Json,
+    Quiet,
+    Seed,
+    check_network_to_write,
+    check_written,
+    error_of,
+    exit_unless,
+    load_network_file,
+    save_result,
+    stderr,
+    stdout,
+    summary_of,
+)
 from provenet.exceptions import InvalidInput
 from provenet.extraction.client import counted_queries
 from provenet.extraction.extract import extract as extract_network
@@ -58,20 +72,16 @@ def extract(
     retries: Annotated[
         int, typer.Option(min=0, help="How often a request that failed is tried again.")
     ] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="One line of result, no progress.")
-    ] = False,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Recover the network in a model that may be asked: a file or an address."""
-    from provenet import cli  # which registers this command, and so imports this module first
-
-    cli._check_network_name(out)
+    check_network_to_write(out)
     read = None if _ADDRESS in model else Path(model)
-    cli._check_written((out, cache), inputs=(read, truth))
-    known = None if truth is None else cli._load_network(truth)
-    with StageProgress(cli._stderr(), quiet=quiet) as progress:
+    check_written((out, cache), inputs=(read, truth))
+    known = None if truth is None else load_network_file(truth)
+    with StageProgress(stderr(), quiet=quiet) as progress:
         progress("Opening the model", -1)
         oracle = open_oracle(
             model,
@@ -86,16 +96,16 @@ def extract(
         )
         _check_truth(truth, known, oracle)
         result = extract_network(oracle, noise=noise, units=units, rng=seed, progress=progress)
-    error = None if known is None else cli._error(result, known)
+    error = None if known is None else error_of(result, known)
     if json:
         extra = {} if error is None else {"parameter_error": error}
-        typer.echo(show.to_json(cli._summary(result, cached=oracle.cached, **extra)))
+        typer.echo(show.to_json(summary_of(result, cached=oracle.cached, **extra)))
     else:
-        show.report(cli._stdout(), result, known, error, quiet)
+        show.report(stdout(), result, known, error, quiet)
         if not quiet:
-            cli._stdout().print(cost(result, oracle), soft_wrap=True)
-    cli._save_result(result, out, None, quiet)
-    cli._exit_unless(result.success)
+            stdout().print(cost(result, oracle), soft_wrap=True)
+    save_result(result, out, None, quiet)
+    exit_unless(result.success)
 
 
 def cost(result: Recovery, oracle: Oracle) -> str:

@@ -19,7 +19,6 @@ the width of the last error reach any angle.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -37,6 +36,7 @@ from provenet.face_sharpen import (
     standing_relus,
     standing_steps,
 )
+from provenet.passes import working_time
 from provenet.sources.base import Source
 from provenet.sources.queries import QuerySource
 from provenet.thin_bands import Labels, Peak, climb, scan, sphere_net
@@ -108,17 +108,17 @@ class _Clock:
         self.deadline, self.progress, self.done = deadline, progress, 0.0
 
     def over(self) -> bool:
-        return time.monotonic() > self.deadline
+        return working_time() > self.deadline
 
     def scan_part(self, round_: int) -> Callable[[float], bool]:
         """Tells of progress within a round's scan, and whether time for it is left."""
-        now = time.monotonic()
+        now = working_time()
         until = now + _SCAN_SHARE * (self.deadline - now)
         low, high = 1 - 0.5**round_, 1 - 0.5 ** (round_ + 1)
 
         def look(fraction: float) -> bool:
             self.tell(low + fraction * (high - low))
-            return time.monotonic() <= until
+            return working_time() <= until
 
         return look
 

@@ -24,11 +24,11 @@ import numpy as np
 
 from provenet.exceptions import InvalidInput
 from provenet.files import make_atomically, write_atomically, write_npz
+from provenet.optional import package
 from provenet.sample_formats.comma_separated import open_csv, save_csv
 from provenet.sample_formats.hdf5 import open_hdf5, save_hdf5
 from provenet.sample_formats.npy import open_npy, save_npy
 from provenet.sample_formats.npz import open_npz
-from provenet.optional import package
 from provenet.sample_formats.parquet import open_parquet, save_parquet
 from provenet.sample_formats.zarr_group import open_zarr, save_zarr
 from provenet.sources import Source

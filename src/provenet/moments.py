@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate, combinations, pairwise, permutations
+from itertools import accumulate, combinations, permutations
 from math import comb
 from typing import Any
 

@@ -43,6 +43,8 @@ class Watch:
     source: Summable
     report: Report
     checkpoint: Checkpoint | None = None
+    seconds: float = 0.0
+    """Spent in long passes so far."""
 
 
 @dataclass
@@ -73,6 +75,15 @@ def watched(watch: Watch) -> Iterator[None]:
         _WATCH.reset(token)
 
 
+def working_time() -> float:
+    """A clock that stands still during long passes over the watched source.
+
+    Budgets are for attempts: however long the data take to read, one attempt is made.
+    """
+    watch = _WATCH.get()
+    return time.monotonic() - (0.0 if watch is None else watch.seconds)
+
+
 def add_up(source: Summable, term: Term[Sum], rows: int) -> Sum:
     """The sum of `term(X, y)` over all samples of a source, `rows` at a time."""
     stretches = source.stretches(rows)
@@ -92,6 +103,7 @@ def _long_pass(watch: Watch, term: Term[Sum], rows: int, stretches: list[slice])
     if checkpoint is not None and key is not None:
         first, total = checkpoint.resume(key)
     pace = _Pace(source.size, first)
+    began = time.monotonic()
     for stretch in stretches:
         if stretch.stop <= first:
             continue
@@ -100,4 +112,5 @@ def _long_pass(watch: Watch, term: Term[Sum], rows: int, stretches: list[slice])
         if checkpoint is not None and key is not None:
             checkpoint.keep(key, stretch.stop, total, finished=stretch.stop == source.size)
         pace.tell(stretch.stop, watch.report)
+    watch.seconds += time.monotonic() - began
     return total  # type: ignore[no-any-return]

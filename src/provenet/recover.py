@@ -16,7 +16,7 @@ from provenet.conclude import conclude
 from provenet.exceptions import NoAnswer
 from provenet.methods import METHODS, Method
 from provenet.parallel import one_blas_thread
-from provenet.passes import Watch, watched
+from provenet.passes import Watch, watched, working_time
 from provenet.result import Progress, Recovery, Status
 from provenet.typing import Seed
 from provenet.validation import (
@@ -117,7 +117,7 @@ def recover(
             standardisation,
             rng=generator,
             progress=report,
-            deadline=time.monotonic() + budget,
+            deadline=working_time() + budget,
         )
         return _best_of(workspace, chosen)
 

@@ -19,7 +19,6 @@ values decides what is a null vector (ERRATA, BJW19 11).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -40,6 +39,7 @@ from provenet.normal_equations import (
     solve_scaled,
     with_curvature_of,
 )
+from provenet.passes import working_time
 from provenet.sources.base import Source
 from provenet.typing import AnyArray, Array
 
@@ -130,7 +130,7 @@ def refine(
             return _ended(best, iteration, "zero")
         if previous.rss - new_rss <= tolerance * previous.rss < np.inf:
             return _ended(best, iteration, "converged")
-        if time.monotonic() > deadline:
+        if working_time() > deadline:
             return _ended(best, iteration, "time")
         fallen = new_rss / previous.rss if iteration > 1 else 1.0
         accuracy = float(np.clip(fallen, *_ACCURACIES))

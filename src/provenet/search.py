@@ -16,7 +16,6 @@ is the best of many that were tried.)
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -26,6 +25,7 @@ from provenet.activations import ABS, Activation
 from provenet.certificate import ROUNDED
 from provenet.model import Parameters, model_features
 from provenet.normal_equations import linear_part, solve_scaled, without_each_unit
+from provenet.passes import working_time
 from provenet.refine import Fit, fit_linear_part, refine
 from provenet.sources.arrays import ArraySource
 from provenet.typing import AnyArray, Array
@@ -110,7 +110,7 @@ class Problem:
     @property
     def out_of_time(self) -> bool:
         """Whether the deadline has passed."""
-        return time.monotonic() > self.deadline
+        return working_time() > self.deadline
 
     def refine(self, parameters: Parameters, iterations: int, tolerance: float) -> Fit:
         """Levenberg-Marquardt within the deadline; without units the linear part alone."""

@@ -16,6 +16,7 @@ from provenet.exceptions import NoAnswer
 from provenet.landscape.outcome import Outcome
 from provenet.moments import Standardisation
 from provenet.networks import Network, row_blocks
+from provenet.passes import working_time
 from provenet.result import Progress, Recovery
 from provenet.search import Problem
 from provenet.sources import ArraySource, Source
@@ -150,7 +151,7 @@ class Workspace:
     def budget_used(self) -> float:
         """Fraction of the time budget that has passed."""
         total = self.problem.deadline - self.started
-        return float(np.clip((time.monotonic() - self.started) / total, 0.0, 1.0))
+        return float(np.clip((working_time() - self.started) / total, 0.0, 1.0))
 
     def on(self, source: Source) -> Workspace:
         """The same recovery on other samples, such as repaired ones, by the same clock."""
@@ -204,7 +205,7 @@ def prepare(
     deadline: float,
 ) -> Workspace:
     """Draw samples to fit and samples to hold out, and look at the inputs."""
-    started = time.monotonic()
+    started = working_time()
     n = min(source.size, max(_MOST_DRAWN, _DRAWN_A_FEATURE * source.features))
     X, y = source.draw(n, rng)
     _, first, group = np.unique(row_keys(X), return_index=True, return_inverse=True)

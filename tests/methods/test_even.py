@@ -202,10 +202,10 @@ def test_noise_that_is_given_is_recognised() -> None:
     assert result.layer is not None
     error = direction_error(result.network.weights, W)
     assert 1e-5 < error < 5 * float(result.layer.angle_errors.max())
-    # without it, what is left might be that of a bad minimum
-    unknown, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4)
+    # without it, what is left might be that of a bad minimum: the search goes on to its end
+    unknown, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4, budget=5.0)
     assert unknown.status == "partial"
-    wrong, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4, noise=0.05)
+    wrong, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4, noise=0.05, budget=5.0)
     assert wrong.status == "partial"
 
 
@@ -264,7 +264,7 @@ def test_activations_that_do_not_serve() -> None:
 @pytest.mark.parametrize("u", [COS, ABS], ids=lambda u: u.name)
 def test_one_unit_too_few_is_no_success(u: Activation) -> None:
     W, P = orthonormal(4, 4, 0), top(4, 0)
-    result, _, _ = recovered(u, P, W, 5000, 0, units=3)
+    result, _, _ = recovered(u, P, W, 5000, 0, units=3, budget=8.0)
     assert not result.success
 
 

@@ -236,6 +236,7 @@ def test_a_cluster_that_goes_away_is_said_and_the_checkpoint_is_intact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_source, "_CHUNKS_A_STRETCH", 4)
+    monkeypatch.setattr(dask_source, "_PATIENCE", "60s")  # a busy machine starts processes slowly
     path = tmp_path / "sums"
     term = partial(LinearSums.of, origin=np.zeros(8), label_origin=np.zeros(()))
     source = DaskArrays(*on_dask(rows=500))

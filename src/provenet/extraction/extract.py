@@ -1,16 +1,32 @@
-"""A placeholder: Gaussian questions and `recover`."""
+"""`extract`: a network out of a model that may be asked.
+
+A few questions tell the kind of answers (`probing`). Exact ones are traced along lines (`kinks`)
+and measured again where there is room (`sharpen`); noisy or rounded ones are sampled (`sampling`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from provenet.exceptions import BudgetSpent, InvalidInput
+from provenet.extraction.kinks import trace_units
 from provenet.extraction.oracle import Model, Oracle, open_oracle
-from provenet.recover import recover
-from provenet.result import Progress, Recovery
-from provenet.typing import Seed
+from provenet.extraction.probing import Kind, Probe, probe
+from provenet.extraction.sampling import sampled
+from provenet.extraction.units import Region
+from provenet.extraction.verdict import METHOD, Fresh, points_on_kinks, verdict
+from provenet.parallel import one_blas_thread
+from provenet.result import Progress, Recovery, Status
+from provenet.typing import Array, Seed
+from provenet.validation import as_generator
+
+_CHECKS = 30
+"""Points that guide the lines."""
+_QUERIES_A_PARAMETER, _MORE_QUERIES = 2, 200
+"""What may be asked without a budget once the number of units is known."""
 
 
 def extract(
@@ -29,7 +45,43 @@ def extract(
     rng: Seed = None,
     progress: Progress | None = None,
 ) -> Recovery:
-    """Ask 2000 Gaussian points, or as many as the budget allows, and recover from them."""
+    """Recover the network with one hidden layer of ReLU units in a model that may be asked.
+
+    Parameters
+    ----------
+    f
+        A function of an array (n, features), an .onnx or TorchScript file, an address, or an
+        oracle.
+    features
+        Number of inputs; an ONNX model tells it.
+    budget
+        Most answers to use, those of the cache included. Exact answers take about two a parameter.
+    outputs
+        Number of outputs; found when left out.
+    noise
+        Standard deviation of the answers' noise, if known; estimated when left out.
+    units
+        Number of units; found when left out.
+    low, high
+        Ask no input outside of these: numbers, or one a feature.
+    cache
+        File in which answers are kept: a run that was killed goes on from there.
+    timeout, retries
+        Seconds a request, and how often it is tried again, where `f` is an address.
+    rng
+        Seed or generator; the same seed gives the same answer.
+    progress
+        Called as `progress(stage, fraction, message)`; a negative fraction means unknown.
+
+    Raises
+    ------
+    InvalidInput
+        If the input cannot be used. Bad luck is never an exception: see `Recovery.status`.
+    EndpointLost
+        If an address stopped answering.
+    """
+    generator = as_generator(rng)
+    _check(noise, units)
     oracle = open_oracle(
         f,
         features,
@@ -41,8 +93,101 @@ def extract(
         timeout=timeout,
         retries=retries,
     )
-    random = np.random.default_rng(rng)
-    X = random.standard_normal((min(2000, oracle.remaining or 2000), oracle.features))
-    X = X.astype(oracle.input_dtype).astype(float)
-    result = recover(X, oracle.ask(X), noise=noise, units=units, rng=random, progress=progress)
+    region = Region.of(oracle.low, oracle.high, oracle.features)
+    run = _Run(oracle, region, generator, noise, units, progress)
+    with one_blas_thread():
+        try:
+            result = run.answer()
+        except BudgetSpent as spent:
+            result = _spent(spent, oracle)
     return replace(result, queries=oracle.used)
+
+
+def _check(noise: float | None, units: int | None) -> None:
+    if noise is not None and not (np.isfinite(noise) and noise >= 0):
+        raise InvalidInput(f"noise must be a number from 0 on, not {noise!r}.")
+    if units is not None and (isinstance(units, bool) or int(units) != units or units < 1):
+        raise InvalidInput(f"units must be a whole number from 1 on, not {units!r}.")
+
+
+@dataclass(frozen=True)
+class _Run:
+    oracle: Oracle
+    region: Region
+    rng: np.random.Generator
+    noise: float | None
+    units: int | None
+    progress: Progress | None
+
+    def answer(self) -> Recovery:
+        """Probe, then one of the two roads."""
+        self._tell("probe", "what kind of answers")
+        found = probe(self.oracle, self.region, self.rng)
+        if found.kind is Kind.SMOOTH:
+            return _smooth(found)
+        if found.kind is not Kind.EXACT or self.noise:
+            result = self._sampled()
+            return replace(result, message=f"{found}. {result.message}")
+        return self._traced()
+
+    def _traced(self) -> Recovery:
+        checks = self.region.sample(_CHECKS, self.rng)
+        traced = trace_units(
+            self._ask,
+            checks,
+            self.region,
+            self.rng,
+            spare=self._spare,
+            tell=lambda message: self._tell("trace", message),
+        )
+        asked = self.oracle.used
+        X = self.region.sample(self._number_of_fresh(len(traced.units)), self.rng)
+        fresh = Fresh(X, self.oracle.ask(X))
+        Z = points_on_kinks(traced.units, self.region, self.rng)
+        return verdict(traced, fresh, Fresh(Z, self.oracle.ask(Z)), asked, self.units)
+
+    def _ask(self, X: Array) -> Array:
+        return self.oracle.ask(X).reshape(len(X), -1)
+
+    def _number_of_fresh(self, units: int) -> int:
+        """Points that confirm the answer, which nothing else has seen."""
+        return 20 + self._parameters(units) // 50
+
+    def _parameters(self, units: int) -> int:
+        outputs = self.oracle.outputs or 1
+        return units * (self.oracle.features + outputs) + outputs
+
+    def _spare(self, units: int) -> int:
+        """How many questions may make the units sharper, fresh points put aside."""
+        most = _QUERIES_A_PARAMETER * self._parameters(units) + _MORE_QUERIES
+        if self.oracle.budget is not None:
+            most = self.oracle.budget
+        return max(0, most - self.oracle.used - self._number_of_fresh(units) - units)
+
+    def _sampled(self) -> Recovery:
+        return sampled(
+            self.oracle,
+            self.region,
+            self.rng,
+            noise=self.noise or None,
+            units=self.units,
+            progress=self.progress,
+        )
+
+    def _tell(self, stage: str, message: str) -> None:
+        if self.progress is not None:
+            self.progress(stage, -1, message)
+
+
+def _smooth(found: Probe) -> Recovery:
+    message = f"{found}: the function is smooth, and no such network can be found in it."
+    return Recovery(None, Status.FAILED, message, METHOD)
+
+
+def _spent(spent: BudgetSpent, oracle: Oracle) -> Recovery:
+    message = (
+        f"{spent.used:,} of {oracle.budget:,} queries were used, and the next step needs "
+        f"{spent.needed:,} more: raise budget. Exact answers take about two queries a parameter, "
+        f"so at least {2 * (oracle.features + 1):,} a unit."
+    )
+    return Recovery(None, Status.FAILED, message, METHOD)

@@ -28,8 +28,7 @@ from provenet.typing import Array
 _REACH = 1e5
 """How far out kinks are looked for, in units of the distance of a typical one."""
 _REACH_OF_REST = 30.0
-_ROUNDING_OF_REST = 1e-11
-_ROUNDING_OF_ROUGH_REST = 1e-8
+_ROUNDING_OF_REST = (1e-11, 1e-8)
 _STEP = 0.02
 """Of the distance to the nearest kink: how far gradients are measured."""
 _SHORTER = 0.1
@@ -68,10 +67,14 @@ class Traced:
     """Whether some line could be followed from end to end and measured in every piece."""
 
 
-def random_line(region: Region, rng: np.random.Generator, through: Array) -> Line:
-    """A line in a random direction through a point, as long as the box allows."""
+def random_line(
+    region: Region, rng: np.random.Generator, through: Array, towards: Array | None = None
+) -> Line:
+    """A line through a point, in a random direction or to another; as long as the box allows."""
     features = len(through)
     direction = rng.standard_normal(features) * region.width
+    if towards is not None:
+        direction = towards - through
     direction /= np.linalg.norm(direction)
     reach = region.reach(through, direction, _REACH * np.sqrt(features))
     scale = min(0.1 * np.sqrt(features), (reach[1] - reach[0]) / 20)
@@ -93,18 +96,18 @@ def trace_units(
     features, outputs = checks.shape[1], truth.shape[1]
     found, pieces = Sharpened.of(Units.none(features, outputs)), None
     through = region.centre + 1e-2 * rng.standard_normal(features) * region.width
+    towards: Array | None = None
     kinks: list[int] = []
     complete, left = False, truth
     for number in range(lines):
-        line = random_line(region, rng, through)
+        line = random_line(region, rng, through, towards)
         known = found.units
-        rest, rounding = ask, ROUNDING
+        rest, rounding, least = ask, float(ROUNDING), 0.0
         if complete:
-            sharp = bool(np.isfinite(found.errors).all())
             rest = _beside(ask, known)
-            rounding = _ROUNDING_OF_REST if sharp else _ROUNDING_OF_ROUGH_REST
-            line = replace(line, reach=_near(line))
-        met, measured = pieces_on_line(rest, line, region, rounding)
+            rounding = float(np.clip(found.errors.max(initial=0.0), *_ROUNDING_OF_REST))
+            line, least = replace(line, reach=_near(line)), rounding * float(np.abs(truth).max())
+        met, measured = pieces_on_line(rest, line, region, rounding, least)
         kinks.append(met)
         if measured is not None:
             found = Sharpened.of(known + units_of(measured, line))
@@ -118,7 +121,9 @@ def trace_units(
         tell(f"{len(found.units)} units, {number + 1} lines")
         if complete and np.abs(left).max() <= AGREES * np.abs(truth).max():
             break
-        through = checks[int(np.argmax(np.abs(left).max(axis=1)))]
+        if complete:  # from a point that is not explained to one that is: a kink lies between
+            off = np.abs(left).max(axis=1)
+            through, towards = checks[int(np.argmax(off))], checks[int(np.argmin(off))]
     return Traced(found.units, found.errors, found.linear_error, left, tuple(kinks), complete)
 
 
@@ -133,33 +138,40 @@ def _near(line: Line) -> tuple[float, float]:
 
 
 def pieces_on_line(
-    ask: Ask, line: Line, region: Region, rounding: float = ROUNDING
+    ask: Ask, line: Line, region: Region, rounding: float = ROUNDING, least: float = 0.0
 ) -> tuple[int, Pieces | None]:
     """Number of kinks on a line, and the gradients between them.
 
-    None where pieces are too short to be measured. `rounding` is the relative error of the values:
-    what an earlier answer left is known less exactly.
+    None where pieces are too short to be measured. `rounding` is the relative error of the values,
+    `least` an absolute one: what an earlier answer left is known less exactly.
     """
     trace = trace_line(ask, line.origin, line.direction, line.reach, line.scale, rounding)
     if not trace.complete:
         return len(trace.kinks), None
     places, distances = _places(trace.kinks, line)
-    pieces = _pieces(ask, line, places, distances, region, rounding)
+    pieces = _pieces(ask, line, places, distances, region, (rounding, least))
     return len(trace.kinks), pieces if pieces.believed.all() else None
 
 
 def _places(kinks: Array, line: Line) -> tuple[Array, Array]:
     """A place in every piece, near the middle but not far out, and its distance to the kinks."""
     edges = np.concatenate([[line.reach[0]], kinks, [line.reach[1]]])
-    margin = np.minimum(np.diff(edges) / 2, 3 * line.scale)
-    low, high = edges[:-1] + margin, edges[1:] - margin
+    # A kink far out is that of a unit almost parallel to the line: its hyperplane is still near.
+    margin = 3 * line.scale + 0.5 * np.abs(edges)
+    low = edges[:-1] + np.minimum(np.diff(edges) / 2, margin[:-1])
+    high = edges[1:] - np.minimum(np.diff(edges) / 2, margin[1:])
     places = np.clip(0.0, low, np.maximum(low, high))
     distance = np.minimum(places - edges[:-1], edges[1:] - places)
     return places, np.minimum(distance, 3 * line.scale)
 
 
 def _pieces(
-    ask: Ask, line: Line, places: Array, distances: Array, region: Region, rounding: float
+    ask: Ask,
+    line: Line,
+    places: Array,
+    distances: Array,
+    region: Region,
+    rounding: tuple[float, float],
 ) -> Pieces:
     """Gradients in all pieces; those that are not believed again with shorter steps."""
     steps = _STEP * distances
@@ -181,7 +193,7 @@ def _pieces(
 
 
 def _measured(
-    ask: Ask, line: Line, X: Array, steps: Array, region: Region, relative: float
+    ask: Ask, line: Line, X: Array, steps: Array, region: Region, relative: tuple[float, float]
 ) -> Pieces:
     """`features + 2` questions at every point: itself, along the axes, and along the line."""
     n, d = X.shape
@@ -197,12 +209,12 @@ def _measured(
     predicted = np.einsum("nod,nd->no", gradients, taken[:, d])
     far = np.linalg.norm(X, axis=1)
     steepness = np.linalg.norm(gradients, axis=(1, 2))  # inputs are rounded too
-    rounding = relative * (np.abs(values).max(axis=(1, 2)) + far * steepness)
+    rounding = relative[0] * (np.abs(values).max(axis=(1, 2)) + far * steepness) + relative[1]
     allowed = rounding * np.sqrt(d) + _BELIEVED * np.abs(rises).max(axis=(1, 2))
     believed = np.abs(predicted - rises[:, d]).max(axis=1) <= allowed
     constants = values[:, 0] - np.einsum("nod,nd->no", gradients, X)
     # The constant is off by the gradient's error over this distance.
-    errors = rounding / steps * np.maximum(1.0, far / np.sqrt(d)) + 1e-300
+    errors = rounding / 4 / steps * np.maximum(1.0, far / np.sqrt(d)) + 1e-300
     return Pieces(X, gradients, constants, errors, believed)
 
 

@@ -1,9 +1,9 @@
 """What kind of answers a model gives, from a few questions.
 
 The same point asked again shows noise. On a short segment a network is linear, unless a kink lies
-on it, which three segments hardly ever all have: second differences of the answers are rounding,
-whose size tells the precision. Where they grow with the square of the length, the function is
-smooth and no network of ReLU units.
+on it, which most of a few segments hardly ever have: second differences of the answers are
+rounding, whose size tells the precision; so do the last digits of the answers. Where they grow with
+the square of the length, the function is smooth and no network of ReLU units.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _SHORT = 1e-4
 _LONGER = 8.0
 _DOUBLE = 1e-13
 """Second differences up to this, relatively, are those of double precision."""
+_DIGITS, _DIFFERENT = 13, 4
 _CURVED = 0.5
 """Second differences that grow by more than this part of the square of the length are no noise."""
 
@@ -61,7 +62,10 @@ def probe(oracle: Oracle, region: Region, rng: np.random.Generator) -> Probe:
     if oracle.input_dtype != np.float64 or oracle.answer_dtype != np.float64:
         coarser = min(oracle.input_dtype, oracle.answer_dtype, key=lambda dtype: dtype.itemsize)
         return Probe(Kind.ROUNDED, float(np.finfo(coarser).eps))
-    short, longer = _bends(oracle, region, rng)
+    y, short, longer = _bends(oracle, region, rng)
+    grid = _grid(y)
+    if grid > 0:
+        return Probe(Kind.ROUNDED, grid / size)
     level = max(short, longer) / size
     if level <= _DOUBLE:
         return Probe(Kind.EXACT, level)
@@ -80,8 +84,8 @@ def _differences_of_the_same(
     return noise, float(np.abs(first).max()) + 1e-300
 
 
-def _bends(oracle: Oracle, region: Region, rng: np.random.Generator) -> tuple[float, float]:
-    """Second differences, the middle of several segments: over a short one and a longer one."""
+def _bends(oracle: Oracle, region: Region, rng: np.random.Generator) -> tuple[Array, float, float]:
+    """Answers, and second differences (the median segment): over a short one and a longer one."""
     X = region.centre + 0.5 * (region.sample(_SEGMENTS, rng) - region.centre)
     direction = rng.standard_normal(X.shape) * region.width
     step = _SHORT * direction / np.linalg.norm(direction / region.width, axis=1, keepdims=True)
@@ -90,7 +94,20 @@ def _bends(oracle: Oracle, region: Region, rng: np.random.Generator) -> tuple[fl
     values = y.reshape(len(places), _SEGMENTS, -1)
     short = _second_difference(values[1], values[2], values[3])
     longer = _second_difference(values[0], values[2], values[4])
-    return float(np.median(short)), float(np.median(longer))
+    return y, float(np.median(short)), float(np.median(longer))
+
+
+def _grid(y: Array) -> float:
+    """How coarse answers of few digits are: decimals, or single precision; 0 for any others."""
+    if len(np.unique(y)) < _DIFFERENT:
+        return 0.0  # a constant has few digits too
+    size = float(np.abs(y).max())
+    for digits in range(_DIGITS):
+        unit = 10.0 ** (np.ceil(np.log10(size)) - digits)
+        if np.allclose(np.round(y / unit) * unit, y, rtol=0, atol=1e-15 * size):
+            return float(unit)
+    single = bool(np.array_equal(y.astype(np.float32), y))
+    return float(np.finfo(np.float32).eps) * size if single else 0.0
 
 
 def _second_difference(before: Array, here: Array, after: Array) -> Array:

@@ -28,11 +28,14 @@ _WELL_KNOWN = 1e-11
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
 _SAFE = 0.5
 """Steps go so far towards the nearest hyperplane."""
-_CERTAIN = 100.0
-"""Hyperplanes are farther away than so many times the error of their units."""
+_CERTAIN = 20.0
+"""Hyperplanes are farther away than so many times what the error of their units is worth there."""
+_SIGNIFICANT, _TINY = 0.01, 1e-6
+_WORTH_IT = 0.02
+"""Part of the worst variance that a place must take away."""
 _PLACES = 2000
 _PLACES_A_UNIT = 40
-_ROUNDS = 3
+_ROUNDS = 4
 _LONGEST = 1.0
 
 
@@ -76,10 +79,10 @@ def sharpened(
 ) -> tuple[Sharpened, Pieces]:
     """Least squares on what was measured, and on more until all units are known well."""
     features = units.W.shape[1]
-    found = _fitted(units, pieces)
+    found = _without_nothing(_fitted(units, pieces), pieces)
     for _ in range(_ROUNDS):
         most = questions // (features + 1)
-        if len(units) == 0 or most == 0 or found.errors.max() <= _WELL_KNOWN:
+        if len(found.units) == 0 or most == 0 or found.errors.max() <= _WELL_KNOWN:
             break
         places = _places(found, region, rng)
         chosen = _design(found.units, pieces, places, most)
@@ -88,7 +91,14 @@ def sharpened(
         pieces = pieces + _measured(ask, places[np.array(chosen)])
         questions -= len(chosen) * (features + 1)
         found = _fitted(found.units, pieces)
-    return found, pieces
+    return _without_nothing(found, pieces), pieces
+
+
+def _without_nothing(found: Sharpened, pieces: Pieces) -> Sharpened:
+    """Without units that are tiny and no larger than their error: rounding taken for a kink."""
+    sizes = np.linalg.norm(found.units.A, axis=0)
+    real = (found.errors < _SIGNIFICANT) | (sizes > _TINY * sizes.max(initial=0.0))
+    return found if real.all() else _fitted(found.units.keep(real), pieces)
 
 
 def _fitted(units: Units, pieces: Pieces) -> Sharpened:
@@ -102,12 +112,10 @@ def _fitted(units: Units, pieces: Pieces) -> Sharpened:
 
 def _prior(units: Units) -> Array:
     """How far the linear functions may be off before anything is measured."""
-    return 1e-2 * (np.linalg.norm(units.affine, axis=(1, 2)) + 1e-300)
+    return np.asarray(1e-2 * (np.linalg.norm(units.affine, axis=(1, 2)) + 1e-300))
 
 
-def _least_squares(
-    S: Array, weights: Array, targets: Array, prior: Array
-) -> tuple[Array, Array]:
+def _least_squares(S: Array, weights: Array, targets: Array, prior: Array) -> tuple[Array, Array]:
     """Weighted least squares about zero, and the covariance."""
     rows = np.vstack([S * weights[:, None], np.diag(1 / prior)])
     sides = np.vstack([targets * weights[:, None], np.zeros((len(prior), targets.shape[1]))])
@@ -136,7 +144,7 @@ def _places(found: Sharpened, region: Region, rng: np.random.Generator) -> _Plac
     X = np.vstack([region.sample(_PLACES, rng), *near])
     X = X[region.contains(X)]
     z = np.abs(units.z(X))
-    reach = np.linalg.norm(X, axis=1, keepdims=True) + 1
+    reach = np.linalg.norm(X, axis=1, keepdims=True) / np.sqrt(X.shape[1]) + 1
     X, z = _rows((z > _CERTAIN * found.errors * reach).all(axis=1), X, z)
     steps = np.minimum(_SAFE * _room(z, units.W), _LONGEST * region.width)
     size = np.abs(units(X)).max(axis=1) + (z @ np.abs(units.A).T).max(axis=1)
@@ -176,7 +184,7 @@ def _design(units: Units, pieces: Pieces, places: _Places, most: int) -> list[in
         variance = np.einsum("nm,nm->n", spread, places.patterns) + places.errors**2
         gain = spread[:, worst + 1] ** 2 / variance
         best = int(np.argmax(gain))
-        if gain[best] < 0.5 * C[worst + 1, worst + 1]:
+        if gain[best] < _WORTH_IT * C[worst + 1, worst + 1]:
             break
         chosen.append(best)
     return chosen

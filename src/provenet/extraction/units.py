@@ -66,6 +66,10 @@ class Units:
             W[i], b[i], A[:, i] = factored(own[:, :-1], own[:, -1], self.W[i])
         return Units(W, b, A, affine[0, :, :-1], affine[0, :, -1])
 
+    def keep(self, units: AnyArray) -> Units:
+        """Some of the units (a mask or indices); the linear part stays."""
+        return Units(self.W[units], self.b[units], self.A[:, units], self.linear, self.constant)
+
     def __add__(self, other: Units) -> Units:
         """Both together; units with the same hyperplane are one."""
         W, b = np.vstack([self.W, other.W]), np.append(self.b, other.b)
@@ -98,7 +102,7 @@ def _merged(units: Units) -> Units:
             linear -= np.outer(A[:, i], W[same])
             constant -= A[:, i] * b[same]
     kept = [i for i in kept if np.linalg.norm(A[:, i]) > _CANCELLED * size[i]]
-    return Units(W[kept], b[kept], A[:, kept], linear, constant)
+    return Units(W, b, A, linear, constant).keep(np.array(kept, dtype=int))
 
 
 def _same_hyperplane(W: Array, b: Array, i: int, kept: list[int]) -> tuple[int | None, float]:

@@ -9,7 +9,6 @@ second-order condition of GLM17 (Theorem 2.3.3), not merely where the slope is s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from provenet.landscape.objective import Objective
 from provenet.landscape.second_order import smallest_eigenvalue
+from provenet.passes import working_time
 from provenet.typing import Array
 
 _MOST_PRODUCTS = 60
@@ -91,7 +91,7 @@ def minimise(
             kind, flat, (B, value) = "saddle", 0, way_out
             radius = max(radius, 0.05 * np.sqrt(len(B)))
             continue
-        if time.monotonic() > deadline:
+        if working_time() > deadline:
             break
         kind = "newton"
         move, model = _truncated_newton(objective, B, gradient, g, radius)

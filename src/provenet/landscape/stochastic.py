@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ import numpy as np
 from provenet.exceptions import InvalidInput
 from provenet.landscape.newton import Descent, Step
 from provenet.landscape.objective import Objective
+from provenet.passes import working_time
 from provenet.typing import Array
 
 Batch = Callable[[], tuple[Array, Array]]
@@ -65,7 +65,7 @@ def descend(
         B = objective.retract(B) if t == 0 else B
         slope = objective.slope(B)
         samples += len(X)
-        last = t == schedule.steps - 1 or time.monotonic() > deadline
+        last = t == schedule.steps - 1 or working_time() > deadline
         if t % schedule.report == 0 or last:
             size = float(np.linalg.norm(slope))
             path.append(Step("stochastic", objective.value(B), size, samples))

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from provenet.exceptions import InvalidInput
-from provenet.sample_formats.checks import check_chunks, check_present, check_samples
 from provenet.optional import package
+from provenet.sample_formats.checks import check_chunks, check_present, check_samples
 from provenet.sources.files import FileSource, Reopen
 from provenet.typing import AnyArray
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from provenet.exceptions import InvalidInput
+from provenet.optional import package
 from provenet.sample_formats.checks import plain_labels
 from provenet.sample_formats.columns import column_names, label_columns
-from provenet.optional import package
 from provenet.sample_formats.spool import Blocks, gather
 from provenet.sources import ArraySource
 from provenet.typing import AnyArray

@@ -8,8 +8,8 @@ from typing import Any
 from weakref import finalize
 
 from provenet.exceptions import InvalidInput
-from provenet.sample_formats.checks import check_chunks, check_present, check_samples
 from provenet.optional import package
+from provenet.sample_formats.checks import check_chunks, check_present, check_samples
 from provenet.sources.files import FileSource, Reopen
 from provenet.typing import AnyArray
 

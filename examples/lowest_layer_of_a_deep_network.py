@@ -1,6 +1,6 @@
 """The lowest layer of a deep network, without knowing what lies above it (GP19).
 
-    python examples/lowest_layer.py --out pictures
+    python examples/lowest_layer_of_a_deep_network.py --out pictures
 
 The labels come from five ReLU units whose values go through two further layers. Step 1 reads the
 units' directions off moments, to a few degrees; step 2 finds weights and thresholds exactly, where
@@ -54,6 +54,8 @@ def draw(samples: list[int], steps: dict[str, list[Array]]) -> Any:
         drawn = np.maximum(np.concatenate(found), _ROUNDING)
         ax.loglog(n, drawn, "o", ms=6, alpha=0.7, color=colour, label=name)
     ax.set(xlabel="samples", ylabel="angle to the true unit, degrees", ylim=(_ROUNDING / 3, 100))
+    ax.set_xticks(samples, labels=[f"{n:,}" for n in samples])
+    ax.minorticks_off()
     ax.set_title(f"{UNITS} units under two further layers, {FEATURES} features", size=11)
     ax.grid(True, alpha=0.3)
     ax.legend(loc="center right")
@@ -86,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
     rng = np.random.default_rng(options.seed)
     steps = measure(deep_network(rng), options.samples, rng)
     options.out.mkdir(parents=True, exist_ok=True)
-    picture = options.out / "lowest_layer.png"
+    picture = options.out / "lowest_layer_of_a_deep_network.png"
     draw(options.samples, steps).savefig(picture, dpi=150)
     sys.stdout.write(f"Picture: {picture}\n")
     return 0

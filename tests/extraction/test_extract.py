@@ -1,0 +1,135 @@
+"""`extract` as a whole: both roads, and what it says where there is no answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet.typing import Array
+
+FEATURES = 8
+NET = pn.random_network(5, FEATURES, bias_scale=1.5, rng=3).replace(output_bias=0.3)
+
+
+@pytest.mark.parametrize(("features", "units"), [(10, 5), (20, 10), (50, 20)])
+@pytest.mark.parametrize("seed", range(3))
+def test_exact_answers(features: int, units: int, seed: int) -> None:
+    net = pn.random_network(units, features, bias_scale=1.5, rng=seed).replace(output_bias=0.3)
+    result = pn.extract(net, features, rng=seed)
+    assert result.status is pn.Status.EXACT
+    error = pn.parameter_error(result.network, net)
+    assert error < 1e-10  # about 1e-12, rounding over the distance of the hyperplanes
+    assert result.certificate is not None
+    assert error < result.certificate.parameter_error_bound < 1e-9
+    assert result.queries is not None and result.queries <= 2 * net.free_parameters + 200
+
+
+def test_several_outputs() -> None:
+    A = np.random.default_rng(0).standard_normal((3, 5))
+    net = NET.replace(output_weights=A, output_bias=np.zeros(3))
+    result = pn.extract(net, FEATURES, rng=0)
+    assert result.status is pn.Status.EXACT and pn.parameter_error(result.network, net) < 1e-10
+
+
+def test_more_units_than_features() -> None:
+    net = pn.random_network(12, 5, bias_scale=1.0, rng=3)
+    result = pn.extract(net, 5, rng=0)
+    assert result.status is pn.Status.EXACT and pn.parameter_error(result.network, net) < 1e-10
+
+
+def test_no_question_leaves_the_box() -> None:
+    def checked(X: Array) -> Array:
+        assert np.abs(X).max() <= 2.0
+        return NET(X)
+
+    result = pn.extract(checked, FEATURES, low=-2.0, high=2.0, rng=0)
+    assert result.status is pn.Status.EXACT and pn.parameter_error(result.network, NET) < 1e-10
+
+
+def test_a_unit_that_is_always_on_in_the_box_leaves_a_linear_term() -> None:
+    net = NET.replace(biases=np.array([0.1, -0.2, 0.3, 0.0, 30.0]))
+    result = pn.extract(net, FEATURES, low=-2.0, high=2.0, rng=1)
+    assert result.status is pn.Status.PARTIAL and "linear term" in result.message
+    assert result.network is not None and result.network.units == 4
+    X = np.random.default_rng(0).uniform(-2, 2, (100, FEATURES))
+    np.testing.assert_allclose(result.network(X), net(X), atol=1e-9)
+
+
+def two_layers(X: Array) -> Array:
+    rng = np.random.default_rng(0)
+    W, V = rng.standard_normal((6, FEATURES)), rng.standard_normal((4, 6))
+    return np.asarray(np.maximum(np.maximum(X @ W.T + 0.3, 0) @ V.T - 0.2, 0).sum(axis=1))
+
+
+NOT_NETWORKS: dict[str, Any] = {
+    "one hidden layer": two_layers,
+    "smooth": lambda X: np.tanh(X[:, :4]).sum(axis=1),
+    "not a network": lambda X: np.max(X, axis=1),
+    "explained": lambda X: (X[:, 0] > 0.1) * 1.0,
+}
+
+
+@pytest.mark.parametrize("words", NOT_NETWORKS)
+def test_what_is_no_such_network_fails_in_words(words: str) -> None:
+    for seed in range(3):
+        result = pn.extract(NOT_NETWORKS[words], FEATURES, rng=seed)
+        assert result.status is pn.Status.FAILED and words in result.message
+
+
+def test_a_linear_function_is_partial() -> None:
+    result = pn.extract(lambda X: X @ np.arange(1.0, 9.0) + 1, FEATURES, rng=0)
+    assert result.status is pn.Status.PARTIAL and "linear term" in result.message
+
+
+@pytest.mark.parametrize("budget", [3, 30, 90])
+def test_a_budget_is_kept(budget: int) -> None:
+    result = pn.extract(NET, FEATURES, budget=budget, rng=0)
+    assert result.status is pn.Status.FAILED and "raise budget" in result.message
+    assert result.queries is not None and result.queries <= budget
+
+
+def test_the_wrong_number_of_units_is_said() -> None:
+    result = pn.extract(NET, FEATURES, units=7, rng=1)
+    assert result.status is pn.Status.PARTIAL and "5 units, not 7" in result.message
+
+
+def test_single_precision_is_found_and_treated_as_such() -> None:
+    result = pn.extract(lambda X: NET(X).astype(np.float32), FEATURES, rng=1)
+    assert result.success and "rounded" in result.message
+    assert pn.parameter_error(result.network, NET) < 1e-5  # single precision is 1e-7
+
+
+def test_noise_is_found_and_sampled() -> None:
+    rng = np.random.default_rng(0)
+    noise = 1e-4
+
+    def noisy(X: Array) -> Array:
+        return np.asarray(NET(X) + noise * rng.standard_normal(len(X)))
+
+    result = pn.extract(noisy, FEATURES, budget=400, rng=1)
+    assert result.status is pn.Status.WITHIN_NOISE and "noisy" in result.message
+    assert pn.parameter_error(result.network, NET) < 20 * noise
+    assert result.queries is not None and result.queries <= 400
+
+
+def test_the_same_seed_asks_the_same() -> None:
+    asked: list[Array] = []
+
+    def kept(X: Array) -> Array:
+        asked.append(X.copy())
+        return NET(X)
+
+    pn.extract(kept, FEATURES, rng=5)
+    half = len(asked)
+    pn.extract(kept, FEATURES, rng=5)
+    assert np.array_equal(np.vstack(asked[:half]), np.vstack(asked[half:]))
+
+
+def test_bad_options() -> None:
+    with pytest.raises(pn.InvalidInput, match="noise"):
+        pn.extract(NET, FEATURES, noise=-1.0)
+    with pytest.raises(pn.InvalidInput, match="units"):
+        pn.extract(NET, FEATURES, units=0)

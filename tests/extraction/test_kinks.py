@@ -1,0 +1,75 @@
+"""Units from kinks, and units measured again where there is room."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet.extraction.kinks import trace_units
+from provenet.extraction.units import Region, Units
+from provenet.typing import Array
+
+
+def network(seed: int, features: int = 12, units: int = 6) -> pn.Network:
+    return pn.random_network(units, features, bias_scale=1.5, rng=seed).replace(output_bias=0.3)
+
+
+def as_units(net: pn.Network) -> Units:
+    nothing = np.zeros((1, net.features))
+    constant = np.array([net.output_bias])
+    return Units(net.weights, net.biases, net.output_weights[None], nothing, constant)
+
+
+def hyperplanes(W: Array, b: Array) -> Array:
+    """Sorted, whatever the signs of the units."""
+    sign = np.where(W[:, :1] < 0, -1.0, 1.0)
+    planes = np.column_stack([W, b]) * sign
+    return np.asarray(planes[np.argsort(planes[:, 0])])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_units_have_the_hyperplanes_of_the_network(seed: int) -> None:
+    net, rng = network(seed), np.random.default_rng(seed)
+    region = Region.of(None, None, net.features)
+    checks = region.sample(30, rng)
+    traced = trace_units(lambda X: net(X)[:, None], checks, region, rng)
+    own, found = (hyperplanes(n.W, n.b) for n in (as_units(net), traced.units))
+    np.testing.assert_allclose(found, own, atol=1e-10)  # sharpened to 1e-11 a unit
+    assert traced.errors.max() < 1e-10 and np.abs(traced.left).max() < 1e-10
+
+
+def test_errors_are_not_underestimated() -> None:
+    """Without room for more questions: the estimate must cover the true error (10 sigma)."""
+    for seed in range(10):
+        net, rng = network(seed, 20, 10), np.random.default_rng(seed)
+        region = Region.of(None, None, net.features)
+        checks = region.sample(5, rng)
+        traced = trace_units(
+            lambda X, net=net: net(X)[:, None], checks, region, rng, spare=lambda m: 0, lines=1
+        )
+        if len(traced.units) != net.units or not traced.complete:
+            continue
+        own, found = (hyperplanes(n.W, n.b) for n in (as_units(net), traced.units))
+        assert np.abs(found - own).max() < 10 * traced.errors.max()
+
+
+def test_the_same_unit_met_twice_is_one() -> None:
+    units = as_units(network(0))
+    X = np.random.default_rng(0).standard_normal((50, 12))
+    reversed_ = Units(-units.W, -units.b, units.A, units.linear, units.constant)
+    both = units + reversed_
+    assert len(both) == len(units)
+    np.testing.assert_allclose(both(X), units(X) + reversed_(X), atol=1e-12)
+    minus = Units(units.W, units.b, -units.A, units.linear, -units.constant)
+    assert len(units + minus) == 0
+
+
+def test_affine_functions_and_patterns_are_the_function() -> None:
+    units = as_units(network(1))
+    X = np.random.default_rng(1).standard_normal((20, 12))
+    pieces = np.einsum("nm,mod->nod", units.pattern(X), units.affine)
+    values = np.einsum("nod,nd->no", pieces[:, :, :-1], X) + pieces[:, :, -1]
+    np.testing.assert_allclose(values, units(X), atol=1e-12)
+    again = units.with_affine(units.affine)
+    np.testing.assert_allclose(again(X), units(X), atol=1e-12)

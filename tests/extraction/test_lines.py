@@ -1,0 +1,44 @@
+"""Kinks along a line, against those of a network that is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet.extraction.lines import trace_line
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_all_kinks_on_a_line_are_found(seed: int) -> None:
+    """A unit's kink is where `w.(origin + t direction) + b = 0`."""
+    rng = np.random.default_rng(seed)
+    net = pn.random_network(12, 8, bias_scale=1.5, rng=rng)
+    origin, direction = 0.01 * rng.standard_normal(8), rng.standard_normal(8)
+    direction /= np.linalg.norm(direction)
+    expected = np.sort(-(net.weights @ origin + net.biases) / (net.weights @ direction))
+    trace = trace_line(lambda X: net(X)[:, None], origin, direction, (-1e5, 1e5), 0.3)
+    assert trace.complete
+    # Tangents are measured over 2e-5 of the room, so that 1e-16 / 2e-5 of the distance is lost.
+    np.testing.assert_allclose(trace.kinks, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_straight_line_has_no_kinks() -> None:
+    slope = np.arange(1.0, 4.0)
+    trace = trace_line(
+        lambda X: (X @ slope)[:, None], np.ones(3), np.array([1.0, 0.0, 0.0]), (-10.0, 10.0), 0.1
+    )
+    assert trace.complete and len(trace.kinks) == 0
+
+
+def test_a_curve_ends_without_an_answer() -> None:
+    asked = 0
+
+    def curve(X: np.ndarray) -> np.ndarray:
+        nonlocal asked
+        asked += len(X)
+        return np.sin(X[:, :1])
+
+    trace = trace_line(curve, np.zeros(2), np.array([1.0, 0.0]), (-1e3, 1e3), 0.1)
+    assert not trace.complete
+    assert asked < 20_000
