@@ -1,22 +1,34 @@
 """Networks out of models that may be asked: successes, queries beside parameters, errors.
 
-    python benchmarks/extraction.py                       # every row: about half an hour
+    python benchmarks/extraction.py                       # every row
     python benchmarks/extraction.py --rows 10,5 --seeds 5
-    python benchmarks/extraction.py --rows 20,10,1e-4 --seeds 5
+    python benchmarks/extraction.py --rows 20,10,1e-4 trained,float64
 
 A row is named by features and units of the hidden network (that of `common.random_problem`) and, if
 there is any, by the noise of its answers. A success is an answer that says so, within the queries
 allowed: with exact answers 2 a parameter and 200, all parameters to 1e-9; with noise 400 and 1500
 queries, all parameters to 10 times the noise. Prints a Markdown table.
+
+`trained` rows are ONNX files of an MLPRegressor with 16 units that was fitted to scikit-learn's
+diabetes data. In float32 there is no limit on queries, and rounding is the noise.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_diabetes
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPRegressor
+from sklearn.preprocessing import StandardScaler
 
 import provenet as pn
 from common import Record, finite, markdown_head, markdown_row, random_problem
@@ -25,34 +37,99 @@ from trials import report
 
 EXACT_ERROR, TIMES_NOISE = 1e-9, 10.0
 NOISES = (1e-8, 1e-4, 1e-2)
-TITLES = ("features, units", "noise", "recovered", "queries a parameter", "median error", "s")
+TITLES = ("network", "noise", "recovered", "queries a parameter", "median error", "s")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A size, the noise of the answers, and the queries allowed with noise."""
+    """A size, and the noise of the answers."""
 
     features: int
     units: int
     noise: float = 0.0
+    seeds: int = 20
 
     @property
-    def allowed_error(self) -> float:
-        """Parameters may be off by this."""
-        return TIMES_NOISE * self.noise or EXACT_ERROR
+    def name(self) -> str:
+        """In a table."""
+        return f"{self.features} features, {self.units} units"
 
-    def allowed_queries(self, network: pn.Network) -> int:
-        """What a success may cost."""
-        if self.noise:
-            return 400 if self.units <= 5 else 1500
-        return 2 * network.free_parameters + 200
+    @property
+    def budget(self) -> int | None:
+        """A model without noise is asked without a budget: it must be thrifty by itself."""
+        if not self.noise:
+            return None
+        return 400 if self.units <= 5 else 1500
+
+    def truth(self, seed: int) -> pn.Network:
+        """The hidden network."""
+        return random_problem(self.features, self.units, 10, "gauss", 0.0, seed).truth
+
+    def model(self, truth: pn.Network, seed: int, folder: Path) -> Callable[[Array], Array]:
+        """What may be asked."""
+        rng = np.random.default_rng([seed, 1])
+        if not self.noise:
+            return truth
+        return lambda X: np.asarray(truth(X) + self.noise * rng.standard_normal(len(X)))
 
 
-ROWS = (
+@dataclass(frozen=True)
+class Trained:
+    """A network that was fitted to data, in a file of some precision."""
+
+    dtype: str
+    seeds: int = 3
+    features: int = 10
+    budget: None = None
+
+    @property
+    def name(self) -> str:
+        """In a table."""
+        return f"trained, {self.dtype}"
+
+    @property
+    def noise(self) -> float:
+        """Rounding."""
+        return float(np.finfo(np.float32).eps) if self.dtype == "float32" else 0.0
+
+    def truth(self, seed: int) -> pn.Network:
+        """Fitted to standardised inputs and labels."""
+        X, y = load_diabetes(return_X_y=True)
+        fit = MLPRegressor(hidden_layer_sizes=(16,), max_iter=500, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fit.fit(StandardScaler().fit_transform(X), (y - y.mean()) / y.std())
+        (W, A), (b, c) = fit.coefs_, fit.intercepts_
+        return pn.Network(W.T, b, A[:, 0], c[0])
+
+    def model(self, truth: pn.Network, seed: int, folder: Path) -> Path:
+        """What may be asked."""
+        path = folder / f"{self.dtype}-{seed}.onnx"
+        path.write_bytes(truth.to_onnx(dtype=self.dtype).SerializeToString())
+        return path
+
+
+AnyRow = Row | Trained
+
+ROWS: tuple[AnyRow, ...] = (
     *(Row(*size) for size in ((10, 5), (20, 10), (50, 20), (100, 50), (784, 32))),
     *(Row(*size, noise) for size in ((10, 5), (20, 10)) for noise in NOISES),
+    Trained("float64"),
+    Trained("float32"),
 )
-QUICK = (Row(10, 5), Row(20, 10), Row(50, 20))
+QUICK: tuple[AnyRow, ...] = (Row(10, 5), Row(20, 10), Row(50, 20), Trained("float64"))
+
+
+def allowed_error(row: AnyRow) -> float:
+    """Parameters may be off by this."""
+    return TIMES_NOISE * row.noise or EXACT_ERROR
+
+
+def allowed_queries(row: AnyRow, truth: pn.Network) -> float:
+    """What a success may cost."""
+    if row.noise:
+        return row.budget or float("inf")
+    return 2 * truth.free_parameters + 200
 
 
 @dataclass(frozen=True)
@@ -65,36 +142,27 @@ class Trial:
     seconds: float
 
 
-def trial(row: Row, seed: int) -> Trial:
+def trial(row: AnyRow, seed: int) -> Trial:
     """Extract one network."""
-    truth = random_problem(row.features, row.units, 10, "gauss", 0.0, seed).truth
-    rng = np.random.default_rng([seed, 1])
-
-    def model(X: Array) -> Array:
-        return truth(X) + row.noise * rng.standard_normal(len(X))
-
-    allowed = row.allowed_queries(truth)
-    begin = time.perf_counter()
-    # A model without noise is asked without a budget: it must be thrifty by itself.
-    result = pn.extract(
-        model if row.noise else truth,
-        row.features,
-        budget=allowed if row.noise else None,
-        rng=seed,
-    )
-    seconds = time.perf_counter() - begin
+    truth = row.truth(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        model: Any = row.model(truth, seed, Path(folder))
+        begin = time.perf_counter()
+        result = pn.extract(model, row.features, budget=row.budget, rng=seed)
+        seconds = time.perf_counter() - begin
     found, queries = result.network, result.queries or 0
     error = float("inf") if found is None else pn.parameter_error(found, truth)
-    recovered = result.success and error <= row.allowed_error and queries <= allowed
+    within = error <= allowed_error(row) and queries <= allowed_queries(row, truth)
+    recovered = result.success and within
     return Trial(recovered, queries / truth.free_parameters, error, seconds)
 
 
-def cells(row: Row, trials: list[Trial]) -> list[str]:
+def cells(row: AnyRow, trials: list[Trial]) -> list[str]:
     """A line of the table."""
     queries = [done.queries_a_parameter for done in trials]
     return [
-        f"{row.features}, {row.units}",
-        f"{row.noise:g}",
+        row.name,
+        f"{row.noise:.2g}",
         f"{sum(done.recovered for done in trials)} of {len(trials)}",
         f"{np.mean(queries):.2f} ({max(queries):.2f} at most)",
         f"{np.median([done.error for done in trials]):.1e}",
@@ -106,8 +174,8 @@ def run(quick: bool) -> list[Record]:
     """For the suite: the share recovered beside all, and queries beside parameters."""
     found: list[Record] = []
     for row in QUICK if quick else ROWS:
-        trials = [trial(row, seed) for seed in range(5 if quick else 20)]
-        name = f"{row.features} features, {row.units} units, noise {row.noise:g}"
+        trials = [trial(row, seed) for seed in range(min(5, row.seeds) if quick else row.seeds)]
+        name = f"{row.name}, noise {row.noise:.2g}"
         report(markdown_row(cells(row, trials)))
         share = float(np.mean([done.recovered for done in trials]))
         queries = float(np.mean([done.queries_a_parameter for done in trials]))
@@ -115,26 +183,28 @@ def run(quick: bool) -> list[Record]:
         found += [
             Record(f"{name}: recovered", share, "share", "all", 1.0),
             Record(f"{name}: queries", queries, "a parameter", "one a parameter", 1.0),
-            Record(f"{name}: median error", error, "", "allowed", row.allowed_error),
+            Record(f"{name}: median error", error, "", "allowed", allowed_error(row)),
         ]
     return found
 
 
-def parsed(text: str) -> Row:
+def parsed(text: str) -> AnyRow:
     """A row from the command line."""
+    if text.startswith("trained,"):
+        return Trained(text.partition(",")[2])
     features, units, *noise = text.split(",")
-    return Row(int(features), int(units), *map(float, noise))
+    return Row(int(features), int(units), float(noise[0]) if noise else 0.0)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", nargs="+", type=parsed, default=ROWS, metavar="ROW")
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, help="20; 3 of trained networks")
     args = parser.parse_args()
     print(markdown_head(TITLES))
     for row in args.rows:
-        trials = [trial(row, seed) for seed in range(args.seeds)]
+        trials = [trial(row, seed) for seed in range(args.seeds or row.seeds)]
         print(markdown_row(cells(row, trials)), flush=True)
 
 

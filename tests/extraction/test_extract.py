@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPRegressor
 
 import provenet as pn
 from provenet.typing import Array
@@ -25,6 +30,22 @@ def test_exact_answers(features: int, units: int, seed: int) -> None:
     assert result.certificate is not None
     assert error < result.certificate.parameter_error_bound < 1e-9
     assert result.queries is not None and result.queries <= 2 * net.free_parameters + 200
+
+
+def test_a_file_of_a_trained_network_is_exact(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((300, FEATURES))
+    fit = MLPRegressor(hidden_layer_sizes=(6,), max_iter=50, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # trained a little is enough
+        fit.fit(X, NET(X))
+    (W, A), (b, c) = fit.coefs_, fit.intercepts_
+    net = pn.Network(W.T, b, A[:, 0], c[0])
+    net.save(tmp_path / "trained.onnx")
+    result = pn.extract(tmp_path / "trained.onnx", rng=0)
+    assert result.status is pn.Status.EXACT
+    assert pn.parameter_error(result.network, net) < 1e-10  # about 1e-12
+    X = np.random.default_rng(1).standard_normal((50, FEATURES))
+    np.testing.assert_allclose(result.network(X), fit.predict(X), atol=1e-10)
 
 
 def test_several_outputs() -> None:
@@ -89,6 +110,41 @@ def test_a_budget_is_kept(budget: int) -> None:
     result = pn.extract(NET, FEATURES, budget=budget, rng=0)
     assert result.status is pn.Status.FAILED and "raise budget" in result.message
     assert result.queries is not None and result.queries <= budget
+
+
+def test_a_budget_spent_before_units_are_measured_says_what_would_do() -> None:
+    result = pn.extract(NET, FEATURES, budget=130, rng=0)
+    assert result.status is pn.Status.FAILED and result.network is None
+    enough = 2 * NET.free_parameters + 200
+    assert f"About {enough} would do for 5 units" in result.message
+    assert pn.extract(NET, FEATURES, budget=enough, rng=0).status is pn.Status.EXACT
+
+
+def test_a_budget_spent_before_the_check_gives_what_was_found() -> None:
+    result = pn.extract(NET, FEATURES, budget=170, rng=0)
+    assert result.status is pn.Status.PARTIAL and result.network is not None
+    assert f"{result.queries} of 170 queries" in result.message
+    assert "5 units found so far are not confirmed" in result.message
+    assert pn.parameter_error(result.network, NET) < 1e-9  # measured on one line only
+
+
+@pytest.mark.parametrize("budget", [200, 400, 600])
+def test_a_budget_spent_on_later_lines_is_no_success(budget: int) -> None:
+    """Two layers leave points unexplained, so lines follow until nothing may be asked."""
+    result = pn.extract(two_layers, FEATURES, budget=budget, rng=0)
+    assert result.status is pn.Status.PARTIAL and "raise budget" in result.message
+    explained = re.search(r"not confirmed: (\d+) of 30 points", result.message)
+    assert explained is not None and int(explained[1]) < 15
+    assert result.queries is not None and result.queries <= budget
+
+
+def test_every_stage_is_timed() -> None:
+    told: list[str] = []
+    result = pn.extract(NET, FEATURES, rng=0, progress=lambda stage, *_: told.append(stage))
+    *stages, total = result.timings.values()
+    assert list(result.timings) == ["probe", "trace", "sharpen", "verify", "total"]
+    assert set(told) == set(result.timings) - {"total"}
+    assert min(stages) > 0 and sum(stages) <= total
 
 
 def test_the_wrong_number_of_units_is_said() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 import provenet as pn
 from provenet.extraction.kinks import trace_units
-from provenet.extraction.units import Region, Units
+from provenet.extraction.sharpen import sharpened
+from provenet.extraction.units import Pieces, Region, Units
 from provenet.typing import Array
 
 
@@ -73,3 +74,26 @@ def test_affine_functions_and_patterns_are_the_function() -> None:
     np.testing.assert_allclose(values, units(X), atol=1e-12)
     again = units.with_affine(units.affine)
     np.testing.assert_allclose(again(X), units(X), atol=1e-12)
+
+
+def test_rounding_taken_for_a_unit_earns_no_questions() -> None:
+    """What may be asked is counted for the units that are left once it is dropped."""
+    net, rng = network(2), np.random.default_rng(2)
+    units, region = as_units(net), Region.of(None, None, net.features)
+    X = region.sample(80, rng)
+    affine = np.einsum("nm,mod->nod", units.pattern(X), units.affine)
+    believed = np.ones(len(X), dtype=bool)
+    pieces = Pieces(X, affine[:, :, :-1], affine[:, :, -1], np.full(len(X), 1e-12), believed)
+    nothing = Units(
+        np.eye(1, net.features), np.zeros(1), np.array([[1e-13]]), units.linear, np.zeros(1)
+    )
+    counted: list[int] = []
+
+    def spare(number: int) -> int:
+        counted.append(number)
+        return 0
+
+    both = units + nothing
+    found, _ = sharpened(lambda X: net(X)[:, None], both, pieces, region, spare, rng)
+    assert len(both) == net.units + 1 and len(found.units) == net.units
+    assert counted == [net.units]

@@ -304,7 +304,7 @@ def test_what_was_found_in_time_is_returned_as_a_part(monkeypatch: pytest.Monkey
     """The clock is read before each of 147 directions: time ends within the second scan."""
     network = problem("product", 3, 0.5, "step")
     given = workspace(samples(network, 3, 20_000, noise=0.1), "step")
-    monkeypatch.setattr("provenet.face_search.time", Ticks())
+    monkeypatch.setattr("provenet.face_search.working_time", Ticks().monotonic)
     (result,) = gradient_search(replace(given, problem=replace(given.problem, deadline=270.0)))
     assert result.status is Status.PARTIAL and "budget" in result.message
     assert_within_errors(result, network, degrees=2.0)

@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 
 from provenet.exceptions import BudgetSpent, InvalidInput
-from provenet.extraction.kinks import trace_units
+from provenet.extraction.kinks import AGREES, Traced, trace_units
 from provenet.extraction.oracle import Model, Oracle, open_oracle
 from provenet.extraction.probing import Kind, Probe, probe
 from provenet.extraction.sampling import sampled
+from provenet.extraction.stages import Stages
 from provenet.extraction.units import Region
-from provenet.extraction.verdict import METHOD, Fresh, points_on_kinks, verdict
+from provenet.extraction.verdict import METHOD, Fresh, network_of, points_on_kinks, verdict
 from provenet.parallel import one_blas_thread
 from provenet.result import Progress, Recovery, Status
 from provenet.typing import Array, Seed
 from provenet.validation import as_generator
+from provenet.words import counted
 
 _CHECKS = 30
 """Points that guide the lines."""
@@ -94,13 +96,16 @@ def extract(
         retries=retries,
     )
     region = Region.of(oracle.low, oracle.high, oracle.features)
-    run = _Run(oracle, region, generator, noise, units, progress)
+    stages = Stages(progress)
+    run = _Run(oracle, region, generator, noise, units, stages)
     with one_blas_thread():
         try:
             result = run.answer()
         except BudgetSpent as spent:
             result = _spent(spent, oracle)
-    return replace(result, queries=oracle.used)
+    # Sampled answers bring the timings of their last recovery.
+    timings = {**stages.seconds, **result.timings, "total": stages.total}
+    return replace(result, queries=oracle.used, timings=timings)
 
 
 def _check(noise: float | None, units: int | None) -> None:
@@ -117,12 +122,12 @@ class _Run:
     rng: np.random.Generator
     noise: float | None
     units: int | None
-    progress: Progress | None
+    stages: Stages
 
     def answer(self) -> Recovery:
         """Probe, then one of the two roads."""
-        self._tell("probe", "what kind of answers")
-        found = probe(self.oracle, self.region, self.rng)
+        with self.stages.stage("probe", "what kind of answers"):
+            found = probe(self.oracle, self.region, self.rng)
         if found.kind is Kind.SMOOTH:
             return _smooth(found)
         if found.kind is not Kind.EXACT or self.noise:
@@ -131,20 +136,45 @@ class _Run:
         return self._traced()
 
     def _traced(self) -> Recovery:
-        checks = self.region.sample(_CHECKS, self.rng)
         traced = trace_units(
             self._ask,
-            checks,
+            self.region.sample(_CHECKS, self.rng),
             self.region,
             self.rng,
             spare=self._spare,
-            tell=lambda message: self._tell("trace", message),
+            stages=self.stages,
         )
+        if traced.spent is not None:
+            return self._unfinished(traced, traced.spent)
+        try:
+            with self.stages.stage("verify", counted(len(traced.units), "unit")):
+                return self._verified(traced)
+        except BudgetSpent as spent:
+            return self._unfinished(traced, spent)
+
+    def _verified(self, traced: Traced) -> Recovery:
         asked = self.oracle.used
         X = self.region.sample(self._number_of_fresh(len(traced.units)), self.rng)
         fresh = Fresh(X, self.oracle.ask(X))
         Z = points_on_kinks(traced.units, self.region, self.rng)
         return verdict(traced, fresh, Fresh(Z, self.oracle.ask(Z)), asked, self.units)
+
+    def _unfinished(self, traced: Traced, spent: BudgetSpent) -> Recovery:
+        """What was found before the budget was spent: never a success."""
+        units = max(len(traced.units), *traced.kinks, 0)
+        if units == 0:
+            return _spent(spent, self.oracle)
+        message = f"{_used(spent, self.oracle)} {self._would_do(units, spent)}"
+        if len(traced.units) == 0:
+            return Recovery(None, Status.FAILED, message, METHOD)
+        network = network_of(traced, one=self.oracle.outputs is None)
+        return Recovery(network, Status.PARTIAL, f"{message} {_unconfirmed(traced)}", METHOD)
+
+    def _would_do(self, units: int, spent: BudgetSpent) -> str:
+        parameters = self._parameters(units)
+        enough = max(_enough(parameters), spent.used + spent.needed)
+        size = f"{counted(units, 'unit')} ({counted(parameters, 'parameter')})"
+        return f"About {enough:,} would do for {size}."
 
     def _ask(self, X: Array) -> Array:
         return self.oracle.ask(X).reshape(len(X), -1)
@@ -159,7 +189,7 @@ class _Run:
 
     def _spare(self, units: int) -> int:
         """How many questions may make the units sharper, fresh points put aside."""
-        most = _QUERIES_A_PARAMETER * self._parameters(units) + _MORE_QUERIES
+        most = _enough(self._parameters(units))
         if self.oracle.budget is not None:
             most = self.oracle.budget
         return max(0, most - self.oracle.used - self._number_of_fresh(units) - units)
@@ -171,12 +201,20 @@ class _Run:
             self.rng,
             noise=self.noise or None,
             units=self.units,
-            progress=self.progress,
+            progress=self.stages.progress,
         )
 
-    def _tell(self, stage: str, message: str) -> None:
-        if self.progress is not None:
-            self.progress(stage, -1, message)
+
+def _enough(parameters: int) -> int:
+    return _QUERIES_A_PARAMETER * parameters + _MORE_QUERIES
+
+
+def _unconfirmed(traced: Traced) -> str:
+    explained = int((traced.deviations <= AGREES).sum())
+    return (
+        f"The {counted(len(traced.units), 'unit')} found so far are not confirmed: "
+        f"{explained} of {len(traced.left)} points are explained."
+    )
 
 
 def _smooth(found: Probe) -> Recovery:
@@ -184,10 +222,16 @@ def _smooth(found: Probe) -> Recovery:
     return Recovery(None, Status.FAILED, message, METHOD)
 
 
+def _used(spent: BudgetSpent, oracle: Oracle) -> str:
+    return (
+        f"{spent.used:,} of {oracle.budget:,} queries were used, and the next step needs "
+        f"{spent.needed:,} more: raise budget."
+    )
+
+
 def _spent(spent: BudgetSpent, oracle: Oracle) -> Recovery:
     message = (
-        f"{spent.used:,} of {oracle.budget:,} queries were used, and the next step needs "
-        f"{spent.needed:,} more: raise budget. Exact answers take about two queries a parameter, "
-        f"so at least {2 * (oracle.features + 1):,} a unit."
+        f"{_used(spent, oracle)} Exact answers take about two queries a parameter, so at least "
+        f"{_QUERIES_A_PARAMETER * (oracle.features + 1):,} a unit."
     )
     return Recovery(None, Status.FAILED, message, METHOD)

@@ -16,14 +16,17 @@ point, and its kinks are added. Units found twice are one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from provenet.exceptions import BudgetSpent
 from provenet.extraction.lines import ROUNDING, Ask, trace_line
 from provenet.extraction.sharpen import Sharpened, sharpened
+from provenet.extraction.stages import Stages
 from provenet.extraction.units import Pieces, Region, Units, factored
 from provenet.typing import Array
+from provenet.words import counted
 
 _REACH = 1e5
 """How far out kinks are looked for, in units of the distance of a typical one."""
@@ -65,6 +68,26 @@ class Traced:
     """How many each line met."""
     complete: bool
     """Whether some line could be followed from end to end and measured in every piece."""
+    answers: Array
+    """At the fresh points."""
+    spent: BudgetSpent | None = None
+    """What ended the search too early."""
+
+    @property
+    def deviations(self) -> Array:
+        """What is left at each fresh point, beside the largest answer."""
+        size = np.abs(self.answers).max() + 1e-300
+        return np.asarray(np.abs(self.left).max(axis=1) / size)
+
+    @property
+    def deviation(self) -> float:
+        """The worst."""
+        return float(self.deviations.max())
+
+    @property
+    def explained(self) -> bool:
+        """Whether all fresh points are."""
+        return self.complete and self.deviation <= AGREES
 
 
 def random_line(
@@ -89,42 +112,106 @@ def trace_units(
     *,
     spare: Callable[[int], int] = lambda units: 10**9,
     lines: int = 6,
-    tell: Callable[[str], None] = lambda message: None,
+    stages: Stages | None = None,
 ) -> Traced:
-    """Units of a function; `spare` says how many questions may sharpen so many units."""
-    truth = ask(checks)
-    features, outputs = checks.shape[1], truth.shape[1]
-    found, pieces = Sharpened.of(Units.none(features, outputs)), None
-    through = region.centre + 1e-2 * rng.standard_normal(features) * region.width
-    towards: Array | None = None
-    kinks: list[int] = []
-    complete, left = False, truth
-    for number in range(lines):
-        line = random_line(region, rng, through, towards)
-        known = found.units
-        rest, rounding, least = ask, float(ROUNDING), 0.0
-        if complete:
-            rest = _beside(ask, known)
-            rounding = float(np.clip(found.errors.max(initial=0.0), *_ROUNDING_OF_REST))
-            line, least = replace(line, reach=_near(line)), rounding * float(np.abs(truth).max())
-        met, measured = pieces_on_line(rest, line, region, rounding, least)
-        kinks.append(met)
-        if measured is not None:
-            found = Sharpened.of(known + units_of(measured, line))
-            pieces = measured if pieces is None else pieces + measured.beside(known)
-            complete = True
-        left = truth - found.units(checks)
-        if pieces is not None and np.abs(left).max() <= _ROUGHLY * np.abs(truth).max():
-            room = spare(len(found.units))
-            found, pieces = sharpened(ask, found.units, pieces, region, room, rng)
-            left = truth - found.units(checks)
-        tell(f"{len(found.units)} units, {number + 1} lines")
-        if complete and np.abs(left).max() <= AGREES * np.abs(truth).max():
-            break
-        if complete:  # from a point that is not explained to one that is: a kink lies between
-            off = np.abs(left).max(axis=1)
-            through, towards = checks[int(np.argmax(off))], checks[int(np.argmin(off))]
-    return Traced(found.units, found.errors, found.linear_error, left, tuple(kinks), complete)
+    """Units of a function; `spare` says how many questions may sharpen so many units.
+
+    Where the budget is spent on the way, `Traced.spent` says so beside what was found until then.
+    """
+    search = _Search(ask, checks, ask(checks), region, rng)
+    stages = stages or Stages()
+    try:
+        for number in range(lines):
+            with stages.stage("trace", f"line {number + 1}"):
+                search.follow(search.next_line())
+            with stages.stage("sharpen", counted(len(search.found.units), "unit")):
+                search.sharpen(spare)
+            if search.traced().explained:
+                break
+    except BudgetSpent as spent:
+        return search.traced(spent)
+    return search.traced()
+
+
+@dataclass
+class _Search:
+    """What is known while lines are followed one after the other."""
+
+    ask: Ask
+    checks: Array
+    answers: Array
+    region: Region
+    rng: np.random.Generator
+    found: Sharpened = field(init=False)
+    start: Array = field(init=False)
+    pieces: Pieces | None = None
+    """All that was measured; None until a line could be measured from end to end."""
+    kinks: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Nothing is known."""
+        features = self.checks.shape[1]
+        self.found = Sharpened.of(Units.none(features, self.answers.shape[1]))
+        beside = 1e-2 * self.rng.standard_normal(features)
+        self.start = self.region.centre + beside * self.region.width
+
+    def next_line(self) -> Line:
+        """Near the centre; later from a point that is not explained to one that is.
+
+        A kink lies between the two.
+        """
+        if self.pieces is None:
+            return random_line(self.region, self.rng, self.start)
+        off = self.traced().deviations
+        through, towards = self.checks[int(np.argmax(off))], self.checks[int(np.argmin(off))]
+        return random_line(self.region, self.rng, through, towards)
+
+    def follow(self, line: Line) -> None:
+        """Add the units whose kinks the line meets."""
+        if self.pieces is None:
+            measured = self._measured(self.ask, line, float(ROUNDING), 0.0)
+            self._add(measured, line)
+            return
+        known = self.found.errors.max(initial=0.0)
+        rounding = float(np.clip(known, *_ROUNDING_OF_REST))
+        rest, near = _beside(self.ask, self.found.units), replace(line, reach=_near(line))
+        least = rounding * float(np.abs(self.answers).max())
+        self._add(self._measured(rest, near, rounding, least), near)
+
+    def _measured(self, ask: Ask, line: Line, rounding: float, least: float) -> Pieces | None:
+        trace = trace_line(ask, line.origin, line.direction, line.reach, line.scale, rounding)
+        self.kinks.append(len(trace.kinks))
+        if not trace.complete:
+            return None
+        return pieces_between(ask, line, trace.kinks, self.region, rounding, least)
+
+    def _add(self, measured: Pieces | None, line: Line) -> None:
+        if measured is None:
+            return
+        known, pieces = self.found.units, self.pieces
+        self.found = Sharpened.of(known + units_of(measured, line))
+        self.pieces = measured if pieces is None else pieces + measured.beside(known)
+
+    def sharpen(self, spare: Callable[[int], int]) -> None:
+        """Measure the units again, unless one is missing."""
+        if self.pieces is None or self.traced().deviation > _ROUGHLY:
+            return
+        self.found, self.pieces = sharpened(
+            self.ask, self.found.units, self.pieces, self.region, spare, self.rng
+        )
+
+    def traced(self, spent: BudgetSpent | None = None) -> Traced:
+        """What is known by now."""
+        return Traced(
+            units=self.found.units,
+            errors=self.found.errors,
+            linear_error=self.found.linear_error,
+            left=self.answers - self.found.units(self.checks),
+            kinks=tuple(self.kinks),
+            complete=self.pieces is not None,
+            answers=self.answers,
+            spent=spent,
+        )
 
 
 def _beside(ask: Ask, known: Units) -> Ask:
@@ -137,20 +224,17 @@ def _near(line: Line) -> tuple[float, float]:
     return max(line.reach[0], -near), min(line.reach[1], near)
 
 
-def pieces_on_line(
-    ask: Ask, line: Line, region: Region, rounding: float = ROUNDING, least: float = 0.0
-) -> tuple[int, Pieces | None]:
-    """Number of kinks on a line, and the gradients between them.
+def pieces_between(
+    ask: Ask, line: Line, kinks: Array, region: Region, rounding: float, least: float
+) -> Pieces | None:
+    """The gradients between the kinks on a line; None where pieces are too short to be measured.
 
-    None where pieces are too short to be measured. `rounding` is the relative error of the values,
-    `least` an absolute one: what an earlier answer left is known less exactly.
+    `rounding` is the relative error of the values, `least` an absolute one: what an earlier answer
+    left is known less exactly.
     """
-    trace = trace_line(ask, line.origin, line.direction, line.reach, line.scale, rounding)
-    if not trace.complete:
-        return len(trace.kinks), None
-    places, distances = _places(trace.kinks, line)
+    places, distances = _places(kinks, line)
     pieces = _pieces(ask, line, places, distances, region, (rounding, least))
-    return len(trace.kinks), pieces if pieces.believed.all() else None
+    return pieces if pieces.believed.all() else None
 
 
 def _places(kinks: Array, line: Line) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ are used up. A place needs `features + 1` of them, with steps as long as the hyp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,14 +75,17 @@ def sharpened(
     units: Units,
     pieces: Pieces,
     region: Region,
-    questions: int,
+    spare: Callable[[int], int],
     rng: np.random.Generator,
 ) -> tuple[Sharpened, Pieces]:
-    """Least squares on what was measured, and on more until all units are known well."""
+    """Least squares on what was measured, and on more until all units are known well.
+
+    `spare` says how many questions so many units may still take.
+    """
     features = units.W.shape[1]
     found = _without_nothing(_fitted(units, pieces), pieces)
     for _ in range(_ROUNDS):
-        most = questions // (features + 1)
+        most = spare(len(found.units)) // (features + 1)
         if len(found.units) == 0 or most == 0 or found.errors.max() <= _WELL_KNOWN:
             break
         places = _places(found, region, rng)
@@ -89,9 +93,8 @@ def sharpened(
         if len(chosen) == 0:
             break
         pieces = pieces + _measured(ask, places[np.array(chosen)])
-        questions -= len(chosen) * (features + 1)
-        found = _fitted(found.units, pieces)
-    return _without_nothing(found, pieces), pieces
+        found = _without_nothing(_fitted(found.units, pieces), pieces)
+    return found, pieces
 
 
 def _without_nothing(found: Sharpened, pieces: Pieces) -> Sharpened:

@@ -2,10 +2,9 @@
 
 The answer is exact if every fresh point agrees and rounding lets no unit be off by more than
 `_KNOWN`. Two units with almost one hyperplane are one unit everywhere but between their kinks: so a
-point on the kink of every unit must agree too (which shows two output weights of the same sign;
-those of opposite signs may still pass for one unit where they are closer than about 1e-6). A linear
-term that the signs of the units do not explain makes it partial: units without a kink in reach, or
-two units with one hyperplane, leave one. All else has failed.
+point on the kink of every unit must agree too. Where they are closer than about 1e-6 they may still
+pass for one. A linear term that the signs of the units do not explain makes it partial: units
+without a kink in reach, or two units with one hyperplane, leave one. All else has failed.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ def verdict(
     traced: Traced, fresh: Fresh, on_kinks: Fresh, asked: int, units: int | None = None
 ) -> Recovery:
     """The network and what it is worth; `asked` points were used to find it."""
-    settled = _settled(traced, fresh)
+    settled = _settled(traced, one=fresh.y.ndim == 1)
     certificate = _certificate(settled.network, traced, fresh, asked)
     status, message = _judged(settled, certificate, traced, fresh, on_kinks, units)
     return Recovery(
@@ -96,9 +95,14 @@ def verdict(
     )
 
 
-def _settled(traced: Traced, fresh: Fresh) -> Settled:
+def network_of(traced: Traced, *, one: bool) -> Network:
+    """The units found, without a verdict; `one` where the answers are numbers, not vectors."""
+    return _settled(traced, one=one).network
+
+
+def _settled(traced: Traced, *, one: bool) -> Settled:
     """Signs from the linear part; what they do not explain stays."""
-    found, one = traced.units, fresh.y.ndim == 1
+    found = traced.units
     A, linear, constant = found.A, found.linear, found.constant
     plain = Network(
         found.W,
