@@ -189,3 +189,18 @@ def test_bad_options() -> None:
         pn.extract(NET, FEATURES, noise=-1.0)
     with pytest.raises(pn.InvalidInput, match="units"):
         pn.extract(NET, FEATURES, units=0)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("gap", [1e-8, 1e-7, 1e-6, 1e-5])
+def test_two_units_with_almost_one_hyperplane_are_not_called_exact_as_one(
+    sign: float, gap: float
+) -> None:
+    base = pn.random_network(4, 8, bias_scale=1.0, rng=0)
+    hidden = pn.Network(
+        np.vstack([base.weights, base.weights[:1]]),
+        np.append(base.biases, base.biases[0] + gap),
+        np.append(base.output_weights, 0.7 * sign * base.output_weights[0]),
+    )
+    result = pn.extract(hidden, 8, rng=0)
+    assert not result.success

@@ -18,7 +18,14 @@ from provenet.extraction.probing import Kind, Probe, probe
 from provenet.extraction.sampling import sampled
 from provenet.extraction.stages import Stages
 from provenet.extraction.units import Region
-from provenet.extraction.verdict import METHOD, Fresh, network_of, points_on_kinks, verdict
+from provenet.extraction.verdict import (
+    METHOD,
+    POINTS_A_KINK,
+    Fresh,
+    network_of,
+    points_at_kinks,
+    verdict,
+)
 from provenet.parallel import one_blas_thread
 from provenet.result import Progress, Recovery, Status
 from provenet.typing import Array, Seed
@@ -156,7 +163,7 @@ class _Run:
         asked = self.oracle.used
         X = self.region.sample(self._number_of_fresh(len(traced.units)), self.rng)
         fresh = Fresh(X, self.oracle.ask(X))
-        Z = points_on_kinks(traced.units, self.region, self.rng)
+        Z = points_at_kinks(traced, fresh, self.region, self.rng)
         return verdict(traced, fresh, Fresh(Z, self.oracle.ask(Z)), asked, self.units)
 
     def _unfinished(self, traced: Traced, spent: BudgetSpent) -> Recovery:
@@ -192,7 +199,8 @@ class _Run:
         most = _enough(self._parameters(units))
         if self.oracle.budget is not None:
             most = self.oracle.budget
-        return max(0, most - self.oracle.used - self._number_of_fresh(units) - units)
+        to_judge = self._number_of_fresh(units) + POINTS_A_KINK * units
+        return max(0, most - self.oracle.used - to_judge)
 
     def _sampled(self) -> Recovery:
         return sampled(

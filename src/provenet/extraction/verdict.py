@@ -1,10 +1,12 @@
 """From traced units to a Recovery: their signs, the evidence, and what it is worth.
 
 The answer is exact if every fresh point agrees and rounding lets no unit be off by more than
-`_KNOWN`. Two units with almost one hyperplane are one unit everywhere but between their kinks: so a
-point on the kink of every unit must agree too. Where they are closer than about 1e-6 they may still
-pass for one. A linear term that the signs of the units do not explain makes it partial: units
-without a kink in reach, or two units with one hyperplane, leave one. All else has failed.
+`_KNOWN`. Two units with almost one hyperplane are one unit but for a strip about their kinks. With
+output weights of one sign the kink of that one lies inside the strip; with opposite signs it lies
+at the strip's edge, and beside it answers are off by the slope times the distance. So points on
+every kink and a little to either side of it must agree too. A linear term that the signs of the
+units do not explain makes it partial: units without a kink in reach, or two units with one
+hyperplane, leave one. All else has failed.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from provenet.certificate import (
     rounding_level,
 )
 from provenet.extraction.kinks import AGREES, Traced
-from provenet.extraction.units import Region, Units
+from provenet.extraction.units import Region
 from provenet.model import Parameters
 from provenet.moments import Standardisation
 from provenet.networks import Network, as_absolute
@@ -42,6 +44,8 @@ _BOUND = 10.0
 """Errors are at most so many times what rounding makes them on average."""
 _ROUNDING = 1e-12
 _TRIES = 100
+POINTS_A_KINK = 3
+_CLEARLY = 10.0
 
 
 @dataclass(frozen=True)
@@ -68,23 +72,39 @@ class Settled:
     """How many other signs explain the linear part as well."""
 
 
-def points_on_kinks(units: Units, region: Region, rng: np.random.Generator) -> Array:
-    """A point on the hyperplane of every unit, but for units that hardly meet the box."""
+def points_at_kinks(
+    traced: Traced, fresh: Fresh, region: Region, rng: np.random.Generator
+) -> Array:
+    """Points on the hyperplane of every unit and on both sides, where these meet the box.
+
+    Those beside it are as far as makes a unit that is not there show clearly.
+    """
+    units = traced.units
     found = [np.empty((0, units.W.shape[1]))]
-    for w, b in zip(units.W, units.b, strict=True):
+    slopes = np.linalg.norm(units.A, axis=0)
+    for w, b, slope in zip(units.W, units.b, slopes, strict=True):
+        beside = _CLEARLY * _allowed_at_kinks(traced, fresh) / slope
         X = region.sample(_TRIES, rng)
         X = X - np.outer(X @ w + b, w)
-        found.append(X[region.contains(X)][:1])
+        for offset in (0.0, -beside, beside):
+            moved = X + offset * w
+            found.append(moved[region.contains(moved)][:1])
     return np.vstack(found)
 
 
+def _allowed_at_kinks(traced: Traced, fresh: Fresh) -> float:
+    """How far answers beside a kink may be off for rounding, of units that are known."""
+    relative = float(np.clip(np.nan_to_num(_error_bound(traced), nan=_KNOWN), _ROUNDING, _KNOWN))
+    return relative * float(np.abs(fresh.y).max())
+
+
 def verdict(
-    traced: Traced, fresh: Fresh, on_kinks: Fresh, asked: int, units: int | None = None
+    traced: Traced, fresh: Fresh, at_kinks: Fresh, asked: int, units: int | None = None
 ) -> Recovery:
     """The network and what it is worth; `asked` points were used to find it."""
     settled = _settled(traced, one=fresh.y.ndim == 1)
     certificate = _certificate(settled.network, traced, fresh, asked)
-    status, message = _judged(settled, certificate, traced, fresh, on_kinks, units)
+    status, message = _judged(settled, certificate, traced, fresh, at_kinks, units)
     return Recovery(
         network=settled.network,
         status=status,
@@ -178,7 +198,7 @@ def _judged(
     certificate: Certificate,
     traced: Traced,
     fresh: Fresh,
-    on_kinks: Fresh,
+    at_kinks: Fresh,
     units: int | None,
 ) -> tuple[Status, str]:
     network, number = settled.network, counted(settled.network.units, "unit")
@@ -192,9 +212,9 @@ def _judged(
             f"All {len(fresh.X)} fresh points are explained by {number}, but rounding lets some be "
             f"off by {bound:.0e}: allow more queries, or inputs in a wider box."
         )
-    if not _agree(network, on_kinks, max(bound, _ROUNDING) * size).all():
+    if not _agree(network, at_kinks, _allowed_at_kinks(traced, fresh)).all():
         return Status.PARTIAL, (
-            f"All {len(fresh.X)} fresh points are explained by {number}, but not points on their "
+            f"All {len(fresh.X)} fresh points are explained by {number}, but not points at their "
             "kinks: some are two or more units with almost the same hyperplane."
         )
     if settled.linear:
