@@ -20,6 +20,7 @@ CHECKS = (
     ("ruff", "format", "--check", "."),
     ("ruff", "check", "."),
     ("mypy",),
+    ("lint-imports",),
     ("pytest", "-n", "auto"),
 )
 

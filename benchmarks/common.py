@@ -17,11 +17,11 @@ import scipy
 import sklearn
 
 import provenet as pn
-from provenet.certificate import rarer_side
-from provenet.model import Parameters
-from provenet.normal_equations import eliminate, normal_equations
-from provenet.parallel import workers
-from provenet.typing import AnyArray, Array
+from provenet.certify.certificate import rarer_side
+from provenet.common.typing import AnyArray, Array
+from provenet.data.parallel import workers
+from provenet.fitting.normal_equations import eliminate, normal_equations
+from provenet.fitting.parameters import Parameters
 
 P = ParamSpec("P")
 T = TypeVar("T")

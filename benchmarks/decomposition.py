@@ -26,13 +26,14 @@ from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
 from common import Record, machine, markdown_head, markdown_row, random_problem
-from provenet.activations import RELU
-from provenet.decomposition import congruence, fit_moments, power_directions
-from provenet.moments import MomentRequest
-from provenet.parallel import one_blas_thread
-from provenet.scalars import recover_scalars
-from provenet.subspace import span_of_units
-from provenet.typing import Array
+from provenet.common.typing import Array
+from provenet.data.parallel import one_blas_thread
+from provenet.moments.decomposition import congruence, fit_moments, power_directions
+from provenet.moments.estimation import estimate_moments
+from provenet.moments.scalars import recover_scalars
+from provenet.moments.subspace import span_of_units
+from provenet.moments.sums import MomentRequest
+from provenet.networks.activations import RELU
 
 SIZES = ((10, 5), (20, 10), (40, 20))
 ITERATIONS = 200
@@ -60,9 +61,9 @@ def moments_of(features: int, units: int, samples: int, seed: int) -> Tensors:
     problem = random_problem(features, units, samples, "gauss", 0.0, seed)
     source = pn.ArraySource(problem.X, problem.y)
     s = source.standardisation()
-    second = source.moments(MomentRequest(s, 2))
+    second = estimate_moments(source, MomentRequest(s, 2))
     span = span_of_units(second.tensors[2], second.errors[2], units)
-    found = source.moments(MomentRequest(s, 4, span.basis, span.quadratic))
+    found = estimate_moments(source, MomentRequest(s, 4, span.basis, span.quadratic))
     own = s.network_from_user(problem.truth).canonical()
     errors = (*found.errors[:2], second.errors[2], *found.errors[3:])
     return Tensors(found.tensors, errors, own.weights @ span.basis.T)

@@ -28,11 +28,13 @@ import numpy as np
 
 import provenet as pn
 from common import Record, machine, markdown_head, markdown_row, random_problem
-from provenet.moments import MomentRequest, population_moments
-from provenet.parallel import one_blas_thread
-from provenet.sources.designs import DESIGNS
-from provenet.subspace import span_of_units
-from provenet.typing import Array
+from provenet.common.typing import Array
+from provenet.data.parallel import one_blas_thread
+from provenet.data.sources.designs import DESIGNS
+from provenet.moments.estimation import estimate_moments
+from provenet.moments.population import population_moments
+from provenet.moments.subspace import span_of_units
+from provenet.moments.sums import MomentRequest
 from trials import EXACT, solver_rng
 
 SIZES = ((10, 5), (20, 10))
@@ -62,10 +64,10 @@ def errors_of_moments(truth: pn.Network, queries: int, design: str, seed: int) -
     s = source.standardisation()
     own = s.network_from_user(truth)
     second = MomentRequest(s, 2)
-    found = source.moments(second)
+    found = estimate_moments(source, second)
     span = span_of_units(found.tensors[2], found.errors[2], truth.units)
     fourth = MomentRequest(s, 4, span.basis, span.quadratic)
-    passes = ((second, found, ORDERS[:3]), (fourth, source.moments(fourth), ORDERS[3:]))
+    passes = ((second, found, ORDERS[:3]), (fourth, estimate_moments(source, fourth), ORDERS[3:]))
     true, stated = [], []
     for request, moments, orders in passes:
         exact = population_moments(own, request)

@@ -32,7 +32,7 @@ from sklearn.preprocessing import StandardScaler
 
 import provenet as pn
 from common import Record, finite, markdown_head, markdown_row, random_problem
-from provenet.typing import Array
+from provenet.common.typing import Array
 from trials import report
 
 EXACT_ERROR, TIMES_NOISE = 1e-9, 10.0

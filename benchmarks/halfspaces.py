@@ -21,8 +21,8 @@ from sklearn.neural_network import MLPClassifier
 
 import provenet as pn
 from common import Record, machine, markdown_head, markdown_row
-from provenet.layered import LayeredNetwork, intersection, lowest_layer, union
-from provenet.typing import Array
+from provenet.common.typing import Array
+from provenet.networks.layered import LayeredNetwork, intersection, lowest_layer, union
 
 FEATURES, UNITS, THRESHOLD = 20, 10, 2.5
 LARGEST_COSINE = 0.5

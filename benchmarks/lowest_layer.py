@@ -19,8 +19,8 @@ from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
 from common import Record, finite, machine, markdown_head, markdown_row
+from provenet.common.typing import Array
 from provenet.datasets import random_layered
-from provenet.typing import Array
 
 SIZE, THRESHOLD = 10, 2.0
 WITHIN = (5.0, 0.5)

@@ -27,10 +27,11 @@ import numpy as np
 
 import provenet as pn
 from common import Record, machine, markdown_head, markdown_row
-from provenet.moments import MomentRequest
-from provenet.parallel import one_blas_thread
-from provenet.subspace import span_of_units
-from provenet.typing import Array
+from provenet.common.typing import Array
+from provenet.data.parallel import one_blas_thread
+from provenet.moments.estimation import estimate_moments
+from provenet.moments.subspace import span_of_units
+from provenet.moments.sums import MomentRequest
 
 AIM = 0.8
 SIZES = ((20, 10), (50, 20), (50, 50))
@@ -77,7 +78,7 @@ def moment_pass(source: pn.Source, request: MomentRequest) -> Work:
 
     def run() -> None:
         with one_blas_thread():
-            source.moments(request)
+            estimate_moments(source, request)
 
     work = operations(s.features, coordinates, request.order)
     return Work(run, source.size * work)
@@ -94,7 +95,7 @@ def requests(source: pn.Source, units: int) -> dict[str, MomentRequest]:
     """The two passes of the moment route: `T_2` in all of the space, `T_4` in the units' span."""
     s = source.standardisation()
     second = MomentRequest(s, 2)
-    found = source.moments(second)
+    found = estimate_moments(source, second)
     span = span_of_units(found.tensors[2], found.errors[2], units)
     return {
         "order 2": second,

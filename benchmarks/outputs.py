@@ -20,7 +20,7 @@ import numpy as np
 
 import provenet as pn
 from common import INPUTS, Problem, Record
-from provenet.typing import Array
+from provenet.common.typing import Array
 from trials import Answer, AsGoodAsLeastSquares, Exact, Row, Target, Verdict, main, records
 
 NOISE = 0.1

@@ -18,8 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 
 import provenet as pn
-from provenet.parallel import one_blas_thread
-from provenet.typing import Array
+from provenet.common.typing import Array
+from provenet.data.parallel import one_blas_thread
 
 Solver = Callable[[Array, Array, int, float, np.random.Generator], pn.Network]
 """`solver(X, y, units, seconds, rng)`: the best network found."""

@@ -15,7 +15,7 @@ from tempfile import NamedTemporaryFile
 import numpy as np
 
 from common import INPUTS, Problem, Record, random_problem
-from provenet.networks import row_blocks
+from provenet.common.blocks import row_blocks
 from trials import AsGoodAsLeastSquares, Row, main, records
 
 ROWS_AT_ONCE = 10_000

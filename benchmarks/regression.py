@@ -25,7 +25,7 @@ from sklearn.neural_network import MLPRegressor
 
 import provenet as pn
 from common import Record, machine, markdown_head, markdown_row
-from provenet.typing import Array
+from provenet.common.typing import Array
 
 FEATURES, SMALL, LARGE = 8, 4, (3.0, -4.5, 6.0)
 WIDER = 5

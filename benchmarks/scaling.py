@@ -27,13 +27,15 @@ import numpy as np
 
 import provenet as pn
 from common import Record, machine, markdown_head, markdown_row, measured
-from provenet.checkpoint import Checkpoint
-from provenet.io import open_samples, save_samples
-from provenet.moments import LinearSums, MomentRequest
-from provenet.parallel import one_blas_thread, workers
-from provenet.passes import Watch, watched
-from provenet.subspace import span_of_units
-from provenet.words import duration
+from provenet.common.words import duration
+from provenet.data.checkpoint import Checkpoint
+from provenet.data.parallel import one_blas_thread, workers
+from provenet.data.passes import Watch, watched
+from provenet.data.sample_files.door import open_samples, save_samples
+from provenet.data.standardisation import LinearSums
+from provenet.moments.estimation import estimate_moments
+from provenet.moments.subspace import span_of_units
+from provenet.moments.sums import MomentRequest
 
 FEATURES, UNITS = 20, 10
 FORMATS = (".npy", ".npz", ".h5", ".zarr", ".parquet")
@@ -52,7 +54,7 @@ def make(samples: int) -> pn.ArraySource:
 def request(source: pn.Source) -> MomentRequest:
     """Order 4 in the span of the units."""
     s = source.standardisation()
-    second = source.moments(MomentRequest(s, 2))
+    second = estimate_moments(source, MomentRequest(s, 2))
     span = span_of_units(second.tensors[2], second.errors[2], UNITS)
     return MomentRequest(s, 4, span.basis, span.quadratic)
 
@@ -63,7 +65,7 @@ def rate(source: pn.Source, wanted: MomentRequest, repeats: int = 3) -> float:
     for _ in range(repeats):
         begin = time.perf_counter()
         with one_blas_thread():
-            source.moments(wanted)
+            estimate_moments(source, wanted)
         best = min(best, time.perf_counter() - begin)
     return source.size / best
 
@@ -82,7 +84,7 @@ def on_cluster(source: pn.Source) -> Iterator[pn.Source]:
     """A file's samples on a cluster of this machine's cores."""
     from distributed import LocalCluster
 
-    from provenet.sources.dask import DaskFiles, cluster
+    from provenet.data.sources.dask import DaskFiles, cluster
 
     with (
         LocalCluster(
@@ -136,7 +138,7 @@ def _costs(size: str, mapped: pn.Source, folder: Path) -> Iterator[Record]:
         for run in (mapped.standardisation, with_checkpoint(mapped, folder / "checkpoint"))
     )
     yield Record(f"{size}, checkpoint after every stretch", kept, "s", "without", plain)
-    _, cost = measured(lambda: mapped.moments(request(mapped)))
+    _, cost = measured(lambda: estimate_moments(mapped, request(mapped)))
     if cost.memory is not None:
         bytes_on_disk = sum(f.stat().st_size for f in folder.glob("*.npy"))
         yield Record(

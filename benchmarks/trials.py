@@ -29,10 +29,10 @@ from common import (
     markdown_row,
     measured,
 )
-from provenet.model import Parameters
-from provenet.parallel import one_blas_thread
-from provenet.refine import refine
-from provenet.typing import AnyArray
+from provenet.common.typing import AnyArray
+from provenet.data.parallel import one_blas_thread
+from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.parameters import Parameters
 
 EXACT = 1e-8
 """Largest parameter error of a success without noise, unless the row says otherwise."""

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import provenet as pn
+from provenet.common.typing import Array
 from provenet.landscape import minimise, objective
 from provenet.landscape.newton import Descent
-from provenet.typing import Array
 
 NAMES = ("l2", "P'", "abs", "f2f4", "G", "F")
 UNITS, RATIO = 8, 4.0

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import provenet as pn
-from provenet.typing import Array
+from provenet.common.typing import Array
 
 DEGREES, OFFSETS = np.array([20.0, 140.0, 250.0]), np.array([1.0, 1.2, 0.8])
 NORMALS = np.stack([np.cos(np.radians(DEGREES)), np.sin(np.radians(DEGREES))], axis=1)

@@ -42,16 +42,16 @@ from typing import Any
 import numpy as np
 
 import provenet as pn
-from provenet.activations import RELU
+from provenet.common.typing import Array
+from provenet.data.parallel import one_blas_thread
 from provenet.landscape.designed import Design
 from provenet.landscape.kernels import RELU_SHAPE
 from provenet.landscape.losses import SampleLoss
 from provenet.landscape.objectives import choose_constants
 from provenet.landscape.statistics import population_statistics
 from provenet.landscape.stochastic import Schedule
-from provenet.matching import permutation_error
-from provenet.parallel import one_blas_thread
-from provenet.typing import Array
+from provenet.networks.activations import RELU
+from provenet.networks.matching import permutation_error
 
 C_0, C_1 = (float(RELU.hermite(k, 0.0)) for k in (0, 1))
 TITLES = {"l2": "squared loss of ReLU", "f2f4": "squared loss of σ₂h₂ + σ₄h₄", "G": "G"}

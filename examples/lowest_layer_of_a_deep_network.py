@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 import provenet as pn
+from provenet.common.typing import Array
 from provenet.datasets import conditioned_rows
-from provenet.layered import LayeredNetwork, lowest_layer
-from provenet.typing import Array
+from provenet.networks.layered import LayeredNetwork, lowest_layer
 
 UNITS, FEATURES, THRESHOLD = 5, 8, 1.8
 _ROUNDING = 1e-14

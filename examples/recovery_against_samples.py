@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import provenet as pn
-from provenet.typing import Array
+from provenet.common.typing import Array
 
 UNITS, FEATURES, NOISE = 4, 8, 0.1
 PARAMETERS = UNITS * (FEATURES + 1) + 1

@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from provenet.bands import BandOracle, QueriedBands
-from provenet.layered import LayeredNetwork, lowest_layer, union
-from provenet.refine_directions import Refinement, descend, random_search
-from provenet.sources import QuerySource
-from provenet.typing import Array
+from provenet.common.typing import Array
+from provenet.data.sources import QuerySource
+from provenet.lowest_layer.bands.descent import Refinement, descend, random_search
+from provenet.lowest_layer.bands.queries import BandOracle, QueriedBands
+from provenet.networks.layered import LayeredNetwork, lowest_layer, union
 
 THRESHOLD = 2.5
 START = np.radians(5.0)

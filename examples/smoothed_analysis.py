@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 import provenet as pn
-from provenet.applicability import normalised_rows, smallest_singular_value
-from provenet.typing import Array
+from provenet.common.typing import Array
+from provenet.methods.applicability import normalised_rows, smallest_singular_value
 
 FEATURES, UNITS = 8, 4
 NEARLY_PARALLEL = 1e-3

@@ -27,10 +27,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import binomtest
 
 import provenet as pn
+from provenet.common.typing import Array
 from provenet.landscape import Objective, minimise, objective
 from provenet.landscape.designed import Design
 from provenet.landscape.second_order import smallest_eigenvalue
-from provenet.typing import Array
 
 SLOPE, CURVATURE = 1e-7, 1e-6
 """Where a descent is at rest: eigenvalues that matter are 1e-3 and more on both objectives."""

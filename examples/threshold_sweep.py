@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 import provenet as pn
+from provenet.common.typing import Array
 from provenet.datasets import random_layered
-from provenet.layered import LayeredNetwork, Polynomial, unit_values
-from provenet.typing import Array
+from provenet.networks.layered import LayeredNetwork, Polynomial, unit_values
 
 EXACT = 1e-6
 """Degrees that an angle is drawn at if it is smaller."""

@@ -14,11 +14,13 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
-from provenet.model import Parameters
-from provenet.moments import MomentRequest, Standardisation, population_moments
-from provenet.refine import refine
-from provenet.sources import ArraySource
-from provenet.typing import Array
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource
+from provenet.data.standardisation import Standardisation
+from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.parameters import Parameters
+from provenet.moments.population import population_moments
+from provenet.moments.sums import MomentRequest
 
 ROUNDING = 1e-13
 """A few hundred units in the last place of a number near 1."""

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 import provenet as pn
-from provenet.cli import app
+from provenet.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

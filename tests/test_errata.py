@@ -13,13 +13,14 @@ from scipy.special import factorial2
 
 import provenet as pn
 from helpers import exact_tensors, identity_standardisation, special_network
-from provenet.activations import RELU
-from provenet.decomposition import jennrich
-from provenet.hermite import h, he, normal_density
 from provenet.methods.biased_relu import algorithm_4
-from provenet.moments import MomentRequest, population_moments
-from provenet.scalars import scalars_from_coefficients
-from provenet.subspace import span_of_units
+from provenet.moments.decomposition import jennrich
+from provenet.moments.population import population_moments
+from provenet.moments.scalars import scalars_from_coefficients
+from provenet.moments.subspace import span_of_units
+from provenet.moments.sums import MomentRequest
+from provenet.networks.activations import RELU
+from provenet.networks.hermite import h, he, normal_density
 
 
 def double_factorial(n: int) -> float:

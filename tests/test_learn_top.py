@@ -9,8 +9,8 @@ from sklearn.neural_network import MLPRegressor
 import provenet as pn
 from helpers import is_a_sentence
 from provenet.datasets import conditioned_rows, random_layered
-from provenet.layered import LayeredNetwork, lowest_layer, union, unit_values
-from provenet.top_fit import sparse_polynomial
+from provenet.lowest_layer.top import sparse_polynomial
+from provenet.networks.layered import LayeredNetwork, lowest_layer, union, unit_values
 
 
 def samples(network: LayeredNetwork, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

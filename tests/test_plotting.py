@@ -10,8 +10,8 @@ import pytest
 
 import provenet as pn
 from provenet import plotting
-from provenet.subspace import Span
-from provenet.typing import Array
+from provenet.common.typing import Array
+from provenet.moments.subspace import Span
 
 pytest.importorskip("matplotlib")
 

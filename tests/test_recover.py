@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet.activations import RELU
-from provenet.matching import match_units
-from provenet.model import Parameters
-from provenet.parallel import one_blas_thread
-from provenet.refine import refine
-from provenet.sources import ArraySource
+from provenet.data.parallel import one_blas_thread
+from provenet.data.sources import ArraySource
+from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.parameters import Parameters
+from provenet.networks.activations import RELU
+from provenet.networks.matching import match_units
 
 # A refinement that ends at a residual of rounding size leaves parameters with errors of rounding
 # size times the condition of the problem; 1e-8 is the project's definition of exact recovery.

@@ -9,7 +9,7 @@ import pytest
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.sources import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.validation import as_source
 
 NET = pn.random_network(2, 3, rng=0)

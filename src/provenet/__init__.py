@@ -5,24 +5,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from provenet import datasets, landscape, plotting
-from provenet.activations import Activation
+from provenet.certify.result import Recovery, Status
+from provenet.common.exceptions import InvalidInput
+from provenet.common.version import __version__
+from provenet.data.sample_files.door import open_samples
+from provenet.data.sources import ArraySource, FileSource, PopulationSource, QuerySource, Source
 from provenet.datasets import random_network, sample
-from provenet.exceptions import InvalidInput
-from provenet.identifiability import Identifiability, identifiability
-from provenet.io import open_samples
-from provenet.layered import LayeredNetwork
+from provenet.extract import extract
 from provenet.learn_top import learn_top
-from provenet.matching import parameter_error
-from provenet.networks import Network, load_network
+from provenet.methods.identifiability import Identifiability, identifiability
+from provenet.networks.activations import Activation
+from provenet.networks.layered import LayeredNetwork
+from provenet.networks.matching import parameter_error
+from provenet.networks.network import Network, load_network
+from provenet.networks.risk import population_risk, truncation_bound
+from provenet.networks.sign_ambiguities import FlipSets, flip_sets
 from provenet.recover import METHODS, recover
-from provenet.result import Recovery, Status
-from provenet.risk import population_risk, truncation_bound
-from provenet.sign_ambiguities import FlipSets, flip_sets
-from provenet.sources import ArraySource, FileSource, PopulationSource, QuerySource, Source
 
 logging.getLogger("provenet").addHandler(logging.NullHandler())  # silent unless asked
-
-__version__ = "0.1.0"
 
 __all__ = [
     "METHODS",
@@ -41,6 +41,7 @@ __all__ = [
     "Recovery",
     "Source",
     "Status",
+    "__version__",
     "datasets",
     "extract",
     "flip_sets",
@@ -61,13 +62,11 @@ __all__ = [
 
 if TYPE_CHECKING:
     from provenet.estimators import HalfspaceClassifier, NetworkRegressor
-    from provenet.extraction.extract import extract
     from provenet.report import write_report
 
 _WHEN_ASKED_FOR = {
     "HalfspaceClassifier": "provenet.estimators",
     "NetworkRegressor": "provenet.estimators",
-    "extract": "provenet.extraction.extract",
     "write_report": "provenet.report",
 }
 """Names of modules that take long to import and that a recovery does not need."""

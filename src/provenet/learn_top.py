@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from provenet.exceptions import InvalidInput
-from provenet.networks import Network
-from provenet.top_fit import LearnedTop, fit_top
-from provenet.typing import Seed
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Seed
+from provenet.lowest_layer.top import LearnedTop, fit_top
+from provenet.networks.network import Network
 from provenet.validation import as_generator, as_source
 
 

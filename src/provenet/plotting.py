@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from provenet.exceptions import InvalidInput
-from provenet.matching import match_units
-from provenet.networks import Network
-from provenet.subspace import Span
-from provenet.typing import AnyArray, Array
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import AnyArray, Array
+from provenet.moments.subspace import Span
+from provenet.networks.matching import match_units
+from provenet.networks.network import Network
 
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#555555"
 MOST_POINTS = 2000

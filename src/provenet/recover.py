@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from provenet.activations import Activation, get_activation
-from provenet.agreement import is_beyond_doubt, unconfirmed
-from provenet.conclude import conclude
-from provenet.exceptions import NoAnswer
+from provenet.certify.agreement import is_beyond_doubt, unconfirmed
+from provenet.certify.conclude import conclude
+from provenet.certify.result import Recovery, Status
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Progress, Seed
+from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import Watch, watched, working_time
+from provenet.fitting.workspace import Wishes, Workspace, prepare
 from provenet.methods import METHODS, Method
-from provenet.parallel import one_blas_thread
-from provenet.passes import Watch, watched, working_time
-from provenet.result import Progress, Recovery, Status
-from provenet.typing import Seed
+from provenet.networks.activations import Activation, get_activation
 from provenet.validation import (
     as_generator,
     as_source,
@@ -26,7 +27,6 @@ from provenet.validation import (
     check_options,
     open_checkpoint,
 )
-from provenet.workspace import Wishes, Workspace, prepare
 
 __all__ = ["METHODS", "recover"]
 

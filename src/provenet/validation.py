@@ -10,16 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from provenet.checkpoint import Checkpoint
-from provenet.exceptions import InvalidInput, NoAnswer
+from provenet.common.exceptions import InvalidInput, NoAnswer
+from provenet.common.typing import AnyArray, Array
+from provenet.data.checkpoint import Checkpoint
+from provenet.data.sources import ArraySource, Source
+from provenet.data.sources.base import ROWS_AT_ONCE
+from provenet.data.standardisation import (
+    Standardisation,
+    dependent_columns,
+    label_variance,
+    standardisation_from,
+)
+from provenet.fitting.workspace import Wishes
 from provenet.landscape.objectives import OBJECTIVES, check_activation
 from provenet.methods import Method
-from provenet.moments import Standardisation
-from provenet.sources import ArraySource, Source
-from provenet.sources.base import ROWS_AT_ONCE
-from provenet.subspace import dependent_columns, label_variance, standardisation_from
-from provenet.typing import AnyArray, Array
-from provenet.workspace import Wishes
 
 _LARGEST = 1e70
 """Fourth powers of the data must stay finite."""
@@ -142,7 +146,7 @@ def _is_dask(data: Any) -> bool:
 
 
 def _dask_source(X: Any, y: Any) -> Source:
-    from provenet.sources.dask import DaskArrays, as_dask_arrays
+    from provenet.data.sources.dask import DaskArrays, as_dask_arrays
 
     inputs, labels = as_dask_arrays(X, y)
     _check_shapes(inputs, labels)

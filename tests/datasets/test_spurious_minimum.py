@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 
 import provenet as pn
 from helpers import direction_error, is_a_sentence
+from provenet.common.typing import Array
 from provenet.landscape import Objective, minimise, objective, second_order
-from provenet.typing import Array
 
 DELTAS = [0.05, 0.5, 2.0]
 ACROSS = np.array([0.0, 0.0, 0.0, 1.0])[:, None] * np.array([0.0, 0.0, 1.0, -1.0]) / np.sqrt(2)

@@ -14,10 +14,10 @@ import pytest
 
 import provenet as pn
 from helpers import is_a_sentence
+from provenet.common.typing import Array
 from provenet.extraction.answers import row_keys
 from provenet.extraction.cache import AnswerFile, Asked
 from provenet.extraction.oracle import open_oracle
-from provenet.typing import Array
 
 ME = Asked("a Python function", "me", 3, "float64")
 KEYS = row_keys(np.random.default_rng(0).standard_normal((6, 3)))
@@ -204,7 +204,7 @@ KILLED = """
 import sys, time
 import numpy as np
 import provenet as pn
-from provenet.extraction.callables import CallableClient
+from provenet.extraction.clients.callables import CallableClient
 from provenet.extraction.oracle import Oracle
 
 class Slow(CallableClient):

@@ -20,11 +20,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.exceptions import EndpointLost
+from provenet.common.exceptions import EndpointLost
+from provenet.common.typing import Array
 from provenet.extraction import http as http_module
-from provenet.extraction.http import HttpClient
+from provenet.extraction.clients.http import HttpClient
 from provenet.extraction.oracle import Oracle, open_oracle
-from provenet.typing import Array
 
 NET = pn.random_network(4, 3, rng=0).replace(output_bias=0.4)
 NETS = {"one output": NET, "two outputs": pn.random_network(4, 3, outputs=2, rng=0)}

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 
 import provenet as pn
-from provenet.typing import Array
+from provenet.common.typing import Array
 
 FEATURES = 8
 NET = pn.random_network(5, FEATURES, bias_scale=1.5, rng=3).replace(output_bias=0.3)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import provenet as pn
+from provenet.common.typing import Array
 from provenet.extraction.kinks import trace_units
 from provenet.extraction.sharpen import sharpened
 from provenet.extraction.units import Pieces, Region, Units
-from provenet.typing import Array
 
 
 def network(seed: int, features: int = 12, units: int = 6) -> pn.Network:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.exceptions import BudgetSpent
-from provenet.extraction.callables import CallableClient
+from provenet.common.exceptions import BudgetSpent
+from provenet.common.typing import Array
+from provenet.extraction.clients.callables import CallableClient
 from provenet.extraction.oracle import Oracle, open_oracle
-from provenet.typing import Array
 
 NETS = {
     "one output": pn.random_network(2, 3, rng=0),

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import provenet as pn
+from provenet.common.typing import Array
 from provenet.landscape import Objective, SecondOrder, minimise, objective, second_order
 from provenet.landscape.second_order import smallest_eigenvalue
-from provenet.typing import Array
 
 STARTS = 5
 NEAR = 1e-6

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import provenet as pn
 from helpers import networks
-from provenet.activations import get_activation
+from provenet.common.typing import Array
 from provenet.landscape.constants import (
     SMALL,
     Constants,
@@ -20,7 +20,7 @@ from provenet.landscape.constants import (
     constants_for_whitened_F,
 )
 from provenet.landscape.objective import Theorem
-from provenet.typing import Array
+from provenet.networks.activations import get_activation
 
 C_4 = float(get_activation("relu").hermite(4, 0.0))
 spectra = st.lists(st.floats(0.01, 100), min_size=1, max_size=6).map(sorted).map(np.array)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import provenet as pn
 from helpers import direction_error, exact_tensors
-from provenet.activations import RELU
+from provenet.common.typing import Array
 from provenet.landscape.constants import Constants, constants_for_F, constants_for_G
 from provenet.landscape.designed import Design, interference
 from provenet.landscape.fourth_order import DenseFourth, SumOfFourthPowers
@@ -26,7 +26,7 @@ from provenet.landscape.statistics import (
     coefficients,
     population_statistics,
 )
-from provenet.typing import Array
+from provenet.networks.activations import RELU
 
 UNITS, FEATURES = 3, 4
 C_2, C_4 = coefficients(RELU)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provenet.hermite import hermite_tensor
+from provenet.common.blocks import row_blocks
+from provenet.common.typing import Array
 from provenet.landscape.fourth_order import (
     BatchFourth,
     DenseFourth,
@@ -18,9 +19,8 @@ from provenet.landscape.fourth_order import (
     Transformed,
     eigenvalues,
 )
-from provenet.moments import symmetric_tensor
-from provenet.networks import row_blocks
-from provenet.typing import Array
+from provenet.moments.hermite_tensors import hermite_tensor
+from provenet.moments.population import symmetric_tensor
 
 seeds, sizes = st.integers(0, 10**6), st.integers(1, 5)
 

@@ -13,8 +13,7 @@ from scipy.integrate import quad
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.activations import ABS, RELU, Activation, get_activation, leaky_relu
-from provenet.hermite import h, quadrature_coefficient
+from provenet.common.typing import Array
 from provenet.landscape.kernels import (
     ABS_HALF,
     RELU_SHAPE,
@@ -24,7 +23,8 @@ from provenet.landscape.kernels import (
     hermite_shape,
     kernel,
 )
-from provenet.typing import Array
+from provenet.networks.activations import ABS, RELU, Activation, get_activation, leaky_relu
+from provenet.networks.hermite import h, quadrature_coefficient
 
 HOMOGENEOUS = [
     RELU,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import provenet as pn
 from helpers import exact_tensors
+from provenet.common.typing import Array
 from provenet.landscape.linear_layer import output_weights
-from provenet.typing import Array
 
 seeds = st.integers(0, 10**6)
 

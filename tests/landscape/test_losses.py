@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import provenet as pn
 from helpers import exact_tensors, is_a_sentence, networks, orders, permuted
-from provenet.activations import ABS, RELU, Activation, leaky_relu
+from provenet.common.typing import Array
 from provenet.landscape.fourth_order import DenseFourth
 from provenet.landscape.kernels import (
     ABS_HALF,
@@ -33,7 +33,7 @@ from provenet.landscape.losses import (
 )
 from provenet.landscape.second_order import smallest_eigenvalue
 from provenet.landscape.statistics import Statistics, coefficients
-from provenet.typing import Array
+from provenet.networks.activations import ABS, RELU, Activation, leaky_relu
 
 UNITS, FEATURES = 4, 5
 HALF_ABS = kernel(ABS).scaled(0.25)

@@ -10,10 +10,10 @@ import pytest
 
 import provenet as pn
 from helpers import direction_error
+from provenet.common.typing import Array
 from provenet.landscape.newton import Descent, minimise
 from provenet.landscape.objective import Objective
 from provenet.landscape.objectives import objective
-from provenet.typing import Array
 
 
 class Quadratic(Objective):

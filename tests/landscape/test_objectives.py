@@ -7,14 +7,14 @@ import pytest
 
 import provenet as pn
 from helpers import is_a_sentence
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource, PopulationSource
 from provenet.landscape import OBJECTIVES, objective, sample_objective
 from provenet.landscape.designed import Design
 from provenet.landscape.losses import MomentLoss, PopulationLoss, SampleLoss
 from provenet.landscape.objective import Objective
 from provenet.landscape.objectives import choose_constants
 from provenet.landscape.statistics import population_statistics
-from provenet.sources import ArraySource, PopulationSource
-from provenet.typing import Array
 
 UNITS, FEATURES = 3, 4
 by_name = pytest.mark.parametrize("name", OBJECTIVES)

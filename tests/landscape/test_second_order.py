@@ -9,12 +9,12 @@ import pytest
 
 import provenet as pn
 from helpers import is_a_sentence
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource
 from provenet.landscape.newton import minimise
 from provenet.landscape.objective import Objective, Theorem
 from provenet.landscape.objectives import objective
 from provenet.landscape.second_order import SecondOrder, second_order, smallest_eigenvalue
-from provenet.sources import ArraySource
-from provenet.typing import Array
 
 NAMES = ("l2", "f2f4", "abs", "P'", "G", "F", "F-undercomplete")
 

@@ -7,6 +7,8 @@ import pytest
 
 import provenet as pn
 from helpers import exact_tensors
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource, PopulationSource
 from provenet.landscape.fourth_order import FourthOrder
 from provenet.landscape.statistics import (
     Statistics,
@@ -16,8 +18,6 @@ from provenet.landscape.statistics import (
     sample_statistics,
     span_of_source,
 )
-from provenet.sources import ArraySource, PopulationSource
-from provenet.typing import Array
 
 ACTIVATIONS = ("relu", "abs", "leaky_relu(0.1)", "relu3", "exp")
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet.activations import RELU
+from provenet.common.typing import Array
 from provenet.landscape.objective import Objective
 from provenet.landscape.objectives import sample_objective
 from provenet.landscape.stochastic import Schedule, descend
-from provenet.matching import permutation_error
-from provenet.typing import Array
+from provenet.networks.activations import RELU
+from provenet.networks.matching import permutation_error
 
 
 class Pull(Objective):

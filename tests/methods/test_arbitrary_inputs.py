@@ -9,6 +9,10 @@ import pytest
 from scipy.optimize import linprog
 
 import provenet as pn
+from provenet.common.exceptions import NoAnswer
+from provenet.data.sources import ArraySource
+from provenet.fitting.activity.sign_patterns import sign_patterns, supports
+from provenet.fitting.workspace import Wishes, prepare
 from provenet.methods.arbitrary_inputs import (
     Found,
     Programs,
@@ -18,9 +22,6 @@ from provenet.methods.arbitrary_inputs import (
     solution_space,
     spans_of,
 )
-from provenet.sign_patterns import sign_patterns, supports
-from provenet.sources import ArraySource
-from provenet.workspace import NoAnswer, Wishes, prepare
 
 EXACT = 1e-12
 """Over 40 seeds of each problem below the largest error is 4e-14."""

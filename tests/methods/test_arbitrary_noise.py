@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
-from provenet.robust_fit import huber_weighted
-from provenet.typing import AnyArray, Array
+from provenet.common.typing import AnyArray, Array
+from provenet.fitting.robust.huber import huber_weighted
 
 Noise = Callable[[np.random.Generator, int, int], Array]
 

@@ -7,7 +7,8 @@ import pytest
 
 import provenet as pn
 from provenet.methods.biased_relu import algorithm_4
-from provenet.moments import MomentRequest
+from provenet.moments.estimation import estimate_moments
+from provenet.moments.sums import MomentRequest
 
 
 def network_with_special_biases(units, features, seed):
@@ -31,7 +32,7 @@ def test_faithful_road_is_exact_on_a_population(units, features, seed):
 def test_each_tensor_alone_misses_the_units_it_cannot_see():
     truth = network_with_special_biases(5, 7, seed=0)
     source = pn.PopulationSource(truth, rng=0)
-    moments = source.moments(MomentRequest(source.standardisation(), order=4))
+    moments = estimate_moments(source, MomentRequest(source.standardisation(), order=4))
     _, evidence = algorithm_4(moments, None, np.random.default_rng(0))
     assert "T_3 has rank 4 and T_4 rank 3" in evidence
     assert "5 directions" in evidence

@@ -8,13 +8,13 @@ import pytest
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.exceptions import NoAnswer
-from provenet.exponential_top import ExponentialTop, monomials
-from provenet.feature_correlations import correlations, exact_correlations
-from provenet.layered import LayeredNetwork, Polynomial, lowest_layer
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource
+from provenet.lowest_layer.binary.correlations import correlations, exact_correlations
+from provenet.lowest_layer.binary.exponential_top import ExponentialTop, monomials
 from provenet.methods.binary_cliques import Cliques, find_cliques, maximal_cliques
-from provenet.sources import ArraySource
-from provenet.typing import Array
+from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer
 
 Sets = Sequence[Sequence[int]]
 FOUR_OF_THREE: Sets = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (9, 10, 11)]

@@ -11,10 +11,9 @@ from scipy.linalg import expm
 
 import provenet as pn
 from helpers import direction_error, is_a_sentence
-from provenet.activations import Activation, get_activation
-from provenet.exceptions import InvalidInput
-from provenet.hermite import h
-from provenet.layered import LayeredNetwork, Polynomial, lowest_layer
+from provenet.certify.result import Recovery
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Array
 from provenet.methods.even import (
     EvenMoments,
     broken_conditions,
@@ -23,8 +22,9 @@ from provenet.methods.even import (
     strengths,
     turns,
 )
-from provenet.result import Recovery
-from provenet.typing import Array
+from provenet.networks.activations import Activation, get_activation
+from provenet.networks.hermite import h
+from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer
 
 ABS = get_activation("abs")
 COS = Activation("cos", np.cos, lambda a: -np.sin(a), even=True, kinked=False)

@@ -7,10 +7,10 @@ import pytest
 
 import provenet as pn
 from helpers import error_from_truth
-from provenet.activations import RELU
-from provenet.model import Parameters
-from provenet.refine import refine
-from provenet.sources import ArraySource
+from provenet.data.sources import ArraySource
+from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.parameters import Parameters
+from provenet.networks.activations import RELU
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -8,10 +8,11 @@ import pytest
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.alike_features import differences
-from provenet.exceptions import InvalidInput, NoAnswer
-from provenet.feature_correlations import correlations, exact_correlations, exponentials
-from provenet.layered import LayeredNetwork, Polynomial, lowest_layer, union
+from provenet.common.exceptions import InvalidInput, NoAnswer
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource
+from provenet.lowest_layer.binary.alike import differences
+from provenet.lowest_layer.binary.correlations import correlations, exact_correlations, exponentials
 from provenet.methods.exponential import (
     ExactTransform,
     SampleTransform,
@@ -19,8 +20,7 @@ from provenet.methods.exponential import (
     find_supports,
     simplex_projection,
 )
-from provenet.sources import ArraySource
-from provenet.typing import Array
+from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer, union
 
 
 def problem(

@@ -9,14 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from provenet.activations import get_activation
-from provenet.face_search import Faces, find_faces
-from provenet.layered import LayeredNetwork, Polynomial, lowest_layer, sigmoid_of_sum
+from provenet.certify.result import Recovery, Status
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource, QuerySource, Source
+from provenet.fitting.workspace import Wishes, Workspace, prepare
+from provenet.lowest_layer.faces.search import Faces, find_faces
 from provenet.methods.gradient_search import at_the_face, gradient_search
-from provenet.result import Recovery, Status
-from provenet.sources import ArraySource, QuerySource, Source
-from provenet.typing import Array
-from provenet.workspace import NoAnswer, Wishes, Workspace, prepare
+from provenet.networks.activations import get_activation
+from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer, sigmoid_of_sum
 
 TOPS = {
     "product": {(0, 1): 1.0},
@@ -304,7 +305,7 @@ def test_what_was_found_in_time_is_returned_as_a_part(monkeypatch: pytest.Monkey
     """The clock is read before each of 147 directions: time ends within the second scan."""
     network = problem("product", 3, 0.5, "step")
     given = workspace(samples(network, 3, 20_000, noise=0.1), "step")
-    monkeypatch.setattr("provenet.face_search.working_time", Ticks().monotonic)
+    monkeypatch.setattr("provenet.lowest_layer.faces.search.working_time", Ticks().monotonic)
     (result,) = gradient_search(replace(given, problem=replace(given.problem, deadline=270.0)))
     assert result.status is Status.PARTIAL and "budget" in result.message
     assert_within_errors(result, network, degrees=2.0)

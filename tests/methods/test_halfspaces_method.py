@@ -12,12 +12,12 @@ from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.exceptions import NoAnswer
+from provenet.certify.result import Recovery, Status
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource, QuerySource, Source
+from provenet.fitting.workspace import Wishes, Workspace, prepare
 from provenet.methods.halfspaces import halfspaces
-from provenet.result import Recovery, Status
-from provenet.sources import ArraySource, QuerySource, Source
-from provenet.typing import Array
-from provenet.workspace import Wishes, Workspace, prepare
 
 W = np.array([[0.8, 0.6, 0.0, 0.0], [0.0, -0.6, 0.8, 0.0], [-0.6, 0.0, 0.0, 0.8]])
 T = np.array([1.2, 1.5, 1.8])

@@ -7,6 +7,7 @@ import pytest
 
 import provenet as pn
 from helpers import direction_error
+from provenet.common.typing import Array
 from provenet.methods.ica import (
     Contrast,
     are_independent,
@@ -19,7 +20,6 @@ from provenet.methods.ica import (
     units_on,
     zero_of,
 )
-from provenet.typing import Array
 
 
 def orthonormal(units: int, features: int, outputs: int | None, seed: int) -> pn.Network:

@@ -9,9 +9,9 @@ import pytest
 
 import provenet as pn
 from helpers import is_a_sentence
+from provenet.data.sources import ArraySource, PopulationSource, QuerySource
 from provenet.landscape import OBJECTIVES
 from provenet.methods import landscape
-from provenet.sources import ArraySource, PopulationSource, QuerySource
 
 SIZES = [(5, 5), (4, 8)]
 ORTHOGONAL = ("G", "P'")

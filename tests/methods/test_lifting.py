@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import provenet as pn
+from provenet.common.typing import Array
 from provenet.methods.lifting import (
     count_unknowns,
     lifted_system,
     null_space,
     units_behind,
 )
-from provenet.typing import Array
 
 INPUTS = {
     "integers": lambda rng, n, d: rng.integers(-3, 4, (n, d)).astype(float),

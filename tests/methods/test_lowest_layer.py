@@ -7,10 +7,10 @@ import pytest
 
 import provenet as pn
 from helpers import is_a_sentence
+from provenet.common.typing import Array
+from provenet.data.sources import biased
 from provenet.datasets import conditioned_rows, random_layered
-from provenet.layered import LayeredNetwork, Polynomial, lowest_layer, sigmoid_of_sum
-from provenet.sources import biased
-from provenet.typing import Array
+from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer, sigmoid_of_sum
 
 
 def samples(network: LayeredNetwork, n: int, seed: int) -> tuple[Array, Array]:

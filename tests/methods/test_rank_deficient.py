@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet.exceptions import NoAnswer
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
 from provenet.methods.rank_deficient import algorithm_7
-from provenet.typing import Array
 
 
 def problem(

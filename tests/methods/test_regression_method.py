@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import norm
 
 import provenet as pn
+from provenet.data.sources import ArraySource
 from provenet.methods.regression import least_squares_in_ball, truncated_least_squares
-from provenet.sources import ArraySource
 
 FEATURES, SMALL = 8, 4
 UNSEEN = (5.0, -6.0, 5.5)

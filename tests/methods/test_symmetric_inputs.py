@@ -7,6 +7,8 @@ import pytest
 
 import provenet as pn
 from helpers import direction_error, error_from_truth
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource
 from provenet.methods.symmetric_inputs import (
     LiftedSums,
     asymmetry,
@@ -18,8 +20,6 @@ from provenet.methods.symmetric_inputs import (
     pair_scale,
     reduce_outputs,
 )
-from provenet.sources import ArraySource
-from provenet.typing import Array
 
 SIZES = (10, 5, 8)
 

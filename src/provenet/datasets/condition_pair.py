@@ -29,8 +29,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from provenet.exceptions import InvalidInput
-from provenet.networks import Network
+from provenet.common.exceptions import InvalidInput
+from provenet.networks.network import Network
 
 
 def condition_pair(a: float) -> tuple[Network, Network]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from provenet.activations import Activation
-from provenet.exceptions import InvalidInput
-from provenet.layered import LayeredNetwork, Polynomial, lowest_layer
-from provenet.typing import Array, Seed
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Array, Seed
+from provenet.networks.activations import Activation
+from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer
 
 
 def random_layered(

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from provenet.activations import Activation
-from provenet.exceptions import InvalidInput
-from provenet.networks import Network
-from provenet.typing import Array, Seed
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Array, Seed
+from provenet.networks.activations import Activation
+from provenet.networks.network import Network
 
 
 def random_network(

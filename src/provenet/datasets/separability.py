@@ -55,9 +55,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from provenet.exceptions import InvalidInput
-from provenet.networks import Network
-from provenet.typing import AnyArray, Array
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import AnyArray, Array
+from provenet.networks.network import Network
 
 Clause = tuple[int, ...]
 

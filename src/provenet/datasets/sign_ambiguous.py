@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Seed
 from provenet.datasets.random import random_network
-from provenet.exceptions import InvalidInput
-from provenet.networks import Network
-from provenet.sign_ambiguities import flipped
-from provenet.typing import Seed
+from provenet.networks.network import Network
+from provenet.networks.sign_ambiguities import flipped
 
 
 def sign_ambiguous_network(units: int, features: int, rng: Seed = None) -> tuple[Network, Network]:

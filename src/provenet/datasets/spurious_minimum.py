@@ -55,9 +55,9 @@ from numbers import Real
 
 import numpy as np
 
-from provenet.exceptions import InvalidInput
-from provenet.networks import Network
-from provenet.typing import Array
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Array
+from provenet.networks.network import Network
 
 
 @dataclass(frozen=True, eq=False)

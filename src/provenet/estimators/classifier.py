@@ -14,19 +14,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from provenet.certify.result import Recovery, Status
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import AnyArray, Array
+from provenet.common.words import counted
+from provenet.data.sources import ArraySource
 from provenet.estimators.columns import check_size, on_all_columns, usable_columns
-from provenet.exceptions import InvalidInput
-from provenet.fit_halfspaces import FittedHalfspaces, fit_halfspaces, margin
-from provenet.layered import LayeredNetwork, intersection, lowest_layer, union
+from provenet.estimators.fit_halfspaces import FittedHalfspaces, fit_halfspaces, margin
+from provenet.fitting.workspace import Wishes
+from provenet.lowest_layer.unions.faces import Flags
 from provenet.methods import METHODS
+from provenet.networks.layered import LayeredNetwork, intersection, lowest_layer, union
 from provenet.recover import recover
-from provenet.result import Recovery, Status
-from provenet.sources import ArraySource
-from provenet.typing import AnyArray, Array
-from provenet.unions.faces import Flags
 from provenet.validation import check_options
-from provenet.words import counted
-from provenet.workspace import Wishes
 
 _METHOD = "halfspaces"
 _MOST_ROWS_TO_FIT = 20_000

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from provenet.exceptions import InvalidInput
-from provenet.moments import LinearSums
-from provenet.networks import Network
-from provenet.subspace import dependent_columns
-from provenet.typing import AnyArray
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import AnyArray
+from provenet.data.standardisation import LinearSums, dependent_columns
+from provenet.networks.network import Network
 
 _LARGEST = 1e70
 """As in `validation`: fourth powers must stay finite."""

@@ -14,21 +14,21 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from provenet.activations import RELU, Activation, get_activation
+from provenet.certify.result import Recovery, Status
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import AnyArray, Array
+from provenet.common.words import counted
+from provenet.data.sources import ArraySource
+from provenet.data.standardisation import label_variance
 from provenet.estimators.columns import check_size, on_all_columns, usable_columns
-from provenet.exceptions import InvalidInput
-from provenet.fit_width import WidthFit, fit_width
+from provenet.estimators.fit_width import WidthFit, fit_width
+from provenet.estimators.reservoir import ReservoirSource
+from provenet.fitting.workspace import Wishes
 from provenet.methods import METHODS
-from provenet.networks import Network
+from provenet.networks.activations import RELU, Activation, get_activation
+from provenet.networks.network import Network
 from provenet.recover import recover
-from provenet.result import Recovery, Status
-from provenet.sources import ArraySource
-from provenet.sources.reservoir import ReservoirSource
-from provenet.subspace import label_variance
-from provenet.typing import AnyArray, Array
 from provenet.validation import check_options
-from provenet.words import counted
-from provenet.workspace import Wishes
 
 FIT_ONLY = "fit"
 """The method that does not look for a hidden network."""

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from provenet.typing import AnyArray, Array
+from provenet.common.typing import AnyArray, Array
 
 KEY_BYTES = 16
 

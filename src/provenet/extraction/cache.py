@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from provenet.exceptions import InvalidInput
+from provenet.common.exceptions import InvalidInput
+from provenet.common.files import check_writable
+from provenet.common.typing import Array
+from provenet.common.words import counted
 from provenet.extraction.answers import KEY_BYTES
-from provenet.files import check_writable
-from provenet.typing import Array
-from provenet.words import counted
 
 _NAME = b"provenet answers\n"
 _FORMAT = 1

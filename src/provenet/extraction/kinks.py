@@ -20,13 +20,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from provenet.exceptions import BudgetSpent
+from provenet.common.exceptions import BudgetSpent
+from provenet.common.typing import Array
+from provenet.common.words import counted
 from provenet.extraction.lines import ROUNDING, Ask, trace_line
 from provenet.extraction.sharpen import Sharpened, sharpened
 from provenet.extraction.stages import Stages
 from provenet.extraction.units import Pieces, Region, Units, factored
-from provenet.typing import Array
-from provenet.words import counted
 
 _REACH = 1e5
 """How far out kinks are looked for, in units of the distance of a typical one."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from provenet.typing import Array
+from provenet.common.typing import Array
 
 Ask = Callable[[Array], Array]
 """Values of the function at the rows of an array; vectors where it has several outputs."""

@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from provenet.exceptions import BudgetSpent, EndpointLost, InvalidInput
+from provenet.common.exceptions import BudgetSpent, EndpointLost, InvalidInput
+from provenet.common.typing import AnyArray, Array
+from provenet.common.words import counted
 from provenet.extraction.answers import Answers, row_keys
 from provenet.extraction.cache import AnswerFile, Asked
-from provenet.extraction.callables import CallableClient
-from provenet.extraction.client import (
+from provenet.extraction.clients.callables import CallableClient
+from provenet.extraction.clients.client import (
     BatchTooLarge,
     Client,
     Unreachable,
@@ -30,11 +32,9 @@ from provenet.extraction.client import (
     shown,
     such_as,
 )
-from provenet.extraction.http import HttpClient
-from provenet.extraction.onnx_file import OnnxClient
-from provenet.extraction.torchscript import TorchScriptClient
-from provenet.typing import AnyArray, Array
-from provenet.words import counted
+from provenet.extraction.clients.http import HttpClient
+from provenet.extraction.clients.onnx_file import OnnxClient
+from provenet.extraction.clients.torchscript import TorchScriptClient
 
 Model = Callable[[Any], Any] | str | PathLike[str]
 _ADDRESSES, _TORCHSCRIPT = ("http://", "https://"), (".pt", ".pts")

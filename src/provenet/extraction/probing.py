@@ -13,9 +13,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from provenet.common.typing import Array
 from provenet.extraction.oracle import Oracle
 from provenet.extraction.units import Region
-from provenet.typing import Array
 
 _TWICE = 3
 _SEGMENTS = 5

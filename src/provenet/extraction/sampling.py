@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from provenet.certify.result import Recovery, Status
+from provenet.common.typing import Array, Progress
+from provenet.common.words import counted
 from provenet.extraction.oracle import Oracle
 from provenet.extraction.units import Region
 from provenet.recover import recover
-from provenet.result import Progress, Recovery, Status
-from provenet.typing import Array
-from provenet.words import counted
 
 _FIRST, _FIRST_A_FEATURE = 200, 12
 _GROWTH = 1.6

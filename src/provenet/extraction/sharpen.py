@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
+from provenet.common.typing import AnyArray, Array
 from provenet.extraction.lines import Ask
 from provenet.extraction.units import Pieces, Region, Units
-from provenet.typing import AnyArray, Array
 
 _WELL_KNOWN = 1e-11
 _ROUNDING = 4.0 * float(np.finfo(float).eps)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from provenet.result import Progress
+from provenet.common.typing import Progress
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.typing import AnyArray, Array
+from provenet.common.typing import AnyArray, Array
 
 _SAME_UNIT = 1e-6
 _CANCELLED = 1e-5

@@ -15,26 +15,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.certificate import (
+from provenet.certify.certificate import (
     Certificate,
-    check_gaussian,
     closest_pair,
     condition_number,
     rarer_side,
     residual_kurtosis,
-    rounding_level,
 )
+from provenet.certify.result import Recovery, Status
+from provenet.common.typing import AnyArray, Array
+from provenet.common.words import counted
+from provenet.data.sources.arrays import ArraySource
+from provenet.data.standardisation import Standardisation
 from provenet.extraction.kinks import AGREES, Traced
 from provenet.extraction.units import Region
-from provenet.model import Parameters
-from provenet.moments import Standardisation
-from provenet.networks import Network, as_absolute
-from provenet.polish import as_rectified
-from provenet.result import Recovery, Status
-from provenet.signs import signs_from_linear_part
-from provenet.sources.arrays import ArraySource
-from provenet.typing import AnyArray, Array
-from provenet.words import counted
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.polish import as_rectified
+from provenet.fitting.residuals import rounding_level
+from provenet.moments.gaussianity import check_gaussian
+from provenet.networks.network import Network, as_absolute
+from provenet.networks.signs import signs_from_linear_part
 
 METHOD = "kinks"
 _KNOWN = 1e-9

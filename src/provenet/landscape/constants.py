@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from provenet.common.typing import Array
 from provenet.landscape.objective import Theorem
-from provenet.typing import Array
 
 SMALL = 0.01
 """The universal constant c of the theorems."""

@@ -28,10 +28,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from provenet.common.typing import Array
 from provenet.landscape.constants import Constants
 from provenet.landscape.objective import Objective
 from provenet.landscape.statistics import Statistics
-from provenet.typing import Array
 
 
 class Design(Objective):

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
-from provenet.networks import row_blocks
-from provenet.typing import Array
+from provenet.common.blocks import row_blocks
+from provenet.common.typing import Array
 
 
 class FourthOrder(Protocol):

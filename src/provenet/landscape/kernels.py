@@ -25,10 +25,10 @@ from math import factorial, pi
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from provenet.activations import Activation, get_activation
-from provenet.exceptions import InvalidInput
-from provenet.hermite import quadrature_coefficient
-from provenet.typing import Array
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Array
+from provenet.networks.activations import Activation, get_activation
+from provenet.networks.hermite import quadrature_coefficient
 
 _ENERGY_LEFT_OUT = 1e-13
 """Of `E[sigma^2]`: the error of a truncated series, which is largest at rho = 1."""

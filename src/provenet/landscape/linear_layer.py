@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from provenet.activations import Activation
-from provenet.typing import Array
+from provenet.common.typing import Array
+from provenet.networks.activations import Activation
 
 _ODD_PART = 1e-10
 

@@ -27,13 +27,14 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from provenet.activations import Activation
-from provenet.exceptions import InvalidInput
+from provenet.common.blocks import row_blocks
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Array
 from provenet.landscape.kernels import Kernel, Shape, even_kernel, kernel
 from provenet.landscape.objective import Objective
 from provenet.landscape.statistics import Statistics, coefficients
-from provenet.networks import Network, row_blocks
-from provenet.typing import Array
+from provenet.networks.activations import Activation
+from provenet.networks.network import Network
 
 _RIDGE = 1e-12
 _ROWS_AT_ONCE = 1024

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from provenet.common.typing import Array
+from provenet.data.passes import working_time
 from provenet.landscape.objective import Objective
 from provenet.landscape.second_order import smallest_eigenvalue
-from provenet.passes import working_time
-from provenet.typing import Array
 
 _MOST_PRODUCTS = 60
 _ACCEPT = 0.05

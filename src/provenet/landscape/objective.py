@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.typing import Array
+from provenet.common.typing import Array
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from provenet.activations import ABS, Activation, get_activation
-from provenet.exceptions import InvalidInput
-from provenet.hermite import quadrature_coefficient
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Array
+from provenet.data.sources import PopulationSource, Source
 from provenet.landscape.constants import Constants, constants_for_F, constants_for_G
 from provenet.landscape.designed import Design, interference
 from provenet.landscape.kernels import ABS_HALF, Shape, even_kernel, hermite_shape, kernel
@@ -37,9 +37,9 @@ from provenet.landscape.statistics import (
     population_statistics,
     sample_statistics,
 )
-from provenet.networks import Network
-from provenet.sources import PopulationSource, Source
-from provenet.typing import Array
+from provenet.networks.activations import ABS, Activation, get_activation
+from provenet.networks.hermite import quadrature_coefficient
+from provenet.networks.network import Network
 
 DESIGNED = ("G", "F", "F-undercomplete")
 LOSSES = ("l2", "f2f4", "abs")

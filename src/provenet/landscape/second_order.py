@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from provenet.exceptions import InvalidInput
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Array
 from provenet.landscape.objective import Objective, Theorem
-from provenet.typing import Array
 
 _STILL = 1e-6
 _LEVEL = 1e-6

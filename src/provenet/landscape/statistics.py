@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.activations import Activation
-from provenet.hermite import tensor_norm_squared
+from provenet.common.typing import Array
+from provenet.data.sources import PopulationSource, Source
+from provenet.data.standardisation import Standardisation
 from provenet.landscape.fourth_order import (
     BatchFourth,
     DenseFourth,
@@ -20,11 +21,12 @@ from provenet.landscape.fourth_order import (
     SumOfFourthPowers,
     Transformed,
 )
-from provenet.moments import MomentRequest, Standardisation
-from provenet.networks import Network
-from provenet.sources import PopulationSource, Source
-from provenet.subspace import Span, noise_edge, span_of_units
-from provenet.typing import Array
+from provenet.moments.estimation import estimate_moments
+from provenet.moments.hermite_tensors import tensor_norm_squared
+from provenet.moments.subspace import Span, noise_edge, span_of_units
+from provenet.moments.sums import MomentRequest
+from provenet.networks.activations import Activation
+from provenet.networks.network import Network
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def span_of_source(
     source: Source, standardisation: Standardisation, activation: Activation, units: int | None
 ) -> Span:
     """The span of the units, with the spectrum of `sum a b b^T` and its noise."""
-    full = source.moments(MomentRequest(standardisation, order=2))
+    full = estimate_moments(source, MomentRequest(standardisation, order=2))
     c_2 = coefficients(activation)[0]
     return span_of_units(full.tensors[2] / c_2, full.errors[2] / abs(c_2), units)
 
@@ -103,9 +105,9 @@ def sample_statistics(
         return population_statistics(source.network, basis)
     c_2, c_4 = coefficients(activation)
     inside = None if span is None else span.basis
-    lower = source.moments(MomentRequest(standardisation, 2, inside))
+    lower = estimate_moments(source, MomentRequest(standardisation, 2, inside))
     second = lower.tensors[2] if span is None else c_2 * span.quadratic
-    moments = source.moments(MomentRequest(standardisation, 4, inside, second))
+    moments = estimate_moments(source, MomentRequest(standardisation, 4, inside, second))
     fourth = DenseFourth(moments.tensors[4] / c_4)
     error = largest_error(moments.errors[4] / abs(c_4), len(second))
     second_error = noise_edge(lower.errors[2] / abs(c_2), len(second))

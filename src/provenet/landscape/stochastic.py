@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.exceptions import InvalidInput
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Array
+from provenet.data.passes import working_time
 from provenet.landscape.newton import Descent, Step
 from provenet.landscape.objective import Objective
-from provenet.passes import working_time
-from provenet.typing import Array
 
 Batch = Callable[[], tuple[Array, Array]]
 """Fresh samples (X, y) each time it is called."""

@@ -44,9 +44,10 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
-from provenet.exceptions import NoAnswer
-from provenet.networks import Network
-from provenet.sign_patterns import (
+from provenet.certify.candidate import Candidate
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import AnyArray, Array
+from provenet.fitting.activity.sign_patterns import (
     ZERO,
     distinct_directions,
     most_patterns,
@@ -56,8 +57,8 @@ from provenet.sign_patterns import (
     unpack,
     vertex_count,
 )
-from provenet.typing import AnyArray, Array
-from provenet.workspace import Candidate, Workspace
+from provenet.fitting.workspace import Workspace
+from provenet.networks.network import Network
 
 MOST_UNITS = 3
 MOST_SAMPLES = 60

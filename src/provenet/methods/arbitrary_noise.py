@@ -50,24 +50,14 @@ from functools import partial
 
 import numpy as np
 
-from provenet.activations import ABS
-from provenet.decomposition.joint_diagonalisation import congruence
-from provenet.halfspaces import (
-    BoundedSpan,
-    Halfspaces,
-    all_row_guesses,
-    best_units,
-    distinct_directions,
-    learn_halfspaces,
-    merged,
-    span_from_bounded_labels,
-)
-from provenet.methods.expand_prune import expand_prune
-from provenet.model import Parameters
-from provenet.networks import Network, as_absolute
-from provenet.polish import without_linear
-from provenet.refine import with_output_layer
-from provenet.robust_fit import (
+from provenet.certify.candidate import Candidate
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource
+from provenet.fitting.levenberg_marquardt import with_output_layer
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.polish import without_linear
+from provenet.fitting.robust.huber import (
     HUBER,
     RobustFit,
     WeightedFit,
@@ -77,9 +67,21 @@ from provenet.robust_fit import (
     usual_size,
     whitening,
 )
-from provenet.sources import ArraySource
-from provenet.typing import Array
-from provenet.workspace import Candidate, NoAnswer, Workspace
+from provenet.fitting.robust.noisy_signs import (
+    BoundedSpan,
+    Halfspaces,
+    all_row_guesses,
+    best_units,
+    distinct_directions,
+    learn_halfspaces,
+    merged,
+    span_from_bounded_labels,
+)
+from provenet.fitting.workspace import Workspace
+from provenet.methods.expand_prune import expand_prune
+from provenet.moments.decomposition.joint_diagonalisation import congruence
+from provenet.networks.activations import ABS
+from provenet.networks.network import Network, as_absolute
 
 _SKETCH_ROWS_A_UNIT = 4
 _FINEST = 4

@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from provenet.activations import RELU
+from provenet.certify.candidate import Candidate
+from provenet.common.exceptions import NoAnswer
+from provenet.fitting.workspace import Workspace
 from provenet.methods.biased_relu import find_span, from_span
 from provenet.methods.expand_prune import expand_prune
 from provenet.methods.lifting import count_unknowns, lifting
 from provenet.methods.rectified import rectified
-from provenet.workspace import Candidate, NoAnswer, Workspace
+from provenet.networks.activations import RELU
 
 _FLOPS_A_SECOND = 5e10
 _SHORT = 3.0

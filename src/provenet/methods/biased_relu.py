@@ -18,20 +18,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from provenet.activations import ABS, RELU
-from provenet.decomposition import MomentFit, fit_moments, power_directions
-from provenet.decomposition.algorithm_4 import unit_directions
+from provenet.certify.candidate import Candidate
+from provenet.common.typing import Array
+from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.workspace import Workspace
 from provenet.methods.expand_prune import expand_prune
-from provenet.model import Parameters
-from provenet.moments import MomentRequest, Moments
-from provenet.networks import Network, as_absolute
-from provenet.refine import Fit
-from provenet.scalars import recover_scalars
-from provenet.signs import fix_signs
-from provenet.subspace import Span, span_of_units
-from provenet.symmetric import SymmetricTensor
-from provenet.typing import Array
-from provenet.workspace import Candidate, Workspace
+from provenet.moments.decomposition import MomentFit, fit_moments, power_directions
+from provenet.moments.decomposition.algorithm_4 import unit_directions
+from provenet.moments.estimation import estimate_moments, moments_in_span
+from provenet.moments.scalars import recover_scalars
+from provenet.moments.subspace import Span, span_of_units
+from provenet.moments.sums import MomentRequest, Moments
+from provenet.moments.symmetric import SymmetricTensor
+from provenet.networks.activations import ABS, RELU
+from provenet.networks.network import Network, as_absolute
+from provenet.networks.signs import fix_signs
 
 _ATTEMPTS = 3
 _RANDOM_STARTS = 10
@@ -51,7 +53,7 @@ def biased_relu(workspace: Workspace) -> Iterator[Candidate]:
 def find_span(workspace: Workspace) -> Span:
     """The span of the units, from `T_2`."""
     with workspace.stage("moments", "order 2"):
-        full = workspace.source.moments(MomentRequest(workspace.standardisation, order=2))
+        full = estimate_moments(workspace.source, MomentRequest(workspace.standardisation, order=2))
     return span_of_units(full.tensors[2], full.errors[2], workspace.units)
 
 
@@ -79,9 +81,7 @@ def from_span(workspace: Workspace, span: Span) -> Iterator[Candidate]:
 def projected_moments(workspace: Workspace, span: Span) -> Moments:
     """`T_0 .. T_4` inside the span of the units."""
     with workspace.stage("moments", f"orders 3 and 4 in {span.rank} dimensions"):
-        return workspace.source.moments(
-            MomentRequest(workspace.standardisation, 4, span.basis, span.quadratic)
-        )
+        return moments_in_span(workspace.source, workspace.standardisation, span)
 
 
 def spectrum_evidence(span: Span) -> str:
@@ -135,7 +135,9 @@ def _faithful(workspace: Workspace) -> Iterator[Candidate]:
 def faithful_directions(workspace: Workspace) -> tuple[Moments, Array, str]:
     """The moments and Algorithm 4's directions, up to sign; what was seen, in words."""
     with workspace.stage("moments", "orders 3 and 4"):
-        moments = workspace.source.moments(MomentRequest(workspace.standardisation, order=4))
+        moments = estimate_moments(
+            workspace.source, MomentRequest(workspace.standardisation, order=4)
+        )
     with workspace.stage("decompose"):
         return moments, *algorithm_4(moments, workspace.units, workspace.rng)
 

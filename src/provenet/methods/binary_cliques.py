@@ -40,21 +40,21 @@ from functools import partial
 import numpy as np
 from scipy.optimize import nnls
 
-from provenet.alike_features import ROUNDING, alike_features, chance_level
-from provenet.exceptions import NoAnswer
-from provenet.exponential_top import (
+from provenet.certify.result import Recovery
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import AnyArray, Array
+from provenet.data.sources import ArraySource, MappedSource, Source
+from provenet.fitting.workspace import Workspace
+from provenet.lowest_layer.binary.alike import ROUNDING, alike_features, chance_level
+from provenet.lowest_layer.binary.correlations import correlations, correlations_of
+from provenet.lowest_layer.binary.exponential_top import (
     AMBIGUITIES,
     EXPLAINED,
     ExponentialTop,
     refuse_other_number,
 )
-from provenet.feature_correlations import correlations, correlations_of
-from provenet.layer_outcome import from_fit
-from provenet.layered import LayeredNetwork
-from provenet.result import Recovery
-from provenet.sources import ArraySource, MappedSource, Source
-from provenet.typing import AnyArray, Array
-from provenet.workspace import Workspace
+from provenet.lowest_layer.outcome import from_fit
+from provenet.networks.layered import LayeredNetwork
 
 _CLEAR = 2.0
 """Standard errors between the threshold and the nearest correlation."""

@@ -34,20 +34,21 @@ from math import comb, factorial, sqrt
 import numpy as np
 from scipy.linalg import expm
 
-from provenet.activations import Activation
-from provenet.exceptions import NoAnswer
-from provenet.layer_evidence import LayerEvidence
-from provenet.layer_fit import LayerFit, fit_layer
-from provenet.layer_outcome import from_fit
-from provenet.layered import LayeredNetwork, Polynomial
-from provenet.moments import MomentRequest
-from provenet.networks import Network
-from provenet.result import Recovery, Status
-from provenet.subspace import Span, span_of_units
-from provenet.typing import Array
-from provenet.user_layer import on_user_inputs, open_top
-from provenet.words import counted
-from provenet.workspace import Workspace
+from provenet.certify.result import Recovery, Status
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+from provenet.common.words import counted
+from provenet.fitting.workspace import Workspace
+from provenet.lowest_layer.evidence import LayerEvidence
+from provenet.lowest_layer.fit import LayerFit, fit_layer
+from provenet.lowest_layer.outcome import from_fit
+from provenet.lowest_layer.user_layer import on_user_inputs, open_top
+from provenet.moments.estimation import estimate_moments, moments_in_span
+from provenet.moments.subspace import Span, span_of_units
+from provenet.moments.sums import MomentRequest
+from provenet.networks.activations import Activation
+from provenet.networks.layered import LayeredNetwork, Polynomial
+from provenet.networks.network import Network
 
 _STARTS = 20
 _ASCENT = 500
@@ -143,10 +144,10 @@ class EvenMoments:
 def _moments(workspace: Workspace, u: Coefficients) -> EvenMoments:
     source, standardisation = workspace.source, workspace.standardisation
     with workspace.stage("moments", "order 2"):
-        full = source.moments(MomentRequest(standardisation, order=2))
+        full = estimate_moments(source, MomentRequest(standardisation, order=2))
     span = _span(workspace, span_of_units(full.tensors[2], full.errors[2], workspace.units), u)
     with workspace.stage("moments", f"order 4 in {span.rank} dimensions"):
-        fourth = source.moments(MomentRequest(standardisation, 4, span.basis, span.quadratic))
+        fourth = moments_in_span(source, standardisation, span)
     k, d = span.basis.shape
     # Errors are root mean squares over all entries, of which distinct ones are fewer.
     sigma2 = full.errors[2] * sqrt(d / (d + 1))

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from provenet.activations import ABS
-from provenet.search import Problem, expand, prune, random_units, start
-from provenet.typing import Array
-from provenet.workspace import Candidate, Workspace
+from provenet.certify.candidate import Candidate
+from provenet.common.typing import Array
+from provenet.fitting.search import Problem, expand, prune, random_units, start
+from provenet.fitting.workspace import Workspace
+from provenet.networks.activations import ABS
 
 _FIRST_WIDTH = 3
 

@@ -34,16 +34,26 @@ from typing import Protocol
 
 import numpy as np
 
-from provenet.alike_features import CLEAR, ROUNDING, alike_features, chance_level, differences
-from provenet.exceptions import NoAnswer
-from provenet.exponential_top import AMBIGUITIES, ExponentialTop, refuse_other_number
-from provenet.feature_correlations import Correlations, correlations_of, exponentials
-from provenet.layer_outcome import from_fit
-from provenet.layered import LayeredNetwork
-from provenet.result import Recovery
-from provenet.sources import Source
-from provenet.typing import AnyArray, Array
-from provenet.workspace import Workspace
+from provenet.certify.result import Recovery
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import AnyArray, Array
+from provenet.data.sources import Source
+from provenet.fitting.workspace import Workspace
+from provenet.lowest_layer.binary.alike import (
+    CLEAR,
+    ROUNDING,
+    alike_features,
+    chance_level,
+    differences,
+)
+from provenet.lowest_layer.binary.correlations import Correlations, correlations_of, exponentials
+from provenet.lowest_layer.binary.exponential_top import (
+    AMBIGUITIES,
+    ExponentialTop,
+    refuse_other_number,
+)
+from provenet.lowest_layer.outcome import from_fit
+from provenet.networks.layered import LayeredNetwork
 
 _ITERATIONS = 200
 _HALVINGS = 30

@@ -24,22 +24,23 @@ from scipy.spatial import cKDTree
 from scipy.special import bdtrc
 from scipy.stats import mannwhitneyu
 
-from provenet.face_layer import (
+from provenet.certify.result import Recovery, Status
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+from provenet.common.words import counted
+from provenet.data.sources import ArraySource, QuerySource, Source, StandardisedSource
+from provenet.fitting.workspace import Workspace
+from provenet.lowest_layer.evidence import LayerEvidence
+from provenet.lowest_layer.faces.layer import (
     TOP_DEGREE,
     FaceLayer,
     with_polish,
     with_top,
 )
-from provenet.face_model import WIDTH, control_terms
-from provenet.face_search import NET_STEP, Faces, find_faces, order_of
-from provenet.layer_evidence import LayerEvidence
-from provenet.result import Recovery, Status
-from provenet.sources import ArraySource, QuerySource, Source, StandardisedSource
-from provenet.thin_bands import CANDIDATE, SIGNIFICANT, hermite_rows, net_size
-from provenet.typing import Array
-from provenet.user_layer import UserLayer, on_user_inputs, open_top
-from provenet.words import counted
-from provenet.workspace import NoAnswer, Workspace
+from provenet.lowest_layer.faces.model import WIDTH, control_terms
+from provenet.lowest_layer.faces.search import NET_STEP, Faces, find_faces, order_of
+from provenet.lowest_layer.faces.thin_bands import CANDIDATE, SIGNIFICANT, hermite_rows, net_size
+from provenet.lowest_layer.user_layer import UserLayer, on_user_inputs, open_top
 
 MOST_FEATURES = 4
 

@@ -1,9 +1,9 @@
 """`"halfspaces"`: a union of halfspaces from two-valued labels, or an intersection.
 
 GP19, section 2.3 (Theorem 6): the lowest layer is of steps, the top OR; an intersection is the
-complement of a union. `provenet.unions` learns it; here the answer is brought to the user's inputs
-and judged on samples that were kept from it. `faithful=True` takes the directions that the paper's
-proof starts from, of moments, as they are.
+complement of a union. `lowest_layer.unions` learns it; here the answer is brought to the user's
+inputs and judged on samples that were kept from it. `faithful=True` takes the directions that the
+paper's proof starts from, of moments, as they are.
 
 Every offset is estimated: `threshold=` serves `faithful=True` only.
 """
@@ -16,21 +16,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import bdtrc
 
-from provenet.activations import get_activation
-from provenet.layer_directions import angle_errors, directions, layer_span
-from provenet.layer_evidence import LayerEvidence
-from provenet.layered import LayeredNetwork, intersection, union
-from provenet.moments import MomentRequest, Moments
-from provenet.networks import Network
-from provenet.result import Recovery, Status
-from provenet.scalars import coefficients_of
-from provenet.sources import StandardisedSource
-from provenet.typing import Array
-from provenet.unions.halfspace_set import HalfspaceSet
-from provenet.unions.learn import label_values, learn_union
-from provenet.user_layer import on_user_inputs
-from provenet.words import counted
-from provenet.workspace import Workspace
+from provenet.certify.result import Recovery, Status
+from provenet.common.typing import Array
+from provenet.common.words import counted
+from provenet.data.sources import StandardisedSource
+from provenet.fitting.workspace import Workspace
+from provenet.lowest_layer.directions import angle_errors, directions, layer_span
+from provenet.lowest_layer.evidence import LayerEvidence
+from provenet.lowest_layer.unions.halfspace_set import HalfspaceSet
+from provenet.lowest_layer.unions.learn import label_values, learn_union
+from provenet.lowest_layer.user_layer import on_user_inputs
+from provenet.moments.estimation import moments_in_span
+from provenet.moments.scalars import coefficients_of
+from provenet.moments.sums import Moments
+from provenet.networks.activations import get_activation
+from provenet.networks.layered import LayeredNetwork, intersection, union
+from provenet.networks.network import Network
 
 _METHOD = "halfspaces"
 _STEP = get_activation("step")
@@ -163,8 +164,8 @@ def _from_moments(workspace: Workspace, low: float, high: float) -> Recovery:
     mostly = bool(workspace.standardisation.label_mean > level)
     span = layer_span(workspace)
     with workspace.stage("moments", f"orders 3 and 4 in {counted(span.rank, 'dimension')}"):
-        request = MomentRequest(workspace.standardisation, 4, span.basis, span.quadratic)
-        moments = _scaled(workspace.source.moments(request), (low - high) if mostly else high - low)
+        found = moments_in_span(workspace.source, workspace.standardisation, span)
+        moments = _scaled(found, (low - high) if mostly else high - low)
     with workspace.stage("decompose"):
         t = workspace.threshold
         units = directions(moments, _STEP, t, workspace.rng, "one-by-one")

@@ -35,12 +35,14 @@ import numpy as np
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
-from provenet.networks import Network
-from provenet.refine import exact_finish, with_output_layer
-from provenet.search import ZERO
-from provenet.subspace import possible_widths
-from provenet.typing import AnyArray, Array
-from provenet.workspace import Candidate, NoAnswer, Workspace
+from provenet.certify.candidate import Candidate
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import AnyArray, Array
+from provenet.fitting.levenberg_marquardt import exact_finish, with_output_layer
+from provenet.fitting.search import ZERO
+from provenet.fitting.workspace import Workspace
+from provenet.moments.subspace import possible_widths
+from provenet.networks.network import Network
 
 Contrast = str | Callable[[Array], tuple[Array, Array]]
 

@@ -25,7 +25,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from provenet.activations import Activation
+from provenet.certify.candidate import Candidate
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+from provenet.data.sources import PopulationSource, StandardisedSource
+from provenet.fitting.levenberg_marquardt import with_output_layer
+from provenet.fitting.workspace import Workspace
 from provenet.landscape.constants import Constants, constants_for_whitened_F
 from provenet.landscape.designed import Design
 from provenet.landscape.fourth_order import SumOfFourthPowers, eigenvalues
@@ -50,12 +55,9 @@ from provenet.landscape.statistics import (
 )
 from provenet.landscape.stochastic import Schedule, descend
 from provenet.methods.biased_relu import spectrum_evidence
-from provenet.networks import Network
-from provenet.refine import with_output_layer
-from provenet.sources import PopulationSource, StandardisedSource
-from provenet.subspace import Span
-from provenet.typing import Array
-from provenet.workspace import Candidate, NoAnswer, Workspace
+from provenet.moments.subspace import Span
+from provenet.networks.activations import Activation
+from provenet.networks.network import Network
 
 WHITENED = ("F", "F-undercomplete")
 ON_SAMPLES = ("l2", "abs")

@@ -40,14 +40,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import blas, lapack, solve_triangular
 
-from provenet.activations import ABS, RELU
-from provenet.decomposition import congruence
-from provenet.model import Parameters
-from provenet.networks import Network
-from provenet.refine import exact_finish, fit_linear_part
-from provenet.subspace import possible_widths
-from provenet.typing import Array
-from provenet.workspace import Candidate, NoAnswer, Workspace
+from provenet.certify.candidate import Candidate
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+from provenet.fitting.levenberg_marquardt import exact_finish, fit_linear_part
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.workspace import Workspace
+from provenet.moments.decomposition import congruence
+from provenet.moments.subspace import possible_widths
+from provenet.networks.activations import ABS, RELU
+from provenet.networks.network import Network
 
 _ROWS_AN_UNKNOWN = 1.3
 _SPARE_ROWS = 10

@@ -14,17 +14,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from provenet.layer_directions import Directions, angle_errors, directions, layer_span
-from provenet.layer_evidence import LayerEvidence
-from provenet.layer_refinement import METHOD, refined
-from provenet.moments import MomentRequest
-from provenet.networks import Network
-from provenet.result import Recovery, Status
-from provenet.sources import BiasedSource
-from provenet.typing import Array
-from provenet.user_layer import on_user_inputs, open_top
-from provenet.words import counted
-from provenet.workspace import NoAnswer, Workspace
+from provenet.certify.result import Recovery, Status
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+from provenet.common.words import counted
+from provenet.data.sources import BiasedSource
+from provenet.fitting.workspace import Workspace
+from provenet.lowest_layer.directions import Directions, angle_errors, directions, layer_span
+from provenet.lowest_layer.evidence import LayerEvidence
+from provenet.lowest_layer.refinement import METHOD, refined
+from provenet.lowest_layer.user_layer import on_user_inputs, open_top
+from provenet.moments.estimation import moments_in_span
+from provenet.networks.network import Network
 
 _MOSTLY = 0.5
 
@@ -35,9 +36,7 @@ def lowest_layer(workspace: Workspace) -> Iterator[Recovery]:
     silent = None if kept_by_labels else silent_label(workspace.problem.samples.y)
     span = layer_span(workspace)
     with workspace.stage("moments", f"orders 3 and 4 in {span.rank} dimensions"):
-        moments = workspace.source.moments(
-            MomentRequest(workspace.standardisation, 4, span.basis, span.quadratic)
-        )
+        moments = moments_in_span(workspace.source, workspace.standardisation, span)
     with workspace.stage("decompose"):
         way = "one-by-one" if workspace.faithful else "decomposition"
         inside = directions(moments, workspace.activation, workspace.threshold, workspace.rng, way)

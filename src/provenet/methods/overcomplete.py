@@ -17,19 +17,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from provenet.activations import RELU
-from provenet.decomposition.algorithm_4 import unit_directions
-from provenet.exceptions import InvalidInput
-from provenet.high_moments import HighMoments, high_moments, memory_needed
+from provenet.certify.candidate import Candidate
+from provenet.common.exceptions import InvalidInput, NoAnswer
+from provenet.common.typing import Array
+from provenet.data.parallel import memory_at_hand
+from provenet.data.sources import PopulationSource
+from provenet.fitting.workspace import Workspace
 from provenet.methods.expand_prune import expand_prune
-from provenet.networks import Network
-from provenet.parallel import memory_at_hand
-from provenet.scalars import scalars_by
-from provenet.signs import signs_from_linear_part
-from provenet.sources import PopulationSource
-from provenet.symmetric import count
-from provenet.typing import Array
-from provenet.workspace import Candidate, NoAnswer, Workspace
+from provenet.moments.decomposition.algorithm_4 import unit_directions
+from provenet.moments.high_order import HighMoments, high_moments, memory_needed
+from provenet.moments.scalars import scalars_by
+from provenet.moments.symmetric import count
+from provenet.networks.activations import RELU
+from provenet.networks.network import Network
+from provenet.networks.signs import signs_from_linear_part
 
 _PARALLEL = 1 - 1e-12
 ROOM = 0.99

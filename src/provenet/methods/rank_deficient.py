@@ -29,11 +29,13 @@ from itertools import product
 
 import numpy as np
 
-from provenet.label_lines import Line, label_lines
-from provenet.moments import pair_products
-from provenet.networks import Network
-from provenet.typing import Array
-from provenet.workspace import Candidate, NoAnswer, Workspace
+from provenet.certify.candidate import Candidate
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+from provenet.fitting.activity.label_lines import Line, label_lines
+from provenet.fitting.workspace import Workspace
+from provenet.moments.sums import pair_products
+from provenet.networks.network import Network
 
 _SPARE = 3
 _SOLVED = 1e-8

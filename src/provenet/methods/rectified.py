@@ -27,20 +27,23 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from provenet.activations import RELU
-from provenet.decomposition import congruence, jennrich
-from provenet.hermite import he
+from provenet.certify.candidate import Candidate
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+from provenet.data.sources import StandardisedSource
+from provenet.fitting.levenberg_marquardt import exact_finish, fit_linear_part
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.signs_by_projection import signs_by_projection
+from provenet.fitting.workspace import Workspace
 from provenet.methods.biased_relu import biased_relu
 from provenet.methods.expand_prune import expand_prune
-from provenet.model import Parameters
-from provenet.moments import MomentRequest, Moments
-from provenet.networks import Network
-from provenet.refine import exact_finish, fit_linear_part
-from provenet.signs import signs_by_projection
-from provenet.sources import StandardisedSource
-from provenet.subspace import numerical_rank, stacked_noise_edge
-from provenet.typing import Array
-from provenet.workspace import Candidate, NoAnswer, Workspace
+from provenet.moments.decomposition import congruence, jennrich
+from provenet.moments.estimation import estimate_moments
+from provenet.moments.subspace import numerical_rank, stacked_noise_edge
+from provenet.moments.sums import MomentRequest, Moments
+from provenet.networks.activations import RELU
+from provenet.networks.hermite import he
+from provenet.networks.network import Network
 
 _ZERO = 1e-9
 _LARGEST_BIAS = 3.0
@@ -52,7 +55,9 @@ def rectified(workspace: Workspace) -> Iterator[Candidate]:
         yield from _one_output(workspace)
         return
     with workspace.stage("moments", "order 2, every output"):
-        moments = workspace.source.moments(MomentRequest(workspace.standardisation, order=2))
+        moments = estimate_moments(
+            workspace.source, MomentRequest(workspace.standardisation, order=2)
+        )
     with workspace.stage("decompose"):
         W, evidence = directions(workspace, moments)
         biased = workspace.activation is RELU and not workspace.faithful

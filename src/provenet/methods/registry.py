@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from provenet.activations import RELU, Activation, get_activation
+from provenet.certify.candidate import Candidate
+from provenet.certify.result import Recovery
+from provenet.fitting.workspace import Workspace
 from provenet.methods.arbitrary_inputs import arbitrary_inputs
 from provenet.methods.arbitrary_noise import arbitrary_noise
 from provenet.methods.auto import auto
@@ -26,8 +28,7 @@ from provenet.methods.rectified import rectified
 from provenet.methods.regression import regression
 from provenet.methods.sparse_noise import sparse_noise
 from provenet.methods.symmetric_inputs import symmetric_inputs
-from provenet.result import Recovery
-from provenet.workspace import Candidate, Workspace
+from provenet.networks.activations import RELU, Activation, get_activation
 
 
 @dataclass(frozen=True)

@@ -46,26 +46,22 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from provenet.activations import RELU
-from provenet.certificate import (
-    Certificate,
-    closest_pair,
-    condition_number,
-    rarer_side,
-    residual_on,
-)
-from provenet.conclude import conclude
-from provenet.consolidate import linear_as_units, merge_linear_units, merge_signs
-from provenet.judgement import fewest_to_confirm
+from provenet.certify.candidate import Candidate
+from provenet.certify.certificate import Certificate, closest_pair, condition_number, rarer_side
+from provenet.certify.conclude import conclude
+from provenet.certify.judgement import fewest_to_confirm
+from provenet.certify.result import Recovery, Status
+from provenet.common.typing import Array
+from provenet.data.sources import Source
+from provenet.data.sums import Sums
+from provenet.fitting.residuals import residual_on
+from provenet.fitting.workspace import Workspace
 from provenet.methods.biased_relu import faithful_directions, find_span, from_span
 from provenet.methods.expand_prune import expand_prune
-from provenet.networks import Network
-from provenet.result import Recovery, Status
-from provenet.scalars import recover_scalars
-from provenet.sources import Source
-from provenet.sums import Sums
-from provenet.typing import Array
-from provenet.workspace import Candidate, Workspace
+from provenet.moments.scalars import recover_scalars
+from provenet.networks.activations import RELU
+from provenet.networks.conversions import linear_as_units, merge_linear_units, merge_signs
+from provenet.networks.network import Network
 
 NAME = "regression"
 _SMALL_ERROR = 1e-3

@@ -17,12 +17,14 @@ from functools import partial
 
 import numpy as np
 
+from provenet.certify.candidate import Candidate
+from provenet.certify.result import Recovery, Status
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import AnyArray, Array
+from provenet.data.sources import ArraySource
+from provenet.fitting.robust.low_rank import RobustPCA, Separation, robust_pca
+from provenet.fitting.workspace import Workspace
 from provenet.methods.rectified import rectified
-from provenet.result import Recovery, Status
-from provenet.robust_pca import RobustPCA, Separation, robust_pca
-from provenet.sources import ArraySource
-from provenet.typing import AnyArray, Array
-from provenet.workspace import Candidate, NoAnswer, Workspace
 
 _MOST_CORRUPTED = 0.4
 _ROUNDING = 1e-8

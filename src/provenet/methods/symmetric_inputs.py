@@ -42,15 +42,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import norm
 
-from provenet.decomposition import congruence
-from provenet.model import Parameters
-from provenet.moments import pair_products
-from provenet.networks import Network, as_absolute
-from provenet.refine import exact_finish, with_output_layer
-from provenet.sources import ArraySource, Source
-from provenet.sums import Sums
-from provenet.typing import Array
-from provenet.workspace import Candidate, NoAnswer, Workspace
+from provenet.certify.candidate import Candidate
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource, Source
+from provenet.data.sums import Sums
+from provenet.fitting.levenberg_marquardt import exact_finish, with_output_layer
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.workspace import Workspace
+from provenet.moments.decomposition import congruence
+from provenet.moments.sums import pair_products
+from provenet.networks.network import Network, as_absolute
 
 _FIT_ITERATIONS = 20
 _FIT_TOLERANCE = 1e-3

@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 import scipy
 
-import provenet
-from provenet.console import describe, figure, why_infinite
-from provenet.exceptions import InvalidInput
-from provenet.files import check_writable, write_atomically
-from provenet.matching import parameter_error
-from provenet.networks import Network
+from provenet.certify.result import Recovery, Status
+from provenet.common.exceptions import InvalidInput
+from provenet.common.files import check_writable, write_atomically
+from provenet.common.version import __version__
+from provenet.common.words import counted
+from provenet.data.sources import Source
+from provenet.networks.matching import parameter_error
+from provenet.networks.network import Network
+from provenet.report.console import describe, figure, why_infinite
 from provenet.report.evidence import assumptions, notes
 from provenet.report.gathering import ReportData, gather
 from provenet.report.pictures import pictures
+from provenet.report.tables import small
 from provenet.report.units import unit_table
-from provenet.result import Recovery, Status
-from provenet.sources import Source
-from provenet.tables import small
-from provenet.words import counted
 
 _MARKS = {Status.EXACT: "✓", Status.WITHIN_NOISE: "✓", Status.PARTIAL: "◐", Status.FAILED: "✗"}
 
@@ -139,7 +139,7 @@ def _reproduction(data: ReportData, command: str | None, seed: int | None) -> di
     outputs = "" if data.outputs is None else f", {counted(data.outputs, 'output')}"
     now = datetime.datetime.now(datetime.UTC)
     versions = {
-        "provenet": provenet.__version__,
+        "provenet": __version__,
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "Python": platform.python_version(),

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.certificate import Certificate
-from provenet.console import figure, further_evidence
-from provenet.judgement import SPARE_SAMPLES, fewest_to_confirm, margin_needed
-from provenet.networks import Network
-from provenet.result import Recovery, Status
-from provenet.tables import small
-from provenet.words import counted
+from provenet.certify.certificate import Certificate
+from provenet.certify.judgement import SPARE_SAMPLES, fewest_to_confirm, margin_needed
+from provenet.certify.result import Recovery, Status
+from provenet.common.words import counted
+from provenet.networks.network import Network
+from provenet.report.console import figure, further_evidence
+from provenet.report.tables import small
 
 
 @dataclass(frozen=True)

@@ -21,17 +21,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.covariance import StandardErrors
-from provenet.matching import parameter_error
-from provenet.model import Parameters
-from provenet.moments import MomentRequest, Standardisation
-from provenet.networks import Network
-from provenet.parallel import one_blas_thread
-from provenet.refine import refine
-from provenet.result import Recovery, Status
-from provenet.sources import ArraySource, Source
-from provenet.subspace import Span, numerical_rank, span_of_units, stacked_noise_edge
-from provenet.typing import AnyArray, Array, Seed
+from provenet.certify.result import Recovery, Status
+from provenet.common.typing import AnyArray, Array, Seed
+from provenet.data.parallel import one_blas_thread
+from provenet.data.sources import ArraySource, Source
+from provenet.data.standardisation import Standardisation
+from provenet.fitting.covariance import StandardErrors
+from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.parameters import Parameters
+from provenet.moments.estimation import estimate_moments
+from provenet.moments.subspace import Span, numerical_rank, span_of_units, stacked_noise_edge
+from provenet.moments.sums import MomentRequest
+from provenet.networks.matching import parameter_error
+from provenet.networks.network import Network
 
 _MOST_DRAWN = 20_000
 _MOST_NUMBERS = 20_000_000
@@ -134,7 +136,7 @@ def _spectrum(source: Source, drawn: ArraySource) -> Spectrum | None:
     standardisation = _standardisation(used)
     if standardisation is None:
         return None
-    moments = used.moments(MomentRequest(standardisation, order=2))
+    moments = estimate_moments(used, MomentRequest(standardisation, order=2))
     T2, error = moments.tensors[2], moments.errors[2]
     span = span_of_units(T2, error) if T2.ndim == 2 else _stacked(T2, error, drawn.y)
     usable = np.isfinite(span.eigenvalues).all() and bool(np.any(span.eigenvalues))

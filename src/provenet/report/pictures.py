@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from provenet import plotting
-from provenet.networks import Network
+from provenet.certify.result import Recovery
+from provenet.common.words import counted
+from provenet.networks.network import Network
 from provenet.report.gathering import ErrorCurve, HeldOut, ReportData, Spectrum
-from provenet.result import Recovery
-from provenet.tables import small
-from provenet.words import counted
+from provenet.report.tables import small
 
 _DPI = 150
 """Of clouds of points and heat maps, the only parts that are not lines."""

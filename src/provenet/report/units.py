@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from provenet.matching import match_units, unit_distances
-from provenet.networks import Network
-from provenet.result import Recovery
-from provenet.tables import decimals_of, small, with_error
-from provenet.typing import Array
-from provenet.words import counted
+from provenet.certify.result import Recovery
+from provenet.common.typing import Array
+from provenet.common.words import counted
+from provenet.networks.matching import match_units, unit_distances
+from provenet.networks.network import Network
+from provenet.report.tables import decimals_of, small, with_error
 
 _MOST_UNITS, _MOST_OUTPUTS, _MOST_WEIGHTS = 60, 10, 50
 _ALL_DECIMALS = 6

@@ -1,0 +1,140 @@
+"""The evidence for an answer: what it leaves unexplained, and whether the data can tell at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from provenet.common.typing import AnyArray, Array
+from provenet.data.sources.base import Source
+from provenet.fitting.covariance import Covariance
+from provenet.fitting.normal_equations import linear_part, without_each_unit
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.residuals import ROUNDED
+from provenet.moments.gaussianity import GaussianCheck
+from provenet.networks.network import Network
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The evidence behind a status."""
+
+    residual: float
+    """Root mean square residual on samples not used in the fit."""
+    relative_residual: float
+    """The same over the standard deviation of the labels."""
+    rounding: float
+    """The residual that floating point alone would leave."""
+    noise: float
+    """Estimated standard deviation of the label noise; 0 when the fit is exact."""
+    label_rounding: float
+    """Rounding error of the labels themselves if they are of single precision, else 0."""
+    outputs: int
+    """Numbers a label: 1 for plain labels."""
+    samples_fitted: int
+    distinct_inputs: int
+    """Of the inputs fitted and held out, how many differ; repeated ones tell nothing new."""
+    samples_held_out: int
+    parameters: int
+    condition: float
+    """Condition number of the weights, rows of norm 1."""
+    parameter_error_bound: float
+    """How far the residual lets a unit be from the truth, relatively and to first order."""
+    undetermined: int
+    """Directions in the space of the parameters that the samples leave free."""
+    weakest_unit: int | None
+    """The unit (row of the network's weights) that the fit could most easily do without."""
+    weakest_margin: float
+    """By how many standard deviations of the noise (or of rounding) it stands out."""
+    closest_pair: tuple[int, int, int] | None
+    """The two units that fewest samples lie between, and how many do."""
+    residual_kurtosis: float
+    """Excess kurtosis of what the fit leaves; 0 for Gaussian noise."""
+    rarer_side: AnyArray
+    """For each unit, how many samples lie on the rarer side of its kink."""
+    width_evidence: str
+    """How sure the number of units is, in words."""
+    gaussian: GaussianCheck
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def rounded(self) -> bool:
+        """Whether what is left is the labels' own rounding to single precision."""
+        return 0 < self.residual <= ROUNDED * self.label_rounding
+
+    @property
+    def labels_fitted(self) -> int:
+        """How many numbers were fitted: samples times outputs."""
+        return self.samples_fitted * self.outputs
+
+
+def rarer_side(network: Network, X: Array) -> AnyArray:
+    """For each unit, the number of samples on the rarer side of its kink."""
+    active = np.sum(X @ network.weights.T + network.biases > 0, axis=0)
+    return np.asarray(np.minimum(active, len(X) - active))
+
+
+def closest_pair(network: Network, X: Array) -> tuple[int, int, int] | None:
+    """The two units whose kinks fewest samples lie between: their indices and that number.
+
+    Samples on which one is on and the other off, or, for opposite units, both on or both off. None
+    for a single unit.
+    """
+    if network.units < 2:
+        return None
+    active = (X @ network.weights.T + network.biases > 0).astype(float)
+    both = active.T @ active
+    alone = both.diagonal()
+    differ = alone[:, None] + alone - 2 * both
+    between = np.minimum(differ, len(X) - differ)
+    np.fill_diagonal(between, np.inf)
+    i, j = sorted(np.unravel_index(np.argmin(between), between.shape))
+    return int(i), int(j), int(between[i, j])
+
+
+def residual_kurtosis(samples: Source, network: Network) -> float:
+    """Excess kurtosis of the residual: 0 for Gaussian noise, large when few samples stand out.
+
+    The largest over the outputs, which may have noise of different size.
+    """
+
+    def powers(X: Array, y: Array) -> Array:
+        r = (network(X) - y).reshape(len(y), -1)
+        return np.array([np.sum(r**2, axis=0), np.sum(r**4, axis=0)])
+
+    second, fourth = samples.total(powers)
+    return float(np.max(samples.size * fourth / np.maximum(second**2, 1e-300)) - 3)
+
+
+def weakest_unit(
+    samples: Source, network: Network, noise: float
+) -> tuple[int | None, float, float]:
+    """The unit whose loss costs least: index, margin over the noise, and the residual then."""
+    if network.units == 0:
+        return None, 0.0, float("nan")
+    parameters = Parameters.of(network)
+    sums = linear_part(samples, parameters, network.activation)
+    cost = without_each_unit(sums, parameters)
+    i = int(np.argmin(cost))
+    residual = np.sqrt((sums.rss + cost[i]) / samples.labels)
+    return i, float(np.sqrt(cost[i]) / max(noise, 1e-300)), float(residual)
+
+
+def condition_number(network: Network) -> float:
+    """Condition number of the weights, rows of norm 1; infinite when they are dependent."""
+    if network.units == 0:
+        return float("nan")
+    if network.units > network.features:
+        return float("inf")
+    rows = network.weights / np.linalg.norm(network.weights, axis=1, keepdims=True)
+    return float(np.linalg.cond(rows))
+
+
+def unresolved_units(
+    covariance: Covariance, noise: float, sides: AnyArray, fewest: int
+) -> AnyArray:
+    """Units that the samples do not pin down: hardly ever on one side, or of unknown direction."""
+    errors = covariance.standard_errors(noise)
+    unknown = np.linalg.norm(errors.weights, axis=1) > 0.5
+    return np.flatnonzero(unknown | (sides < fewest))

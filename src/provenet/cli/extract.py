@@ -1,0 +1,130 @@
+"""What `provenet extract` does: ask a model until its weights are known, and show them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from provenet.certify.result import Recovery
+from provenet.cli.progress import StageProgress
+from provenet.cli.shared import (
+    Json,
+    Quiet,
+    Seed,
+    check_network_to_write,
+    check_written,
+    error_of,
+    exit_unless,
+    load_network_file,
+    save_result,
+    stderr,
+    stdout,
+    summary_of,
+)
+from provenet.common.exceptions import InvalidInput
+from provenet.common.words import counted
+from provenet.extract import extract as extract_network
+from provenet.extraction.clients.client import counted_queries
+from provenet.extraction.oracle import Oracle, open_oracle
+from provenet.networks.network import Network
+from provenet.report import console as show
+
+_ADDRESS = "://"
+
+
+def extract(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL", help="A file (.onnx, or TorchScript .pt, .pts) or an address (http)."
+        ),
+    ],
+    features: Annotated[
+        int | None, typer.Option(min=1, help="Number of inputs; an ONNX model tells it.")
+    ] = None,
+    outputs: Annotated[
+        int | None, typer.Option(min=1, help="Number of outputs; found when not given.")
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="Most answers to use, those of the cache included.")
+    ] = None,
+    noise: Annotated[
+        float | None, typer.Option(min=0, help="Noise of the answers, if known; else estimated.")
+    ] = None,
+    units: Annotated[
+        int | None, typer.Option(min=1, help="Number of units; found when not given.")
+    ] = None,
+    low: Annotated[float | None, typer.Option(help="Ask no input below this.")] = None,
+    high: Annotated[float | None, typer.Option(help="Ask no input above this.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Keep answers here: started again, it goes on.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the network here (.npz, .safetensors or .onnx)."),
+    ] = None,
+    truth: Annotated[Path | None, typer.Option(help="The true network, to compare.")] = None,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds a request to an address may take.")
+    ] = 30.0,
+    retries: Annotated[
+        int, typer.Option(min=0, help="How often a request that failed is tried again.")
+    ] = 5,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Recover the network in a model that may be asked: a file or an address."""
+    check_network_to_write(out)
+    read = None if _ADDRESS in model else Path(model)
+    check_written((out, cache), inputs=(read, truth))
+    known = None if truth is None else load_network_file(truth)
+    with StageProgress(stderr(), quiet=quiet) as progress:
+        progress("Opening the model", -1)
+        oracle = open_oracle(
+            model,
+            features,
+            outputs=outputs if known is None else outputs or known.outputs or 1,
+            budget=budget,
+            cache=cache,
+            low=low,
+            high=high,
+            timeout=timeout,
+            retries=retries,
+        )
+        _check_truth(truth, known, oracle)
+        result = extract_network(oracle, noise=noise, units=units, rng=seed, progress=progress)
+    error = None if known is None else error_of(result, known)
+    if json:
+        extra = {} if error is None else {"parameter_error": error}
+        typer.echo(show.to_json(summary_of(result, cached=oracle.cached, **extra)))
+    else:
+        show.report(stdout(), result, known, error, quiet)
+        if not quiet:
+            stdout().print(cost(result, oracle), soft_wrap=True)
+    save_result(result, out, None, quiet)
+    exit_unless(result.success)
+
+
+def cost(result: Recovery, oracle: Oracle) -> str:
+    """Queries beside parameters, in words."""
+    found = 0 if result.network is None else result.network.free_parameters
+    cached = f" ({oracle.cached:,} taken from the cache)" if oracle.cached else ""
+    return f"{counted_queries(oracle.used)} for {counted(found, 'parameter')}{cached}"
+
+
+def _check_truth(path: Path | None, truth: Network | None, oracle: Oracle) -> None:
+    if truth is None:
+        return
+    own, asked = (truth.features, truth.outputs), (oracle.features, oracle.outputs)
+    if own != asked:
+        sizes = [
+            f"{counted(features, 'feature')} and {counted(outputs or 1, 'output')}"
+            for features, outputs in (own, asked)
+        ]
+        raise InvalidInput(
+            f"{path} has {sizes[0]} but {oracle.name} has {sizes[1]}: give the network that it "
+            "should be."
+        )

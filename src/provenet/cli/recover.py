@@ -1,0 +1,178 @@
+"""What `provenet recover` does: read samples from files, recover, show and write what was found."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from provenet.cli.progress import StageProgress
+from provenet.cli.shared import (
+    NETWORK_FILES,
+    Json,
+    Quiet,
+    Seed,
+    check_network_to_write,
+    check_written,
+    error_of,
+    exit_unless,
+    finite,
+    load_network_file,
+    note,
+    save_result,
+    stderr,
+    stdout,
+    summary_of,
+)
+from provenet.common.exceptions import InvalidInput
+from provenet.common.words import counted
+from provenet.data.sample_files.door import check_mask_name, open_samples
+from provenet.data.sources import Source
+from provenet.networks.network import Network
+from provenet.recover import DEFAULT_BUDGET
+from provenet.recover import recover as recover_network
+from provenet.report import check_report, write_report
+from provenet.report import console as show
+
+
+def recover(
+    samples: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SAMPLES",
+            help=".npz, .h5 or .zarr (X, y), .csv or .parquet (y last), or .npy for X.",
+        ),
+    ],
+    labels: Annotated[
+        Path | None, typer.Argument(metavar="LABELS", help="y when SAMPLES is .npy.")
+    ] = None,
+    units: Annotated[
+        int | None, typer.Option(min=1, help="Number of units; found when not given.")
+    ] = None,
+    outputs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of outputs: the last columns of a .csv or .parquet."),
+    ] = None,
+    method: Annotated[str, typer.Option(help="See: provenet methods.")] = "auto",
+    activation: Annotated[
+        str,
+        typer.Option(help="Of the units, or the method's own; of leaky_relu the slope is found."),
+    ] = "relu",
+    noise: Annotated[
+        float | None,
+        typer.Option(min=0, callback=finite, help="Label noise, if known; else estimated."),
+    ] = None,
+    budget: Annotated[
+        float, typer.Option(min=0, callback=finite, help="Seconds to go on trying.")
+    ] = DEFAULT_BUDGET,
+    faithful: Annotated[
+        bool, typer.Option("--faithful", help="The paper's algorithm as is.")
+    ] = False,
+    no_refine: Annotated[
+        bool, typer.Option("--no-refine", help="The method's own answer, not refined.")
+    ] = False,
+    objective: Annotated[
+        str, typer.Option(help="For the method landscape: G, F, f2f4, abs, l2, ...")
+    ] = "auto",
+    threshold: Annotated[
+        float | None, typer.Option(help="For methods of the lowest layer; else estimated.")
+    ] = None,
+    order: Annotated[
+        int | None, typer.Option(min=1, help="For the method overcomplete: moments up to 2l + 2.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help=f"Write the network here ({NETWORK_FILES}).")
+    ] = None,
+    corrupted: Annotated[
+        Path | None, typer.Option(help="Write which labels were set aside here (.npy or .npz).")
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(help=f"The true network, to compare ({NETWORK_FILES}).")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Keep long passes here: started again, it goes on.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Add up on a Dask cluster: tcp://host:8786.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a page with pictures here (.html).")
+    ] = None,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Recover a network from samples in files."""
+    check_network_to_write(out)
+    if corrupted is not None:
+        check_mask_name(corrupted)
+    if report is not None:
+        check_report(report)
+    check_written((out, corrupted, checkpoint, report), inputs=(samples, labels, truth))
+    with StageProgress(stderr(), quiet=quiet) as progress, _engine(scheduler) as spread:
+        progress("Reading samples", -1)
+        source = spread(open_samples(samples, labels, outputs))
+        known = None if truth is None else _load_truth(truth, source.features, source.outputs or 1)
+        result = recover_network(
+            source,
+            units=units,
+            method=method,
+            activation=activation,
+            noise=noise,
+            rng=seed,
+            progress=progress,
+            budget=budget,
+            faithful=faithful,
+            refine=not no_refine,
+            objective=objective,
+            threshold=threshold,
+            order=order,
+            checkpoint=checkpoint,
+        )
+        if report is not None:
+            progress("Writing the report", -1)
+            made_by = shlex.join(["provenet", *sys.argv[1:]])
+            write_report(report, result, source, truth=known, command=made_by, seed=seed)
+    error = None if known is None else error_of(result, known)
+    if json:
+        extra = {} if error is None else {"parameter_error": error}
+        typer.echo(show.to_json(summary_of(result, **extra)))
+    else:
+        show.report(stdout(), result, known, error, quiet)
+    save_result(result, out, corrupted, quiet)
+    if report is not None:
+        note(f"Wrote {report}", quiet)
+    exit_unless(result.success)
+
+
+@contextmanager
+def _engine(scheduler: str | None) -> Iterator[Callable[[Source], Source]]:
+    """What sums run on: the cores of this machine, or a cluster that reads the same files."""
+    if scheduler is None:
+        yield lambda source: source
+        return
+    from provenet.data.sources.dask import DaskFiles, cluster
+
+    with cluster(scheduler):
+        yield DaskFiles
+
+
+def _load_truth(path: Path, features: int, outputs: int) -> Network:
+    truth = load_network_file(path)
+    own = truth.features, truth.outputs or 1
+    if own != (features, outputs):
+        sizes = " and ".join(map(counted, own, ("feature", "output")))
+        way_out = (
+            f"give --outputs {own[1]}"
+            if sum(own) == features + outputs
+            else "give the network that made them"
+        )
+        raise InvalidInput(
+            f"{path} has {sizes} but the samples have {features:,} and {outputs:,}: {way_out}."
+        )
+    return truth

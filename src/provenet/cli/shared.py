@@ -1,0 +1,134 @@
+"""What the commands share: options, exit codes, consoles, and files named on the command line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from provenet.certify.result import Recovery, Status
+from provenet.common.exceptions import InvalidInput
+from provenet.common.files import check_writable
+from provenet.data.sample_files.door import save_mask
+from provenet.networks.formats import check_network_name
+from provenet.networks.matching import parameter_error
+from provenet.networks.network import Network, load_network
+
+BAD_INPUT, NOT_RECOVERED, INTERRUPTED = 2, 3, 130
+NETWORK_FILES = ".npz, .safetensors or .onnx"
+
+
+def fail(message: str, code: int, title: str = "Error: ") -> NoReturn:
+    """One sentence on stderr, and the end."""
+    stderr().print(Text.assemble((title, "bold red"), message), soft_wrap=True)
+    raise typer.Exit(code)
+
+
+def stdout() -> Console:
+    """Where results go."""
+    return Console(highlight=False)
+
+
+def stderr() -> Console:
+    """Where progress and messages go."""
+    return Console(stderr=True, highlight=False)
+
+
+def finite(value: float | None) -> float | None:
+    """Refuse infinities and what is no number."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a finite number.")
+    return value
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="One line of result, no progress.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
+Features = Annotated[int, typer.Option(min=1, help="Number of inputs.")]
+Units = Annotated[int, typer.Option(min=1, help="Number of hidden units.")]
+Outputs = Annotated[int, typer.Option(min=1, help="Number of outputs.")]
+Samples = Annotated[int, typer.Option(min=1, help="Number of samples.")]
+Noise = Annotated[
+    float, typer.Option(min=0, callback=finite, help="Standard deviation of the label noise.")
+]
+
+
+def check_network_to_write(path: Path | None) -> None:
+    """Raise unless a network can be written under this name, if one is given."""
+    if path is not None:
+        check_network_name(path)
+
+
+def check_written(paths: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
+    """Raise before any work is done if a file could not be written or would replace another."""
+    read = {path.resolve() for path in inputs if path is not None}
+    written = [path for path in paths if path is not None]
+    for path in written:
+        check_writable(path)
+        if path.resolve() in read:
+            raise InvalidInput(f"{path} is also an input: give what is written another name.")
+    if len({path.resolve() for path in written}) < len(written):
+        raise InvalidInput("Two files to write have the same name: give each a name of its own.")
+
+
+def load_network_file(path: Path) -> Network:
+    """A network file; one output as a row of its own is the same as plain labels."""
+    network = load_network(path)
+    if network.outputs != 1:
+        return network
+    linear = None if network.linear is None else network.linear[0]
+    return network.replace(
+        output_weights=network.output_weights[0],
+        output_bias=np.ravel(network.output_bias)[0],
+        linear=linear,
+    )
+
+
+def save_result(result: Recovery, out: Path | None, corrupted: Path | None, quiet: bool) -> None:
+    """Write what was asked for, or say why not."""
+    network = None if result.status is Status.FAILED else result.network
+    mask = None if network is None else result.corrupted
+    if out is not None and network is not None:
+        network.save(out)
+        note(f"Wrote {out}", quiet)
+    elif out is not None:
+        note(f"Nothing was recovered, so {out} was not written.", quiet)
+    if corrupted is not None and mask is not None:
+        save_mask(corrupted, mask)
+        note(f"Wrote {corrupted}", quiet)
+    elif corrupted is not None:
+        note(f"No labels were set aside, so {corrupted} was not written.", quiet)
+
+
+def error_of(result: Recovery, truth: Network) -> float:
+    """Parameter error; infinite where nothing was found."""
+    return math.inf if result.network is None else parameter_error(result.network, truth)
+
+
+def summary_of(result: Recovery, **extra: Any) -> dict[str, Any]:
+    """A result for JSON."""
+    fields = ("status", "success", "message", "method", "network", "standard_errors")
+    more = ("certificate", "ambiguities", "timings", "layer", "layered", "queries")
+    mask = result.corrupted
+    count = None if mask is None else int(np.count_nonzero(mask))
+    values = {name: getattr(result, name) for name in (*fields, *more)}
+    landscape = None if result.landscape is None else result.landscape.summary()
+    return {**values, "corrupted": count, "landscape": landscape, **extra}
+
+
+def note(message: str, quiet: bool = False) -> None:
+    """A message beside the result."""
+    if not quiet:
+        stderr().print(Text(message), soft_wrap=True)
+
+
+def exit_unless(success: bool) -> None:
+    """End with the exit code of what was not recovered."""
+    if not success:
+        raise typer.Exit(NOT_RECOVERED)

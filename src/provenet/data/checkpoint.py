@@ -1,0 +1,133 @@
+"""Where long passes over samples stand, in a file: a recovery that was killed goes on from there.
+
+The file holds, for every pass of more than one stretch, what was added up so far and the position;
+it is written whole or not at all, every few seconds and at the end of a pass. A recovery that is
+started again with the same data and options makes the same passes: those that were finished are
+read from the file, the one that was interrupted goes on, with the same digits in the end.
+
+A pass is recognised by a fingerprint of what it adds up, the data by their shape and by rows taken
+throughout. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from provenet.common.exceptions import InvalidInput
+from provenet.common.files import check_writable, load_npz, write_npz
+from provenet.common.typing import AnyArray, Array
+from provenet.common.version import __version__
+from provenet.data.fingerprint import Nameless, fingerprint
+from provenet.data.sums import read_back, written
+
+_FORMAT = 1
+_PLACES, _ROWS_A_PLACE = 64, 2
+_LARGEST = 256_000_000
+"""Bytes of sums beyond which a pass is not kept: it would take longer to write than to add up."""
+
+
+class Rows(Protocol):
+    """Samples that a checkpoint may belong to."""
+
+    size: int
+    features: int
+    outputs: int | None
+
+    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Samples `start` to `stop`."""
+
+
+def pass_key(term: Any, rows: int, stretches: list[slice]) -> str | None:
+    """What recognises a pass in another run, or None where nothing does."""
+    try:
+        return fingerprint((term, rows, [stretch.stop for stretch in stretches]))
+    except Nameless:
+        return None
+
+
+def data_fingerprint(source: Rows) -> str:
+    """Shape, and a few rows in many places."""
+    places = np.linspace(0, max(source.size - _ROWS_A_PLACE, 0), _PLACES).astype(int)
+    rows = [source.rows(i, min(i + _ROWS_A_PLACE, source.size)) for i in map(int, places)]
+    return fingerprint((source.size, source.features, source.outputs, rows))
+
+
+def _version() -> str:
+
+    return __version__
+
+
+class Checkpoint:
+    """The passes over one source's samples, in memory and in a file."""
+
+    def __init__(self, path: str | PathLike[str], source: Rows, seconds: float = 10.0) -> None:
+        """Read the file if there is one; raises if it belongs to other data or another version.
+
+        `seconds` pass between two writings within a pass.
+        """
+        self.path, self.seconds = Path(path), seconds
+        self._head = {"format": _FORMAT, "version": _version(), "data": data_fingerprint(source)}
+        self._passes: dict[str, tuple[int, Any]] = {}
+        self._saved = time.monotonic()
+        check_writable(self.path)
+        if self.path.exists():
+            self._read()
+
+    def resume(self, key: str) -> tuple[int, Any]:
+        """How many samples were added up, and their sum; (0, None) for a pass not begun."""
+        return self._passes.get(key, (0, None))
+
+    def keep(self, key: str, position: int, total: Any, *, finished: bool) -> None:
+        """Remember where a pass stands, and write it down if it is time to."""
+        self._passes[key] = position, total
+        if finished or time.monotonic() - self._saved >= self.seconds:
+            self._write()
+
+    def _write(self) -> None:
+        arrays: list[AnyArray] = []
+        passes = {}
+        for key, (position, total) in self._passes.items():
+            before = len(arrays)
+            sketch = written(total, arrays)
+            if sum(array.nbytes for array in arrays[before:]) > _LARGEST:
+                del arrays[before:]
+            else:
+                passes[key] = [position, sketch]
+        head = json.dumps({**self._head, "passes": passes})
+        content = {str(i): array for i, array in enumerate(arrays)}
+        write_npz(self.path, {"head": np.frombuffer(head.encode(), np.uint8), **content})
+        self._saved = time.monotonic()
+
+    def _read(self) -> None:
+        content = load_npz(self.path)
+        try:
+            head = json.loads(content.pop("head").tobytes())
+            arrays = [content[str(i)] for i in range(len(content))]
+            self._check(head)
+            self._passes = {
+                key: (position, read_back(sketch, arrays))
+                for key, (position, sketch) in head["passes"].items()
+            }
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(
+                f"{self.path} is not a checkpoint of provenet: give another name, or delete it."
+            ) from None
+
+    def _check(self, head: dict[str, Any]) -> None:
+        if (head["format"], head["version"]) != (_FORMAT, self._head["version"]):
+            raise InvalidInput(
+                f"{self.path} was written by provenet {head['version']}, and this is "
+                f"{self._head['version']}: finish with that version, or delete the file."
+            )
+        if head["data"] != self._head["data"]:
+            raise InvalidInput(
+                f"{self.path} is the checkpoint of other samples: give another name, or delete it."
+            )

@@ -1,0 +1,95 @@
+"""What every source of samples can answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from provenet.common.blocks import row_blocks
+from provenet.common.typing import Array
+from provenet.data.parallel import sum_over, workers
+from provenet.data.passes import Term, add_up
+from provenet.data.standardisation import LinearSums, Standardisation, standardisation_from
+from provenet.networks.network import Network
+
+Sum = TypeVar("Sum")
+
+ROWS_AT_ONCE = 4096
+LARGEST_BLOCK = 4 * ROWS_AT_ONCE
+"""Samples of a block of a moment pass: the room for its factors is taken once for all of them."""
+_STRETCH_BYTES = 2**25
+_BLOCKS_A_THREAD = 8
+"""The fewest blocks of a stretch for every thread: threads wait for each other at its end."""
+
+
+class Source(ABC):
+    """Samples (x, y), reached only through sums over all of them and draws of some of them.
+
+    A subclass gives `rows(start, stop)`; the sums follow. A source whose samples lie elsewhere adds
+    them up there (`partial_total`). What else a source can do it says in its capabilities.
+    """
+
+    features: int
+    size: int
+    fixed: bool = True
+    """Whether the samples are given; a source that is not fixed makes as many as are asked for."""
+    outputs: int | None = None
+    """Number of outputs; None when labels are plain numbers."""
+    population: Network | None = None
+    """The network whose population this is: its moments are known without sampling error."""
+    kept_by_labels: bool = False
+    """Whether inputs were kept with probability proportional to their labels, which are all 1."""
+
+    @property
+    def label_shape(self) -> tuple[int, ...]:
+        """Shape of one sample's label: () or (outputs,)."""
+        return () if self.outputs is None else (self.outputs,)
+
+    @property
+    def labels(self) -> int:
+        """How many numbers the labels are: samples times outputs."""
+        return self.size * (self.outputs or 1)
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Samples `start` to `stop` as float64 arrays (n, features) and (n,) or (n, outputs)."""
+
+    def total(self, term: Term[Sum], rows: int = ROWS_AT_ONCE) -> Sum:
+        """The sum of `term(X, y)` over all samples, `rows` at a time, on all cores.
+
+        `term` returns anything that can be added; a bounded number of terms is held at once. A term
+        that is a function with a name, or a `functools.partial` of one, can be checkpointed, and
+        travels to other machines.
+        """
+        return add_up(self, term, rows)
+
+    def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
+        """The sum over samples `start` to `stop`."""
+        blocks = [slice(start + b.start, start + b.stop) for b in row_blocks(stop - start, rows)]
+        return sum_over(blocks, lambda block: term(*self.rows(block.start, block.stop)))
+
+    def stretches(self, rows: int) -> list[slice]:
+        """All samples, cut where a pass may be told and checkpointed: some 32 MB each."""
+        wanted = _STRETCH_BYTES // (8 * (self.features + (self.outputs or 1)))
+        length = max(rows * workers() * _BLOCKS_A_THREAD, wanted)
+        whole = max(rows, LARGEST_BLOCK)  # so that blocks of all passes end where stretches do
+        return list(row_blocks(self.size, -(-length // whole) * whole))
+
+    def linear_sums(self) -> tuple[LinearSums, Array, Array]:
+        """First and second moments of (x, y) about an origin near the mean, and that origin."""
+        X, y = self.rows(0, min(self.size, ROWS_AT_ONCE))
+        origin, label_origin = X.mean(axis=0), y.mean(axis=0)
+        term = partial(LinearSums.of, origin=origin, label_origin=label_origin)
+        sums = self.total(term)
+        return sums, origin, label_origin
+
+    def standardisation(self) -> Standardisation:
+        """Mean and covariance of the inputs, linear regression of the labels, in one pass."""
+        return standardisation_from(*self.linear_sums())
+
+    @abstractmethod
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """`n` samples at random, no one twice (fresh ones if the source can make them)."""

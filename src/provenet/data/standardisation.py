@@ -1,0 +1,127 @@
+"""Inputs of mean 0 and covariance I, from the first and second moments of the samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr, solve_triangular
+
+from provenet.common.typing import Array
+from provenet.data.sums import Sums
+from provenet.networks.network import Network
+
+_DEPENDENT = 1e-10
+
+
+@dataclass(frozen=True)
+class Standardisation:
+    """`z = whiten (x - mean)`, so that z has mean 0 and covariance I; `y = T_0 + <T_1, z> + r`."""
+
+    mean: Array
+    whiten: Array
+    label_mean: Array
+    """`T_0`: a number, or one an output."""
+    label_spread: float
+    """Standard deviation of the labels, its root mean square over several outputs."""
+    linear: Array
+    """`T_1` in standardised coordinates, the regression of y on z; one row an output."""
+    samples: int | None
+    """None: the population, no sampling error."""
+
+    @property
+    def features(self) -> int:
+        """Number of inputs."""
+        return len(self.mean)
+
+    def apply(self, X: Array) -> Array:
+        """Standardised inputs."""
+        return (X - self.mean) @ self.whiten.T
+
+    def undo(self, Z: Array) -> Array:
+        """The inputs behind standardised ones."""
+        return np.asarray(np.linalg.solve(self.whiten, Z.T).T + self.mean)
+
+    def units_to_user(self, weights: Array, biases: Array) -> tuple[Array, Array]:
+        """Units `(w, b)` on standardised inputs as units on the user's: `w.z + b = w'.x + b'`."""
+        user = weights @ self.whiten
+        return user, biases - user @ self.mean
+
+    def units_from_user(self, weights: Array, biases: Array) -> tuple[Array, Array]:
+        """The inverse of `units_to_user`."""
+        own = np.asarray(np.linalg.solve(self.whiten.T, weights.T).T, dtype=float)
+        return own, biases + weights @ self.mean
+
+    def network_to_user(self, network: Network) -> Network:
+        """A network on standardised inputs as one on the user's inputs."""
+        weights, biases = self.units_to_user(network.weights, network.biases)
+        if network.linear is None:
+            return network.replace(weights=weights, biases=biases)
+        linear = network.linear @ self.whiten
+        constant = network.output_bias - linear @ self.mean
+        return network.replace(weights=weights, biases=biases, linear=linear, output_bias=constant)
+
+    def network_from_user(self, network: Network) -> Network:
+        """The inverse of `network_to_user`."""
+        weights, biases = self.units_from_user(network.weights, network.biases)
+        if network.linear is None:
+            return network.replace(weights=weights, biases=biases)
+        linear = np.linalg.solve(self.whiten.T, network.linear.T).T
+        constant = network.output_bias + network.linear @ self.mean
+        return network.replace(weights=weights, biases=biases, linear=linear, output_bias=constant)
+
+
+@dataclass(frozen=True)
+class LinearSums(Sums):
+    """First and second moments of (x, y), shifted by a fixed origin so that no digits are lost."""
+
+    n: int
+    x: Array
+    xx: Array
+    y: Array
+    yy: Array
+    xy: Array
+
+    @classmethod
+    def of(cls, X: Array, y: Array, origin: Array, label_origin: Array) -> LinearSums:
+        """The sums over one block of samples."""
+        x, v = X - origin, y - label_origin
+        return cls(len(x), x.sum(axis=0), x.T @ x, v.sum(axis=0), np.sum(v**2, axis=0), v.T @ x)
+
+
+def standardisation_from(sums: LinearSums, origin: Array, label_origin: Array) -> Standardisation:
+    """Mean, whitening and linear regression from the first and second moments of (x, y)."""
+    mean, label_mean = sums.x / sums.n, sums.y / sums.n
+    covariance = sums.xx / sums.n - np.outer(mean, mean)
+    cross = sums.xy / sums.n - np.multiply.outer(label_mean, mean)
+    spread = np.sqrt(np.mean(label_variance(sums)))
+    scale = np.sqrt(np.diag(covariance))
+    factor = np.linalg.cholesky(covariance / np.outer(scale, scale))
+    whiten = solve_triangular(factor, np.diag(1 / scale), lower=True)
+    return Standardisation(
+        mean=origin + mean,
+        whiten=whiten,
+        label_mean=label_origin + label_mean,
+        label_spread=float(spread),
+        linear=cross @ whiten.T,
+        samples=sums.n,
+    )
+
+
+def label_variance(sums: LinearSums) -> Array:
+    """Variance of the labels: a number, or one an output."""
+    return np.maximum(sums.yy / sums.n - (sums.y / sums.n) ** 2, 0.0)
+
+
+def dependent_columns(sums: LinearSums) -> list[int]:
+    """Inputs that are, to rounding, constant or a linear combination of the other inputs."""
+    mean = sums.x / sums.n
+    covariance = sums.xx / sums.n - np.outer(mean, mean)
+    scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    constant = scale <= _DEPENDENT * np.sqrt(np.diag(sums.xx) / sums.n + 1e-300)
+    if constant.any():
+        return [int(i) for i in np.flatnonzero(constant)]
+    correlation = covariance / np.outer(scale, scale)
+    _, R, pivot = qr(correlation, pivoting=True)
+    dependent = np.abs(np.diag(R)) <= _DEPENDENT * abs(R[0, 0])
+    return sorted(int(i) for i in pivot[dependent])

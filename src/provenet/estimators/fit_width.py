@@ -1,0 +1,318 @@
+"""A network for labels that no network made: expand and prune, the width by held-out error.
+
+Nothing is recovered here. Inputs and labels are brought to mean 0 and spread 1, and networks of
+growing width are fitted with a penalty on their weights (`penalised`): each starts from the one
+before it and from the new units that best explain what that one leaves (`search.promising_units`).
+Every width and penalty is tried on all but one of five parts of the samples and judged on the part
+left out. Growth ends where that no longer pays; so does the fall of the penalty. The best pair is
+fitted again on all samples. Few noisy samples leave several minima nearly alike, and the mean of
+fits from different starts predicts better than any of them; it is a network, too. So five fits are
+joined to one network, unless the width was given or samples are many, and units that do nothing are
+pruned.
+
+Linear regression is the first of the candidates, so a network is chosen only where it predicts
+unseen samples better.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from provenet.common.typing import AnyArray, Array
+from provenet.data.parallel import one_blas_thread
+from provenet.data.sources.arrays import ArraySource
+from provenet.data.standardisation import Standardisation
+from provenet.estimators.penalised import Penalised
+from provenet.fitting.parameters import Parameters, model_features
+from provenet.fitting.search import Problem, promising_units
+from provenet.networks.activations import ABS, Activation
+from provenet.networks.network import Network
+
+_RIDGES = (0.1, 0.03, 0.01, 0.003, 0.001, 1e-4, 1e-6)
+_WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+_PATIENCE = 3
+"""Steps without gain after which neither width nor penalty is driven further."""
+_FOLDS = 5
+_MOST_ROWS_TO_CHOOSE = 2000
+_SAMPLES_A_UNIT = 5
+_ITERATIONS, _TOLERANCE = 40, 1e-5
+_LAST_ITERATIONS, _LAST_TOLERANCE = 300, 1e-9
+_FITS_TO_AVERAGE = 5
+_USELESS = 1e-4
+"""A unit that moves the labels by less than this share of their spread is dropped."""
+_CONSTANT = 1e-10
+
+
+@dataclass(frozen=True)
+class WidthFit:
+    """A fitted network, and the held-out errors by which its width was chosen."""
+
+    network: Network
+    width: int
+    """That was chosen; the network joins several fits of this width, less what was pruned."""
+    ridge: float
+    """The penalty on the weights, for inputs and labels of spread 1."""
+    error: float
+    """Mean square held-out error over the labels' variance; 1 or so says nothing was learned."""
+    linear_error: float
+    """The same of linear regression."""
+    errors: dict[tuple[float, int], float] = field(repr=False)
+    """The same by penalty and width, for all that were tried."""
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """Samples with inputs and labels of mean 0 and spread 1; what is constant stays 0."""
+
+    X: Array
+    Y: Array
+    standardisation: Standardisation
+    label_scale: Array
+
+    def rows(self, which: AnyArray) -> _Scaled:
+        return _Scaled(self.X[which], self.Y[which], self.standardisation, self.label_scale)
+
+
+def fit_width(
+    X: Array,
+    y: Array,
+    *,
+    activation: Activation,
+    units: int | None = None,
+    rng: np.random.Generator,
+    deadline: float = np.inf,
+) -> WidthFit:
+    """Fit samples (n, features) and (n,) or (n, outputs) by as many units as held-out error wants.
+
+    With `units` the width is that one. No further width or penalty is tried after `deadline`.
+    """
+    scaled = _scaled(X, y)
+    kind = _Kind(activation)
+    widths = _widths(len(X), units)
+    with one_blas_thread():
+        choice = _choose(scaled, kind, widths, rng, deadline, units)
+        parameters = _refitted(scaled, kind, choice, widths, rng, units)
+    network = _to_user(parameters, kind, scaled, several=y.ndim > 1)
+    best = choice.errors[choice.ridge, choice.width]
+    return WidthFit(network, choice.width, choice.ridge, best, choice.errors[0.0, 0], choice.errors)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What is fitted in place of units of an activation."""
+
+    activation: Activation
+
+    @property
+    def fitted(self) -> Activation:
+        return ABS if self.linear else self.activation
+
+    @property
+    def linear(self) -> bool:
+        """Whether there is a linear part: where units can carry it (not for absolute values)."""
+        return self.activation.slope is not None and self.activation.slope != -1
+
+
+def _widths(samples: int, units: int | None) -> tuple[int, ...]:
+    if units is None:
+        return tuple(w for w in _WIDTHS if w * _SAMPLES_A_UNIT <= samples)
+    return (*(w for w in _WIDTHS if w < units), units)
+
+
+def _scaled(X: Array, y: Array) -> _Scaled:
+    Y = y.reshape(len(y), -1)
+    mean, label_mean = X.mean(axis=0), Y.mean(axis=0)
+    scale, label_scale = _spread(X, mean), _spread(Y, label_mean)
+    whiten = np.diag(np.where(np.isfinite(scale), 1 / scale, 0.0))
+    standardisation = Standardisation(
+        mean, whiten, label_mean, 1.0, np.zeros((Y.shape[1], len(mean))), len(X)
+    )
+    return _Scaled(
+        standardisation.apply(X), (Y - label_mean) / label_scale, standardisation, label_scale
+    )
+
+
+def _spread(values: Array, mean: Array) -> Array:
+    """Standard deviations; infinite for what is constant, so that it is divided to zero."""
+    spread = values.std(axis=0)
+    return np.where(spread > _CONSTANT * np.abs(mean) + 1e-150, spread, np.inf)
+
+
+# ---------------------------------------------------------------- the choice
+
+
+@dataclass(frozen=True)
+class _Choice:
+    ridge: float
+    width: int
+    errors: dict[tuple[float, int], float]
+
+
+def _choose(
+    scaled: _Scaled,
+    kind: _Kind,
+    widths: Sequence[int],
+    rng: np.random.Generator,
+    deadline: float,
+    units: int | None,
+) -> _Choice:
+    """Penalty and width of the least held-out error."""
+    splits = list(_splits(scaled, rng))
+    seeds = rng.integers(2**32, size=len(splits))
+    plain = [Penalised(train.X, train.Y, 0.0, kind.fitted) for train, _ in splits]
+    errors = {(0.0, 0): _held_out(splits, kind, [p.linear_fit(kind.linear) for p in plain])}
+    lowest, failures = np.inf, 0
+    for ridge in _RIDGES:
+        along = _errors_by_width(splits, kind, ridge, widths, seeds, deadline, units)
+        errors |= {(ridge, width): error for width, error in along.items()}
+        reached = min(along.values())
+        failures = 0 if reached < lowest else failures + 1
+        lowest = min(lowest, reached)
+        if failures == _PATIENCE or time.monotonic() > deadline:
+            break
+    candidates = [key for key in errors if units is None or key[1] == units]
+    ridge, width = min(candidates, key=lambda key: errors[key])
+    return _Choice(ridge, width, errors)
+
+
+def _splits(scaled: _Scaled, rng: np.random.Generator) -> Iterator[tuple[_Scaled, _Scaled]]:
+    """Samples to fit and samples to judge by; of a great many samples only some."""
+    order = rng.permutation(len(scaled.X))[:_MOST_ROWS_TO_CHOOSE]
+    if len(order) == 1:
+        yield scaled, scaled
+        return
+    part = np.arange(len(order)) % min(_FOLDS, len(order))
+    for fold in np.unique(part):
+        yield scaled.rows(order[part != fold]), scaled.rows(order[part == fold])
+
+
+def _errors_by_width(
+    splits: Sequence[tuple[_Scaled, _Scaled]],
+    kind: _Kind,
+    ridge: float,
+    widths: Sequence[int],
+    seeds: AnyArray,
+    deadline: float,
+    units: int | None,
+) -> dict[int, float]:
+    """Held-out error of growing widths at one penalty, until growth no longer pays."""
+    paths = [
+        _path(train, kind, ridge, widths, np.random.default_rng(seed))
+        for (train, _), seed in zip(splits, seeds, strict=True)
+    ]
+    if units is not None:
+        return {units: _held_out(splits, kind, [deque(path, maxlen=1)[0] for path in paths])}
+    errors: dict[int, float] = {}
+    lowest, failures = np.inf, 0
+    for width in (0, *widths):
+        errors[width] = _held_out(splits, kind, [next(path) for path in paths])
+        failures = 0 if errors[width] < lowest else failures + 1
+        lowest = min(lowest, errors[width])
+        if failures == _PATIENCE or time.monotonic() > deadline:
+            break
+    return errors
+
+
+def _path(
+    samples: _Scaled, kind: _Kind, ridge: float, widths: Sequence[int], rng: np.random.Generator
+) -> Iterator[Parameters]:
+    """Without units, then of each width in turn, each grown from the one before it."""
+    penalised = Penalised(samples.X, samples.Y, ridge, kind.fitted)
+    problem = Problem(ArraySource(samples.X, samples.Y), 1.0, activation=kind.fitted)
+    parameters = penalised.linear_fit(kind.linear)
+    yield parameters
+    for width in widths:
+        new = promising_units(problem, parameters, width - parameters.units, rng)
+        parameters = penalised.minimise(parameters.widened(new), _ITERATIONS, _TOLERANCE)
+        yield parameters
+
+
+def _held_out(
+    splits: Sequence[tuple[_Scaled, _Scaled]], kind: _Kind, fits: Sequence[Parameters]
+) -> float:
+    """Mean square error on the samples left out, over the labels' variance."""
+    squares, count = 0.0, 0
+    for (_, unseen), fit in zip(splits, fits, strict=True):
+        left = model_features(fit, kind.fitted, unseen.X)[1] @ fit.beta - unseen.Y
+        squares += float(np.vdot(left, left))
+        count += len(left) * max(int(np.isfinite(unseen.label_scale).sum()), 1)
+    return squares / count
+
+
+# ---------------------------------------------------------------- the network
+
+
+def _refitted(
+    scaled: _Scaled,
+    kind: _Kind,
+    choice: _Choice,
+    widths: Sequence[int],
+    rng: np.random.Generator,
+    units: int | None,
+) -> Parameters:
+    """The chosen width and penalty on all samples; a mean of several fits where that is free."""
+    penalised = Penalised(scaled.X, scaled.Y, choice.ridge, kind.fitted)
+    if choice.width == 0:
+        return penalised.linear_fit(kind.linear)
+    path = [width for width in widths if width <= choice.width]
+    fits = _FITS_TO_AVERAGE if units is None and len(scaled.X) <= _MOST_ROWS_TO_CHOOSE else 1
+    found = []
+    for _ in range(fits):
+        *_, grown = _path(scaled, kind, choice.ridge, path, rng)
+        found.append(penalised.minimise(grown, _LAST_ITERATIONS, _LAST_TOLERANCE))
+    mean = _mean(found)
+    return mean if units is not None else _pruned(penalised, mean)
+
+
+def _mean(fits: Sequence[Parameters]) -> Parameters:
+    """One model of all units whose values are the mean of the fits'."""
+    units = [fit.beta[: fit.units] / len(fits) for fit in fits]
+    linear = np.mean([fit.linear for fit in fits], axis=0)
+    return Parameters(np.concatenate([fit.theta for fit in fits]), np.concatenate([*units, linear]))
+
+
+def _pruned(penalised: Penalised, fit: Parameters) -> Parameters:
+    """Without the units that hardly change a value."""
+    z, _ = model_features(fit, penalised.activation, penalised.X)
+    moved = np.std(penalised.activation(z), axis=0) * np.linalg.norm(fit.output_weights, axis=0)
+    useful = moved > _USELESS
+    constant = (penalised.activation(z).mean(axis=0)[~useful]) @ fit.beta[: fit.units][~useful]
+    kept = fit.keep(useful)
+    beta = kept.beta.copy()
+    beta[-1] += constant
+    return Parameters(kept.theta, beta)
+
+
+def _to_user(parameters: Parameters, kind: _Kind, scaled: _Scaled, several: bool) -> Network:
+    """The network of the user's inputs and labels."""
+    own = parameters.network(kind.fitted)
+    if kind.linear:
+        own = _from_absolute(own, kind.activation)
+    network = scaled.standardisation.network_to_user(own)
+    scale = np.where(np.isfinite(scaled.label_scale), scaled.label_scale, 0.0)
+    A = network.output_weights * scale[:, None]
+    c = network.output_bias * scale + scaled.standardisation.label_mean
+    V = None if network.linear is None else network.linear * scale[:, None]
+    V = V if V is not None and V.any() else None
+    if several:
+        return network.replace(output_weights=A, output_bias=c, linear=V)
+    linear = None if V is None else V[0]
+    return network.replace(output_weights=A[0], output_bias=float(c[0]), linear=linear)
+
+
+def _from_absolute(network: Network, activation: Activation) -> Network:
+    """The inverse of `networks.as_absolute`: `(1 - s) |z| = 2 sigma(z) - (1 + s) z`."""
+    slope = activation.slope
+    assert slope is not None and network.linear is not None
+    odd = (1 + slope) / (1 - slope) * network.output_weights
+    return network.replace(
+        output_weights=2 / (1 - slope) * network.output_weights,
+        linear=network.linear - odd @ network.weights,
+        output_bias=network.output_bias - odd @ network.biases,
+        activation=activation,
+    )

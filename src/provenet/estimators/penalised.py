@@ -1,0 +1,101 @@
+"""Least squares with a penalty on the weights, for labels that no network made.
+
+With `h = sigma(W x + b)` and labels of spread 1 it minimises, over all of W, b, A, v and c,
+
+    |y - A h - v.x - c|^2 / (2 n) + (ridge / 2) (|W|^2 + |A|^2 + |v|^2)
+
+by L-BFGS. Biases are free. Where sigma is positively homogeneous of degree 1 the scale of a unit is
+free as well, and at the minimum its penalty is `ridge |w_i| |a_i|`: units that do not pay vanish,
+as coefficients of a lasso do. Piecewise linear units are fitted as absolute values beside a linear
+part, as in `search`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from provenet.common.typing import Array
+from provenet.fitting.parameters import Parameters, model_features
+from provenet.networks.activations import Activation
+
+_MEMORY = 10
+"""Earlier steps that L-BFGS remembers."""
+_LEAST = 1e-3
+"""Scale, at the start, of a unit that has no output weight yet."""
+
+
+@dataclass(frozen=True)
+class Penalised:
+    """Samples of spread 1 (labels one column an output), and the penalty."""
+
+    X: Array
+    Y: Array
+    ridge: float
+    activation: Activation
+
+    def linear_fit(self, linear: bool) -> Parameters:
+        """The best model without units, with a linear part or a constant alone."""
+        d, outputs = self.X.shape[1], self.Y.shape[1]
+        rows = d + 1 if linear else 1
+        return self.outputs_fitted(Parameters(np.empty((0, d + 1)), np.zeros((rows, outputs))))
+
+    def outputs_fitted(self, parameters: Parameters) -> Parameters:
+        """The best output layer for given units, their scale shared with their output weights."""
+        n, m = len(self.X), parameters.units
+        phi = model_features(parameters, self.activation, self.X)[1]
+        penalty = np.full(phi.shape[1], np.sqrt(n * self.ridge))
+        penalty[-1] = 0.0
+        nothing = np.zeros((len(penalty), self.Y.shape[1]))
+        stacked, labels = np.vstack([phi, np.diag(penalty)]), np.vstack([self.Y, nothing])
+        beta = np.asarray(np.linalg.lstsq(stacked, labels, rcond=None)[0])
+        theta = parameters.theta
+        if self.activation.degree == 1 and m:
+            weights = np.linalg.norm(theta[:, :-1], axis=1)
+            scale = np.sqrt((np.linalg.norm(beta[:m], axis=1) + _LEAST**2) / (weights + _LEAST**2))
+            theta, beta[:m] = theta * scale[:, None], beta[:m] / scale[:, None]
+        return Parameters(theta, beta)
+
+    def minimise(self, start: Parameters, iterations: int, tolerance: float) -> Parameters:
+        """From the given units, with the best output layer for them, downhill."""
+        first = self.outputs_fitted(start)
+        if first.units == 0:
+            return first
+        found = minimize(
+            self._value_and_gradient,
+            np.concatenate([first.theta.ravel(), first.beta.ravel()]),
+            args=(first,),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": iterations, "maxcor": _MEMORY, "ftol": tolerance, "gtol": 1e-6},
+        )
+        return _unpacked(np.asarray(found.x), first)
+
+    def _value_and_gradient(self, packed: Array, like: Parameters) -> tuple[float, Array]:
+        parameters = _unpacked(packed, like)
+        n, m = len(self.X), like.units
+        z, phi = model_features(parameters, self.activation, self.X)
+        r = phi @ parameters.beta - self.Y
+        penalised = _penalised(parameters)
+        theta_gradient = np.empty_like(parameters.theta)
+        slope = (r @ parameters.beta[:m].T) * self.activation.derivative(z)
+        theta_gradient[:, :-1], theta_gradient[:, -1] = slope.T @ self.X, slope.sum(axis=0)
+        gradient = np.concatenate([theta_gradient.ravel(), (phi.T @ r).ravel()])
+        value = np.vdot(r, r) / n + self.ridge * np.vdot(penalised, penalised)
+        return float(value) / 2, gradient / n + self.ridge * penalised
+
+
+def _unpacked(packed: Array, like: Parameters) -> Parameters:
+    size = like.theta.size
+    return Parameters(
+        packed[:size].reshape(like.theta.shape), packed[size:].reshape(like.beta.shape)
+    )
+
+
+def _penalised(parameters: Parameters) -> Array:
+    """The packed parameters, with zeros for the biases."""
+    theta, beta = parameters.theta.copy(), parameters.beta.copy()
+    theta[:, -1], beta[-1] = 0.0, 0.0
+    return np.concatenate([theta.ravel(), beta.ravel()])

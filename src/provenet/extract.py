@@ -1,0 +1,245 @@
+"""`extract`: a network out of a model that may be asked.
+
+A few questions tell the kind of answers (`probing`). Exact ones are traced along lines (`kinks`)
+and measured again where there is room (`sharpen`); noisy or rounded ones are sampled (`sampling`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from provenet.certify.result import Recovery, Status
+from provenet.common.exceptions import BudgetSpent, InvalidInput
+from provenet.common.typing import Array, Progress, Seed
+from provenet.common.words import counted
+from provenet.data.parallel import one_blas_thread
+from provenet.extraction.kinks import AGREES, Traced, trace_units
+from provenet.extraction.oracle import Model, Oracle, open_oracle
+from provenet.extraction.probing import Kind, Probe, probe
+from provenet.extraction.sampling import sampled
+from provenet.extraction.stages import Stages
+from provenet.extraction.units import Region
+from provenet.extraction.verdict import (
+    METHOD,
+    POINTS_A_KINK,
+    Fresh,
+    network_of,
+    points_at_kinks,
+    verdict,
+)
+from provenet.validation import as_generator
+
+_CHECKS = 30
+"""Points that guide the lines."""
+_QUERIES_A_PARAMETER, _MORE_QUERIES = 2, 200
+"""What may be asked without a budget once the number of units is known."""
+
+
+def extract(
+    f: Model | Oracle,
+    features: int | None = None,
+    *,
+    budget: int | None = None,
+    outputs: int | None = None,
+    noise: float | None = None,
+    units: int | None = None,
+    low: Any = None,
+    high: Any = None,
+    cache: Any = None,
+    timeout: float = 30.0,
+    retries: int = 5,
+    rng: Seed = None,
+    progress: Progress | None = None,
+) -> Recovery:
+    """Recover the network with one hidden layer of ReLU units in a model that may be asked.
+
+    Parameters
+    ----------
+    f
+        A function of an array (n, features), an .onnx or TorchScript file, an address, or an
+        oracle.
+    features
+        Number of inputs; an ONNX model tells it.
+    budget
+        Most answers to use, those of the cache included. Exact answers take about two a parameter.
+    outputs
+        Number of outputs; found when left out.
+    noise
+        Standard deviation of the answers' noise, if known; estimated when left out.
+    units
+        Number of units; found when left out.
+    low, high
+        Ask no input outside of these: numbers, or one a feature.
+    cache
+        File in which answers are kept: a run that was killed goes on from there.
+    timeout, retries
+        Seconds a request, and how often it is tried again, where `f` is an address.
+    rng
+        Seed or generator; the same seed gives the same answer.
+    progress
+        Called as `progress(stage, fraction, message)`; a negative fraction means unknown.
+
+    Raises
+    ------
+    InvalidInput
+        If the input cannot be used. Bad luck is never an exception: see `Recovery.status`.
+    EndpointLost
+        If an address stopped answering.
+    """
+    generator = as_generator(rng)
+    _check(noise, units)
+    oracle = open_oracle(
+        f,
+        features,
+        outputs=outputs,
+        budget=budget,
+        cache=cache,
+        low=low,
+        high=high,
+        timeout=timeout,
+        retries=retries,
+    )
+    region = Region.of(oracle.low, oracle.high, oracle.features)
+    stages = Stages(progress)
+    run = _Run(oracle, region, generator, noise, units, stages)
+    with one_blas_thread():
+        try:
+            result = run.answer()
+        except BudgetSpent as spent:
+            result = _spent(spent, oracle)
+    # Sampled answers bring the timings of their last recovery.
+    timings = {**stages.seconds, **result.timings, "total": stages.total}
+    return replace(result, queries=oracle.used, timings=timings)
+
+
+def _check(noise: float | None, units: int | None) -> None:
+    if noise is not None and not (np.isfinite(noise) and noise >= 0):
+        raise InvalidInput(f"noise must be a number from 0 on, not {noise!r}.")
+    if units is not None and (isinstance(units, bool) or int(units) != units or units < 1):
+        raise InvalidInput(f"units must be a whole number from 1 on, not {units!r}.")
+
+
+@dataclass(frozen=True)
+class _Run:
+    oracle: Oracle
+    region: Region
+    rng: np.random.Generator
+    noise: float | None
+    units: int | None
+    stages: Stages
+
+    def answer(self) -> Recovery:
+        """Probe, then one of the two roads."""
+        with self.stages.stage("probe", "what kind of answers"):
+            found = probe(self.oracle, self.region, self.rng)
+        if found.kind is Kind.SMOOTH:
+            return _smooth(found)
+        if found.kind is not Kind.EXACT or self.noise:
+            result = self._sampled()
+            return replace(result, message=f"{found}. {result.message}")
+        return self._traced()
+
+    def _traced(self) -> Recovery:
+        traced = trace_units(
+            self._ask,
+            self.region.sample(_CHECKS, self.rng),
+            self.region,
+            self.rng,
+            spare=self._spare,
+            stages=self.stages,
+        )
+        if traced.spent is not None:
+            return self._unfinished(traced, traced.spent)
+        try:
+            with self.stages.stage("verify", counted(len(traced.units), "unit")):
+                return self._verified(traced)
+        except BudgetSpent as spent:
+            return self._unfinished(traced, spent)
+
+    def _verified(self, traced: Traced) -> Recovery:
+        asked = self.oracle.used
+        X = self.region.sample(self._number_of_fresh(len(traced.units)), self.rng)
+        fresh = Fresh(X, self.oracle.ask(X))
+        Z = points_at_kinks(traced, fresh, self.region, self.rng)
+        return verdict(traced, fresh, Fresh(Z, self.oracle.ask(Z)), asked, self.units)
+
+    def _unfinished(self, traced: Traced, spent: BudgetSpent) -> Recovery:
+        """What was found before the budget was spent: never a success."""
+        units = max(len(traced.units), *traced.kinks, 0)
+        if units == 0:
+            return _spent(spent, self.oracle)
+        message = f"{_used(spent, self.oracle)} {self._would_do(units, spent)}"
+        if len(traced.units) == 0:
+            return Recovery(None, Status.FAILED, message, METHOD)
+        network = network_of(traced, one=self.oracle.outputs is None)
+        return Recovery(network, Status.PARTIAL, f"{message} {_unconfirmed(traced)}", METHOD)
+
+    def _would_do(self, units: int, spent: BudgetSpent) -> str:
+        parameters = self._parameters(units)
+        enough = max(_enough(parameters), spent.used + spent.needed)
+        size = f"{counted(units, 'unit')} ({counted(parameters, 'parameter')})"
+        return f"About {enough:,} would do for {size}."
+
+    def _ask(self, X: Array) -> Array:
+        return self.oracle.ask(X).reshape(len(X), -1)
+
+    def _number_of_fresh(self, units: int) -> int:
+        """Points that confirm the answer, which nothing else has seen."""
+        return 20 + self._parameters(units) // 50
+
+    def _parameters(self, units: int) -> int:
+        outputs = self.oracle.outputs or 1
+        return units * (self.oracle.features + outputs) + outputs
+
+    def _spare(self, units: int) -> int:
+        """How many questions may make the units sharper, fresh points put aside."""
+        most = _enough(self._parameters(units))
+        if self.oracle.budget is not None:
+            most = self.oracle.budget
+        to_judge = self._number_of_fresh(units) + POINTS_A_KINK * units
+        return max(0, most - self.oracle.used - to_judge)
+
+    def _sampled(self) -> Recovery:
+        return sampled(
+            self.oracle,
+            self.region,
+            self.rng,
+            noise=self.noise or None,
+            units=self.units,
+            progress=self.stages.progress,
+        )
+
+
+def _enough(parameters: int) -> int:
+    return _QUERIES_A_PARAMETER * parameters + _MORE_QUERIES
+
+
+def _unconfirmed(traced: Traced) -> str:
+    explained = int((traced.deviations <= AGREES).sum())
+    return (
+        f"The {counted(len(traced.units), 'unit')} found so far are not confirmed: "
+        f"{explained} of {len(traced.left)} points are explained."
+    )
+
+
+def _smooth(found: Probe) -> Recovery:
+    message = f"{found}: the function is smooth, and no such network can be found in it."
+    return Recovery(None, Status.FAILED, message, METHOD)
+
+
+def _used(spent: BudgetSpent, oracle: Oracle) -> str:
+    return (
+        f"{spent.used:,} of {oracle.budget:,} queries were used, and the next step needs "
+        f"{spent.needed:,} more: raise budget."
+    )
+
+
+def _spent(spent: BudgetSpent, oracle: Oracle) -> Recovery:
+    message = (
+        f"{_used(spent, oracle)} Exact answers take about two queries a parameter, so at least "
+        f"{_QUERIES_A_PARAMETER * (oracle.features + 1):,} a unit."
+    )
+    return Recovery(None, Status.FAILED, message, METHOD)

@@ -1,0 +1,50 @@
+"""A Python function that is asked: (n, features) -> (n,) or (n, outputs)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import AnyArray
+from provenet.data.fingerprint import Nameless, fingerprint
+from provenet.extraction.clients.client import first_line, rows_at_once, such_as
+
+_NUMBERS, _ROWS = 2**22, 8192
+
+
+class CallableClient:
+    """Hands the function copies of the inputs, so that it may do with them what it likes."""
+
+    name, kind = "f", "a Python function"
+    answer_dtype: np.dtype[Any] | None = None
+
+    def __init__(
+        self, function: Callable[[Any], Any], features: int, outputs: int | None = None
+    ) -> None:
+        """Nothing is asked yet."""
+        self.function, self.features, self.outputs = function, features, outputs
+        self.input_dtype = np.dtype(np.float64)
+        self.batch = rows_at_once(_NUMBERS, features, _ROWS)
+        self.identity = _identity(function)
+
+    def answers(self, X: AnyArray) -> Any:
+        """What the function returns; what it raises is told with the inputs."""
+        try:
+            return self.function(X.copy())
+        except Exception as error:
+            raise InvalidInput(
+                f"{self.name} raised {type(error).__name__}: {first_line(error)} {such_as(X)}: it "
+                "must answer every input."
+            ) from error
+
+
+def _identity(function: Callable[[Any], Any]) -> str:
+    """A digest of an object's parts where it has any; of anything else only the name is known."""
+    try:
+        return fingerprint(function)
+    except Nameless:
+        named = function if hasattr(function, "__qualname__") else type(function)
+        return fingerprint(f"{named.__module__}.{named.__qualname__}")

@@ -1,0 +1,1 @@
+"""Which units are on at which samples, read off the samples themselves."""

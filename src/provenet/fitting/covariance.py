@@ -1,0 +1,328 @@
+"""How sure the parameters are: covariance of the least-squares estimate, standard errors, bounds.
+
+At a least-squares solution the estimate's covariance is `noise^2 (J^T J)^-1`. A unit's scale is not
+determined by the data ((w, b, a) and (s w, s b, a/s) are one function), so `J^T J` has one null
+direction a unit; the canonical parameters do not see it, and neither do the errors given here
+(delta method, in the user's coordinates).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from provenet.common.typing import AnyArray, Array
+from provenet.data.sources.base import Source
+from provenet.data.standardisation import Standardisation
+from provenet.fitting.iterative_step import IterativeStep
+from provenet.fitting.normal_equations import (
+    cross_products,
+    eliminate,
+    normal_equations,
+)
+from provenet.fitting.parameters import Parameters
+from provenet.networks.activations import Activation
+from provenet.networks.network import Network
+
+_SINGULAR = 1e-12
+DENSE_LIMIT = 3000
+"""With more nonlinear parameters a bound is far cheaper than the covariance."""
+_LANCZOS_ZERO = 1e-5
+_LANCZOS_ACCURACY = 0.1
+_LANCZOS_VECTORS = 100
+
+
+@dataclass(frozen=True)
+class StandardErrors:
+    """Standard errors of a canonical network's parameters, in the shapes of the network's own."""
+
+    weights: Array
+    biases: Array
+    output_weights: Array
+    output_bias: Array | float
+    linear: Array | None
+
+    def scaled(self, scale: Array) -> StandardErrors:
+        """The errors when each output is multiplied by a number."""
+        return StandardErrors(
+            self.weights,
+            self.biases,
+            (self.output_weights.T * scale).T,
+            self.output_bias * scale,
+            None if self.linear is None else (self.linear.T * scale).T,
+        )
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """Covariance, for noise of size one, of each unit's canonical (w, b, a), and of c, v."""
+
+    units: Array
+    """(units, features + 1 + outputs, features + 1 + outputs)."""
+    linear: Array
+    """Variances of the linear part (v, c) or (c,), in the user's coordinates, one row each."""
+    plain: bool
+    """Whether labels are plain numbers."""
+    rank_deficiency: int
+    """How many directions, other than the units' scales, the data do not determine."""
+
+    def standard_errors(self, noise: float) -> StandardErrors:
+        """Standard errors for noise of the given size."""
+        d = self.features
+        errors = noise * np.sqrt(np.maximum(np.diagonal(self.units, axis1=1, axis2=2), 0.0))
+        linear = noise * np.sqrt(np.maximum(self.linear, 0.0))
+        return StandardErrors(
+            weights=errors[:, :d],
+            biases=errors[:, d],
+            output_weights=errors[:, -1] if self.plain else errors[:, d + 1 :].T,
+            output_bias=float(linear[-1]) if self.plain else linear[-1],
+            linear=linear[:-1].T if len(linear) > 1 else None,
+        )
+
+    @property
+    def features(self) -> int:
+        """Number of inputs."""
+        return int(self.units.shape[1] - 1 - self.linear[0].size)
+
+    def error_bound(self, network: Network, residual_norm: float) -> float:
+        """Largest error of a unit that a residual of this norm allows, to first order.
+
+        Of the weights' direction, of the bias relative to `1 + |b|`, of the output weights relative
+        to their size.
+        """
+        if network.units == 0:
+            return 0.0
+        scale = np.ones(self.units.shape[:2])
+        d = self.features
+        scale[:, d] = 1 / (1 + np.abs(network.biases))
+        size = np.linalg.norm(np.atleast_2d(network.output_weights), axis=0)
+        scale[:, d + 1 :] = 1 / np.maximum(size, 1e-300)[:, None]
+        largest = np.linalg.eigvalsh(self.units * scale[:, :, None] * scale[:, None, :])[:, -1]
+        return float(residual_norm * np.sqrt(max(largest.max(), 0.0)))
+
+
+def covariance(source: Source, network: Network, standardisation: Standardisation) -> Covariance:
+    """Covariance of the least-squares estimate at a network on standardised inputs.
+
+    With beta eliminated (see `normal_equations`) theta has covariance `S^-1`; beta follows it:
+    `cov(theta, beta_q) = -S^-1 C_q G^-1`, `cov(beta_p, beta_q) = G^-1 [p = q] + G^-1 C_p^T S^-1 C_q
+    G^-1` with `C_q` the rows of C times the output weights of output q.
+    """
+    parameters = Parameters.of(network)
+    equations = normal_equations(source, parameters, network.activation)
+    S, eliminated = eliminate(equations, parameters, 1e-15)
+    thetas = parameters.theta.size
+    diagonal = np.diag(equations.hessian)
+    size = np.repeat(np.sum(parameters.output_weights**2, axis=0), parameters.theta.shape[1])
+    scale = _positive(np.sqrt(diagonal[:thetas] * size))
+    inverse, free = _inverse(
+        S / scale / scale[:, None] + _scale_projector(parameters, scale, network.activation)
+    )
+    inverse = inverse / scale / scale[:, None]
+    G_inverse, dependent = _scaled_inverse(equations.hessian[thetas:, thetas:])
+    follow = _Follow(inverse, eliminated[:, :thetas], G_inverse, parameters)
+    return _in_user_coordinates(
+        follow, free + dependent, parameters, standardisation, network.activation
+    )
+
+
+@dataclass(frozen=True)
+class _Follow:
+    """The covariance of all parameters from that of theta, in parts."""
+
+    theta: Array
+    """`S^-1`."""
+    cross: Array
+    """`G^-1 C^T`, (rows of beta, theta)."""
+    gram_inverse: Array
+    parameters: Parameters
+
+    def _moved(self, rows: AnyArray, output: int) -> Array:
+        """`G^-1 C_q^T`: how rows of beta of one output follow theta, up to sign."""
+        width = self.parameters.theta.shape[1]
+        weights = np.repeat(self.parameters.output_weights[output], width)
+        return np.asarray(self.cross[rows] * weights)
+
+    def unit(self, i: int) -> Array:
+        """Covariance of a unit's weights, bias and output weights."""
+        width = self.parameters.theta.shape[1]
+        own = np.arange(i * width, (i + 1) * width)
+        outputs = range(len(self.parameters.output_weights))
+        J = np.vstack([self._moved(np.array([i]), q) for q in outputs])
+        JV = J @ self.theta
+        weights = self.gram_inverse[i, i] * np.eye(len(J)) + JV @ J.T
+        return np.block([[self.theta[np.ix_(own, own)], -JV[:, own].T], [-JV[:, own], weights]])
+
+    def linear(self, D: Array) -> Array:
+        """Variances of `D beta` for the linear part, (rows, outputs)."""
+        rows = np.arange(self.parameters.units, len(self.parameters.beta))
+        own = self.gram_inverse[np.ix_(rows, rows)]
+        variances = []
+        for q in range(len(self.parameters.output_weights)):
+            J = self._moved(rows, q)
+            variances.append(np.diag(D @ (own + J @ self.theta @ J.T) @ D.T))
+        return np.asarray(np.column_stack(variances), float)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A diagonal bound on the covariance of all parameters."""
+
+    theta: Array
+    beta: Array
+    """(rows, outputs)."""
+
+    def unit(self, i: int) -> Array:
+        """The bound for a unit's weights, bias and output weights."""
+        return np.diag(np.append(self.theta[i], self.beta[i]))
+
+    def linear(self, D: Array) -> Array:
+        """The bound for `D beta` of the linear part, (rows, outputs)."""
+        return np.asarray(D**2 @ self.beta[len(self.theta) :])
+
+
+def covariance_bound(
+    source: Source, network: Network, standardisation: Standardisation
+) -> Covariance:
+    """An upper bound for many parameters, without a p x p matrix: `S^-1 <= D^-2 / lambda_min`.
+
+    D^2 is the diagonal of H (theta alone) and lambda_min the smallest eigenvalue of `D^-1 S D^-1`
+    (Lanczos), the scales of units apart. The bound on beta follows as in `covariance`; twice the
+    two bounds is one on both together.
+    """
+    parameters, activation = Parameters.of(network), network.activation
+    curvature = IterativeStep(source, parameters, activation, np.float64)
+    scale = np.sqrt(curvature.diagonal)
+    smallest = _smallest_eigenvalue(
+        curvature, scale, _scale_directions(parameters, scale, activation)
+    )
+    theta = 1 / (max(smallest, _LANCZOS_ZERO) * scale**2).reshape(parameters.theta.shape)
+    G_inverse, dependent = _scaled_inverse(curvature.gram)
+    follow = cross_products(source, parameters, activation) @ G_inverse
+    moved = np.einsum("mwr,mw->mr", follow**2, theta)
+    beta = np.diag(G_inverse)[:, None] + moved.T @ parameters.output_weights.T**2
+    undetermined = int(smallest <= _LANCZOS_ZERO) + dependent
+    return _in_user_coordinates(
+        _Bound(2 * theta, 2 * beta), undetermined, parameters, standardisation, activation
+    )
+
+
+def _smallest_eigenvalue(curvature: IterativeStep, scale: Array, scales: Array) -> float:
+    """Of the scaled S, which has each unit's own scale as a null direction: that is left out."""
+    # ARPACK moves its start into the range of the operator, where a null space has no part.
+    shift = 1e-2
+
+    def apply(v: Array) -> Array:
+        v = v.ravel()
+        units = v.reshape(scales.shape)
+        own = scales * np.einsum("mw,mw->m", scales, units)[:, None]
+        return np.asarray(curvature.product(v / scale) / scale + own.ravel() + shift * v)
+
+    operator = LinearOperator((scale.size, scale.size), matvec=apply, dtype=float)
+    start = np.random.default_rng(0).standard_normal(scale.size)
+    found = eigsh(
+        operator,
+        1,
+        which="SA",
+        v0=start,
+        tol=_LANCZOS_ACCURACY,
+        ncv=min(_LANCZOS_VECTORS, scale.size),
+    )
+    return float(found[0][0]) - shift
+
+
+def _in_user_coordinates(
+    inverse: _Follow | _Bound,
+    free: int,
+    parameters: Parameters,
+    standardisation: Standardisation,
+    activation: Activation,
+) -> Covariance:
+    """Blocks of the inverse of H, moved to canonical parameters on the user's inputs."""
+    m, width = parameters.theta.shape
+    A = parameters.output_weights
+    blocks = np.empty((m, width + len(A), width + len(A)))
+    for i in range(m):
+        D = _to_canonical(parameters.theta[i], A[:, i], standardisation, activation.degree)
+        blocks[i] = D @ inverse.unit(i) @ D.T
+    D = np.eye(len(parameters.linear))
+    if parameters.has_linear:
+        D[:-1, :-1] = standardisation.whiten.T
+        D[-1, :-1] = -standardisation.whiten @ standardisation.mean
+    linear = inverse.linear(D).reshape(-1, *parameters.beta.shape[1:])
+    return Covariance(blocks, linear, parameters.beta.ndim == 1, free)
+
+
+def _scale_directions(parameters: Parameters, scale: Array, activation: Activation) -> Array:
+    """For each unit the unit null vector of the scaled S within its own block: its scale.
+
+    A unit whose activation is not homogeneous has none: zeros.
+    """
+    if activation.degree is None:
+        return np.zeros(parameters.theta.shape)
+    null = parameters.theta * scale.reshape(parameters.theta.shape)
+    return np.asarray(null / np.linalg.norm(null, axis=1, keepdims=True))
+
+
+def _positive(scale: Array) -> Array:
+    return np.where(scale > 0, scale, 1.0)
+
+
+def _scale_projector(parameters: Parameters, scale: Array, activation: Activation) -> Array:
+    """Outer products of the null directions of the scaled S.
+
+    Adding them makes S regular and changes its inverse along these directions only, which canonical
+    parameters ignore.
+    """
+    m, width = parameters.theta.shape
+    null = np.zeros((m, m, width))
+    null[np.arange(m), np.arange(m)] = _scale_directions(parameters, scale, activation)
+    rows = null.reshape(m, m * width)
+    return np.asarray(rows.T @ rows)
+
+
+def _scaled_inverse(G: Array) -> tuple[Array, int]:
+    """Inverse of a positive semidefinite matrix of any scales, and its rank deficiency."""
+    scale = _positive(np.sqrt(np.diag(G)))
+    inverse, deficiency = _inverse(G / scale / scale[:, None])
+    return inverse / scale / scale[:, None], deficiency
+
+
+def _inverse(H: Array) -> tuple[Array, int]:
+    """Inverse of a scaled positive semidefinite matrix, and its rank deficiency."""
+    if H.size == 0:
+        return H, 0
+    factor, failed = lapack.dpotrf(H, lower=True)
+    if not failed and lapack.dpocon(factor, np.abs(H).sum(axis=0).max(), uplo="L")[0] > _SINGULAR:
+        inverse = lapack.dpotri(factor, lower=True)[0]
+        return np.tril(inverse) + np.tril(inverse, -1).T, 0
+    values, vectors = np.linalg.eigh(H)
+    keep = values > _SINGULAR * values[-1]
+    root = vectors[:, keep] / np.sqrt(values[keep])
+    return root @ root.T, int(np.sum(~keep))
+
+
+def _to_canonical(
+    theta: Array, a: Array, standardisation: Standardisation, degree: int | None
+) -> Array:
+    """Derivative of a unit's canonical (w, b, a) in the user's coordinates by its own (w, b, a)."""
+    w, d, o = theta[:-1], len(theta) - 1, len(a)
+    to_user = np.eye(d + 1 + o)
+    to_user[:d, :d] = standardisation.whiten.T
+    to_user[d, :d] = -standardisation.whiten @ standardisation.mean
+    if degree is None:
+        return to_user
+    u = standardisation.whiten.T @ w
+    b = theta[-1] - u @ standardisation.mean
+    s = np.linalg.norm(u)
+    direction = u / s
+    D = np.zeros((d + 1 + o, d + 1 + o))
+    D[:d, :d] = (np.eye(d) - np.outer(direction, direction)) / s
+    D[d, :d] = -b * direction / s**2
+    D[d, d] = 1 / s
+    D[d + 1 :, :d] = degree * s ** (degree - 1) * np.outer(a, direction)
+    D[d + 1 :, d + 1 :] = s**degree * np.eye(o)
+    return D @ to_user

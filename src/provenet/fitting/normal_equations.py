@@ -1,0 +1,243 @@
+"""The normal equations of least squares as sums over samples, and the steps that they give.
+
+Given the units theta = (w, b), the best beta is a linear least-squares problem, so only theta is
+searched (variable projection; Golub and Pereyra 1973, in Kaufman's form). With D the derivative of
+the units' values by theta (not yet multiplied by output weights) and `Phi = [sigma(z), x, 1]`,
+
+    H = D^T D,   C = D^T Phi,   G = Phi^T Phi      sums over samples, the same for all outputs
+    S = (A^T A) o (H - C G^-1 C^T)                 theta with beta eliminated; o: unit by unit
+    (S + lambda diag) step = g - sum_q A_q (C G^-1 Phi^T r_q)
+
+where A (outputs, units) are the output weights, q runs over outputs and r are residuals. So several
+outputs cost hardly more than one. No n x p matrix exists: D is formed for a block of samples at a
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from provenet.common.typing import Array
+from provenet.data.sources.base import Source
+from provenet.data.sums import Sums
+from provenet.fitting.parameters import Parameters, model_features
+from provenet.networks.activations import Activation
+
+_BLOCK_BYTES = 4_000_000
+RIDGE = 1e-13
+
+
+@dataclass(frozen=True)
+class LinearPart(Sums):
+    """Sums for the best beta at given units: `Phi^T Phi`, `Phi^T r`, `|r|^2`."""
+
+    gram: Array
+    gradient: Array
+    rss: float
+
+
+@dataclass(frozen=True)
+class NormalEquations(Sums):
+    """`[D, Phi]^T [D, Phi]`, the gradients by theta and by beta, and `|r|^2`."""
+
+    hessian: Array
+    theta_gradient: Array
+    gradient: Array
+    rss: float
+
+
+def input_gram(source: Source, parameters: Parameters) -> Array:
+    """The block of `Phi^T Phi` that no unit has a part in: it is the same at every point."""
+    if not parameters.has_linear:
+        return np.full((1, 1), float(source.size))
+    return source.total(_input_term)
+
+
+def _input_term(X: Array, y: Array) -> Array:
+    ones = np.ones((1, len(X)))
+    return np.block([[X.T @ X, (ones @ X).T], [ones @ X, ones @ ones.T]])
+
+
+def linear_part(
+    source: Source, parameters: Parameters, activation: Activation, inputs: Array | None = None
+) -> LinearPart:
+    """One pass: the sums that determine beta. `inputs` is `input_gram`, where it is known."""
+    sums = source.total(partial(_linear_term, parameters, activation))
+    inputs = input_gram(source, parameters) if inputs is None else inputs
+    return replace(sums, gram=with_input_gram(sums.gram, inputs))
+
+
+def _linear_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> LinearPart:
+    _, phi = model_features(parameters, activation, X)
+    r = phi @ parameters.beta - y
+    return LinearPart(phi[:, : parameters.units].T @ phi, phi.T @ r, float(np.vdot(r, r)))
+
+
+def with_input_gram(units: Array, inputs: Array) -> Array:
+    """`Phi^T Phi` from the units' rows of it and the block of the inputs."""
+    m = len(units)
+    gram = np.empty((units.shape[1], units.shape[1]))
+    gram[:m], gram[m:, :m], gram[m:, m:] = units, units[:, m:].T, inputs
+    return gram
+
+
+def _theta_gradient(slope: Array, A: Array, r: Array, X: Array) -> Array:
+    """`sum_n slope_ni (r_n . A_i) (x_n, 1)` for every unit i, flat."""
+    weighted = slope * (r.reshape(len(r), -1) @ A)
+    return np.column_stack([weighted.T @ X, weighted.sum(axis=0)]).ravel()
+
+
+def normal_equations(
+    source: Source,
+    parameters: Parameters,
+    activation: Activation,
+    dtype: type[np.floating] = np.float64,
+) -> NormalEquations:
+    """One pass: the Gauss-Newton system, its matrix summed in `dtype`."""
+    p = parameters.theta.size + len(parameters.beta)
+    rows = int(np.clip(_BLOCK_BYTES / (np.dtype(dtype).itemsize * p), 128, 512))
+    return source.total(partial(_normal_term, parameters, activation, dtype), rows)
+
+
+def _normal_term(
+    parameters: Parameters,
+    activation: Activation,
+    dtype: type[np.floating],
+    X: Array,
+    y: Array,
+) -> NormalEquations:
+    thetas, (m, width) = parameters.theta.size, parameters.theta.shape
+    z, phi = model_features(parameters, activation, X)
+    r = phi @ parameters.beta - y
+    slope = activation.derivative(z)
+    J = np.empty((len(X), thetas + phi.shape[1]), dtype=dtype)
+    units = J[:, :thetas].reshape(len(X), m, width)
+    np.multiply(slope[:, :, None], X[:, None, :], out=units[:, :, :-1], casting="same_kind")
+    units[:, :, -1] = slope
+    J[:, thetas:] = phi
+    gradient = _theta_gradient(slope, parameters.output_weights, r, X)
+    return NormalEquations((J.T @ J).astype(float), gradient, phi.T @ r, float(np.vdot(r, r)))
+
+
+@dataclass(frozen=True)
+class Gradient(Sums):
+    """The gradients by theta and by beta, and `|r|^2`."""
+
+    theta_gradient: Array
+    gradient: Array
+    rss: float
+
+
+def with_curvature_of(
+    part: Source, source: Source, parameters: Parameters, activation: Activation
+) -> NormalEquations:
+    """The Gauss-Newton system of all samples, its matrix that of a part, scaled up.
+
+    A random part of some tens of samples a parameter gives the matrix to a few per cent, which is
+    as good for a step; the gradient alone, of all samples, decides where the iteration ends. It
+    costs p operations a sample where the matrix costs p^2.
+    """
+    rough = normal_equations(part, parameters, activation, np.float32)
+    exact = source.total(partial(_gradient_term, parameters, activation))
+    hessian = rough.hessian * (source.size / part.size)
+    return NormalEquations(hessian, exact.theta_gradient, exact.gradient, exact.rss)
+
+
+def _gradient_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> Gradient:
+    z, phi = model_features(parameters, activation, X)
+    r = phi @ parameters.beta - y
+    own = _theta_gradient(activation.derivative(z), parameters.output_weights, r, X)
+    return Gradient(own, phi.T @ r, float(np.vdot(r, r)))
+
+
+def solve_scaled(matrix: Array, rhs: Array, ridge: float) -> Array:
+    """Solve a positive semidefinite system after scaling its diagonal to one."""
+    return solver_scaled(matrix, ridge)(rhs)
+
+
+def solver_scaled(matrix: Array, ridge: float) -> Callable[[Array], Array]:
+    """The same for many right-hand sides, one after the other."""
+    scale = np.sqrt(np.diag(matrix))
+    scale[scale == 0] = 1.0
+    A = matrix / scale / scale[:, None]
+    for attempt in range(6):
+        A[np.diag_indices(len(A))] += ridge * 1000.0**attempt
+        try:
+            factor = cho_factor(A, lower=True, check_finite=False)
+        except LinAlgError:
+            continue
+        return lambda b: np.asarray(
+            (cho_solve(factor, (b.T / scale).T, check_finite=False).T / scale).T
+        )
+    return lambda b: np.asarray((np.linalg.lstsq(A, (b.T / scale).T, rcond=None)[0].T / scale).T)
+
+
+def without_each_unit(sums: LinearPart, parameters: Parameters) -> Array:
+    """How much the sum of squares grows without each unit, the rest refitted linearly."""
+    gram, m = sums.gram, parameters.units
+    inverse = solve_scaled(gram, np.eye(len(gram))[:, :m], RIDGE * len(gram))
+    size = np.sum(parameters.output_weights**2, axis=0)
+    return np.asarray(size / np.abs(np.diag(inverse[:m])))
+
+
+def times_unit_blocks(matrix: Array, K: Array) -> Array:
+    """Block (i, j) of a matrix of m x m square blocks times `K_ij`."""
+    m = len(K)
+    width = len(matrix) // max(m, 1)  # a model without units has an empty matrix
+    blocks = matrix.reshape(m, width, m, width) * K[:, None, :, None]
+    return np.asarray(blocks.reshape(matrix.shape))
+
+
+def eliminate(
+    equations: NormalEquations, parameters: Parameters, ridge: float
+) -> tuple[Array, Array]:
+    """`S`, and `G^-1 [C^T, Phi^T r]`, from the normal equations."""
+    thetas = parameters.theta.size
+    H, C = equations.hessian[:thetas, :thetas], equations.hessian[:thetas, thetas:]
+    G = equations.hessian[thetas:, thetas:]
+    eliminated = solve_scaled(G, np.column_stack([C.T, equations.gradient]), ridge)
+    A = parameters.output_weights
+    return times_unit_blocks(H - C @ eliminated[:, :thetas], A.T @ A), eliminated
+
+
+class DenseStep:
+    """Damped steps from one set of normal equations."""
+
+    def __init__(self, equations: NormalEquations, parameters: Parameters, ridge: float) -> None:
+        """Eliminate beta once; each damping then costs one factorisation."""
+        m, width = parameters.theta.shape
+        thetas, A = parameters.theta.size, parameters.output_weights
+        self.matrix, eliminated = eliminate(equations, parameters, ridge)
+        cross = equations.hessian[:thetas, thetas:]
+        moved = (cross @ eliminated[:, thetas:]).reshape(m, width, len(A))
+        self.rhs = equations.theta_gradient - np.einsum("mwo,om->mw", moved, A).ravel()
+        size = np.repeat(np.sum(A**2, axis=0), width)
+        diagonal = np.diag(equations.hessian)[:thetas] * size
+        self.damping = diagonal + 1e-10 * diagonal.mean() + 1e-300
+
+    def solve(self, damping: float, accuracy: float = 0.0) -> Array | None:
+        """The step, exact for any accuracy; None if the matrix is not positive definite then."""
+        A = self.matrix.copy()
+        A[np.diag_indices(len(A))] += damping * self.damping
+        try:
+            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return None
+        return np.asarray(cho_solve(factor, self.rhs, check_finite=False))
+
+
+def cross_products(source: Source, parameters: Parameters, activation: Activation) -> Array:
+    """`C`, (units, features + 1, rows of beta)."""
+    return source.total(partial(_cross_term, parameters, activation))
+
+
+def _cross_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> Array:
+    z, phi = model_features(parameters, activation, X)
+    inputs = np.column_stack([X, np.ones(len(X))])
+    slope = activation.derivative(z)
+    return np.array([(inputs * s[:, None]).T @ phi for s in slope.T])

@@ -1,0 +1,215 @@
+"""Least squares from a method's answer, and the signs of its units.
+
+The answer is first refined up to signs (absolute values and a free linear part), where nothing is
+in the way. Then the signs that the linear part asks for are set and the linear term is dropped; it
+stays only if the samples are explained significantly worse without it: then some units have no kink
+within reach of the samples, and the term stands for them. A slope below zero that is not known (of
+leaky ReLU) is read from the linear part as well.
+
+An activation that is not piecewise linear is refined as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from provenet.common.typing import AnyArray, Array
+from provenet.fitting.levenberg_marquardt import Fit, fit_linear_part, refine
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.residuals import residual_on, rounding_level
+from provenet.fitting.workspace import Workspace
+from provenet.networks.activations import RELU, Activation, leaky_relu
+from provenet.networks.network import Network, as_absolute
+from provenet.networks.signs import Signs, signs_from_linear_part, slope_from_linear_part
+
+UNLIKELY = 1e-4
+"""Level of the tests for what is not noise."""
+_EXPLAINED = 1e-13
+_ROUNDING = 2.0
+_ROUNDING_ROWS = 2000
+_CLEARLY_WORSE = 15.0
+"""Twice the difference in log-likelihood at which a choice of signs is ruled out."""
+
+
+@dataclass(frozen=True)
+class Polished:
+    """A refined network on standardised inputs."""
+
+    network: Network
+    rss: float
+    """Residual sum of squares on the samples that were fitted."""
+    ambiguities: tuple[str, ...] = ()
+
+
+def polish(workspace: Workspace, network: Network) -> Polished:
+    """Least squares from a candidate: first up to signs, then with the signs settled."""
+    problem = workspace.problem
+    if workspace.activation.slope is None:
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too long is not accepted
+            smooth = problem.refine_in_steps(Parameters.of(network), 100, 1e-9, last=20)
+        return Polished(smooth.parameters.network(workspace.activation), smooth.rss)
+    free = _refined_up_to_signs(workspace, network)
+    activation = _activation(workspace, free.parameters)
+    if free.parameters.units == 0:
+        return Polished(free.parameters.network(activation), free.rss)
+    signs = _signs(free.parameters).signs
+    unsettled = as_rectified(free.parameters, signs, activation)
+    if not problem.is_zero(free) and excess_on_unseen(workspace, unsettled, free.rss) is not None:
+        return Polished(unsettled, free.rss)  # a bad minimum: no need to go on
+    settled, ambiguities = settle_signs(workspace, free, activation)
+    if _linear_term_needed(workspace, free, settled):
+        return Polished(unsettled, free.rss, (*ambiguities, *_sign_ambiguity(unsettled)))
+    return Polished(settled.parameters.network(activation), settled.rss, ambiguities)
+
+
+def _refined_up_to_signs(workspace: Workspace, network: Network) -> Fit:
+    """Least squares in absolute values, unless the network explains the samples already."""
+    problem, start = workspace.problem, Parameters.of(as_absolute(network))
+    r = network(problem.samples.X) - problem.samples.y
+    as_it_is = Fit(start, float(np.vdot(r, r)), problem.samples.labels, 0, "zero")
+    if network.linear is None and as_it_is.rms <= _EXPLAINED * problem.spread:
+        return as_it_is
+    return problem.refine_in_steps(start, 100, 1e-5, last=20)
+
+
+def _activation(workspace: Workspace, parameters: Parameters) -> Activation:
+    """The activation that was asked for, its slope found if it was left open."""
+    if workspace.activation.name != "leaky_relu":
+        return workspace.activation
+    m = parameters.units
+    slope = slope_from_linear_part(
+        parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
+    )
+    return leaky_relu(slope)
+
+
+def as_rectified(parameters: Parameters, signs: Array, activation: Activation = RELU) -> Network:
+    """The inverse of `as_absolute` for given signs; what they do not explain stays linear."""
+    m, slope = parameters.units, activation.slope or 0.0
+    a = 2 / (1 - slope) * parameters.beta[:m].T
+    theta = parameters.theta * signs[:, None]
+    explained = (1 + slope) / 2 * a @ theta
+    return Network(
+        theta[:, :-1],
+        theta[:, -1],
+        a,
+        parameters.beta[-1] - explained[..., -1],
+        activation,
+        linear=parameters.beta[m:-1].T - explained[..., :-1],
+    )
+
+
+def _signs(parameters: Parameters) -> Signs:
+    m = parameters.units
+    return signs_from_linear_part(
+        2 * parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
+    )
+
+
+def settle_signs(
+    workspace: Workspace, free: Fit, activation: Activation = RELU
+) -> tuple[Fit, tuple[str, ...]]:
+    """The best fit without a linear term, from the signs that the linear part asks for."""
+    problem = workspace.problem
+    found = _signs(free.parameters)
+    signs, alternatives = found.signs, found.alternatives
+    if activation.even:
+        alternatives = ()  # either sign is the same function
+    elif not problem.is_zero(free):
+        signs, alternatives = _flip_while_better(workspace, free.parameters, signs, activation)
+    ambiguities = tuple(
+        _describe_reversal(workspace, free.parameters, other != signs) for other in alternatives
+    )
+    start = without_linear(free.parameters, signs, activation)
+    rounding = rounding_level(start, problem.samples.X[:_ROUNDING_ROWS])
+    fit = refine(
+        problem.samples,
+        Parameters.of(start),
+        activation,
+        spread=problem.spread,
+        zero=_ROUNDING * float(np.sqrt(np.mean(rounding**2))) / problem.spread,
+        iterations=100,
+        tolerance=1e-9,
+        damping=1e-6,
+        deadline=problem.deadline,
+    )
+    return fit, ambiguities
+
+
+def without_linear(
+    parameters: Parameters, signs: Array | None = None, activation: Activation = RELU
+) -> Network:
+    """Absolute values as units of given signs, or the likeliest, without what is left linear."""
+    xi = _signs(parameters).signs if signs is None else signs
+    return as_rectified(parameters, xi, activation).replace(linear=None)
+
+
+def _describe_reversal(workspace: Workspace, parameters: Parameters, units: AnyArray) -> str:
+    """Name units by their output weights, which do not depend on the order of units."""
+    norm = np.linalg.norm(parameters.theta[:, :-1] @ workspace.standardisation.whiten, axis=1)
+    weights = (2 * parameters.beta[: parameters.units].T * norm)[..., units]
+    return (
+        f"The units with output weights {np.round(weights, 4).tolist()} may as well all have the "
+        "opposite sign: the samples do not tell."
+    )
+
+
+def _flip_while_better(
+    workspace: Workspace, parameters: Parameters, signs: Array, activation: Activation
+) -> tuple[Array, tuple[Array, ...]]:
+    """With noise the linear part may mislead: flip one sign or two while that lowers the residual.
+
+    Returns the best signs, and those a flip or two away that the samples do not rule out.
+    """
+    samples = workspace.problem.for_width(parameters.units).samples
+
+    def misfit(xi: Array) -> float:
+        start = Parameters.of(without_linear(parameters, xi, activation))
+        return fit_linear_part(samples, start, activation)[1]
+
+    m, best = len(signs), misfit(signs)
+    pairs = [{i, j} for i in range(m) for j in range(i, m)]
+    while True:
+        flips = [signs * np.where(np.isin(np.arange(m), list(pair)), -1.0, 1.0) for pair in pairs]
+        values = np.array([misfit(xi) for xi in flips])
+        i = int(np.argmin(values))
+        if values[i] >= best:
+            break
+        signs, best = flips[i], float(values[i])
+    possible = samples.labels * np.log(values / best) < _CLEARLY_WORSE
+    return signs, tuple(xi for xi, as_good in zip(flips, possible, strict=True) if as_good)
+
+
+def _linear_term_needed(workspace: Workspace, free: Fit, settled: Fit) -> bool:
+    """Whether the fit with a linear term is better than chance allows (F-test)."""
+    problem = workspace.problem
+    if problem.is_zero(free):
+        return not problem.is_zero(settled)
+    extra = problem.samples.features * problem.outputs
+    spare = problem.samples.labels - problem.parameters(free.parameters.units)
+    if spare <= 0:
+        return False
+    F = (settled.rss - free.rss) / extra / (free.rss / spare)
+    return bool(stats.f.sf(F, extra, spare) < UNLIKELY)
+
+
+def _sign_ambiguity(network: Network) -> tuple[str, ...]:
+    if network.units == 0:
+        return ()
+    return (
+        "The network has a linear term, so the sign of each unit is a convention: "
+        "reversing it changes only the linear term.",
+    )
+
+
+def excess_on_unseen(workspace: Workspace, network: Network, rss: float) -> float | None:
+    """How much larger the residual is on held-out samples than noise explains, or None (F-test)."""
+    held_out, fitted = workspace.held_out, workspace.problem.samples.labels
+    spare = max(fitted - network.free_parameters, 1)
+    user = workspace.standardisation.network_to_user(network)
+    expected = rss / spare * (1 + network.free_parameters / spare)
+    F = residual_on(held_out, user) ** 2 / max(expected, 1e-300)
+    return float(np.sqrt(F)) if stats.f.sf(F, held_out.labels, spare) < UNLIKELY else None

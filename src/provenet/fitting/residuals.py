@@ -1,0 +1,30 @@
+"""What a network leaves of the labels, and what rounding alone would leave."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from provenet.common.typing import Array
+from provenet.data.sources.arrays import ArraySource
+from provenet.networks.network import Network
+
+ROUNDED = 2.0
+"""Residuals up to this multiple of the labels' own rounding are explained by it."""
+
+
+def rounding_level(network: Network, X: Array) -> Array:
+    """Root mean square rounding error of the network's own evaluation at the rows of X, an output.
+
+    Rounding of z is worth its size times the activation's slope there.
+    """
+    size = np.abs(X) @ np.abs(network.weights).T + np.abs(network.biases)
+    worth = size * np.abs(network.activation.derivative(size))
+    total = worth @ np.abs(network.output_weights).T + np.abs(network.output_bias)
+    if network.linear is not None:
+        total += np.abs(X) @ np.abs(network.linear).T
+    return np.asarray(np.finfo(float).eps * np.sqrt(np.mean(total**2, axis=0)))
+
+
+def residual_on(samples: ArraySource, network: Network) -> float:
+    """Root mean square residual of a network on samples."""
+    return float(np.sqrt(np.mean((network(samples.X) - samples.y) ** 2)))

@@ -1,0 +1,1 @@
+"""Fits for labels of which least squares must not believe all."""

@@ -1,0 +1,386 @@
+"""Fitting by least squares where least squares fails: Huber's estimate through pseudo-labels.
+
+Labels `y = f(x) + e` whose noise e is independent of x but has heavy tails, structure or no
+variance at all. Huber's M-estimate (1964; regression: 1973) minimises `sum rho_c(r / s)` over the
+residuals r = y - f(x), with rho_c quadratic up to c and linear beyond; s is their scale. It is the
+fixed point of
+
+    y* = f(x) + s psi_c((y - f(x)) / s),   psi_c(t) = min(c, max(-c, t))
+    f <- least squares on (x, y*)
+
+(the winsorised residuals of Huber and Dutter, 1974): each round lowers the objective, the error
+shrinks by the share of clipped residuals, and whoever can fit by least squares can fit robustly.
+With a free output bias no symmetry of e is needed: the bias settles where `E psi(e - bias) = 0`,
+and then `E[psi | x] = 0` for every x, because e does not depend on x. The bias itself is therefore
+that of the network plus a location of the noise, which nothing can tell apart.
+
+Several outputs with structured noise (the same huge offset on all outputs of a sample, say) are
+whitened first, by Tyler's scatter matrix (1987), the fixed point of
+
+    S = (m / n) sum_n  r_n r_n^T / (r_n^T S^-1 r_n)       (m outputs),
+
+which exists whatever the tails. In whitened coordinates the noisy directions count little. Labels
+that are far off one by one, not sample by sample, are better left unmixed: the data decide.
+
+All functions work on arrays in memory: Y (n, outputs); cost n outputs^2 a round of the scatter, and
+what `fit` and `predict` take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from provenet.certify.result import Recovery
+from provenet.common.typing import Array
+from provenet.data.sources.arrays import ArraySource
+from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.parameters import Parameters, model_features
+from provenet.networks.activations import RELU, Activation
+from provenet.networks.network import Network
+
+HUBER = 1.345
+"""Threshold in standard deviations that keeps 95% of the efficiency when the noise is Gaussian."""
+_MAD_TO_SIGMA = 1.4826
+_SCATTER_ROUNDS = 40
+_SCATTER_TOLERANCE = 1e-6
+_SCATTER_FLOOR = 1e-10
+_FLATTEST = 1e-6
+_LEAST_SLOPE = 0.05
+_SHARE, _QUANTILE = 0.5, 0.6
+_TIGHTER = 0.05
+_WEIGHTINGS = 2
+_FRACTION_OF_ERROR = 0.1
+_LEAST_SQUARES_STEPS = 10
+_UNEVEN = 2.0
+
+Model = TypeVar("Model")
+
+
+def robust_scale(R: Array) -> Array:
+    """Median absolute residual of each output, scaled to the standard deviation of a Gaussian.
+
+    Where half of the residuals or more are zero: what rounding could make of them; or 1.
+    """
+    size = np.abs(R)
+    rounding = np.finfo(float).eps * np.quantile(size, 0.9, axis=0)
+    scale = np.maximum(_MAD_TO_SIGMA * np.median(size, axis=0), rounding)
+    return np.where(scale > 0, scale, 1.0)
+
+
+def usual_size(R: Array) -> Array:
+    """The same, but not small because half of the residuals lie close to zero.
+
+    So do the labels of a single unit with hardly any noise: half of them are equal.
+    """
+    return np.maximum(robust_scale(R), _SHARE * np.quantile(np.abs(R), _QUANTILE, axis=0))
+
+
+def pseudo_labels(predicted: Array, Y: Array, scale: Array, threshold: float = HUBER) -> Array:
+    """Labels whose distance from the prediction is at most `threshold * scale`."""
+    reach = threshold * scale
+    return predicted + np.clip(Y - predicted, -reach, reach)
+
+
+def corrected_residuals(R: Array, scale: Array, threshold: float = HUBER) -> Array:
+    """`s psi(r / s) / E[psi']`, output by output: winsorised, then enlarged by what that lost.
+
+    Labels `f(x)` plus these have the least-squares fit f where Huber's estimate is f, and give it
+    the right standard errors: its variance is that of least squares with noise of the variance
+    `s^2 E[psi^2] / E[psi']^2` (Huber 1973).
+    """
+    reach = threshold * scale
+    slope = np.mean(np.abs(R) <= reach, axis=0)
+    return np.asarray(np.clip(R, -reach, reach) / np.maximum(slope, _LEAST_SLOPE))
+
+
+def clipped_share(R: Array, scale: Array, threshold: float = HUBER) -> float:
+    """The share of residuals beyond the threshold."""
+    return float(np.mean(np.abs(R) > threshold * scale))
+
+
+def huber_loss(R: Array, scale: Array, threshold: float = HUBER) -> float:
+    """Mean of rho: half the square up to the threshold, linear beyond."""
+    t = np.abs(R) / scale
+    inside = np.minimum(t, threshold)
+    return float(np.mean(inside * (t - inside / 2)))
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """`Z = (Y - centre) forward`: labels whose noise has scale one and no preferred direction."""
+
+    centre: Array
+    forward: Array
+    backward: Array
+    """The inverse of `forward`."""
+
+    def apply(self, Y: Array) -> Array:
+        """Whitened labels."""
+        return np.asarray((Y - self.centre) @ self.forward)
+
+    def whitened(self, network: Network) -> Network:
+        """A network for the labels as one for whitened labels."""
+        return _mapped(network, self.forward.T, -self.forward.T @ self.centre)
+
+    def restored(self, network: Network) -> Network:
+        """The inverse of `whitened`."""
+        return _mapped(network, self.backward.T, self.centre)
+
+    def recovery(self, recovery: Recovery) -> Recovery:
+        """A recovery from whitened labels as one for the labels: network and standard errors.
+
+        Errors of different outputs of a unit are taken for unrelated, as whitened noise is.
+        """
+        found, errors = recovery.network, recovery.standard_errors
+        if found is None:
+            return recovery
+        network = self.restored(found).canonical()
+        if errors is None:
+            return replace(recovery, network=network)
+        order = np.argmax(network.weights @ found.weights.T, axis=1)
+        squares = self.backward.T**2
+        moved = replace(
+            errors,
+            weights=errors.weights[order],
+            biases=errors.biases[order],
+            output_weights=np.sqrt(squares @ errors.output_weights[:, order] ** 2),
+            output_bias=np.sqrt(squares @ np.asarray(errors.output_bias) ** 2),
+            linear=None if errors.linear is None else np.sqrt(squares @ errors.linear**2),
+        )
+        return replace(recovery, network=network, standard_errors=moved)
+
+
+def _mapped(network: Network, matrix: Array, shift: Array) -> Network:
+    """The network whose outputs are `matrix f(x) + shift`."""
+    constant = np.broadcast_to(network.output_bias, shift.shape)
+    return network.replace(
+        output_weights=matrix @ network.output_weights,
+        output_bias=matrix @ constant + shift,
+        linear=None if network.linear is None else matrix @ network.linear,
+    )
+
+
+def scatter(R: Array) -> Array:
+    """Tyler's scatter matrix of the rows of R, of trace `outputs`; positive definite always.
+
+    A direction that hardly any row has a share in gets a small but positive value. The iteration
+    converges linearly, and where it is stopped is no matter: every round is a valid weighting.
+    """
+    m = R.shape[1]
+    norms = np.linalg.norm(R, axis=1)
+    R = R[norms > 0] / norms[norms > 0, None]
+    S = np.eye(m)
+    for _ in range(_SCATTER_ROUNDS if len(R) else 0):
+        weights = 1 / np.einsum("ni,ni->n", R @ np.linalg.inv(S), R)
+        new = (R * weights[:, None]).T @ R + _SCATTER_FLOOR * np.sum(weights) * np.eye(m) / m
+        new *= m / np.trace(new)
+        if np.abs(new - S).max() < _SCATTER_TOLERANCE:
+            return np.asarray(new)
+        S = new
+    return S
+
+
+def whitening(R: Array) -> Whitening:
+    """The whitening of residuals or labels R about their medians.
+
+    By the symmetric root of the scatter, then each coordinate to scale one; or by the scales of the
+    outputs alone, unless the scatter encloses the middle of the data more tightly (by the volume
+    1/det). It does where noise is shared by outputs. Where single labels are far off by themselves
+    every mixture of outputs would only spread them.
+    """
+    middle = np.median(R, axis=0)
+    centred = R - middle
+    values, vectors = np.linalg.eigh(scatter(centred))
+    root = (vectors / np.sqrt(values)) @ vectors.T
+    mixed, alone = root / usual_size(centred @ root), np.diag(1 / usual_size(centred))
+    tighter = np.linalg.slogdet(mixed)[1] - np.linalg.slogdet(alone)[1]
+    forward = mixed if tighter > _TIGHTER * R.shape[1] else alone
+    return Whitening(middle, forward, np.linalg.inv(forward))
+
+
+@dataclass(frozen=True)
+class RobustFit(Generic[Model]):
+    """Where the iteration on pseudo-labels ended."""
+
+    model: Model
+    predicted: Array
+    """The model's values."""
+    labels: Array
+    """The last pseudo-labels."""
+    scale: Array
+    """Scale of the residuals, one an output."""
+    clipped: float
+    """Share of labels that were drawn in."""
+    loss: float
+    """Huber's objective."""
+    iterations: int
+    reason: str
+    """Why it ended: "converged", "iterations" or "time"."""
+
+
+def robust_fit(
+    Y: Array,
+    start: Model,
+    predict: Callable[[Model], Array],
+    fit: Callable[[Array, Model], Model],
+    *,
+    threshold: float = HUBER,
+    tolerance: float = 1e-3,
+    iterations: int = 40,
+    scale: Array | None = None,
+    out_of_time: Callable[[], bool] = lambda: False,
+) -> RobustFit[Model]:
+    """Huber's estimate: refit by `fit(pseudo_labels, model)` until the predictions rest.
+
+    They rest when they move by less than `tolerance` of the residuals' scale (root mean square),
+    which is taken to be at least a millionth of the labels'.
+    `fit` need not converge: one step that lowers the sum of squares is enough. A `scale` given is
+    kept; otherwise it follows the residuals.
+    """
+    floor = _FLATTEST * robust_scale(Y - np.median(Y, axis=0))
+    predicted = predict(start)
+    ended = _state(start, Y, predicted, floor, scale, threshold, 0, "iterations")
+    for iteration in range(1, iterations + 1):
+        if out_of_time():
+            return replace(ended, reason="time")
+        model = fit(ended.labels, ended.model)
+        new = predict(model)
+        move = float(np.sqrt(np.mean(((new - predicted) / ended.scale) ** 2)))
+        predicted = new
+        reason = "converged" if move < tolerance else "iterations"
+        ended = _state(model, Y, predicted, floor, scale, threshold, iteration, reason)
+        if reason == "converged":
+            break
+    return ended
+
+
+@dataclass(frozen=True)
+class WeightedFit:
+    """Huber's estimate of a network, and labels on which plain least squares would find it."""
+
+    network: Network
+    fit: RobustFit[Parameters]
+    """In labels whitened by the scatter."""
+    whitened: Array
+    """These labels."""
+    labels: Array
+    """The network's values plus winsorised, corrected residuals, evened."""
+    white: Whitening | None
+    """What `labels` are whitened by, if they are."""
+    unevenness: float
+    """How much larger their noise was along its worst direction of the outputs than its best."""
+
+
+def evened(predicted: Array, R: Array) -> tuple[Array, Whitening | None, float]:
+    """Labels `predicted + R` whose noise is about the same in all directions of the outputs.
+
+    Left alone where it is so already; otherwise whitened by the covariance of R, the noise keeping
+    its typical size. Also returned: the whitening, and by how much the noise was uneven.
+    """
+    values, vectors = np.linalg.eigh(R.T @ R / len(R))
+    levels = np.sqrt(np.maximum(values, _SCATTER_FLOOR * values[-1] + np.finfo(float).tiny))
+    unevenness = float(levels[-1] / levels[0])
+    if unevenness <= _UNEVEN:
+        return predicted + R, None, unevenness
+    relative = levels / np.exp(np.mean(np.log(levels)))
+    centre = np.median(predicted, axis=0)
+    white = Whitening(centre, (vectors / relative) @ vectors.T, (vectors * relative) @ vectors.T)
+    return white.apply(predicted + R), white, unevenness
+
+
+def huber_network(
+    X: Array,
+    Y: Array,
+    start: Parameters,
+    activation: Activation,
+    *,
+    tolerance: float,
+    scale: Array | None = None,
+    out_of_time: Callable[[], bool] = lambda: False,
+) -> RobustFit[Parameters]:
+    """Huber's estimate of a network: rounds of two Levenberg-Marquardt steps on pseudo-labels."""
+
+    def predict(p: Parameters) -> Array:
+        return np.asarray(model_features(p, activation, X)[1] @ p.beta)
+
+    def fit(labels: Array, p: Parameters) -> Parameters:
+        samples = ArraySource(X, labels)
+        return refine(samples, p, activation, spread=1.0, iterations=3, tolerance=0.0).parameters
+
+    return robust_fit(
+        Y, start, predict, fit, tolerance=tolerance, scale=scale, out_of_time=out_of_time
+    )
+
+
+def huber_weighted(
+    X: Array, Y: Array, network: Network, out_of_time: Callable[[], bool] = lambda: False
+) -> WeightedFit:
+    """Huber's estimate of a network of ReLU units, weighted by the scatter of its residuals."""
+    for _ in range(_WEIGHTINGS):
+        white = whitening(Y - network(X))
+        Z = white.apply(Y)
+        fit = huber_network(
+            X,
+            Z,
+            Parameters.of(white.whitened(network)),
+            RELU,
+            tolerance=_FRACTION_OF_ERROR / np.sqrt(len(X)),
+            out_of_time=out_of_time,
+        )
+        network = white.restored(fit.model.network(RELU))
+    labels, even, unevenness = _repaired(X, Z, network, white, fit.scale)
+    for _ in range(_WEIGHTINGS):
+        if even is None or out_of_time():
+            break
+        network = _reweighted(X, network, labels, even)
+        labels, even, unevenness = _repaired(X, Z, network, white, fit.scale)
+    return WeightedFit(network, fit, Z, labels, even, unevenness)
+
+
+def _repaired(
+    X: Array, Z: Array, network: Network, white: Whitening, scale: Array
+) -> tuple[Array, Whitening | None, float]:
+    """Labels about a network with winsorised, corrected residuals, evened."""
+    predicted = network(X)
+    left = corrected_residuals(Z - white.apply(predicted), scale)
+    return evened(predicted, left @ white.backward)
+
+
+def _reweighted(X: Array, network: Network, labels: Array, white: Whitening) -> Network:
+    """Least squares on evened labels: weighted by the covariance of winsorised residuals.
+
+    Unlike raw labels these can be mixed without spreading what is far off.
+    """
+    start = Parameters.of(white.whitened(network))
+    samples = ArraySource(X, labels)
+    fit = refine(samples, start, RELU, spread=1.0, iterations=_LEAST_SQUARES_STEPS, tolerance=1e-9)
+    return white.restored(fit.parameters.network(RELU))
+
+
+def _state(
+    model: Model,
+    Y: Array,
+    predicted: Array,
+    floor: Array,
+    scale: Array | None,
+    threshold: float,
+    iteration: int,
+    reason: str,
+) -> RobustFit[Model]:
+    """Pseudo-labels, scale and loss at a model."""
+    R = Y - predicted
+    s = np.maximum(robust_scale(R), floor) if scale is None else scale
+    return RobustFit(
+        model,
+        predicted,
+        predicted + np.clip(R, -threshold * s, threshold * s),
+        s,
+        clipped_share(R, s, threshold),
+        huber_loss(R, s, threshold),
+        iteration,
+        reason,
+    )

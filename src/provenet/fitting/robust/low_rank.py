@@ -1,0 +1,375 @@
+"""Labels of low rank with arbitrary errors in a few entries: which entries, and what was there.
+
+`Y = L + S` with `L` of low rank and `S` sparse (BJW19, section 8: its `A` is our `Y^T`). Theorem 14
+takes both from principal component pursuit (`pursuit`). That is exact only for incoherent labels of
+a rank far below the outputs, and it shrinks what it finds; so here it only gives the rank and a
+first column space (of outputs). What follows is exact wherever the clean entries determine the
+answer:
+
+1. *Screening.* Entries ten times the usual size of their output count as missing, not as wrong.
+2. *Column space.* From a basis V (outputs, rank): z of every row and then V by weighted least
+   squares, in turn, with weights that make it the fit of least absolute residuals; or with the
+   largest residuals trimmed. The best of these fits is kept, at the rank that explains the labels.
+3. *Decoding.* Given V, a row `y = V z + s` with sparse s is reweighted least squares: first for
+   `|s|_1`, then for `sum log |s|`, whose minimum is at the sparsest s.
+4. *Completion.* Entries whose residual stands above rounding (with noise: above 5 standard
+   deviations) are corrupted; V and z are least squares on all others.
+
+All rows at once: one product with the rank^2 products of V's columns, one batch of small solves.
+The column space is taken from a few thousand rows, all others are only decoded. Cost: n outputs
+rank^2 a round of decoding; memory: a few copies of Y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+import numpy as np
+
+from provenet.common.blocks import row_blocks
+from provenet.common.typing import AnyArray, Array
+from provenet.fitting.robust.pursuit import principal_component_pursuit
+
+_GROSS = 10.0
+"""Entries this many times the usual size of their output are not used for the column space."""
+_ROWS_FOR_SPACE = 3000
+_ALTERNATIONS = 150
+_LOOK_BACK, _STANDING = 5, 0.97
+_TRIMMED_SHARES = (0.02, 0.1, 0.25)
+_MORE_RANKS = 4
+_PATIENCE = 2
+_BETTER = 0.5
+_AGREEMENT = 0.1
+_ABSOLUTE_ROUNDS, _LOGARITHM_ROUNDS = 10, 20
+_BLOCK_NUMBERS = 2**22
+_FRESH_DECODINGS = 20
+_NOISE_STANDING = 3e-3
+_ROUNDING = 1e-11
+_EXACT = 1e-9
+"""Residuals below this, in units of an output's usual size, are no noise but rounding."""
+_NOISE_MARGIN = 5.0
+_LEAST_GAP = 3.0
+_LEAST_ROWS = 0.5
+_LEAST_EIGENVALUE = 1e-6
+_MOST_LEVERAGE = 1 - 1e-6
+_LEAST_CLEAN = 0.05
+_NORMAL_MEDIAN = 0.6745
+"""The median of |g| for a standard normal g."""
+
+
+class Separation(StrEnum):
+    """How the separation of the labels ended."""
+
+    SEPARATED = "separated"
+    NO_LOW_RANK = "no low rank"
+    """No rank below the outputs explains most entries."""
+    TOO_CORRUPTED = "too corrupted"
+    """Fewer than half of the rows keep enough clean entries to determine the others."""
+    UNCHECKED_OUTPUT = "unchecked output"
+    """An output has too few clean entries, or varies in a way that no other output shares."""
+
+
+@dataclass(frozen=True)
+class RobustPCA:
+    """Labels taken apart; the same fields whatever the status.
+
+    Labels are `low_rank + sparse` and noise; `sparse` is zero but for the corrupted entries. In a
+    row that is not `determined` every entry counts as corrupted, and `low_rank` is a guess.
+    """
+
+    low_rank: Array
+    sparse: Array
+    rank: int
+    status: Separation
+    iterations: int
+    """Of the pursuit."""
+    corrupted: AnyArray
+    """Boolean (n, outputs)."""
+    determined: AnyArray
+    """Boolean (n,): rows whose clean entries determine the others."""
+    noise: Array
+    """Standard deviation, an output, of what is neither of low rank nor sparse; 0 for rounding."""
+    gap: float
+    """The smallest singular value kept over the largest of what is left on clean entries."""
+    unchecked: AnyArray
+    """Boolean (outputs,): outputs in which corruption cannot be told."""
+
+
+@dataclass(frozen=True)
+class _Space:
+    """An orthonormal basis (outputs, rank) of a column space, and what it leaves in most rows."""
+
+    basis: Array
+    residual: float
+
+    @property
+    def exact(self) -> bool:
+        return self.residual <= _EXACT
+
+
+# ------------------------------------------------------------------ rows, given the column space
+
+
+def weighted_rows(Y: Array, weights: Array, V: Array) -> Array:
+    """For each row the z that minimises `sum_j weights_j (y_j - V_j . z)^2`."""
+    gram = _grams(weights, V)
+    trace = np.einsum("nii->n", gram)
+    # Keeps rows with too little weight solvable; below the rounding of all others.
+    gram += (1e-15 * trace + np.finfo(float).tiny)[:, None, None] * np.eye(V.shape[1])
+    return np.asarray(np.linalg.solve(gram, ((weights * Y) @ V)[:, :, None])[:, :, 0])
+
+
+def _grams(weights: Array, V: Array) -> Array:
+    rank = V.shape[1]
+    products = (V[:, :, None] * V[:, None, :]).reshape(len(V), rank * rank)
+    return np.asarray((weights @ products).reshape(-1, rank, rank))
+
+
+def _row_levels(R: Array, usable: AnyArray, rank: int, share: float) -> Array:
+    """A quantile a row of the residuals beyond the `rank` smallest, which any z can make vanish."""
+    count = usable.sum(axis=1)
+    at = np.minimum(rank + share * np.maximum(count - rank, 0), np.maximum(count - 1, 0))
+    ordered = np.sort(np.where(usable, R, np.inf), axis=1)
+    levels = np.take_along_axis(ordered, at.astype(np.intp)[:, None], axis=1)
+    return np.where(np.isfinite(levels), levels, 0.0)
+
+
+def decode(Y: Array, usable: AnyArray, V: Array) -> Array:
+    """z of rows `y = V z + s` with sparse s: by `|s|_1` first, then by `sum log |s|`."""
+    Z = weighted_rows(Y, usable.astype(float), V)
+    R = np.abs(Y - Z @ V.T)
+    floor = np.full((len(Y), 1), np.inf)
+    for step in range(_ABSOLUTE_ROUNDS + _LOGARITHM_ROUNDS):
+        floor = np.minimum(floor, _row_levels(R, usable, V.shape[1], 0.0)) + _ROUNDING
+        weights = usable * floor / np.hypot(R, floor)
+        Z = weighted_rows(Y, weights if step < _ABSOLUTE_ROUNDS else weights**2, V)
+        R = np.abs(Y - Z @ V.T)
+    return Z
+
+
+# ------------------------------------------------------------------ the column space
+
+
+def _column_step(Y: Array, weights: Array, Z: Array) -> Array:
+    """Orthonormal basis of the column space: each output regressed on z (whitened first)."""
+    values, vectors = np.linalg.eigh(Z.T @ Z)
+    Q = Z @ (vectors / np.sqrt(np.maximum(values, 1e-30 * values[-1] + np.finfo(float).tiny)))
+    return np.asarray(np.linalg.qr(weighted_rows(Y.T, weights.T, Q))[0])
+
+
+def _alternate(
+    Y: Array, usable: AnyArray, V: Array, weights: Callable[[Array, AnyArray, int], Array]
+) -> Array:
+    """V and z in turn by least squares, weighted by what is left, until that falls no more."""
+    Z = weighted_rows(Y, usable.astype(float), V)
+    levels: list[float] = []
+    for _ in range(_ALTERNATIONS):
+        R = np.abs(Y - Z @ V.T)
+        levels.append(float(np.median(R[usable])))
+        if len(levels) > _LOOK_BACK and levels[-1] > _STANDING * levels[-1 - _LOOK_BACK]:
+            break
+        w = weights(R, usable, V.shape[1])
+        Z = weighted_rows(Y, w, V)
+        before, V = V, _column_step(Y, w, Z)
+        Z = weighted_rows(Y, w, V)
+        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING:
+            break
+    return V
+
+
+def _absolute_weights(R: Array, usable: AnyArray, rank: int) -> Array:
+    """`1 / |residual|`, levelled off at each row's usual one: the least absolute residuals."""
+    return np.asarray(usable / np.hypot(R, _row_levels(R, usable, rank, 0.5) + _ROUNDING))
+
+
+def _trimmed_weights(share: float, R: Array, usable: AnyArray, rank: int) -> Array:
+    """Least squares without a given share of the residuals, the largest."""
+    return np.asarray((usable & (np.quantile(R[usable], 1 - share) >= R)).astype(float))
+
+
+def _judged(Y: Array, usable: AnyArray, V: Array) -> _Space:
+    """What a basis leaves: the usual residual of a row, in all but the worst 15% of rows."""
+    Z = decode(Y, usable, V)
+    left = np.quantile(_row_levels(np.abs(Y - Z @ V.T), usable, V.shape[1], 0.5), 0.85)
+    return _Space(V, float(left))
+
+
+def _best_fit(Y: Array, usable: AnyArray, V: Array) -> _Space:
+    """Least absolute residuals; if they leave anything, trimmed fits beside it until two agree."""
+    best = _judged(Y, usable, _alternate(Y, usable, V, _absolute_weights))
+    for share in _TRIMMED_SHARES:
+        if best.exact:
+            break
+        space = _judged(Y, usable, _alternate(Y, usable, V, partial(_trimmed_weights, share)))
+        agree = abs(space.residual - best.residual) <= _AGREEMENT * best.residual
+        best = min(best, space, key=lambda space: space.residual)
+        if agree:
+            break
+    return best
+
+
+def column_space(Y: Array, usable: AnyArray, first: Array) -> _Space:
+    """The best space at the rank of `first`, or at a somewhat larger one that explains far more.
+
+    The pursuit shrinks singular values, so it may lose the smallest of them.
+    """
+    best = latest = _best_fit(Y, usable, first)
+    in_vain = 0
+    for _ in range(_MORE_RANKS):
+        if best.exact or in_vain == _PATIENCE or latest.basis.shape[1] + 2 >= Y.shape[1]:
+            break
+        latest = _best_fit(Y, usable, _one_more(Y, usable, latest.basis))
+        in_vain += 1
+        if latest.residual < _BETTER * best.residual:
+            best, in_vain = latest, 0
+    return best
+
+
+def _one_more(Y: Array, usable: AnyArray, V: Array) -> Array:
+    """V and the direction of most of what it leaves, large residuals cut off."""
+    R = np.where(usable, Y - decode(Y, usable, V) @ V.T, 0.0)
+    level = 3 * np.median(np.abs(R[usable])) + _ROUNDING
+    R = np.clip(R, -level, level)
+    R -= (R @ V) @ V.T
+    return np.column_stack([V, np.linalg.eigh(R.T @ R)[1][:, -1]])
+
+
+# ------------------------------------------------------------------ completion on clean entries
+
+
+def _is_clean(R: Array, L: Array, noise: Array) -> AnyArray:
+    """Entries whose residual is rounding, or noise of the given standard deviations."""
+    rounding = _EXACT * np.maximum(1.0, np.abs(L).max(axis=1, keepdims=True))
+    return np.asarray(np.abs(R) <= np.maximum(rounding, _NOISE_MARGIN * noise))
+
+
+def _noise(R: Array, clean: AnyArray, V: Array) -> Array:
+    """Standard deviation of each output's residual on clean entries, the freedom of z allowed for.
+
+    Medians: a few corrupted entries that passed for clean do not count.
+    """
+    sizes = np.where(clean, np.abs(R), np.nan)
+    sizes[0, ~clean.any(axis=0)] = 0.0
+    freedom = np.sqrt(np.maximum(1 - np.sum(V**2, axis=1), 1 / len(V)))
+    found = np.nanmedian(sizes, axis=0) / (_NORMAL_MEDIAN * freedom)
+    return np.where(found > _EXACT, found, 0.0)
+
+
+def _enough(usable: AnyArray, rank: int) -> AnyArray:
+    """Usable entries; all of a row that would keep too few of them."""
+    return np.asarray(usable | (usable.sum(axis=1, keepdims=True) < rank + 2))
+
+
+def complete_rows(Y: Array, usable: AnyArray, V: Array, noise: Array) -> tuple[Array, AnyArray]:
+    """z of every row, and its clean entries: decoded, then least squares on the clean ones."""
+    Z = decode(Y, _enough(usable, V.shape[1]), V)
+    clean = _is_clean(Y - Z @ V.T, Z @ V.T, noise)
+    for _ in range(3):  # decoding leaves a little of the corruption, so a few entries may turn
+        Z = weighted_rows(Y, clean.astype(float), V)
+        clean = _is_clean(Y - Z @ V.T, Z @ V.T, noise)
+    return Z, clean
+
+
+def complete_space(Y: Array, usable: AnyArray, V: Array) -> tuple[Array, Array]:
+    """The column space by least squares on clean entries only, and the noise of each output."""
+    Z = decode(Y, _enough(usable, V.shape[1]), V)
+    noise = _noise(Y - Z @ V.T, usable, V)
+    for _ in range(_FRESH_DECODINGS):
+        Z, clean = complete_rows(Y, usable, V, noise)
+        before, V = V, _least_squares_space(Y, clean, V, Z)
+        noise = _noise(Y - weighted_rows(Y, clean.astype(float), V) @ V.T, clean, V)
+        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING + _NOISE_STANDING * noise.max():
+            break
+    return V, noise
+
+
+def _least_squares_space(Y: Array, clean: AnyArray, V: Array, Z: Array) -> Array:
+    """V and z in turn on the clean entries of rows that these determine."""
+    rows = _is_determined(clean, V)
+    if not rows.any():
+        return V
+    Y, weights, Z = Y[rows], clean[rows].astype(float), Z[rows]
+    for _ in range(_ALTERNATIONS):
+        before, V = V, _column_step(Y, weights, Z)
+        Z = weighted_rows(Y, weights, V)
+        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING / 1000:
+            break
+    return V
+
+
+def _is_determined(clean: AnyArray, V: Array) -> AnyArray:
+    """Rows with a spare clean entry, whose clean entries see every direction of the space."""
+    least = np.linalg.eigvalsh(_grams(clean.astype(float), V))[:, 0]
+    return np.asarray((clean.sum(axis=1) > V.shape[1]) & (least > _LEAST_EIGENVALUE))
+
+
+# ------------------------------------------------------------------ the recipe
+
+
+def usual_sizes(Y: Array) -> Array:
+    """Median size of each output's non-zero labels; 1 where there are none."""
+    sizes = np.where(Y == 0, np.nan, np.abs(Y))
+    sizes[0, (Y == 0).all(axis=0)] = 1.0
+    return np.asarray(np.nanmedian(sizes, axis=0))
+
+
+def robust_pca(Y: Array, rng: np.random.Generator) -> RobustPCA:
+    """Take labels (n, outputs) with at least three outputs apart."""
+    sizes = usual_sizes(Y)
+    scaled = Y / sizes
+    usable = np.abs(scaled) <= _GROSS
+    some = np.sort(rng.permutation(len(Y))[:_ROWS_FOR_SPACE])
+    pursuit = principal_component_pursuit(scaled[some], usable[some])
+    rank = min(pursuit.rank, Y.shape[1] - 2)
+    first = np.linalg.eigh(pursuit.low_rank.T @ pursuit.low_rank)[1][:, -rank:]
+    space = column_space(scaled[some], usable[some], first)
+    V, noise = complete_space(scaled[some], usable[some], space.basis)
+    L, clean, determined = _complete_all(scaled, usable, V, noise)
+    corrupted = ~(clean & determined[:, None])
+    usual = determined & (np.abs(L).max(axis=1) <= _GROSS)
+    gap = _gap(L[usual], np.where(clean, scaled - L, 0.0)[usual], V.shape[1])
+    fewest = max(_LEAST_CLEAN * len(Y), V.shape[1] + 2)
+    unchecked = (np.sum(V**2, axis=1) > _MOST_LEVERAGE) | (clean.sum(axis=0) < fewest)
+    return RobustPCA(
+        low_rank=L * sizes,
+        sparse=np.where(corrupted, Y - L * sizes, 0.0),
+        rank=V.shape[1],
+        status=_status(determined, gap, unchecked),
+        iterations=pursuit.iterations,
+        corrupted=corrupted,
+        determined=determined,
+        noise=noise * sizes,
+        gap=gap,
+        unchecked=unchecked,
+    )
+
+
+def _complete_all(
+    Y: Array, usable: AnyArray, V: Array, noise: Array
+) -> tuple[Array, AnyArray, AnyArray]:
+    L, clean, determined = np.empty_like(Y), np.empty(Y.shape, bool), np.empty(len(Y), bool)
+    for rows in row_blocks(len(Y), max(64, _BLOCK_NUMBERS // (len(V) + V.shape[1] ** 2))):
+        Z, clean[rows] = complete_rows(Y[rows], usable[rows], V, noise)
+        L[rows] = Z @ V.T
+        determined[rows] = _is_determined(clean[rows], V)
+    return L, clean, determined
+
+
+def _gap(L: Array, left: Array, rank: int) -> float:
+    """The smallest of `rank` singular values of L over the largest of what is left."""
+    if len(L) == 0:
+        return 0.0
+    kept = np.sqrt(max(np.linalg.eigvalsh(L.T @ L)[-rank], 0.0))
+    lost = np.sqrt(max(np.linalg.eigvalsh(left.T @ left)[-1], 0.0))
+    return float(kept / max(lost, _ROUNDING * np.linalg.norm(L), np.finfo(float).tiny))
+
+
+def _status(determined: AnyArray, gap: float, unchecked: AnyArray) -> Separation:
+    if gap < _LEAST_GAP:
+        return Separation.NO_LOW_RANK
+    if determined.mean() < _LEAST_ROWS:
+        return Separation.TOO_CORRUPTED
+    return Separation.UNCHECKED_OUTPUT if unchecked.any() else Separation.SEPARATED

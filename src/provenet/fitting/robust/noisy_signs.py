@@ -1,0 +1,225 @@
+"""Learning a halfspace from very noisy signs (BJW19, section 7.3 and Algorithm 8, steps 3a to 3c).
+
+Let `v = relu(w.x) + e`: one hidden unit seen through noise that is independent of x but otherwise
+anything. Its sign is a noisy label of the halfspace `w.x > 0`. Where |e| is always large the sign
+is that of e and tells nothing, so Gaussian noise is added first: the sign of `v + g` then leans to
+one side by an amount that `relu(w.x)` moves, whatever e is. The direction that correlates best with
+the signs,
+
+    max_{|w| <= 1} sum_n s_n <w, x_n>,    s_n = sign(v_n + g_n),    g ~ N(0, smear^2)      (eq. 5)
+
+is the mean of `s x`, normalised. For standard normal x that mean is `lambda w` exactly (eq. 4):
+with `theta(t) = E[s | w.x = t]`, `lambda = E[theta(w.x) w.x] = E[theta'(w.x)]`. With a smear large
+beside v that is `1 / (smear sqrt(2 pi))`. (Proposition 7 drops the derivative of ReLU, which is
+zero on one side, and so states twice as much.)
+
+Averaged over the added noise the sign is the bounded function `erf(v / (sqrt(2) smear))`, and the
+same direction comes out with less variance: that is what happens without a generator. Bounded
+functions of any labels can be used so. When `E[s | x]` depends on x through the units `W x` alone,
+
+    E[s He_1(x)] = W^T g,    E[s He_2(x)] = W^T H W        (Stein's identity, twice)
+
+for some vector g and matrix H: the span of the units is exact at order 2 however heavy the noise.
+
+Letters of the paper: its rows p of `M S A` are our columns of `values`, its X our `X^T`, its eta
+our smear, its lambda the `strength`. Cost: n features an entry of a row; order 2 features times as
+much. Memory: a block of samples at a time beside the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from provenet.common.blocks import row_blocks
+from provenet.common.typing import Array
+from provenet.networks.activations import RELU
+
+_SMEARS = (1.0, 3.0)
+_SHUFFLES = 3
+_CLEARLY_ABOVE = 1.15
+_BATCH = 256
+_DISTINCT = 0.05
+_MOST_DIRECTIONS = 300
+_MEANINGLESS = 0.5
+
+
+@dataclass(frozen=True)
+class Halfspaces:
+    """Directions learned from signs, one a row, with how far to trust them."""
+
+    directions: Array
+    """(rows, features), of norm 1."""
+    strengths: Array
+    """(rows,): the length of the mean of `s x`, an estimate of the paper's lambda."""
+    standard_errors: Array
+    """(rows,): root mean square distance of the direction from its expectation, by sampling."""
+
+
+def responses(values: Array, smear: Array | float, rng: np.random.Generator | None = None) -> Array:
+    """Signs of the values after adding noise N(0, smear^2) to them; without `rng` their mean."""
+    if rng is None:
+        return np.asarray(special.erf(values / (np.sqrt(2.0) * smear)))
+    return np.where(values + smear * rng.standard_normal(values.shape) < 0, -1.0, 1.0)
+
+
+def learn_halfspaces(
+    X: Array, values: Array, smear: Array | float, rng: np.random.Generator | None = None
+) -> Halfspaces:
+    """The noisy-halfspace step for each column of `values` (n, rows); X standard normal (n, d).
+
+    `smear` is a number, or one a column. Signs that are as often wrong as right give a strength of
+    about the sampling error and a standard error of about 1 or more: a direction without meaning.
+    """
+    n = len(X)
+    s = responses(values, smear, rng)
+    mean = s.T @ X / n
+    strengths = np.linalg.norm(mean, axis=1)
+    directions = mean / np.maximum(strengths, np.finfo(float).tiny)[:, None]
+    # The variance of s x across the direction; along it an error only changes the strength.
+    squares = s**2
+    across = squares.T @ np.einsum("nd,nd->n", X, X) - np.sum(squares * (X @ directions.T) ** 2, 0)
+    errors = np.sqrt(np.maximum(across, 0.0)) / n / np.maximum(strengths, np.finfo(float).tiny)
+    return Halfspaces(directions, strengths, errors)
+
+
+def hermite_moments(X: Array, s: Array) -> tuple[Array, Array]:
+    """`E[s He_1(x)]` (rows, d) and `E[s He_2(x)]` (rows, d, d), for responses s (n, rows).
+
+    The constant and linear parts of s are taken off before order 2: its expectation does not see
+    them, its sampling error does.
+    """
+    n, d = X.shape
+    first = s.T @ X / n
+    second = np.zeros((s.shape[1], d, d))
+    for rows in row_blocks(n):
+        x = X[rows]
+        left = s[rows] - s.mean(axis=0) - x @ first.T
+        second += np.einsum("nr,na,nb->rab", left, x, x, optimize=True)
+        second -= left.sum(axis=0)[:, None, None] * np.eye(d)
+    return first, second / n
+
+
+@dataclass(frozen=True)
+class BoundedSpan:
+    """The span of the units, and slices that are nearly diagonal in them."""
+
+    basis: Array
+    """(dimensions, features), orthonormal rows."""
+    slices: Array
+    """(rows, dimensions, dimensions): order 2 of the responses in the span."""
+    margin: float
+    """The weakest dimension over the strongest of shuffled labels."""
+
+    @property
+    def dimensions(self) -> int:
+        """Dimension of the span: the number of units when their weights are independent."""
+        return len(self.basis)
+
+
+def span_from_bounded_labels(
+    X: Array, values: Array, most: int | None, rng: np.random.Generator
+) -> BoundedSpan:
+    """The span of the units from order 2 of responses to `values` (n, outputs) of scale one.
+
+    As many dimensions, and at most `most`, as stand above those of shuffled labels, which do not
+    depend on the inputs but are as noisy.
+    """
+    s = np.hstack([responses(values, smear) for smear in _SMEARS])
+    second = hermite_moments(X, s)[1]
+    _, strengths, vectors = np.linalg.svd(_unfolded(second), full_matrices=False)
+    shuffled = (hermite_moments(X, rng.permutation(s))[1] for _ in range(_SHUFFLES))
+    edge = max(float(np.linalg.norm(_unfolded(T), 2)) for T in shuffled)
+    found = int(np.sum(strengths > _CLEARLY_ABOVE * edge))
+    found = found if most is None else min(found, most)
+    basis = vectors[:found]
+    slices = np.einsum("ia,rab,jb->rij", basis, second, basis, optimize=True)
+    margin = float(strengths[found - 1] / edge) if found else 0.0
+    return BoundedSpan(basis, slices, margin)
+
+
+def _unfolded(T: Array) -> Array:
+    return T.reshape(-1, T.shape[-1])
+
+
+def all_row_guesses(entries: int, finest: int) -> Iterator[tuple[int, Array]]:
+    """Algorithm 8, step 2: guesses of one row of a left inverse, from coarse to fine, with levels.
+
+    Directions whose entries are 0 and +-2^-i, i < level, the largest 1 and the first that is not
+    zero positive, in batches and normalised. Each occurs once in all levels.
+    """
+    for level in range(1, finest + 1):
+        for rows in _row_guesses(entries, level):
+            yield level, rows
+
+
+def _row_guesses(entries: int, level: int) -> Iterator[Array]:
+    """The guesses of one level; in scattered order, so that a part of them covers the sphere."""
+    powers = 0.5 ** np.arange(level)
+    values = np.concatenate([[0.0], powers, -powers])
+    total = len(values) ** entries
+    step = _coprime_step(total)
+    for begin in range(0, total, _BATCH):
+        codes = np.arange(begin, min(begin + _BATCH, total)) * step % total
+        rows = values[codes[:, None] // len(values) ** np.arange(entries) % len(values)]
+        size = np.abs(rows)
+        first = rows[np.arange(len(rows)), np.argmax(size > 0, axis=1)]
+        new = (size == powers[-1]).any(axis=1)  # else it belongs to a coarser level
+        rows = rows[(size.max(axis=1) == 1) & (first > 0) & new]
+        if len(rows):
+            yield rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def _coprime_step(total: int) -> int:
+    """A number without common divisor with `total`, near its golden section."""
+    step = int(total * 0.618)
+    while np.gcd(step, total) != 1:
+        step += 1
+    return step
+
+
+def merged(learned: Sequence[Halfspaces]) -> Halfspaces:
+    """All rows of several results."""
+    return Halfspaces(
+        np.concatenate([found.directions for found in learned]),
+        np.concatenate([found.strengths for found in learned]),
+        np.concatenate([found.standard_errors for found in learned]),
+    )
+
+
+def distinct_directions(learned: Halfspaces) -> Array:
+    """Directions up to sign, the surest first, without those within error of a surer one."""
+    order = np.argsort(learned.standard_errors)
+    kept = np.empty((0, learned.directions.shape[1]))
+    for i in order[learned.standard_errors[order] < _MEANINGLESS]:
+        w, near = learned.directions[i], max(_DISTINCT, float(learned.standard_errors[i]))
+        if np.max(np.abs(kept @ w), initial=0.0) < np.cos(near):
+            kept = np.vstack([kept, w])
+        if len(kept) == _MOST_DIRECTIONS:
+            break
+    return kept
+
+
+def best_units(X: Array, Y: Array, directions: Array, units: int) -> Array:
+    """Algorithm 8, step 4: of `+-directions` the one or two whose regression leaves least squares.
+
+    With centred features of Gram matrix G and products C with the labels, two units explain
+    `tr(C_2^T G_2^-1 C_2)`; from `K = C C^T` that is a closed form in the entries of G and K, so all
+    pairs are compared at once.
+    """
+    both = np.vstack([directions, -directions])
+    F = RELU(X @ both.T)
+    F -= F.mean(axis=0)
+    G, C = F.T @ F, F.T @ (Y - Y.mean(axis=0))
+    K = C @ C.T
+    g, k = np.diag(G), np.diag(K)
+    if units == 1:
+        return np.asarray(both[[int(np.argmax(k / g))]])
+    determinant = np.outer(g, g) - G**2
+    usable = determinant > 1e-6 * np.outer(g, g)
+    explained = np.outer(k, g) + np.outer(g, k) - 2 * G * K
+    value = np.where(usable, explained / np.where(usable, determinant, 1.0), -np.inf)
+    return np.asarray(both[list(np.unravel_index(int(np.argmax(value)), value.shape))])

@@ -1,0 +1,209 @@
+"""What every method is given: the samples in the forms it needs, limits, and a line to the user."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from provenet.common.blocks import row_blocks
+from provenet.common.typing import AnyArray, Array, Progress
+from provenet.data.passes import working_time
+from provenet.data.sources import ArraySource, Source
+from provenet.data.standardisation import Standardisation
+from provenet.fitting.search import Problem
+from provenet.moments.gaussianity import GaussianCheck, check_gaussian
+from provenet.networks.activations import ABS, RELU, Activation
+
+_LOG = logging.getLogger("provenet")
+
+_MOST_DRAWN = 20_000
+_DRAWN_A_FEATURE = 50
+_MOST_HELD_OUT = 20_000
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user asked for."""
+
+    units: int | None = None
+    noise: float | None = None
+    activation: Activation = RELU
+    refine: bool = True
+    faithful: bool = False
+    objective: str = "auto"
+    threshold: float | None = None
+    order: int | None = None
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """One recovery: its data, its wishes and its clock."""
+
+    source: Source
+    standardisation: Standardisation
+    problem: Problem
+    """The samples to fit, standardised, in random order."""
+    held_out: ArraySource
+    """Samples that no fit sees, in the user's coordinates."""
+    inputs: Array
+    """All inputs drawn, in the user's coordinates, each once however often it is repeated."""
+    unseen: int
+    """How many different inputs are held out."""
+    gaussian: GaussianCheck
+    wishes: Wishes
+    rng: np.random.Generator
+    progress: Progress
+    started: float
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def units(self) -> int | None:
+        """Number of units that was asked for."""
+        return self.wishes.units
+
+    @property
+    def noise(self) -> float | None:
+        """Standard deviation of the label noise, if it was given."""
+        return self.wishes.noise
+
+    @property
+    def activation(self) -> Activation:
+        """Activation of the units."""
+        return self.wishes.activation
+
+    @property
+    def refine(self) -> bool:
+        """Whether to finish with least squares."""
+        return self.wishes.refine
+
+    @property
+    def faithful(self) -> bool:
+        """Whether the paper's algorithm is to run as it stands."""
+        return self.wishes.faithful
+
+    @property
+    def objective(self) -> str:
+        """Name of the objective to minimise."""
+        return self.wishes.objective
+
+    @property
+    def threshold(self) -> float | None:
+        """Threshold of the lowest layer's units, if it was given."""
+        return self.wishes.threshold
+
+    @property
+    def order(self) -> int | None:
+        """Order of the overcomplete decomposition, if it was given."""
+        return self.wishes.order
+
+    @property
+    def fitted_samples(self) -> ArraySource:
+        """The samples to fit, in the user's coordinates."""
+        samples = self.problem.samples
+        return ArraySource(self.standardisation.undo(samples.X), samples.y)
+
+    def held_out_rows(self) -> AnyArray:
+        """Numbers of the source's samples that are held out; none if these were drawn afresh."""
+        keys = row_keys(self.held_out.X)
+        parts = []
+        for block in row_blocks(self.source.size):
+            X, _ = self.source.rows(block.start, block.stop)
+            parts.append(block.start + np.flatnonzero(np.isin(row_keys(X), keys)))
+        return np.concatenate(parts)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the labels."""
+        return self.standardisation.label_spread
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the budget is used up."""
+        return self.problem.out_of_time
+
+    @property
+    def budget_used(self) -> float:
+        """Fraction of the time budget that has passed."""
+        total = self.problem.deadline - self.started
+        return float(np.clip((working_time() - self.started) / total, 0.0, 1.0))
+
+    def on(self, source: Source) -> Workspace:
+        """The same recovery on other samples, such as repaired ones, by the same clock."""
+        other = prepare(
+            source,
+            self.wishes,
+            source.standardisation(),
+            rng=self.rng,
+            progress=self.progress,
+            deadline=self.problem.deadline,
+        )
+        return replace(other, started=self.started, timings=self.timings)
+
+    @contextmanager
+    def stage(self, name: str, message: str = "") -> Iterator[None]:
+        """Time a stage and tell the user that it has begun."""
+        self.progress(name, -1.0, message)
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            seconds = time.monotonic() - begin
+            self.timings[name] = self.timings.get(name, 0.0) + seconds
+            _LOG.debug("%s: %.2f s", ", ".join(filter(None, (name, message))), seconds)
+
+
+def row_keys(X: Array) -> Array:
+    """A number a row, equal for equal rows and, but for chance, for these only.
+
+    Not a matrix product, which rounds the same row differently in different places.
+    """
+    return np.asarray((X * np.random.default_rng(0).standard_normal(X.shape[1])).sum(axis=1))
+
+
+def label_rounding(y: Array) -> float:
+    """Root mean square rounding error of labels in single precision; 0 for any others."""
+    with np.errstate(over="ignore"):
+        single = y.astype(np.float32)
+    if not np.array_equal(single, y):
+        return 0.0
+    return float(np.sqrt(np.mean(np.spacing(np.abs(single)).astype(float) ** 2) / 12))
+
+
+def prepare(
+    source: Source,
+    wishes: Wishes,
+    standardisation: Standardisation,
+    *,
+    rng: np.random.Generator,
+    progress: Progress,
+    deadline: float,
+) -> Workspace:
+    """Draw samples to fit and samples to hold out, and look at the inputs."""
+    started = working_time()
+    n = min(source.size, max(_MOST_DRAWN, _DRAWN_A_FEATURE * source.features))
+    X, y = source.draw(n, rng)
+    _, first, group = np.unique(row_keys(X), return_index=True, return_inverse=True)
+    # Repeated inputs are held out together: a sample that was fitted tells nothing about its twin.
+    distinct = len(first)
+    count = int(np.clip(distinct // 10, min(10, distinct // 3), _MOST_HELD_OUT))
+    held = np.isin(group, rng.permutation(distinct)[:count])
+    samples = ArraySource(standardisation.apply(X[~held]), y[~held])
+    fitted = ABS if wishes.activation.slope is not None else wishes.activation
+    return Workspace(
+        source=source,
+        standardisation=standardisation,
+        problem=Problem(samples, standardisation.label_spread, deadline, fitted, label_rounding(y)),
+        held_out=ArraySource(X[held], y[held]),
+        inputs=X[first],
+        unseen=count,
+        gaussian=check_gaussian(X, standardisation),
+        wishes=wishes,
+        rng=rng,
+        progress=progress,
+        started=started,
+    )

@@ -1,0 +1,1 @@
+"""Units by what labels do in thin bands across a direction, where inputs may be chosen."""

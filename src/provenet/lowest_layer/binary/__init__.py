@@ -1,0 +1,1 @@
+"""Exponential units on sets of features: correlations, sets, and the polynomial above."""

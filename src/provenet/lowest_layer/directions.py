@@ -1,0 +1,180 @@
+"""Directions of the units under an unknown top, from moments of the labels (GP19, step 1).
+
+High thresholds make products of units rare, so the labels' moments are nearly those of the linear
+part of the top: `T_k ~ sum_i c_i u_k w_i^(x)k` (Lemma 2). Three ways to the w_i from there:
+
+- *one by one* (section 2.1): minimise `-E[f H_4(z.x)] + lambda (E[f H_2(z.x)] - u_2)^2` over
+  vectors z; its minima are the columns of `(T W)^{-1}`, so the units are read off the inverse when
+  all are found (ERRATA, GP19 18). Each is kept orthogonal, in the norm of `T_2`, to those before;
+- *simultaneous* (appendix B.4): the objective F of `landscape` on the same moments;
+- *decomposition*: power iteration and the fit in moment space of the main job, thresholds free.
+  It uses `T_3` too and estimates each unit's own threshold: the strongest, and the default.
+
+Signs: units fire for large `w.x`, so `u_3 / u_2` is positive for thresholds above 1 (step) or 0
+(ReLU), whatever the sign of `c_i`; orders 2 and 3 are free of the overlaps that mislead `T_1`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial
+
+import numpy as np
+
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+from provenet.fitting.workspace import Workspace
+from provenet.landscape.constants import Constants, constants_for_F
+from provenet.landscape.designed import Design
+from provenet.landscape.fourth_order import DenseFourth
+from provenet.landscape.newton import minimise
+from provenet.landscape.statistics import Statistics, largest_error
+from provenet.moments.decomposition.moment_fit import fit_moments
+from provenet.moments.decomposition.power import power_directions
+from provenet.moments.estimation import estimate_moments
+from provenet.moments.scalars import coefficients_of
+from provenet.moments.subspace import Span, span_of_units
+from provenet.moments.sums import MomentRequest, Moments
+from provenet.networks.activations import Activation
+
+WAYS = ("decomposition", "simultaneous", "one-by-one")
+_SLOPE, _CURVATURE = 1e-10, 1e-8
+_SHARPNESS = 10.0
+"""lambda over `|u_4| / u_2^2`: Claim 2 asks for a constant."""
+_GUESS = 2.0
+"""The threshold from which the fit in moment space starts, where none is given."""
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Units up to what the top hides: unit rows, and their thresholds where they were estimated."""
+
+    weights: Array
+    thresholds: Array
+
+
+def directions(
+    moments: Moments,
+    activation: Activation,
+    threshold: float | None,
+    rng: np.random.Generator,
+    way: str = WAYS[0],
+) -> Directions:
+    """As many unit directions as the moments (inside the span of the units) have dimensions."""
+    t = _GUESS if threshold is None else threshold
+    if way == "decomposition":
+        W, b = _by_decomposition(moments, activation, t, rng)
+    else:
+        statistics, c_4 = _statistics(moments, activation, t)
+        solve = _simultaneous if way == "simultaneous" else _one_by_one
+        W, b = _unit_rows(np.asarray(np.linalg.pinv(solve(statistics, c_4, rng)).T, float)), None
+    W = _signed(moments, W)
+    if b is None or threshold is not None:
+        return Directions(W, np.full(len(W), t))
+    return Directions(W, np.abs(b))
+
+
+def _signed(moments: Moments, W: Array) -> Array:
+    """Rows turned to where units fire."""
+    second, third = (coefficients_of(moments.tensors[k], W) for k in (2, 3))
+    return np.asarray(W * np.where(second * third < 0, -1.0, 1.0)[:, None])
+
+
+def _by_decomposition(
+    moments: Moments, activation: Activation, threshold: float, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    T = moments.tensors
+    trust = (1 / max(moments.errors[3], 1e-12), 1 / max(moments.errors[4], 1e-12))
+    W = _signed(moments, power_directions(T[2], T[3], T[4], rng, trust))
+    fit = fit_moments(T, activation, W, np.full(len(W), -threshold))
+    return fit.W, fit.b
+
+
+def _statistics(
+    moments: Moments, activation: Activation, threshold: float
+) -> tuple[Statistics, float]:
+    """`sum c w w^T` and `sum c w^(x)4`, as the objectives of GLM17 want them."""
+    c_2, c_4 = (float(activation.hermite(k, -threshold)) for k in (2, 4))
+    if min(abs(c_2), abs(c_4)) < 1e-12:
+        raise NoAnswer(
+            f"Orders 2 and 4 do not see {activation.name} units of threshold {threshold:g}: use "
+            'the way "decomposition", which has order 3 too (leave faithful out).'
+        )
+    N = moments.tensors[2] / c_2
+    if np.linalg.eigvalsh(N)[0] <= 0:
+        raise NoAnswer(
+            "Some unit's linear coefficient in the top is not positive, which these objectives "
+            'need: leave faithful out (the way "decomposition" does not need it).'
+        )
+    error = largest_error(moments.errors[4] / abs(c_4), len(N))
+    return Statistics((N, N), DenseFourth(moments.tensors[4] / c_4), error), c_4
+
+
+def _simultaneous(statistics: Statistics, c_4: float, rng: np.random.Generator) -> Array:
+    m = statistics.features
+    constants = constants_for_F(statistics.spectrum, c_4, m, statistics.error)
+    start = rng.standard_normal((m, m)) / np.sqrt(m) @ _inverse_root(statistics.norms[0])
+    objective = Design(statistics, constants, m)
+    return minimise(objective, start, slope=_SLOPE, curvature=_CURVATURE).B
+
+
+def _one_by_one(statistics: Statistics, c_4: float, rng: np.random.Generator) -> Array:
+    """Rows z, each a minimum of the one-vector objective outside the span of those before."""
+    N, m = statistics.norms[0], statistics.features
+    constants = Constants(0.0, attraction=abs(c_4), penalty=_SHARPNESS * abs(c_4))
+    whole = Design(statistics, constants, 1)
+    found = np.empty((0, m))
+    for _ in range(m):
+        outside = np.linalg.svd(found @ N, full_matrices=True)[2][len(found) :]
+        inside = Design(statistics.transformed(outside), constants, 1)
+        start = rng.standard_normal((1, len(outside)))
+        z = minimise(inside, _scaled(inside, start), slope=_SLOPE, curvature=_CURVATURE).B @ outside
+        # Deflation errs as the moments do: a last descent is free of the rows before.
+        z = minimise(whole, z, slope=_SLOPE, curvature=_CURVATURE).B
+        found = np.vstack([found, z])
+    return found
+
+
+def _scaled(objective: Design, z: Array) -> Array:
+    """z with `z^T N z = 1`."""
+    return np.asarray(z / np.sqrt(float(z[0] @ objective.norms[0] @ z[0])))
+
+
+def _inverse_root(N: Array) -> Array:
+    values, vectors = np.linalg.eigh(N)
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+
+
+def _unit_rows(W: Array) -> Array:
+    return np.asarray(W / np.linalg.norm(W, axis=1, keepdims=True))
+
+
+def layer_span(workspace: Workspace) -> Span:
+    """The span of the units, from `T_2`, if they all stand above its sampling error."""
+    with workspace.stage("moments", "order 2"):
+        full = estimate_moments(workspace.source, MomentRequest(workspace.standardisation, order=2))
+    span = span_of_units(full.tensors[2], full.errors[2], workspace.units)
+    strongest, level = float(np.abs(span.eigenvalues[0])), span.noise_level
+    if span.rank and np.abs(span.eigenvalues[span.rank - 1]) > level:
+        return span
+    asked = 1 if workspace.units is None else workspace.units
+    weakest = strongest if workspace.units is None else np.abs(span.eigenvalues[asked - 1])
+    needed = workspace.source.size * (2 * level / max(float(weakest), 1e-300)) ** 2
+    raise NoAnswer(
+        f"{int(np.sum(np.abs(span.eigenvalues) > level))} of {asked} units stand above the "
+        "sampling error of the second moment: thresholds are too high for this many samples. About "
+        f"{needed:.0e} samples would be needed."
+    )
+
+
+def angle_errors(moments: Moments, W: Array) -> Array:
+    """Radians by which sampling alone turns each direction, from the order that sees it best.
+
+    `T_k(w, .., w, .)` is off by `sqrt((k - 1)!)` times what an entry is in each direction.
+    """
+    per_order = []
+    for k in (3, 4):
+        size = np.maximum(np.abs(coefficients_of(moments.tensors[k], W)), 1e-300)
+        error = moments.errors[k] * np.sqrt(factorial(k - 1) * W.shape[1])
+        per_order.append(error / size)
+    return np.asarray(np.min(per_order, axis=0))

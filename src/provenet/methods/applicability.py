@@ -1,0 +1,181 @@
+"""Which methods can recover a given network, judged by its weights.
+
+What the registry states as flags is read from there; what it only says in words (`needs`) is here,
+as conditions. Inputs and noise are not judged: they are no property of the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from provenet.common.typing import Array
+from provenet.methods import METHODS, Method
+from provenet.networks.network import Network
+
+_ZERO = 1e-9
+_ORTHONORMAL = 1e-6
+DEPENDENT = 1e-6
+"""Vectors of norm 1 whose least singular value is below this count as dependent."""
+
+Condition = Callable[[Network], str]
+"""What a network lacks, in words; empty if nothing."""
+
+
+@dataclass(frozen=True)
+class MethodVerdict:
+    """Whether a method serves a network, and why not."""
+
+    name: str
+    applies: bool
+    reason: str
+    """Empty if it applies."""
+
+
+def judge_methods(network: Network) -> tuple[MethodVerdict, ...]:
+    """A verdict on each of `provenet.METHODS`; every unit must have an effect."""
+    canonical = network.canonical()
+    verdicts = []
+    for method in METHODS.values():
+        reason = next(_lacking(method, canonical), "")
+        verdicts.append(MethodVerdict(method.name, not reason, reason))
+    return tuple(verdicts)
+
+
+def normalised_rows(M: Array) -> Array:
+    """Rows of norm 1; a row of zeros stays."""
+    norm = np.linalg.norm(M, axis=1, keepdims=True)
+    return np.asarray(M / np.where(norm == 0, 1.0, norm))
+
+
+def smallest_singular_value(M: Array) -> float:
+    """Of the rows as vectors: 0 if there are more of them than columns."""
+    if len(M) > M.shape[1]:
+        return 0.0
+    return float(np.linalg.svd(M, compute_uv=False)[-1])
+
+
+def _lacking(method: Method, network: Network) -> Iterator[str]:
+    """What the network lacks for the method, if anything."""
+    outputs = network.outputs or 1
+    if not method.serves(network.activation):
+        yield f"serves {', '.join(method.activations)} units"
+    if method.one_output and outputs > 1:
+        yield f"needs one output, and there are {outputs}"
+    if outputs < method.fewest_outputs:
+        yield f"needs at least {method.fewest_outputs} outputs, and there is {outputs}"
+    if method.independent_units:
+        yield from filter(None, [_independent(network.weights, "weights", "features")])
+    if method.independent_outputs:
+        A = np.atleast_2d(network.output_weights).T
+        yield from filter(None, [_independent(A, "output weights", "outputs")])
+    conditions = _CONDITIONS.get(method.name, ())
+    yield from filter(None, (condition(network) for condition in conditions))
+
+
+def _independent(rows: Array, what: str, space: str) -> str:
+    units, dimensions = rows.shape
+    if units > dimensions:
+        return f"needs independent {what}, and there are {units} units and {dimensions} {space}"
+    least = smallest_singular_value(normalised_rows(rows))
+    return f"needs independent {what}, and theirs are dependent" if least <= DEPENDENT else ""
+
+
+def _zero_biases(network: Network) -> str:
+    worst = float(np.abs(network.biases).max())
+    return f"needs biases 0, and the largest is {worst:.3g}" if worst > _ZERO else ""
+
+
+def _positive_outputs(network: Network) -> str:
+    negative = int(np.sum(network.output_weights <= 0))
+    return f"needs positive output weights, and {negative} are not" if negative else ""
+
+
+def _orthonormal(network: Network) -> str:
+    gram = network.weights @ network.weights.T
+    far = np.abs(gram - np.diag(np.diag(gram))).max() > _ORTHONORMAL * np.abs(gram).max()
+    return "needs orthogonal weights" if far else ""
+
+
+def _no_parallel_outputs(network: Network) -> str:
+    if (network.outputs or 1) == 1:
+        return ""
+    return _no_parallel(np.atleast_2d(network.output_weights).T, "output weights")
+
+
+def _no_parallel_units(network: Network) -> str:
+    return _no_parallel(network.weights, "units")
+
+
+def _no_parallel(rows: Array, what: str) -> str:
+    U = normalised_rows(rows)
+    # The distance, not the cosine: that of nearly parallel vectors is 1 up to rounding.
+    for i, u in enumerate(U[:-1]):
+        later = U[i + 1 :]
+        apart = np.minimum(np.linalg.norm(later - u, axis=1), np.linalg.norm(later + u, axis=1))
+        if apart.min() <= DEPENDENT:
+            return f"needs {what} of which no two are parallel"
+    return ""
+
+
+def _high_thresholds(network: Network) -> str:
+    low = float((-network.biases / np.linalg.norm(network.weights, axis=1)).min())
+    return f"needs thresholds well above 1, and the lowest is {low:.3g}" if low <= 1 else ""
+
+
+def _binary(network: Network) -> str:
+    W = np.abs(network.weights)
+    scale = W.max()
+    far = np.minimum(W, np.abs(network.weights - scale)) > _ORTHONORMAL * scale
+    return "needs 0/1 weights, up to one factor" if far.any() else ""
+
+
+def _disjoint(network: Network) -> str:
+    shared = np.count_nonzero(np.abs(network.weights) > _ZERO, axis=0) > 1
+    return "needs units of different features" if shared.any() else ""
+
+
+def _two_labels(network: Network) -> str:
+    return "needs labels of two values: a single unit" if network.units > 1 else ""
+
+
+def _most_units(most: int) -> Condition:
+    return lambda network: (
+        f"needs at most {most} units, and there are {network.units}" if network.units > most else ""
+    )
+
+
+def _most_features(most: int) -> Condition:
+    return lambda network: (
+        f"needs at most {most} features, and there are {network.features}"
+        if network.features > most
+        else ""
+    )
+
+
+def _outputs_as_units(network: Network) -> str:
+    return _independent(np.atleast_2d(network.output_weights).T, "output weights", "outputs")
+
+
+def _several_outputs(network: Network) -> str:
+    return "needs two or more outputs" if (network.outputs or 1) == 1 else ""
+
+
+_CONDITIONS: dict[str, tuple[Condition, ...]] = {
+    "rectified": (_no_parallel_outputs,),
+    "ica": (_orthonormal,),
+    "symmetric-inputs": (_zero_biases,),
+    "rank-deficient": (_zero_biases, _no_parallel_outputs),
+    "arbitrary-noise": (_several_outputs,),
+    "arbitrary-inputs": (_most_units(3), _outputs_as_units, _zero_biases),
+    "landscape": (_zero_biases, _positive_outputs),
+    "overcomplete": (_no_parallel_units,),
+    "lowest-layer": (_high_thresholds,),
+    "halfspaces": (_two_labels,),
+    "gradient-search": (_most_features(4),),
+    "even": (_zero_biases, _orthonormal),
+    "binary-cliques": (_binary,),
+    "exponential": (_binary, _disjoint),
+}

@@ -1,0 +1,52 @@
+"""Do the inputs look Gaussian, as the theorems of the moment route assume?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from provenet.common.typing import Array
+from provenet.data.standardisation import Standardisation
+
+_SIGNIFICANT = 5.0
+"""Standard deviations at which a check on the inputs gives a warning."""
+
+
+@dataclass(frozen=True)
+class GaussianCheck:
+    """Whether the inputs look Gaussian, as the theorems of the moment route assume."""
+
+    ok: bool
+    message: str
+    skewness: float
+    """Largest over the inputs."""
+    excess_kurtosis: float
+    """Largest over the inputs."""
+    radial_kurtosis: float
+    """Mardia's kurtosis of all inputs together, over its Gaussian value, less 1."""
+
+
+def check_gaussian(X: Array, standardisation: Standardisation) -> GaussianCheck:
+    """Skewness and kurtosis of each input, and Mardia's kurtosis of all together."""
+    n, d = X.shape
+    skewness = float(np.max(np.abs(stats.skew(X, axis=0))))
+    kurtosis = float(np.max(np.abs(stats.kurtosis(X, axis=0))))
+    z = standardisation.apply(X)
+    squares = np.einsum("nd,nd->n", z, z)
+    # Over the square of its own mean: the inputs may be a draw from those that were standardised.
+    radial = float(np.mean(squares**2) / np.mean(squares) ** 2 * d / (d + 2) - 1)
+    deviations = {
+        "skewed": skewness / np.sqrt(6 / n),
+        "heavier or lighter in their tails": kurtosis / np.sqrt(24 / n),
+        "spread unevenly about their centre": abs(radial) / np.sqrt(8 / (n * d * (d + 2))),
+    }
+    worst = max(deviations, key=lambda name: deviations[name])
+    ok = deviations[worst] < _SIGNIFICANT
+    message = (
+        f"The inputs look Gaussian (largest deviation {deviations[worst]:.1f} sigma)."
+        if ok
+        else f"The inputs do not look Gaussian: they are {worst} ({deviations[worst]:.0f} sigma)."
+    )
+    return GaussianCheck(bool(ok), message, skewness, kurtosis, radial)

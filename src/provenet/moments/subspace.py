@@ -1,0 +1,125 @@
+"""Whitening for any covariance, the span of the units, and how many units there are.
+
+With linearly independent weights the range of `T_2 = sum_i a_i phi(b_i) w_i w_i^T` is the span of
+the units, and its rank their number: the coefficient `a phi(b)` never vanishes (ERRATA, ATV21 8).
+From samples every eigenvalue carries noise. A symmetric d x d matrix of independent errors of size
+s has its eigenvalues within `2 s sqrt(d)`, with fluctuations of order `s d^(-1/6)` at the edge
+(Wigner; Tracy and Widom), and s is known, because the sampling error of a mean can be estimated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from provenet.common.exceptions import NoAnswer
+from provenet.common.typing import Array
+
+_EDGE_FLUCTUATIONS = 4.0
+_STACKED_MARGIN = 1.15
+"""Pure noise reaches 0.8 of the edge with it, over sizes from (10, 3, 2) to (50, 20, 30)."""
+_ROUNDING = 1e-9
+"""Singular values below this fraction of the largest are zero."""
+_SMALLEST_GAP = 5.0
+
+
+@dataclass(frozen=True)
+class Span:
+    """Orthonormal rows that span the units, the spectrum they were read from, and its noise."""
+
+    basis: Array
+    eigenvalues: Array
+    """All eigenvalues of `T_2`, by falling size."""
+    noise_level: float
+    """Eigenvalues below this are what sampling error alone produces."""
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the span: the number of units when their weights are independent."""
+        return len(self.basis)
+
+    @property
+    def quadratic(self) -> Array:
+        """`T_2` in the coordinates of the basis: diagonal."""
+        return np.diag(self.eigenvalues[: self.rank])
+
+    @property
+    def gap(self) -> float:
+        """The smallest eigenvalue kept over the largest that was not (or the noise level)."""
+        if self.rank == 0:
+            return 0.0
+        rest = np.abs(self.eigenvalues[self.rank :])
+        floor = max(self.noise_level, rest[0] if len(rest) else 0.0, 1e-300)
+        return float(np.abs(self.eigenvalues[self.rank - 1]) / floor)
+
+
+def numerical_rank(sizes: Array) -> int:
+    """How many of the falling singular values are not zero to rounding."""
+    return int(np.sum(sizes > _ROUNDING * sizes[0]))
+
+
+def possible_widths(sizes: Array, units: int | None) -> list[int]:
+    """How many units labels of these singular values may have, if output weights are independent.
+
+    As many as were asked for, or as there are dimensions.
+    """
+    if units is None:
+        return possible_ranks(sizes)
+    rank = numerical_rank(sizes)
+    if units > rank:
+        raise NoAnswer(
+            f"The labels span {rank} dimensions, fewer than {units} units: output weights are "
+            'dependent. Use method="expand-prune", or "rank-deficient".'
+        )
+    return [units]
+
+
+def possible_ranks(sizes: Array) -> list[int]:
+    """Possible ranks of a matrix without its noise, likely ones first, from its singular values.
+
+    Values at rounding leave no doubt. Otherwise there is noise, and the widest gap shows the rank;
+    or the rank is full, and a gap means nothing.
+    """
+    rank = numerical_rank(sizes)
+    if rank < len(sizes):
+        return [rank]
+    ratios = sizes[:-1] / sizes[1:]
+    if len(ratios) == 0 or ratios.max() < _SMALLEST_GAP:
+        return [rank]
+    return [int(np.argmax(ratios)) + 1, rank]
+
+
+def noise_edge(entry_error: float, d: int) -> float:
+    """Largest eigenvalue to expect of a symmetric d x d matrix of pure sampling error."""
+    s = entry_error * np.sqrt(d / (d + 1))  # diagonal entries carry twice the variance
+    return float(s * (2 * np.sqrt(d) + _EDGE_FLUCTUATIONS * d ** (-1 / 6)))
+
+
+def stacked_noise_edge(entry_error: float, d: int, spectrum: Array) -> float:
+    """The same for d x d matrices of several outputs side by side: their largest singular value.
+
+    A d x q matrix of independent errors of size s has `s (sqrt(d) + sqrt(q))`. Errors are as
+    dependent between outputs as the labels are: they fill as many dimensions, effectively, as the
+    squares of the labels' singular values `spectrum` say (their participation ratio).
+    """
+    squares = spectrum**2
+    dimensions = float(np.sum(squares) ** 2 / np.sum(squares**2))
+    edge = np.sqrt(len(spectrum) * d) * (1 + 1 / np.sqrt(dimensions))
+    return float(_STACKED_MARGIN * entry_error * edge)
+
+
+def span_of_units(T2: Array, entry_error: float, rank: int | None = None) -> Span:
+    """The eigenvectors of `T_2` that stand above its noise, or the `rank` strongest."""
+    values, vectors = np.linalg.eigh(T2)
+    order = np.argsort(-np.abs(values))
+    values, vectors = values[order], vectors[:, order]
+    rounding = 1e-12 * np.abs(values[0])
+    level = max(noise_edge(entry_error, len(T2)), float(rounding))
+    found = int(np.sum(np.abs(values) > level)) if rank is None else rank
+    return Span(vectors[:, :found].T.copy(), values, level)
+
+
+def complement(w: Array) -> Array:
+    """Orthonormal rows that span what is orthogonal to a unit vector, (d - 1, d)."""
+    return np.asarray(np.linalg.svd(w[None], full_matrices=True)[2][1:])

@@ -1,0 +1,217 @@
+"""Activations and their Hermite coefficients at any bias.
+
+For a unit vector w, `E[sigma(w.x + b) He_k(x)] = c_k(b) w^(x)k` with
+`c_k(b) = E[sigma(g + b) He_k(g)]`, g standard normal. Integration by parts gives
+`c_{k+1}(b) = c_k'(b)`, so one closed form for `c_0` yields all others; for ReLU these are ATV21
+Lemma 3.5: `c_0 = b Phi(b) + phi(b)`, `c_1 = Phi(b)`, `c_k = (-1)^k phi(b) He_{k-2}(b)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Array
+from provenet.networks.hermite import he, normal_cdf, normal_density, quadrature_coefficient
+
+Coefficients = Callable[[int, Array], Array]
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A scalar function with what recovery needs to know about it.
+
+    `degree` is the degree of positive homogeneity, `sigma(s z) = s^degree sigma(z)` for s > 0 (None
+    when there is none); `even` says that `sigma(-z) = sigma(z)`; `kinked` that it is not smooth at
+    zero. `coefficients(k, b)` is the closed form of `c_k(b)`; without it quadrature serves.
+    `slope` is set for `z if z > 0 else slope * z`. `inverse` undoes the function for z > 0, if it
+    is zero for z <= 0 (a *rectified* function, BJW19 section 9.1).
+    """
+
+    name: str
+    function: Callable[[Array], Array]
+    derivative: Callable[[Array], Array]
+    degree: int | None = None
+    even: bool = False
+    kinked: bool = True
+    coefficients: Coefficients | None = None
+    slope: float | None = None
+    inverse: Callable[[Array], Array] | None = None
+
+    @property
+    def family(self) -> str:
+        """The name without its parameter: `leaky_relu` of `leaky_relu(0.1)`."""
+        return self.name.partition("(")[0]
+
+    def __call__(self, z: Array) -> Array:
+        """`sigma(z)`, elementwise."""
+        return self.function(z)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Activations of the package are pickled by name, one of the user's own as it is."""
+        leaky = self.slope is not None and self.name == f"leaky_relu({self.slope!r})"
+        if leaky or _BY_NAME.get(self.name) is self:
+            return get_activation, (self.name,)
+        return super().__reduce_ex__(protocol)
+
+    def hermite(self, k: int, b: Array | float, scale: Array | float = 1.0) -> Array:
+        """The k-th Hermite coefficient of `sigma(scale . + b)`; `c_k(b)` for scale 1."""
+        biases, scales = np.asarray(b, dtype=float), np.asarray(scale, dtype=float)
+        if self.coefficients is not None and self.degree is not None:
+            return scales**self.degree * self.coefficients(k, biases / scales)
+        if self.coefficients is not None and np.all(scales == 1):
+            return self.coefficients(k, biases)
+        return self.hermite_by_quadrature(k, biases, scales)
+
+    def hermite_by_quadrature(self, k: int, b: Array | float, scale: Array | float = 1.0) -> Array:
+        """The same by numerical integration, split at the kink."""
+
+        def one(bias: float, size: float) -> float:
+            kink = (-bias / size,) if self.kinked else ()
+            return quadrature_coefficient(lambda g: self.function(size * g + bias), k, kink)
+
+        return np.asarray(np.vectorize(one, otypes=[float])(b, scale))
+
+
+def _step_coefficients(k: int, b: Array) -> Array:
+    """Coefficients of the 0/1 step: `Phi`, then the derivatives of `phi`."""
+    if k == 0:
+        return normal_cdf(b)
+    return np.asarray((-1) ** (k - 1) * normal_density(b) * he(k - 1, b))
+
+
+def _relu_coefficients(k: int, b: Array) -> Array:
+    if k == 0:
+        return b * normal_cdf(b) + normal_density(b)
+    return _step_coefficients(k - 1, b)
+
+
+def _relu2_coefficients(k: int, b: Array) -> Array:
+    if k == 0:
+        return (1 + b**2) * normal_cdf(b) + b * normal_density(b)
+    return 2 * _relu_coefficients(k - 1, b)
+
+
+def _relu3_coefficients(k: int, b: Array) -> Array:
+    if k == 0:
+        return (b**3 + 3 * b) * normal_cdf(b) + (b**2 + 2) * normal_density(b)
+    return 3 * _relu2_coefficients(k - 1, b)
+
+
+def _abs_coefficients(k: int, b: Array) -> Array:
+    """|z| = 2 relu(z) - z."""
+    linear = b if k == 0 else np.full_like(b, float(k == 1))
+    return 2 * _relu_coefficients(k, b) - linear
+
+
+def _relu(z: Array) -> Array:
+    return np.maximum(z, 0.0)
+
+
+def _step(z: Array) -> Array:
+    return (z > 0).astype(float)
+
+
+def leaky_relu(slope: float) -> Activation:
+    """`z` for z > 0 and `slope * z` below: `(1 - slope) relu(z) + slope z`."""
+    slope = float(slope)
+    if not (np.isfinite(slope) and slope < 1):
+        raise InvalidInput(f"The slope of a leaky ReLU must be less than 1, not {slope}.")
+
+    def coefficients(k: int, b: Array) -> Array:
+        linear = b if k == 0 else np.full_like(b, float(k == 1))
+        return (1 - slope) * _relu_coefficients(k, b) + slope * linear
+
+    return Activation(
+        f"leaky_relu({slope!r})",
+        lambda z: np.where(z > 0, z, slope * z),
+        lambda z: np.where(z > 0, 1.0, slope),
+        degree=1,
+        coefficients=coefficients,
+        slope=slope,
+    )
+
+
+RELU = Activation(
+    "relu",
+    _relu,
+    _step,
+    degree=1,
+    coefficients=_relu_coefficients,
+    slope=0.0,
+    inverse=lambda h: h,
+)
+ABS = Activation(
+    "abs", np.abs, np.sign, degree=1, even=True, coefficients=_abs_coefficients, slope=-1.0
+)
+LEAKY_RELU = replace(leaky_relu(0.01), name="leaky_relu")
+"""In a network: slope 0.01. In `recover`: the slope is found."""
+
+_BY_NAME = {
+    a.name: a
+    for a in (
+        RELU,
+        Activation(
+            "relu2",
+            lambda z: _relu(z) ** 2,
+            lambda z: 2 * _relu(z),
+            degree=2,
+            coefficients=_relu2_coefficients,
+            inverse=np.sqrt,
+        ),
+        Activation(
+            "relu3",
+            lambda z: _relu(z) ** 3,
+            lambda z: 3 * _relu(z) ** 2,
+            degree=3,
+            coefficients=_relu3_coefficients,
+            inverse=np.cbrt,
+        ),
+        Activation("step", _step, np.zeros_like, degree=0, coefficients=_step_coefficients),
+        Activation(
+            "sigmoid",
+            special.expit,
+            lambda z: special.expit(z) * special.expit(-z),
+            kinked=False,
+        ),
+        Activation(
+            "exp",
+            np.exp,
+            np.exp,
+            kinked=False,
+            coefficients=lambda k, b: np.exp(b + 0.5),
+        ),
+        ABS,
+        LEAKY_RELU,
+    )
+}
+_LEAKY = re.compile(r"leaky_relu\((?P<slope>[^()]+)\)")
+
+
+def get_activation(activation: str | Activation | Any) -> Activation:
+    """The activation of that name, or the object itself if it is one."""
+    if isinstance(activation, Activation):
+        return activation
+    found = _BY_NAME.get(activation) if isinstance(activation, str) else None
+    leaky = _LEAKY.fullmatch(activation) if isinstance(activation, str) else None
+    if leaky is not None:
+        return leaky_relu(_number(leaky["slope"]))
+    if found is None:
+        raise InvalidInput(
+            f"The activation {activation!r} is unknown: use one of {', '.join(_BY_NAME)}, "
+            "or a provenet.Activation of your own."
+        )
+    return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"The slope of a leaky ReLU must be a number, not {text!r}.") from None

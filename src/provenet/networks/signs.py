@@ -1,0 +1,138 @@
+"""The signs of the units: `relu(w.x + b)` or `relu(-w.x - b)`?
+
+Orders 2 and up of the moments, and the kinks of a function, know a unit only up to its sign. The
+linear part knows the rest. With `relu(z) = |z|/2 + z/2`,
+
+    sum_i a_i relu(xi_i z_i) = sum_i a_i |z_i| / 2 + sum_i xi_i a_i z_i / 2,
+
+so the linear part v of a sum of absolute values must equal `sum_i xi_i a_i w_i / 2`. With
+independent weights that fixes every xi_i; ATV21 Algorithm 3 (FixSigns) is the same argument on T_1.
+With several outputs v and a_i w_i are matrices, which are independent far more often. An activation
+of slope s below zero has `rho = (1 + s)/(1 - s)` in place of 1 before the linear sum.
+
+BJW19 Algorithm 6 decides each sign by regression instead (`fitting.signs_by_projection`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from provenet.common.typing import AnyArray, Array
+from provenet.networks.subset_sums import MOST_VECTORS, subsets_with_sum
+
+_EXHAUSTIVE_UNITS = 16
+_EXPLAINED = 1e-6
+_EXACT = 1e-7
+_MOST_PATTERNS = 64
+
+
+def fix_signs(T1: Array, a: Array, W: Array) -> Array:
+    """ATV21, Algorithm 3: signs of the solution z of `sum_i z_i a_i w_i = T_1`."""
+    return _signs_of(np.linalg.lstsq(unit_terms(a, W), T1.ravel(), rcond=None)[0])
+
+
+@dataclass(frozen=True)
+class Signs:
+    """Signs of the units and what of the linear part they do not explain."""
+
+    signs: Array
+    remainder: Array
+    """`v - sum_i xi_i a_i w_i / 2`; zero when the network has no linear term."""
+    alternatives: tuple[Array, ...] = ()
+    """Other signs that explain the linear part as well."""
+
+
+def signs_from_linear_part(a: Array, W: Array, v: Array) -> Signs:
+    """The signs xi that bring `sum_i xi_i a_i w_i / 2` closest to v."""
+    M, v = unit_terms(a, W) / 2, v.ravel()
+    if _independent(M):
+        xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
+        return Signs(xi, v - M @ xi)
+    if len(W) <= _EXHAUSTIVE_UNITS:
+        return _exhaustive(M, v)
+    exact = _exact(M, v) if len(W) <= MOST_VECTORS else None
+    if exact is not None:
+        return exact
+    xi = _local_search(M, v)
+    return Signs(xi, v - M @ xi)
+
+
+def slope_from_linear_part(alpha: Array, W: Array, v: Array) -> float:
+    """The slope below zero that all units share, from `v = rho sum_i xi_i alpha_i w_i`.
+
+    `alpha` are the output weights of the absolute values. Needs independent units.
+    """
+    rho, _ = _shared_factor(unit_terms(alpha, W), v.ravel())
+    return (rho - 1) / (rho + 1)
+
+
+def is_one_slope(alpha: Array, W: Array, v: Array) -> bool:
+    """Whether one slope of all units explains the linear part, as units of ReLU would not."""
+    M = unit_terms(alpha, W)
+    _, left = _shared_factor(M, v.ravel())
+    return bool(left < _EXPLAINED * np.linalg.norm(M))
+
+
+def _shared_factor(M: Array, v: Array) -> tuple[float, float]:
+    """The rho for which `rho sum_i xi_i M_i` is nearest to v, and how far it is."""
+    explained = M @ _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
+    rho = float(explained @ v) / max(float(explained @ explained), 1e-300)
+    return rho, float(np.linalg.norm(v - rho * explained))
+
+
+def unit_terms(a: Array, W: Array) -> Array:
+    """`a_i w_i` (for several outputs the matrix, flat) as columns."""
+    A = np.atleast_2d(a)
+    return np.asarray(np.einsum("om,md->odm", A, W).reshape(A.shape[0] * W.shape[1], len(W)))
+
+
+def _independent(M: Array) -> bool:
+    if M.shape[1] > M.shape[0]:
+        return False
+    return bool(np.linalg.matrix_rank(M, tol=1e-8 * np.linalg.norm(M)) == M.shape[1])
+
+
+def _signs_of(z: AnyArray) -> Array:
+    return np.where(z < 0, -1.0, 1.0)
+
+
+def _exhaustive(M: Array, v: Array) -> Signs:
+    patterns = np.array(list(product((1.0, -1.0), repeat=M.shape[1])))
+    misfit = np.linalg.norm(patterns @ M.T - v, axis=1)
+    order = np.argsort(misfit, kind="stable")
+    best = patterns[order[0]]
+    same = misfit[order[1:]] <= misfit[order[0]] + 1e-9 * np.linalg.norm(M)
+    return Signs(best, v - M @ best, tuple(patterns[order[1:][same]]))
+
+
+def _exact(M: Array, v: Array) -> Signs | None:
+    """Signs with `sum_i xi_i M_i = v`, the units with -1 being those of a subset of known sum."""
+    target = (M.sum(axis=1) - v) / 2
+    found = subsets_with_sum(M.T, target, _EXACT * float(np.linalg.norm(M)), _MOST_PATTERNS)
+    if len(found.masks) == 0:
+        return None
+    patterns = np.where(found.masks, -1.0, 1.0)
+    misfit = np.linalg.norm(patterns @ M.T - v, axis=1)
+    order = np.argsort(misfit, kind="stable")
+    best = patterns[order[0]]
+    return Signs(best, v - M @ best, tuple(patterns[order[1:]]))
+
+
+def _local_search(M: Array, v: Array) -> Array:
+    """Flip the one sign, or the two, that help most, until none does."""
+    xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
+    while True:
+        r = v - M @ xi
+        step = 2 * M * xi  # flipping sign i adds step_i to the remainder
+        gram = step.T @ step
+        single = 2 * step.T @ r + np.diag(gram)
+        pairs = single[:, None] + single + 2 * gram
+        np.fill_diagonal(pairs, single)
+        i, j = np.unravel_index(np.argmin(pairs), pairs.shape)
+        if pairs[i, j] >= -1e-12 * (v @ v + np.sum(M**2)):  # rounding is no gain
+            return xi
+        xi = xi.copy()
+        xi[[i, j]] *= -1

@@ -1,0 +1,93 @@
+"""`provenet extract` as its users meet it: options, output, files and exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import provenet as pn
+from provenet.cli import app as cli
+
+NET = pn.random_network(2, 3, rng=0).replace(output_bias=0.3)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model, the network in it, and one that is not."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    NET.save("m.onnx")
+    NET.save("truth.npz")
+    pn.random_network(2, 4, rng=0).save("other.npz")
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[Any, str, str]:
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        cli.app(["extract", *args])
+    return end.value.code, *capsys.readouterr()
+
+
+def test_a_model_is_extracted_and_a_second_run_asks_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("m.onnx", "--truth", "truth.npz", "--cache", "answers", "--out", "found.npz")
+    code, out, err = run(capsys, *options)
+    assert code == 0 and "Wrote found.npz" in err
+    line = re.search(r"^([\d,]+) queries for 9 parameters$", out, re.MULTILINE)
+    assert line and NET.free_parameters == 9, out
+    queries = int(line[1].replace(",", ""))
+    assert pn.parameter_error(pn.load_network("found.npz"), NET) < 1e-9
+    size = Path("answers").stat().st_size
+    code, out, _ = run(capsys, *options)
+    assert f"{line[0]} ({line[1]} taken from the cache)" in out
+    code, out, _ = run(capsys, *options[:-2], "--json")
+    result = json.loads(out)
+    assert result["queries"] == result["cached"] == queries and result["parameter_error"] < 1e-9
+    assert Path("answers").stat().st_size == size
+
+
+def test_a_short_answer_is_one_line_and_the_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, "m.onnx", "--truth", "truth.npz", "--quiet")
+    assert code == 0 and err == ""
+    assert len(out.splitlines()) == 2 and "Parameter error" in out
+
+
+REFUSED: dict[str, tuple[str, ...]] = {
+    "other.npz has 4 features and 1 output but m.onnx has 3 features": ("--truth", "other.npz"),
+    "m.onnx has 3 features, not 4": ("--features", "4"),
+    "m.onnx is also an input": ("--cache", "m.onnx"),
+    "m.txt cannot hold a network": ("--out", "m.txt"),
+    "The folder missing does not exist": ("--cache", "missing/answers"),
+    "truth.npz is also an input": ("--truth", "truth.npz", "--out", "truth.npz"),
+    "other.npz is not a file of answers": ("--cache", "other.npz"),
+    "timeout must be a positive number of seconds": ("--timeout", "0"),
+    "low must be below high": ("--low", "1", "--high", "-1"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_bad_input_is_one_sentence(
+    what: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, "m.onnx", *REFUSED[what])
+    assert (code, out) == (2, "") and err.startswith("Error: ") and what in err
+    assert err.count("\n") == 1 and err.endswith(".\n")
+
+
+def test_an_endpoint_that_is_not_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+        code, out, err = run(capsys, url, "--features", "3", "--retries", "0", "--quiet")
+    assert (code, out) == (3, "")
+    assert err.startswith(f"Error: {url} answered 0 queries, then failed once (Connection refused)")
+    assert err.endswith(".\n") and not err.endswith("..\n")

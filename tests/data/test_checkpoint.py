@@ -1,0 +1,185 @@
+"""A pass that was killed goes on, and gives the same digits as one that was not."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Array
+from provenet.data.checkpoint import Checkpoint
+from provenet.data.passes import Watch, watched, working_time
+from provenet.data.sources import ArraySource, QuerySource
+from provenet.moments.sums import MomentRequest, MomentSums
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.standard_normal((20_000, 3)), RNG.standard_normal(20_000)
+
+
+class Short(ArraySource):
+    """Stretches of 4096 samples, so that few of them make a long pass."""
+
+    interrupted_at: int | None = None
+
+    def stretches(self, rows: int) -> list[slice]:
+        edges = [*range(0, self.size, 4096), self.size]
+        return [slice(a, b) for a, b in pairwise(edges)]
+
+    def partial_total(self, term, start, stop, rows):  # type: ignore[no-untyped-def]
+        if self.interrupted_at is not None and start >= self.interrupted_at:
+            raise KeyboardInterrupt
+        return super().partial_total(term, start, stop, rows)
+
+
+def term() -> partial[MomentSums]:
+    return partial(MomentSums.of, MomentRequest(ArraySource(X, Y).standardisation(), 3))
+
+
+def digits(sums: MomentSums) -> Array:
+    return np.concatenate([[sums.n], *(np.ravel(part) for part in sums.raw), sums.squares])
+
+
+def run(source: Short, path: Path | None, told: list[tuple[float, str]] | None = None) -> Array:
+    checkpoint = None if path is None else Checkpoint(path, source, seconds=0)
+    report = (lambda *a: None) if told is None else (lambda *a: told.append(a))
+    with watched(Watch(source, report, checkpoint)):
+        return digits(source.total(term()))
+
+
+@pytest.mark.parametrize("at", [4096, 8192, 16384])
+def test_an_interrupted_pass_gives_the_same_digits(tmp_path: Path, at: int) -> None:
+    whole = run(Short(X, Y), None)
+    source, path = Short(X, Y), tmp_path / "sums"
+    source.interrupted_at = at
+    with pytest.raises(KeyboardInterrupt):
+        run(source, path)
+    rest: list[tuple[float, str]] = []
+    np.testing.assert_array_equal(run(Short(X, Y), path, rest), whole)
+    assert len(rest) == 5 - at // 4096  # only the stretches that were missing
+    again: list[tuple[float, str]] = []
+    np.testing.assert_array_equal(run(Short(X, Y), path, again), whole)
+    assert again == []  # a finished pass is read, not run
+
+
+def test_progress_tells_the_fraction_the_rate_and_the_time_left() -> None:
+    told: list[tuple[float, str]] = []
+    run(Short(X, Y), None, told)
+    assert [fraction for fraction, _ in told] == pytest.approx([0.2048, 0.4096, 0.6144, 0.8192, 1])
+    assert all("samples a second" in text and text.endswith("left") for _, text in told)
+
+
+def test_budgets_do_not_count_long_passes() -> None:
+    source = Short(X, Y)
+    with watched(Watch(source, lambda *_: time.sleep(0.02))):
+        before, wall = working_time(), time.monotonic()
+        source.total(term())
+        # Five stretches, each told to someone who takes 20 ms.
+        assert working_time() - before < 0.05 < 0.1 <= time.monotonic() - wall
+        ArraySource(X, Y).total(lambda x, y: time.sleep(0.03) or 0)
+        assert working_time() - before > 0.03  # other sources count
+
+
+def test_only_the_watched_source_is_told(tmp_path: Path) -> None:
+    source, other = Short(X, Y), Short(X, -Y)
+    told: list[float] = []
+    checkpoint = Checkpoint(tmp_path / "sums", source)
+    with watched(Watch(source, lambda f, m: told.append(f), checkpoint)):
+        other.total(term())
+    assert told == [] and not (tmp_path / "sums").exists()
+
+
+def test_a_pass_without_a_lasting_name_runs_again(tmp_path: Path) -> None:
+    source = Short(X, Y)
+    with watched(Watch(source, lambda *a: None, Checkpoint(tmp_path / "sums", source))):
+        assert source.total(lambda x, y: len(y)) == 20_000
+        assert source.total(lambda x, y: 2 * len(y)) == 40_000
+    assert not (tmp_path / "sums").exists()
+
+
+def test_other_data_and_other_versions_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sums"
+    run(Short(X, Y), path)
+    before = path.read_bytes()
+    changed = Y.copy()
+    changed[-1] += 1e-9
+    with pytest.raises(InvalidInput, match="checkpoint of other samples: give another name"):
+        Checkpoint(path, Short(X, changed))
+    own = re.escape(pn.__version__)
+    monkeypatch.setattr(pn, "__version__", "0.0.9")
+    with pytest.raises(InvalidInput, match=rf"written by provenet {own}, and this is 0\.0\.9"):
+        Checkpoint(path, Short(X, Y))
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "net.npz"
+    pn.random_network(2, 3, rng=0).save(path)
+    before = path.read_bytes()
+    with pytest.raises(InvalidInput, match="not a checkpoint of provenet"):
+        Checkpoint(path, Short(X, Y))
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(InvalidInput, match="text"):
+        Checkpoint(tmp_path / "text", Short(X, Y))
+    with pytest.raises(InvalidInput, match="does not exist"):
+        Checkpoint(tmp_path / "nowhere" / "sums", Short(X, Y))
+    assert path.read_bytes() == before
+
+
+def test_a_queried_function_has_no_checkpoint(tmp_path: Path) -> None:
+    source = QuerySource(pn.random_network(2, 3, rng=0), 3, 100, rng=0)
+    with pytest.raises(InvalidInput, match="makes its own"):
+        pn.recover(source, checkpoint=tmp_path / "sums")
+    assert source.queries == 0
+
+
+def test_sums_too_large_to_write_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("provenet.data.checkpoint._LARGEST", 100)
+    run(Short(X, Y), tmp_path / "sums")
+    assert Checkpoint(tmp_path / "sums", Short(X, Y))._passes == {}
+
+
+SCRIPT = """
+import sys, numpy as np, provenet as pn
+X, y = np.load(sys.argv[1], mmap_mode="r"), np.load(sys.argv[2], mmap_mode="r")
+pn.sources.base._STRETCH_BYTES = 2**18
+import provenet.data.checkpoint as c
+c.Checkpoint.__init__.__defaults__ = (0.0,)
+r = pn.recover(X, y, method="biased-relu", rng=0, checkpoint=sys.argv[3])
+np.save(sys.argv[4], np.column_stack([r.network.weights, r.network.biases]))
+"""
+
+
+def test_a_recovery_that_was_killed_ends_with_the_same_digits(tmp_path: Path) -> None:
+    """The process is killed outright once its checkpoint has been written a few times."""
+    truth = pn.random_network(3, 6, bias_scale=1.0, rng=1)
+    inputs, labels = pn.sample(truth, 60_000, noise=0.1, rng=2)
+    np.save(tmp_path / "X.npy", inputs)
+    np.save(tmp_path / "y.npy", labels)
+
+    def start(checkpoint: str, out: str) -> subprocess.Popen[bytes]:
+        names = [tmp_path / name for name in ("X.npy", "y.npy", checkpoint, out)]
+        return subprocess.Popen([sys.executable, "-c", SCRIPT, *map(str, names)])
+
+    assert start("whole", "whole.npy").wait(120) == 0
+    victim = start("killed", "killed.npy")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "killed").exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    victim.send_signal(signal.SIGKILL)
+    assert victim.wait(60) == -signal.SIGKILL and not (tmp_path / "killed.npy").exists()
+    assert start("killed", "killed.npy").wait(120) == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "killed.npy"), np.load(tmp_path / "whole.npy"))

@@ -1,0 +1,116 @@
+"""Expanding, swapping and pruning on small problems built from their answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet.data.sources import ArraySource
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.search import (
+    Problem,
+    expand,
+    promising_units,
+    prune,
+    random_units,
+    start,
+    usefulness,
+)
+from provenet.networks.activations import ABS
+from provenet.networks.network import as_absolute
+
+
+@pytest.fixture
+def truth():
+    return pn.random_network(4, 6, bias_scale=1.0, rng=0).replace(output_bias=0.5)
+
+
+@pytest.fixture
+def problem(truth):
+    X, y = pn.sample(truth, 600, rng=1)
+    return Problem(ArraySource(X, y), float(y.std()))
+
+
+def true_parameters(truth):
+    return Parameters.of(as_absolute(truth))
+
+
+def test_absolute_form_is_the_same_function(truth):
+    X, y = pn.sample(truth, 50, rng=2)
+    assert np.allclose(as_absolute(truth)(X), y, rtol=0, atol=1e-13)
+
+
+def test_usefulness_is_the_growth_of_the_sum_of_squares(truth, problem):
+    parameters = true_parameters(truth)
+    cost = usefulness(problem, parameters)
+    X, y = problem.samples.X, problem.samples.y
+    z = X @ parameters.theta[:, :-1].T + parameters.theta[:, -1]
+    Phi = np.column_stack([np.abs(z), X, np.ones(len(X))])
+    for i in range(4):
+        rest = np.delete(Phi, i, axis=1)
+        direct = np.sum((y - rest @ np.linalg.lstsq(rest, y, rcond=None)[0]) ** 2)
+        assert cost[i] == pytest.approx(direct, rel=1e-6)
+
+
+def test_promising_units_beat_random_ones(truth, problem):
+    rng = np.random.default_rng(3)
+    two = true_parameters(truth).keep(np.array([True, True, False, False]))
+
+    def left(new):
+        theta = np.vstack([two.theta, new])
+        beta = np.zeros(len(theta) + 7)
+        return problem.refine(Parameters(theta, beta), 1, 1e-3).rss
+
+    chosen = left(promising_units(problem, two, 2, rng))
+    chance = np.median([left(random_units(problem.samples.X, 2, rng)) for _ in range(20)])
+    assert chosen < chance
+
+
+def test_prune_finds_the_true_width_and_what_one_fewer_costs(truth, problem):
+    parameters = true_parameters(truth)
+    extra = random_units(problem.samples.X, 3, np.random.default_rng(4))
+    beta = np.concatenate([parameters.beta[:4], np.zeros(3), parameters.linear])
+    wide = problem.refine(Parameters(np.vstack([parameters.theta, extra]), beta), 5, 1e-3)
+    fit, narrower = prune(problem, wide)
+    assert fit.parameters.units == 4
+    assert problem.is_zero(fit)
+    assert narrower is not None
+    assert narrower.rms > 1e-3 * problem.spread
+
+
+def test_prune_to_fewer_than_needed_when_asked(truth, problem):
+    fit = problem.refine(true_parameters(truth), 5, 1e-3)
+    narrow, _ = prune(problem, fit, most=2)
+    assert narrow.parameters.units == 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_expand_ends_at_zero_from_random_units(problem, seed):
+    rng = np.random.default_rng(seed)
+    fit = start(problem, random_units(problem.samples.X, 2, rng))
+    for better in expand(problem, fit, 8, problem.widest, rng):
+        fit = better
+    assert problem.is_zero(fit)
+    X, y = problem.samples.X, problem.samples.y
+    assert np.abs(fit.parameters.network(ABS)(X) - y).max() < 1e-7
+
+
+def test_noise_stops_the_growth_near_the_true_width(truth):
+    X, y = pn.sample(truth, 2000, noise=0.2, rng=5)
+    problem = Problem(ArraySource(X, y), float(y.std()))
+    rng = np.random.default_rng(6)
+    fit = start(problem, random_units(X, 2, rng))
+    for better in expand(problem, fit, 4, problem.widest, rng):
+        fit = better
+    assert fit.parameters.units < problem.widest / 4
+    assert prune(problem, fit)[0].parameters.units == truth.units
+
+
+def test_deadline_stops_the_search(problem):
+    from dataclasses import replace
+
+    late = replace(problem, deadline=0.0)
+    rng = np.random.default_rng(0)
+    fit = start(late, random_units(problem.samples.X, 2, rng))
+    assert sum(1 for _ in expand(late, fit, 100, 50, rng)) <= 2

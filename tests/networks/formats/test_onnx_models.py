@@ -1,0 +1,437 @@
+"""ONNX models of other programs: read as the same function, or refused with what was found.
+
+The graphs are those that PyTorch, skl2onnx and Keras export, written by hand. The judge is
+onnxruntime: it evaluates the graph without provenet's reading of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from helpers import is_a_sentence
+from provenet.common.typing import Array
+from provenet.networks.formats import onnx_check
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+helper, numpy_helper = onnx.helper, onnx.numpy_helper
+
+RNG = np.random.default_rng(3)
+W, B, A, C = (RNG.standard_normal(shape) for shape in ((4, 5), 4, (2, 4), 2))
+X = RNG.standard_normal((40, 5))
+ALLOWED = {"float64": 1e-13, "float32": 1e-5, "float16": 3e-2}
+"""About a hundred roundings of outputs below 10."""
+
+Nodes = list[tuple[Any, ...]]
+GEMMS: Nodes = [
+    ("Gemm", "x W b", "z", {"transB": 1}),
+    ("Relu", "z", "h"),
+    ("Gemm", "h A c", "y", {"transB": 1}),
+]
+WEIGHTS = {"W": W, "b": B, "A": A, "c": C}
+TRANSPOSED = {"W": W.T, "b": B, "A": A.T, "c": C}
+MATMULS: Nodes = [
+    ("MatMul", "x W", "xw"),
+    ("Add", "xw b", "z"),
+    ("Relu", "z", "h"),
+    ("MatMul", "h A", "ha"),
+    ("Add", "ha c", "y"),
+]
+
+
+def model(
+    nodes: Nodes,
+    constants: dict[str, Any],
+    dtype: str = "float64",
+    shape: tuple[Any, ...] = ("N", 5),
+    opset: int = 17,
+    output: str = "y",
+) -> Any:
+    """A graph from x to y; constants of real numbers take the model's type."""
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    made = [
+        helper.make_node(
+            operator,
+            inputs.split(),
+            [name],
+            domain="ai.onnx.ml" if operator == "Scaler" else "",
+            **(more[0] if more else {}),
+        )
+        for operator, inputs, name, *more in nodes
+    ]
+    stored = []
+    for name, value in constants.items():
+        array = np.array(value, order="C")
+        stored.append(
+            numpy_helper.from_array(array.astype(dtype) if array.dtype.kind == "f" else array, name)
+        )
+    graph = helper.make_graph(
+        made,
+        "graph",
+        [helper.make_tensor_value_info("x", kind, shape)],
+        [helper.make_tensor_value_info(output, kind, "n" if "a" in constants else ("n", "m"))],
+        stored,
+    )
+    versions = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=versions, ir_version=8)
+
+
+def predictions(made: Any, inputs: Array) -> Array:
+    session = onnxruntime.InferenceSession(
+        made.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    ((result),) = session.run(None, {session.get_inputs()[0].name: inputs})
+    return np.asarray(result, dtype=float)
+
+
+def read(made: Any, path: Path) -> pn.Network:
+    path.write_bytes(made.SerializeToString())
+    return pn.load_network(path)
+
+
+def refused(made: Any, tmp_path: Path, *words: str) -> None:
+    with pytest.raises(pn.InvalidInput) as error:
+        read(made, tmp_path / "model.onnx")
+    is_a_sentence(error, "model.onnx", *words)
+
+
+# ---------------------------------------------------------------- out
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "activation",
+    ["relu", "relu2", "relu3", "step", "sigmoid", "exp", "abs", "leaky_relu", "leaky_relu(-0.3)"],
+)
+def test_a_runtime_predicts_what_the_network_does(activation: str, dtype: str) -> None:
+    for outputs, linear in ((None, None), (None, np.ones(5)), (1, None), (3, np.eye(3, 5))):
+        net = pn.random_network(6, 5, outputs=outputs, activation=activation, rng=1)
+        net = net.replace(output_bias=0.3, linear=linear)
+        inputs = X.astype(dtype)
+        found, expected = predictions(net.to_onnx(dtype), inputs), net(inputs)
+        assert found.shape == (40, outputs or 1)
+        # Rounding of double precision, and a hundred roundings of single precision.
+        allowed = 1e-12 if dtype == "float64" else 1e-5
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(
+            found.reshape(expected.shape), expected, rtol=0, atol=allowed * scale
+        )
+
+
+def test_a_model_in_single_precision_comes_in_again(tmp_path: Path) -> None:
+    net = pn.random_network(6, 5, activation="leaky_relu(0.2)", rng=1)
+    loaded = read(net.to_onnx("float32"), tmp_path / "net.onnx")
+    np.testing.assert_array_equal(loaded.weights, net.weights.astype("float32"))
+    assert loaded.activation.slope == float(np.float32(0.2))
+    onnx.checker.check_model(net.to_onnx(), full_check=True)
+    with pytest.raises(pn.InvalidInput) as error:
+        net.to_onnx("float16")
+    is_a_sentence(error, "float16", "float64")
+
+
+# ---------------------------------------------------------------- in
+
+STANDARDISED: Nodes = [("Sub", "x mean", "x0"), ("Div", "x0 spread", "x1")]
+SKL2ONNX: Nodes = [
+    ("Cast", "x", "cast", {"to": 11}),
+    ("MatMul", "cast W", "xw"),
+    *MATMULS[1:-1],
+    ("Add", "ha c", "wide"),
+    ("Reshape", "wide shape", "y"),
+]
+LABELLED: Nodes = [*GEMMS[:2], ("MatMul", "h a", "s"), ("Add", "s one", "y")]
+
+
+def from_x1(nodes: Nodes) -> Nodes:
+    """The same nodes on standardised inputs."""
+    return [(node[0], node[1].replace("x ", "x1 ", 1), *node[2:]) for node in nodes]
+
+
+READ: dict[str, tuple[Nodes, dict[str, Any], dict[str, Any]]] = {
+    "PyTorch": (GEMMS, WEIGHTS, {}),
+    "PyTorch, a batch of two": (GEMMS, WEIGHTS, {"shape": (2, 5)}),
+    "skl2onnx": (SKL2ONNX, {**TRANSPOSED, "shape": np.array([-1, 2])}, {"opset": 13}),
+    "skl2onnx with StandardScaler": (
+        [*STANDARDISED, *from_x1(MATMULS)],
+        {**TRANSPOSED, "mean": np.full(5, 1e3), "spread": np.linspace(1, 2, 5)},
+        {},
+    ),
+    "skl2onnx with Scaler": (
+        [
+            ("Scaler", "x", "x1", {"offset": [0.5] * 5, "scale": [1.0, 2.0, 0.5, 1.0, 3.0]}),
+            *from_x1(MATMULS),
+        ],
+        TRANSPOSED,
+        {"dtype": "float32"},
+    ),
+    "Keras, weights transposed in the graph": (
+        [
+            ("Transpose", "W", "Wt", {"perm": [1, 0]}),
+            ("MatMul", "x Wt", "xw"),
+            ("Add", "b xw", "z"),
+            *MATMULS[2:],
+        ],
+        {**TRANSPOSED, "W": W},
+        {},
+    ),
+    "alpha, beta, no bias": (
+        [
+            ("Gemm", "x W b", "z", {"transB": 1, "alpha": 0.5, "beta": -2.0}),
+            ("Relu", "z", "h"),
+            ("Gemm", "h A", "y", {"transB": 1}),
+        ],
+        WEIGHTS,
+        {},
+    ),
+    "LeakyRelu": ([GEMMS[0], ("LeakyRelu", "z", "h", {"alpha": 0.2}), GEMMS[2]], WEIGHTS, {}),
+    "LeakyRelu by default": ([GEMMS[0], ("LeakyRelu", "z", "h"), GEMMS[2]], WEIGHTS, {}),
+    "PRelu": ([GEMMS[0], ("PRelu", "z s", "h"), GEMMS[2]], {**WEIGHTS, "s": [0.3]}, {}),
+    "Max with zero": ([GEMMS[0], ("Max", "o z", "h"), GEMMS[2]], {**WEIGHTS, "o": 0.0}, {}),
+    "Less": (
+        [
+            GEMMS[0],
+            ("Less", "z o", "on"),
+            ("Cast", "on", "h", {"to": 11}),
+            GEMMS[2],
+        ],
+        {**WEIGHTS, "o": [[0.5]]},
+        {},
+    ),
+    "nodes that do nothing": (
+        [
+            ("Identity", "x", "i"),
+            ("Flatten", "i", "f"),
+            ("Reshape", "f shape", "x1"),
+            *from_x1(GEMMS[:2]),
+            ("Dropout", "h", "h1"),
+            ("Gemm", "h1 A c", "y", {"transB": 1}),
+        ],
+        {**WEIGHTS, "shape": np.array([0, -1])},
+        {},
+    ),
+    "units changed on their way out": (
+        [
+            *GEMMS[:2],
+            ("Mul", "h f", "h1"),
+            ("Sub", "o h1", "h2"),
+            ("Neg", "h2", "h3"),
+            ("Gemm", "h3 A c", "s", {"transB": 1}),
+            ("Div", "s t", "y"),
+        ],
+        {**WEIGHTS, "f": np.arange(1.0, 5.0), "o": [0.5], "t": [4.0, 2.0]},
+        {},
+    ),
+    "a linear term": (
+        [*GEMMS[:2], ("Gemm", "h A c", "s", {"transB": 1}), ("MatMul", "x V", "l"),
+         ("Add", "l s", "y")],
+        {**WEIGHTS, "V": RNG.standard_normal((5, 2))},
+        {},
+    ),
+    "two layers side by side": (
+        [*GEMMS[:2], ("Neg", "z", "n"), ("Relu", "n", "k"), ("Sub", "h k", "d"),
+         ("Gemm", "d A c", "y", {"transB": 1})],
+        WEIGHTS,
+        {},
+    ),
+    "shortcuts around layers": (
+        [("MatMul", "x Q", "q"), ("Add", "x q", "x1"), *from_x1(GEMMS[:2]), ("Mul", "h f", "g"),
+         ("Add", "h g", "k"), ("MatMul", "k M", "m"), ("Add", "m k", "n"),
+         ("Gemm", "n A c", "y", {"transB": 1})],
+        {**WEIGHTS, "Q": RNG.standard_normal((5, 5)), "M": RNG.standard_normal((4, 4)),
+         "f": np.arange(1.0, 5.0)},
+        {},
+    ),
+    "units of the inputs themselves": (
+        [("Relu", "x", "h"), ("Gemm", "h V c", "y")],
+        {"V": RNG.standard_normal((5, 2)), "c": C},
+        {},
+    ),
+    "labels without an axis": (LABELLED, {**WEIGHTS, "a": A[0], "one": 1.0}, {}),
+    "labels squeezed and back": (
+        [
+            *LABELLED[:-1],
+            ("Unsqueeze", "s last", "t"),
+            ("Add", "t one", "u"),
+            ("Squeeze", "u last", "y"),
+        ],
+        {**WEIGHTS, "a": A[0], "one": 1.0, "last": np.array([1])},
+        {},
+    ),
+    "half precision": (GEMMS, WEIGHTS, {"dtype": "float16"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_graph_is_read_as_the_function_it_computes(tmp_path: Path, name: str) -> None:
+    nodes, constants, options = READ[name]
+    made = model(nodes, constants, **options)
+    loaded = read(made, tmp_path / "model.onnx")
+    dtype = options.get("dtype", "float64")
+    inputs = (X * 5 + 1e3 * ("mean" in constants)).astype(dtype)
+    if "shape" in options:
+        inputs = inputs[:2]
+    found = predictions(made, inputs)
+    expected = loaded(inputs.astype(float))
+    # Inputs near 1000, where standardised, lose three digits in a difference.
+    allowed = ALLOWED[dtype] * 20 * (1e3 if "mean" in constants else 1)
+    np.testing.assert_allclose(
+        expected.reshape(found.shape), found, rtol=0, atol=allowed, err_msg=name
+    )
+
+
+def test_weights_come_out_as_they_are_stored(tmp_path: Path) -> None:
+    for nodes, constants in ((GEMMS, WEIGHTS), (MATMULS, TRANSPOSED)):
+        loaded = read(model(nodes, constants), tmp_path / "model.onnx")
+        found = (loaded.weights, loaded.biases, loaded.output_weights, loaded.output_bias)
+        for array, truth in zip(found, (W, B, A, C), strict=True):
+            np.testing.assert_array_equal(array, truth)
+
+
+def test_weights_in_nodes_and_listed_as_inputs(tmp_path: Path) -> None:
+    """Old files list their weights among the inputs; others keep them in nodes."""
+    made = model(GEMMS, WEIGHTS)
+    made.graph.input.append(helper.make_tensor_value_info("W", 11, W.shape))
+    bias = made.graph.initializer.pop(1)
+    made.graph.node.insert(0, helper.make_node("Constant", [], ["b"], value=bias))
+    loaded = read(made, tmp_path / "model.onnx")
+    np.testing.assert_array_equal(loaded.biases, B)
+    np.testing.assert_array_equal(loaded.weights, W)
+
+
+def test_what_the_output_does_not_need_is_not_looked_at(tmp_path: Path) -> None:
+    made = model([*GEMMS, ("Softmax", "y", "unused")], WEIGHTS)
+    np.testing.assert_array_equal(read(made, tmp_path / "model.onnx").weights, W)
+
+
+# ---------------------------------------------------------------- refused
+
+DEEP: Nodes = [*GEMMS[:2], ("Gemm", "h V", "z2"), ("Relu", "z2", "h2"), ("Gemm", "h2 A", "y")]
+REFUSED: dict[str, tuple[Nodes, dict[str, Any], dict[str, Any], tuple[str, ...]]] = {
+    "two hidden layers": (
+        DEEP,
+        {**WEIGHTS, "V": np.eye(4), "A": A.T},
+        {},
+        ("second activation, Relu", "(Gemm, Relu, Gemm, Relu, Gemm)", "one hidden layer"),
+    ),
+    "a classifier": ([*GEMMS[:2], ("Gemm", "h A c", "s", {"transB": 1}), ("Sigmoid", "s", "y")],
+        WEIGHTS, {}, ("second activation, Sigmoid",)),
+    "a linear function": (GEMMS[:1], WEIGHTS, {"output": "z"}, ("no layer of units",)),
+    "tanh": ([GEMMS[0], ("Tanh", "z", "h"), GEMMS[2]], WEIGHTS, {}, ("node Tanh",)),
+    "convolution": ([("Conv", "x V", "y")], {"V": np.ones((1, 1, 3))},
+        {"shape": ("N", 1, 9)}, ("node Conv",)),
+    "images": ([("Flatten", "x", "x1"), *from_x1(GEMMS)], WEIGHTS, {"shape": ("N", 1, 5)},
+        ("(N, 1, 5)", "(samples, features)")),
+    "features unknown": (GEMMS, WEIGHTS, {"shape": ("N", "F")}, ("(N, F)",)),
+    "too many rows": (GEMMS, WEIGHTS, {"shape": (10**9, 5)}, ("exactly 1000000000 samples",)),
+    "integers": ([("Cast", "x", "x1", {"to": 1}), *from_x1(GEMMS)], WEIGHTS, {"dtype": "int64"},
+        ("int64", "real numbers")),
+    "rounding": ([("Cast", "x", "i", {"to": 7}), ("Cast", "i", "x1", {"to": 11}),
+        *from_x1(GEMMS)], WEIGHTS, {}, ("Cast", "int64")),
+    "two kinds": ([*GEMMS[:2], ("Exp", "z", "e"), ("Add", "h e", "s"),
+        ("Gemm", "s A c", "y", {"transB": 1})], WEIGHTS, {}, ("several kinds", "exp, relu")),
+    "products": ([*GEMMS[:2], ("Mul", "h h", "q"), ("Gemm", "q A c", "y", {"transB": 1})],
+        WEIGHTS, {}, ("node Mul", "depend on the input")),
+    "powers": ([GEMMS[0], ("Pow", "z p", "h"), GEMMS[2]], {**WEIGHTS, "p": 2.0}, {},
+        ("node Pow", "ReLU")),
+    "slopes": ([GEMMS[0], ("PRelu", "z s", "h"), GEMMS[2]], {**WEIGHTS, "s": B}, {},
+        ("PRelu", "slopes of their own")),
+    "steep": ([GEMMS[0], ("LeakyRelu", "z", "h", {"alpha": 1.5}), GEMMS[2]], WEIGHTS, {},
+        ("LeakyRelu", "slope 1.5")),
+    "mixed rows": ([*GEMMS[:2], ("Gemm", "h A c", "s", {"transB": 1}),
+        ("Reshape", "s shape", "y")], {**WEIGHTS, "shape": np.array([-1, 1])}, {},
+        ("Reshape", "[-1, 1]", "rows")),
+    "outputs in one row": ([*GEMMS[:2], ("Gemm", "h A c", "s", {"transB": 1}),
+        ("Reshape", "s shape", "y")], {**WEIGHTS, "shape": np.array([-1])}, {},
+        ("Reshape", "[-1]", "rows")),
+    "transposed rows": ([("Transpose", "x", "x1"), *from_x1(GEMMS)], WEIGHTS, {},
+        ("node Transpose",)),
+    "a bias a row": ([*GEMMS[:1], ("Add", "z R", "q"), ("Relu", "q", "h"), GEMMS[2]],
+        {**WEIGHTS, "R": np.ones((3, 4))}, {"shape": (3, 5)}, ("Add", "(3, 4)")),
+    "dropout in training": ([*GEMMS[:2], ("Dropout", "h r t", "h1"),
+        ("Gemm", "h1 A c", "y", {"transB": 1})],
+        {**WEIGHTS, "r": 0.5, "t": np.array(True)}, {}, ("Dropout", "training")),
+    "a constant": ([("Identity", "b", "y")], WEIGHTS, {}, ("does not depend",)),
+    "weights that do not fit": ([("Gemm", "x A c", "y", {"transB": 1})], WEIGHTS, {},
+        ("5 columns", "4")),
+    "weights of integers": (GEMMS, {**WEIGHTS, "W": np.ones((4, 5), dtype="uint8")}, {},
+        ("'W'", "uint8")),
+    "not finite": (GEMMS, {**WEIGHTS, "W": np.inf * W}, {}, ("weights", "finite")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_graphs_are_refused_with_what_was_found(tmp_path: Path, name: str) -> None:
+    nodes, constants, options, words = REFUSED[name]
+    refused(model(nodes, constants, **options), tmp_path, *words)
+
+
+def second_input(made: Any) -> None:
+    made.graph.input.append(helper.make_tensor_value_info("x2", 11, ("N", 5)))
+
+
+def second_output(made: Any) -> None:
+    made.graph.output.append(helper.make_tensor_value_info("h", 11, ("N", 4)))
+
+
+def foreign_domain(made: Any) -> None:
+    made.graph.node[1].domain = "com.example"
+    made.opset_import.append(helper.make_opsetid("com.example", 1))
+
+
+def outside(made: Any) -> None:
+    """Weights in a file beside, which anyone may have put there."""
+    tensor = made.graph.initializer[0]
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.ClearField("raw_data")
+    tensor.external_data.add(key="location", value="../secrets.bin")
+
+
+def cut_short(made: Any) -> None:
+    tensor = made.graph.initializer[0]
+    tensor.raw_data = tensor.raw_data[:-8]
+
+
+def unsorted(made: Any) -> None:
+    made.graph.node.insert(0, made.graph.node.pop())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (second_input, ("2 inputs", "Gemm, Relu, Gemm")),
+        (second_output, ("2 outputs",)),
+        (foreign_domain, ("Relu", "com.example")),
+        (outside, ("another file", "external_data=False")),
+        (cut_short, ("W",)),
+        (unsorted, ("topologically sorted",)),
+    ],
+)
+def test_other_models_are_refused(
+    tmp_path: Path, change: Callable[[Any], None], words: tuple[str, ...]
+) -> None:
+    made = model(GEMMS, WEIGHTS)
+    change(made)
+    refused(made, tmp_path, *words)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("field", ["weights", "biases", "output_weights", "output_bias"])
+def test_a_network_that_predicts_otherwise_is_not_returned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, field: str
+) -> None:
+    """Were the graph misread by one number, by a thousandth, the comparison would say so."""
+    plain = onnx_check.check_against_model
+
+    def misread(made: Any, graph: Any, network: pn.Network) -> None:
+        wrong = np.array(getattr(network, field))
+        wrong.flat[0] += 1e-3
+        plain(made, graph, network.replace(**{field: wrong}))
+
+    monkeypatch.setattr("provenet.networks.formats.onnx_file.check_against_model", misread)
+    refused(model(GEMMS, WEIGHTS, dtype), tmp_path, "does not predict what its weights say")
