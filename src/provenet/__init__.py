@@ -5,7 +5,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from provenet import datasets, landscape, plotting
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.exceptions import InvalidInput
 from provenet.common.version import __version__
 from provenet.data.sample_files.door import open_samples

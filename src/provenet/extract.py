@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.exceptions import BudgetSpent, InvalidInput
 from provenet.common.typing import Array, Progress, Seed
 from provenet.common.words import counted

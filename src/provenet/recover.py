@@ -8,11 +8,10 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
-from provenet.certify.agreement import is_beyond_doubt, unconfirmed
+from provenet.certify.agreement import best_of, is_beyond_doubt, searches_agree
+from provenet.certify.checks import Claim, Status
 from provenet.certify.conclude import conclude
-from provenet.certify.result import Recovery, Status
+from provenet.certify.result import Recovery
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Progress, Seed
 from provenet.data.parallel import one_blas_thread
@@ -34,8 +33,6 @@ _LOG = logging.getLogger("provenet")
 
 DEFAULT_BUDGET = 120.0
 """Seconds after which no new attempt is begun."""
-
-_RANK = {Status.EXACT: 3, Status.WITHIN_NOISE: 2, Status.PARTIAL: 1, Status.FAILED: 0}
 
 
 def recover(
@@ -110,7 +107,7 @@ def recover(
         try:
             standardisation = check_data(source, units, chosen)
         except NoAnswer as why:
-            return _nothing_found(chosen, str(why))
+            return Recovery.nothing(chosen.name, str(why))
         workspace = prepare(
             source,
             wishes,
@@ -143,46 +140,36 @@ class _Reporter:
 def _best_of(workspace: Workspace, method: Method) -> Recovery:
     """Conclude candidates until one is beyond doubt, or candidates or time are used up."""
     results: list[Recovery] = []
-    reason, judged = "", False
+    reason = ""
     try:
         for candidate in method.candidates(workspace):
-            if isinstance(candidate, Recovery):  # a layer, or a predictor: it is its own judge
-                best, judged = candidate, True
-                results.append(best)
-                break
             results.append(conclude(workspace, candidate, method.name))
-            best = max(results, key=_value)
-            if is_beyond_doubt(best, results) or workspace.out_of_time:
+            if is_beyond_doubt(best_of(results), results) or workspace.out_of_time:
                 break
     except NoAnswer as why:
         reason = str(why)
-    if not results:
-        best = _nothing_found(method, reason, workspace.out_of_time)
-    elif reason and best.status is Status.FAILED:
-        best = replace(best, message=reason)
-    elif best.success and not judged and not is_beyond_doubt(best, results):
-        best = unconfirmed(best, len(results))
+    answer = _answer(workspace, method, results, reason)
     timings = {**workspace.timings, "total": time.monotonic() - workspace.started}
-    _LOG.info("%s after %.2f s: %s", best.status, timings["total"], best.message)
-    return replace(best, timings=timings)
+    _LOG.info("%s after %.2f s: %s", answer.status, timings["total"], answer.message)
+    return replace(answer, timings=timings)
 
 
-def _value(result: Recovery) -> tuple[int, float]:
-    """Better status first; with noise, then the lower value of Schwarz's criterion."""
-    certificate = result.certificate
-    if certificate is None:
-        return _RANK[result.status], -np.inf
-    if result.status in (Status.EXACT, Status.FAILED):
-        return _RANK[result.status], -certificate.residual
-    n, p = certificate.samples_fitted, certificate.parameters
-    return _RANK[result.status], -(2 * n * np.log(certificate.noise + 1e-300) + p * np.log(n))
+def _answer(workspace: Workspace, method: Method, results: list[Recovery], reason: str) -> Recovery:
+    """The best of what was found, and what a search that could not go on says to it."""
+    if not results:
+        return Recovery.nothing(method.name, reason or _why_nothing(workspace.out_of_time))
+    best = best_of(results)
+    if reason and best.status is Status.FAILED:
+        return best.stopped_by(reason)
+    if best.success and best.claim is Claim.NETWORK:
+        return best.with_checks(*searches_agree(best, results))
+    return best
 
 
-def _nothing_found(method: Method, reason: str, out_of_time: bool = False) -> Recovery:
-    message = reason or (
-        "The budget was used up before anything was found: give more time with budget=."
-        if out_of_time
-        else "Nothing in the samples stands above their sampling error: take more samples, or use "
+def _why_nothing(out_of_time: bool) -> str:
+    if out_of_time:
+        return "The budget was used up before anything was found: give more time with budget=."
+    return (
+        "Nothing in the samples stands above their sampling error: take more samples, or use "
         'method="expand-prune", which needs far fewer.'
     )
-    return Recovery(network=None, status=Status.FAILED, message=message, method=method.name)

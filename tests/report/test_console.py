@@ -13,7 +13,8 @@ import pytest
 from rich.console import Console
 
 from provenet import Network, random_network
-from provenet.certify.result import Recovery, Status
+from provenet.certify.result import Recovery
+from provenet.certify.checks import Status
 from provenet.fitting.covariance import StandardErrors
 from provenet.recover import METHODS
 from provenet.report.console import (

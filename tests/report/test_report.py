@@ -15,7 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 import provenet as pn
-from provenet.certify.result import Recovery, Status
+from provenet.certify.result import Recovery
+from provenet.certify.checks import Status
 from provenet.cli import app as cli
 from provenet.cli import recover as cli_recover
 from provenet.report import build, check_report, gather

@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypeVar
 import numpy as np
 import typer
 
-from provenet.certify.result import Status
+from provenet.certify.checks import Status
 from provenet.cli.extract import extract
 from provenet.cli.identify import identify as show_identifiability
 from provenet.cli.progress import StageProgress

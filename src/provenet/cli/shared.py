@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable
 from provenet.data.sample_files.door import save_mask

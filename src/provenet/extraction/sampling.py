@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.typing import Array, Progress
 from provenet.common.words import counted
 from provenet.extraction.oracle import Oracle

@@ -22,7 +22,8 @@ from provenet.certify.certificate import (
     rarer_side,
     residual_kurtosis,
 )
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.data.sources.arrays import ArraySource
@@ -160,6 +161,7 @@ def _certificate(network: Network, traced: Traced, fresh: Fresh, asked: int) -> 
         samples_fitted=asked,
         distinct_inputs=asked + len(fresh.X),
         samples_held_out=len(fresh.X),
+        samples_refitted=0,
         parameters=network.free_parameters,
         condition=condition_number(network),
         parameter_error_bound=_error_bound(traced),

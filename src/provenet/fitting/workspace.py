@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -131,6 +132,10 @@ class Workspace:
         """Fraction of the time budget that has passed."""
         total = self.problem.deadline - self.started
         return float(np.clip((working_time() - self.started) / total, 0.0, 1.0))
+
+    def wishing(self, **wishes: Any) -> Workspace:
+        """The same recovery with other wishes."""
+        return replace(self, wishes=replace(self.wishes, **wishes))
 
     def on(self, source: Source) -> Workspace:
         """The same recovery on other samples, such as repaired ones, by the same clock."""

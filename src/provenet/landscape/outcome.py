@@ -11,6 +11,13 @@ from provenet.landscape.second_order import SecondOrder
 
 
 @dataclass(frozen=True)
+class LandscapeDetails:
+    """The method's own evidence: what a descent found."""
+
+    landscape: Outcome
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The objective that was minimised, the way to its minimum, and the certificate of that."""
 

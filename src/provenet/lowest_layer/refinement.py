@@ -19,7 +19,8 @@ from functools import partial
 
 import numpy as np
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from provenet.certify.candidate import Candidate
+from provenet.certify.candidate import Candidate, found_by
 from provenet.common.exceptions import NoAnswer
 from provenet.fitting.workspace import Workspace
 from provenet.methods.biased_relu import find_span, from_span
@@ -41,11 +41,11 @@ def auto(workspace: Workspace) -> Iterator[Candidate]:
 def _several_outputs(workspace: Workspace) -> Iterator[Candidate]:
     if _lifting_is_affordable(workspace):
         with suppress(NoAnswer):
-            yield from lifting(workspace)
+            yield from found_by("lifting", lifting(workspace))
     if _moments_may_help(workspace):
         with suppress(NoAnswer):
-            yield from rectified(workspace)
-    yield from expand_prune(workspace)
+            yield from found_by("rectified", rectified(workspace))
+    yield from found_by("expand-prune", expand_prune(workspace))
 
 
 def _lifting_is_affordable(workspace: Workspace) -> bool:
@@ -61,14 +61,14 @@ def _one_output(workspace: Workspace) -> Iterator[Candidate]:
     # More units than features are dependent: moments of order 2 to 4 do not show them one by one.
     dependent = (workspace.units or 0) > workspace.source.features
     if dependent or not _moments_may_help(workspace):
-        yield from expand_prune(workspace)
+        yield from found_by("expand-prune", expand_prune(workspace))
         return
     span = find_span(workspace)
     few = workspace.source.size < _FEW_SAMPLES_A_PARAMETER * workspace.problem.parameters(span.rank)
     if span.rank == 0 or few or _search_seconds(workspace, span.rank) < _SHORT:
-        yield from expand_prune(workspace)
+        yield from found_by("expand-prune", expand_prune(workspace))
     else:
-        yield from from_span(workspace, span)
+        yield from found_by("biased-relu", from_span(workspace, span))
 
 
 def _moments_may_help(workspace: Workspace) -> bool:

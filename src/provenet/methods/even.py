@@ -34,7 +34,8 @@ from math import comb, factorial, sqrt
 import numpy as np
 from scipy.linalg import expm
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.common.words import counted

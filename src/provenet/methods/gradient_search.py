@@ -24,7 +24,8 @@ from scipy.spatial import cKDTree
 from scipy.special import bdtrc
 from scipy.stats import mannwhitneyu
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.common.words import counted

@@ -45,7 +45,7 @@ from provenet.landscape.objectives import (
     population_objective,
     sample_objective,
 )
-from provenet.landscape.outcome import Outcome
+from provenet.landscape.outcome import LandscapeDetails, Outcome
 from provenet.landscape.second_order import second_order
 from provenet.landscape.statistics import (
     Statistics,
@@ -109,7 +109,7 @@ def _candidate(
 ) -> Candidate:
     constants = objective.constants if isinstance(objective, Design) else None
     outcome = Outcome(name, constants, descent, second_order(objective, descent.B))
-    return Candidate(network, spectrum_evidence(span), landscape=outcome)
+    return Candidate(network, spectrum_evidence(span), details=LandscapeDetails(outcome))
 
 
 def _check_positive(workspace: Workspace, span: Span) -> None:

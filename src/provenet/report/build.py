@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable, write_atomically
 from provenet.common.version import __version__

@@ -17,7 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from provenet.certify.certificate import Certificate
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.typing import AnyArray
 from provenet.common.words import counted
 from provenet.lowest_layer.evidence import LayerEvidence

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.certify.certificate import Certificate
+from provenet.certify.checks import Status
 from provenet.certify.judgement import SPARE_SAMPLES, fewest_to_confirm, margin_needed
-from provenet.certify.result import Recovery, Status
+from provenet.certify.result import Recovery
 from provenet.common.words import counted
 from provenet.networks.network import Network
 from provenet.report.console import figure, further_evidence

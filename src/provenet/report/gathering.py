@@ -21,7 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.typing import AnyArray, Array, Seed
 from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import ArraySource, Source
