@@ -23,6 +23,8 @@ _MOST_SEARCHES = 6
 _MOST_PREDICTORS = 5
 _SAME_ERROR = 0.01
 """Relative difference of two predictors' errors below which their searches have met."""
+_NO_ERROR = 1e-12
+"""Of the labels' spread: predictors whose errors are smaller differ by rounding; fewer units win."""
 _CLOSE = 2.0
 """Standard errors by which two searches that agree may differ."""
 
@@ -32,15 +34,17 @@ def best_of(results: Sequence[Recovery]) -> Recovery:
     return max(results, key=_value)
 
 
-def _value(result: Recovery) -> tuple[int, float]:
+def _value(result: Recovery) -> tuple[int, float, int]:
     """Better status first; with noise, then the lower value of Schwarz's criterion."""
-    certificate = result.certificate
+    certificate, rank = result.certificate, result.status.rank
     if certificate is None:
-        return result.status.rank, -np.inf
-    if result.status in (Status.EXACT, Status.FAILED) or result.claim is Claim.PREDICTOR:
-        return result.status.rank, -certificate.residual
+        return rank, -np.inf, 0
     n, p = certificate.samples_fitted, certificate.parameters
-    return result.status.rank, -(2 * n * np.log(certificate.noise + 1e-300) + p * np.log(n))
+    if result.claim is Claim.PREDICTOR:
+        return rank, -max(certificate.relative_residual, _NO_ERROR), -p
+    if result.status in (Status.EXACT, Status.FAILED):
+        return rank, -certificate.residual, -p
+    return rank, -(2 * n * np.log(certificate.noise + 1e-300) + p * np.log(n)), -p
 
 
 def is_beyond_doubt(best: Recovery, results: Sequence[Recovery]) -> bool:
@@ -74,7 +78,7 @@ def _predictors_have_met(results: Sequence[Recovery]) -> bool:
 
     Bad minima differ.
     """
-    last = [found.certificate.residual for found in results[-2:] if found.certificate is not None]
+    last = [found.details.error for found in results[-2:]]
     certificate = results[-1].certificate
     done = results[-1].success and certificate is not None and not few_stand_out(certificate)
     same = len(last) == 2 and abs(last[1] / max(last[0], 1e-300) - 1) < _SAME_ERROR

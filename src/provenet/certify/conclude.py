@@ -30,7 +30,7 @@ def conclude(workspace: Workspace, candidate: Candidate, method: str) -> Recover
     with workspace.stage("certify"):
         evidence = gather(fitted, candidate, polished)
         if candidate.claim is Claim.PREDICTOR:
-            return predictor(fitted, candidate, evidence, candidate.method or method)
+            return predictor(fitted, evidence, candidate.method or method)
         own = None if repaired is None else OwnLabels.of(workspace, evidence)
         return Recovery.judged(
             evidence.network,

@@ -197,13 +197,7 @@ class _About:
 
         This is part of the certificate, so it is done even when the budget is used up.
         """
-        own = self.evidence.own
-        parameters = Parameters.of(as_absolute(own) if own.activation.slope is not None else own)
-        part = replace(self.workspace.problem.for_width(parameters.units + 2), deadline=np.inf)
-        fit = part.refine(parameters, 5, 1e-3)
-        nobody = np.empty(0, dtype=int)
-        wider = (with_new_units(part, fit, nobody, n, self.workspace.rng) for n in (1, 2))
-        gain = max(part.criterion(fit) - part.criterion(more) for more in wider)
+        gain = _gain_of_further_units(self.workspace, self.evidence.own)
         return Check(
             "further units explain nothing of what is left",
             gain <= 0,
@@ -399,6 +393,20 @@ class _About:
             f"{self.found} by {units} and a linear term: one or more units have no kink within "
             "reach of the samples. Take more samples, or samples further out, to tell them apart."
         )
+
+
+def _gain_of_further_units(workspace: Workspace, network: Network) -> float:
+    """What Schwarz's criterion gains by one unit more, or if that is nothing by two."""
+    smooth = network.activation.slope is None
+    parameters = Parameters.of(network if smooth else as_absolute(network))
+    part = replace(workspace.problem.for_width(parameters.units + 2), deadline=np.inf)
+    fit = part.refine(parameters, 5, 1e-3)
+    gain = -np.inf
+    for units in (1, 2):
+        if gain <= 0:
+            wider = with_new_units(part, fit, np.empty(0, dtype=int), units, workspace.rng)
+            gain = part.criterion(fit) - part.criterion(wider)
+    return gain
 
 
 def _gain_of_one_for_two(workspace: Workspace, network: Network) -> float:

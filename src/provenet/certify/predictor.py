@@ -11,11 +11,10 @@ weights need not be those of the network.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from provenet.certify.candidate import Candidate
 from provenet.certify.certificate import (
     Certificate,
     closest_pair,
@@ -46,9 +45,15 @@ _MERGED = (
 )
 
 
-def predictor(
-    workspace: Workspace, candidate: Candidate, evidence: Evidence, method: str
-) -> Recovery:
+@dataclass(frozen=True)
+class PredictorDetails:
+    """What a predictor's values are worth."""
+
+    error: float
+    """Root mean square error on samples held out or fitted, the larger."""
+
+
+def predictor(workspace: Workspace, evidence: Evidence, method: str) -> Recovery:
     """The predictor that a network gives, and what its predictions are worth."""
     kept = merge_linear_units(
         evidence.network, workspace.inputs, fewest_to_confirm(evidence.network)
@@ -67,7 +72,7 @@ def predictor(
         claim=Claim.PREDICTOR,
         certificate=certificate,
         ambiguities=evidence.ambiguities if kept.linear is None else (_MERGED,),
-        details=candidate.details,
+        details=PredictorDetails(error),
     )
 
 
