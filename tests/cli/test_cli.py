@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet.certify.result import Recovery
 from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.cli import app as cli
 from provenet.cli import recover as cli_recover
 from provenet.common.files import load_npz

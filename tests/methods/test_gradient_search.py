@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from provenet.certify.result import Recovery
 from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, QuerySource, Source

@@ -12,8 +12,8 @@ from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.certify.result import Recovery
 from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, QuerySource, Source

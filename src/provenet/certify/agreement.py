@@ -24,7 +24,7 @@ _MOST_PREDICTORS = 5
 _SAME_ERROR = 0.01
 """Relative difference of two predictors' errors below which their searches have met."""
 _NO_ERROR = 1e-12
-"""Of the labels' spread: predictors whose errors are smaller differ by rounding; fewer units win."""
+"""Of the labels' spread: smaller errors of predictors differ by rounding, so fewer units win."""
 _CLOSE = 2.0
 """Standard errors by which two searches that agree may differ."""
 

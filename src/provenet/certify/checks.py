@@ -75,7 +75,9 @@ class Check:
     @property
     def figure(self) -> str:
         """What was measured, as it is printed."""
-        return self.measured if isinstance(self.measured, str) else f"{self.measured:.3g}"
+        if isinstance(self.measured, str):
+            return self.measured
+        return f"{self.measured:,}" if isinstance(self.measured, int) else f"{self.measured:.3g}"
 
 
 def asked(checks: Iterable[Check]) -> tuple[Check, ...]:

@@ -31,7 +31,7 @@ from provenet.fitting.covariance import (
     covariance,
     covariance_bound,
 )
-from provenet.fitting.polish import Polished, excess_on_unseen
+from provenet.fitting.polish import Polished, excess_on_unseen, expected_on_unseen
 from provenet.fitting.refit import (
     covariance_of_all,
     of_more_samples,
@@ -62,6 +62,8 @@ class Unseen:
     """Root mean square residual of the samples that were fitted."""
     exact: bool
     """Whether both are rounding."""
+    limit: float
+    """What noise leaves at most, but for chance."""
     excess: float | None
     """By how much the residual exceeds what noise explains; None if it does not."""
 
@@ -195,6 +197,7 @@ def look_at_unseen(workspace: Workspace, polished: Polished) -> Unseen:
         samples,
         fitted,
         exact,
+        expected_on_unseen(workspace, polished.network, polished.rss).limit,
         None if exact else excess_on_unseen(workspace, polished.network, polished.rss),
     )
 

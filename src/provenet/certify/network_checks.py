@@ -21,6 +21,7 @@ from provenet.certify.certificate import Certificate
 from provenet.certify.checks import Check, Status
 from provenet.certify.evidence import ROUNDING_MARGIN, Evidence, fewest_to_confirm
 from provenet.common.words import counted
+from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search import with_new_units
 from provenet.fitting.workspace import Workspace
@@ -42,9 +43,9 @@ _HEAVY_TAILS = 4.0
 """Excess kurtosis; that of Laplace noise is 3."""
 _NEIGHBOURS = 0.9
 """Cosine of the angle between units above which they may be one."""
-_MOVES = 1.0
-"""By how many noise variances least squares may lower the sum of squares of an answer that was not
-refined: one means that it lies one standard error from the least-squares network, in all."""
+_MOVES = 0.25
+"""By how many noise variances a parameter least squares may lower the sum of squares of an answer
+that was not refined: a quarter means that parameters are off by half a standard error."""
 
 
 def network_checks(workspace: Workspace, evidence: Evidence) -> Iterator[Check]:
@@ -111,7 +112,7 @@ class _About:
         if self.evidence.exact:
             limit, what = ROUNDING_MARGIN * seen.rounding / spread, "rounding"
         else:
-            limit, what = self.certificate.noise / spread, "noise, but for chance"
+            limit, what = seen.limit / spread, "noise"
         excess = 0.0 if seen.excess is None else seen.excess
         return Check(
             "unseen samples are predicted",
@@ -176,17 +177,12 @@ class _About:
 
     def _at_the_minimum(self) -> Check:
         """Is an answer that was not refined where least squares would end?"""
-        problem = self.workspace.problem
-        own, samples = self.evidence.own, problem.samples
-        if own.activation.slope is not None:
-            own = as_absolute(own)
-        r = own(samples.X) - samples.y
-        fit = problem.refine(Parameters.of(own), 20, 1e-3)
-        gain = (float(np.vdot(r, r)) - fit.rss) / max(self.certificate.noise**2, 1e-300)
+        gain = _gain_of_least_squares(self.workspace, self.evidence.own)
+        moved = gain / max(self.certificate.noise**2, 1e-300) / self.certificate.parameters
         return Check(
             "least squares would not move it",
-            gain <= _MOVES,
-            f"{gain:.2g} noise variances",
+            moved <= _MOVES,
+            f"{moved:.2g} noise variances a parameter",
             f"at most {_MOVES:g}",
             f"This is the method's own answer, not refined. {self.left}: use refine=True to "
             "finish it.",
@@ -393,6 +389,22 @@ class _About:
             f"{self.found} by {units} and a linear term: one or more units have no kink within "
             "reach of the samples. Take more samples, or samples further out, to tell them apart."
         )
+
+
+def _gain_of_least_squares(workspace: Workspace, network: Network) -> float:
+    """By how much least squares lowers the sum of squares of a network's residuals."""
+    problem, samples = workspace.problem, workspace.problem.samples
+    left = network(samples.X) - samples.y
+    fit = refine(
+        samples,
+        Parameters.of(network),
+        network.activation,
+        spread=problem.spread,
+        iterations=20,
+        tolerance=1e-6,
+        deadline=np.inf,
+    )
+    return float(np.vdot(left, left)) - fit.rss
 
 
 def _gain_of_further_units(workspace: Workspace, network: Network) -> float:

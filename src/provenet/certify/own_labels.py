@@ -54,6 +54,11 @@ class OwnLabels:
         corrupted = np.abs(left) > np.maximum(_LAST_DIGITS * size, _SIGMAS * noise)
         return cls(X, left, size, noise, corrupted)
 
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """What there is to tell, as name and text."""
+        count, labels = int(np.count_nonzero(self.corrupted)), self.corrupted.size
+        yield "corrupted", f"{count:,} of {labels:,} labels ({count / labels:.2%}) set aside"
+
     def checks(self, repaired: Repaired, evidence: Evidence) -> Iterator[Check]:
         """What the labels say to the network, and whether what it leaves knows of the units."""
         if repaired.most_are_exact:

@@ -8,6 +8,7 @@ from typing import Any
 
 from provenet.certify.certificate import Certificate
 from provenet.certify.checks import Check, Claim, Status, judge
+from provenet.certify.summary import as_html, as_text
 from provenet.common.typing import AnyArray
 from provenet.fitting.covariance import StandardErrors
 from provenet.networks.network import Network
@@ -69,6 +70,14 @@ class Recovery:
         stop = Check("the method could go on", False, "no", "yes", reason)
         checks = (stop, *self.checks)
         return replace(self, status=Status.FAILED, message=reason, checks=checks)
+
+    def __str__(self) -> str:
+        """A summary for people: status, checks, units."""
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook."""
+        return as_html(self)
 
     @property
     def success(self) -> bool:

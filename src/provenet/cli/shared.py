@@ -114,11 +114,11 @@ def error_of(result: Recovery, truth: Network) -> float:
 
 def summary_of(result: Recovery, **extra: Any) -> dict[str, Any]:
     """A result for JSON."""
-    fields = ("status", "success", "message", "method", "network", "standard_errors")
-    more = ("certificate", "ambiguities", "timings", "layer", "layered", "queries")
+    fields = ("status", "success", "message", "method", "claim", "checks", "network")
+    more = ("standard_errors", "certificate", "ambiguities", "timings", "layer", "layered")
     mask = result.corrupted
     count = None if mask is None else int(np.count_nonzero(mask))
-    values = {name: getattr(result, name) for name in (*fields, *more)}
+    values = {name: getattr(result, name) for name in (*fields, *more, "queries")}
     landscape = None if result.landscape is None else result.landscape.summary()
     return {**values, "corrupted": count, "landscape": landscape, **extra}
 

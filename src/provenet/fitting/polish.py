@@ -205,11 +205,27 @@ def _sign_ambiguity(network: Network) -> tuple[str, ...]:
     )
 
 
+@dataclass(frozen=True)
+class Expected:
+    """What noise would leave of samples that were not fitted."""
+
+    residual: float
+    """Root mean square: that of fitted samples, enlarged by what their fit has hidden of it."""
+    limit: float
+    """What chance hardly ever exceeds (F-test)."""
+
+
+def expected_on_unseen(workspace: Workspace, network: Network, rss: float) -> Expected:
+    """From the residual sum of squares of the samples that were fitted."""
+    spare = max(workspace.problem.samples.labels - network.free_parameters, 1)
+    size = np.sqrt(rss / spare * (1 + network.free_parameters / spare))
+    factor = stats.f.isf(UNLIKELY, workspace.held_out.labels, spare)
+    return Expected(float(size), float(size * np.sqrt(factor)))
+
+
 def excess_on_unseen(workspace: Workspace, network: Network, rss: float) -> float | None:
-    """How much larger the residual is on held-out samples than noise explains, or None (F-test)."""
-    held_out, fitted = workspace.held_out, workspace.problem.samples.labels
-    spare = max(fitted - network.free_parameters, 1)
+    """How much larger the residual is on held-out samples than noise explains, or None."""
+    expected = expected_on_unseen(workspace, network, rss)
     user = workspace.standardisation.network_to_user(network)
-    expected = rss / spare * (1 + network.free_parameters / spare)
-    F = residual_on(held_out, user) ** 2 / max(expected, 1e-300)
-    return float(np.sqrt(F)) if stats.f.sf(F, held_out.labels, spare) < UNLIKELY else None
+    found = residual_on(workspace.held_out, user)
+    return found / max(expected.residual, 1e-150) if found > expected.limit else None

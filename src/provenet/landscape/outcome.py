@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,10 @@ class LandscapeDetails:
     """The method's own evidence: what a descent found."""
 
     landscape: Outcome
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """What there is to tell, as name and text."""
+        yield "landscape", self.landscape.message
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import pytest
 from scipy import optimize
 
 import provenet as pn
-from provenet.certify.result import Recovery
 from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.covariance import StandardErrors
