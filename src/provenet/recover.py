@@ -8,7 +8,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
-from provenet.certify.agreement import best_of, is_beyond_doubt, searches_agree
+from provenet.certify.agreement import best_of, is_settled, searches_agree
 from provenet.certify.checks import Claim, Status
 from provenet.certify.conclude import conclude
 from provenet.certify.result import Recovery
@@ -138,13 +138,13 @@ class _Reporter:
 
 
 def _best_of(workspace: Workspace, method: Method) -> Recovery:
-    """Conclude candidates until one is beyond doubt, or candidates or time are used up."""
+    """Conclude candidates until their worth is settled, or candidates or time are used up."""
     results: list[Recovery] = []
     reason = ""
     try:
         for candidate in method.candidates(workspace):
             results.append(conclude(workspace, candidate, method.name))
-            if is_beyond_doubt(best_of(results), results) or workspace.out_of_time:
+            if is_settled(best_of(results), results) or workspace.out_of_time:
                 break
     except NoAnswer as why:
         reason = str(why)

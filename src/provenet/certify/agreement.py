@@ -21,6 +21,11 @@ from provenet.networks.matching import match_units
 _MANY_SAMPLES_A_PARAMETER = 30
 _MOST_SEARCHES = 6
 _MOST_PREDICTORS = 5
+_NO_UNITS, _SAME_ENDS = 3, 5
+"""Searches, one after the other and each more patient than the last, that end without a unit, or in
+the same place with some: the next would end there too."""
+_SAME_RESIDUAL = 1e-3
+"""Relative difference of residuals that end in the same place."""
 _SAME_ERROR = 0.01
 """Relative difference of two predictors' errors below which their searches have met."""
 _NO_ERROR = 1e-12
@@ -47,15 +52,27 @@ def _value(result: Recovery) -> tuple[int, float, int]:
     return rank, -(2 * n * np.log(certificate.noise + 1e-300) + p * np.log(n)), -p
 
 
-def is_beyond_doubt(best: Recovery, results: Sequence[Recovery]) -> bool:
-    """Whether no further search is needed."""
+def is_settled(best: Recovery, results: Sequence[Recovery]) -> bool:
+    """Whether no further search is needed, or none would help."""
     if best.claim is Claim.LAYER:  # one answer, all of whose samples were asked
         return True
     if best.claim is Claim.PREDICTOR:
         return _predictors_have_met(results)
     if best.status is Status.FAILED:
-        return False
+        return _hopeless(results)
     return not _needs_a_second_search(best) or _met(best, results)
+
+
+def _hopeless(results: Sequence[Recovery]) -> bool:
+    """Whether searches from different starts keep ending in one place, which explains nothing."""
+    units = 0 if results[-1].network is None else results[-1].network.units
+    last = results[-(_SAME_ENDS if units else _NO_UNITS) :]
+    found = [result.certificate for result in last if result.certificate is not None]
+    if len(found) < (_SAME_ENDS if units else _NO_UNITS):
+        return False
+    sizes = [certificate.residual for certificate in found]
+    alike = len({certificate.parameters for certificate in found}) == 1
+    return alike and max(sizes) <= (1 + _SAME_RESIDUAL) * min(sizes)
 
 
 def _needs_a_second_search(best: Recovery) -> bool:
@@ -125,7 +142,7 @@ def searches_agree(best: Recovery, results: Sequence[Recovery]) -> Iterator[Chec
         )
     yield Check(
         "independent searches agree",
-        is_beyond_doubt(best, results),
+        is_settled(best, results),
         f"{number} {'search' if number == 1 else 'searches'}",
         f"two that agree, or {_MANY_SAMPLES_A_PARAMETER} labels a parameter",
         advice,

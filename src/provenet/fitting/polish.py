@@ -12,6 +12,7 @@ An activation that is not piecewise linear is refined as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 from scipy import stats
@@ -162,7 +163,8 @@ def _flip_while_better(
 ) -> tuple[Array, tuple[Array, ...]]:
     """With noise the linear part may mislead: flip one sign or two while that lowers the residual.
 
-    Returns the best signs, and those a flip or two away that the samples do not rule out.
+    Returns the best signs, and those a flip or two away that the samples do not rule out; where the
+    budget is used up, of those that were looked at.
     """
     samples = workspace.problem.for_width(parameters.units).samples
 
@@ -174,13 +176,14 @@ def _flip_while_better(
     pairs = [{i, j} for i in range(m) for j in range(i, m)]
     while True:
         flips = [signs * np.where(np.isin(np.arange(m), list(pair)), -1.0, 1.0) for pair in pairs]
-        values = np.array([misfit(xi) for xi in flips])
-        i = int(np.argmin(values))
-        if values[i] >= best:
+        looked_at = takewhile(lambda xi: not workspace.out_of_time, flips)
+        values = np.array([misfit(xi) for xi in looked_at])
+        i = int(np.argmin(values)) if len(values) else 0
+        if workspace.out_of_time or values[i] >= best:
             break
         signs, best = flips[i], float(values[i])
     possible = samples.labels * np.log(values / best) < _CLEARLY_WORSE
-    return signs, tuple(xi for xi, as_good in zip(flips, possible, strict=True) if as_good)
+    return signs, tuple(xi for xi, as_good in zip(flips, possible, strict=False) if as_good)
 
 
 def _linear_term_needed(workspace: Workspace, free: Fit, settled: Fit) -> bool:
