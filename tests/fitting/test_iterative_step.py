@@ -15,7 +15,7 @@ from provenet.fitting.levenberg_marquardt import fit_linear_part, refine
 from provenet.fitting.normal_equations import DenseStep, normal_equations
 from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import ABS
-from provenet.networks.network import as_absolute
+from provenet.networks.conversions import as_absolute
 
 
 @pytest.fixture(params=["one output", "three outputs"])

@@ -19,7 +19,7 @@ from provenet.fitting import levenberg_marquardt as module
 from provenet.fitting.levenberg_marquardt import exact_finish, fit_linear_part, refine
 from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import ABS, RELU
-from provenet.networks.network import as_absolute
+from provenet.networks.conversions import as_absolute
 
 # ---------------------------------------------------------------- the iteration
 

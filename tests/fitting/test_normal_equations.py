@@ -23,7 +23,7 @@ from provenet.fitting.normal_equations import (
 )
 from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import RELU
-from provenet.networks.network import as_absolute
+from provenet.networks.conversions import as_absolute
 
 
 @pytest.fixture(params=["relu", "abs with a linear part"])

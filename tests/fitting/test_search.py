@@ -18,7 +18,7 @@ from provenet.fitting.search import (
     usefulness,
 )
 from provenet.networks.activations import ABS
-from provenet.networks.network import as_absolute
+from provenet.networks.conversions import as_absolute
 
 
 @pytest.fixture

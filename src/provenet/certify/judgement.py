@@ -21,7 +21,8 @@ from provenet.fitting.parameters import Parameters
 from provenet.fitting.polish import Polished, excess_on_unseen
 from provenet.fitting.search import with_new_units
 from provenet.fitting.workspace import Workspace
-from provenet.networks.network import Network, as_absolute
+from provenet.networks.conversions import as_absolute
+from provenet.networks.network import Network
 from provenet.networks.signs import is_one_slope
 
 SPARE_SAMPLES = 5

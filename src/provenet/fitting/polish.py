@@ -21,8 +21,9 @@ from provenet.fitting.levenberg_marquardt import Fit, fit_linear_part, refine
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.residuals import residual_on, rounding_level
 from provenet.fitting.workspace import Workspace
-from provenet.networks.activations import RELU, Activation, leaky_relu
-from provenet.networks.network import Network, as_absolute
+from provenet.networks.activations import ABS, RELU, Activation, leaky_relu
+from provenet.networks.conversions import as_absolute, as_rectified
+from provenet.networks.network import Network
 from provenet.networks.signs import Signs, signs_from_linear_part, slope_from_linear_part
 
 UNLIKELY = 1e-4
@@ -56,7 +57,7 @@ def polish(workspace: Workspace, network: Network) -> Polished:
     if free.parameters.units == 0:
         return Polished(free.parameters.network(activation), free.rss)
     signs = _signs(free.parameters).signs
-    unsettled = as_rectified(free.parameters, signs, activation)
+    unsettled = as_rectified(free.parameters.network(ABS), signs, activation)
     if not problem.is_zero(free) and excess_on_unseen(workspace, unsettled, free.rss) is not None:
         return Polished(unsettled, free.rss)  # a bad minimum: no need to go on
     settled, ambiguities = settle_signs(workspace, free, activation)
@@ -84,22 +85,6 @@ def _activation(workspace: Workspace, parameters: Parameters) -> Activation:
         parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
     )
     return leaky_relu(slope)
-
-
-def as_rectified(parameters: Parameters, signs: Array, activation: Activation = RELU) -> Network:
-    """The inverse of `as_absolute` for given signs; what they do not explain stays linear."""
-    m, slope = parameters.units, activation.slope or 0.0
-    a = 2 / (1 - slope) * parameters.beta[:m].T
-    theta = parameters.theta * signs[:, None]
-    explained = (1 + slope) / 2 * a @ theta
-    return Network(
-        theta[:, :-1],
-        theta[:, -1],
-        a,
-        parameters.beta[-1] - explained[..., -1],
-        activation,
-        linear=parameters.beta[m:-1].T - explained[..., :-1],
-    )
 
 
 def _signs(parameters: Parameters) -> Signs:
@@ -144,7 +129,7 @@ def without_linear(
 ) -> Network:
     """Absolute values as units of given signs, or the likeliest, without what is left linear."""
     xi = _signs(parameters).signs if signs is None else signs
-    return as_rectified(parameters, xi, activation).replace(linear=None)
+    return as_rectified(parameters.network(ABS), xi, activation).replace(linear=None)
 
 
 def _describe_reversal(workspace: Workspace, parameters: Parameters, units: AnyArray) -> str:

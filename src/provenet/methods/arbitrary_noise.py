@@ -81,7 +81,8 @@ from provenet.fitting.workspace import Workspace
 from provenet.methods.expand_prune import expand_prune
 from provenet.moments.decomposition.joint_diagonalisation import congruence
 from provenet.networks.activations import ABS
-from provenet.networks.network import Network, as_absolute
+from provenet.networks.conversions import as_absolute
+from provenet.networks.network import Network
 
 _SKETCH_ROWS_A_UNIT = 4
 _FINEST = 4

@@ -32,7 +32,8 @@ from provenet.moments.subspace import Span, span_of_units
 from provenet.moments.sums import MomentRequest, Moments
 from provenet.moments.symmetric import SymmetricTensor
 from provenet.networks.activations import ABS, RELU
-from provenet.networks.network import Network, as_absolute
+from provenet.networks.conversions import as_absolute
+from provenet.networks.network import Network
 from provenet.networks.signs import fix_signs
 
 _ATTEMPTS = 3

@@ -52,7 +52,8 @@ from provenet.fitting.parameters import Parameters
 from provenet.fitting.workspace import Workspace
 from provenet.moments.decomposition import congruence
 from provenet.moments.sums import pair_products
-from provenet.networks.network import Network, as_absolute
+from provenet.networks.conversions import as_absolute
+from provenet.networks.network import Network
 
 _FIT_ITERATIONS = 20
 _FIT_TOLERANCE = 1e-3
