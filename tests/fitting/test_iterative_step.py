@@ -11,8 +11,9 @@ from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import ArraySource
 from provenet.fitting import iterative_step as module
 from provenet.fitting.iterative_step import IterativeStep
-from provenet.fitting.levenberg_marquardt import fit_linear_part, refine
+from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.normal_equations import DenseStep, normal_equations
+from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import ABS
 from provenet.networks.conversions import as_absolute

@@ -11,7 +11,6 @@ import provenet as pn
 from helpers import NET, NETS, jacobian, moved, samples
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
-from provenet.fitting.levenberg_marquardt import fit_linear_part
 from provenet.fitting.normal_equations import (
     DenseStep,
     cross_products,
@@ -21,6 +20,7 @@ from provenet.fitting.normal_equations import (
     solve_scaled,
     without_each_unit,
 )
+from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import RELU
 from provenet.networks.conversions import as_absolute

@@ -19,7 +19,7 @@ from provenet.common.typing import AnyArray
 from provenet.fitting.covariance import Covariance
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.polish import Polished, excess_on_unseen
-from provenet.fitting.search import with_new_units
+from provenet.fitting.search.swaps import with_new_units
 from provenet.fitting.workspace import Workspace
 from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network

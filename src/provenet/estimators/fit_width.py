@@ -29,7 +29,8 @@ from provenet.data.sources.arrays import ArraySource
 from provenet.data.standardisation import Standardisation
 from provenet.estimators.penalised import Penalised
 from provenet.fitting.parameters import Parameters, model_features
-from provenet.fitting.search import Problem, promising_units
+from provenet.fitting.search.problem import Problem
+from provenet.fitting.search.units import promising_units
 from provenet.networks.activations import ABS, Activation
 from provenet.networks.conversions import as_rectified
 from provenet.networks.network import Network

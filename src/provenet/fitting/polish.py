@@ -17,7 +17,8 @@ import numpy as np
 from scipy import stats
 
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.levenberg_marquardt import Fit, fit_linear_part, refine
+from provenet.fitting.levenberg_marquardt import Fit, refine
+from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.residuals import residual_on, rounding_level
 from provenet.fitting.workspace import Workspace

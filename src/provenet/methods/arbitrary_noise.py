@@ -54,7 +54,7 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
-from provenet.fitting.levenberg_marquardt import with_output_layer
+from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.polish import without_linear
 from provenet.fitting.robust.huber import (
@@ -78,7 +78,7 @@ from provenet.fitting.robust.noisy_signs import (
     span_from_bounded_labels,
 )
 from provenet.fitting.workspace import Workspace
-from provenet.methods.expand_prune import expand_prune
+from provenet.methods.stages.searched import searched
 from provenet.moments.decomposition.joint_diagonalisation import congruence
 from provenet.networks.activations import ABS
 from provenet.networks.conversions import as_absolute
@@ -341,12 +341,12 @@ def _robust(workspace: Workspace) -> Iterator[Candidate]:
         finished = _from_moments(workspace, X, Y, white)
         yield finished.candidate
     else:
-        rough = next(expand_prune(_winsorised(workspace, white)), None)
+        rough = next(searched(_winsorised(workspace, white)), None)
         if rough is None:
             return
         finished = _from_search(workspace, rough, None)
     on, known = finished.candidate.workspace or workspace, Parameters.of(finished.candidate.network)
-    for other in expand_prune(on, known.theta):
+    for other in searched(on, known.theta):
         yield _from_search(workspace, other, finished.white).candidate
 
 

@@ -24,7 +24,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.robust.low_rank import RobustPCA, Separation, robust_pca
 from provenet.fitting.workspace import Workspace
-from provenet.methods.rectified import rectified
+from provenet.methods.stages.several_outputs import from_second_moments
 
 _MOST_CORRUPTED = 0.4
 _ROUNDING = 1e-8
@@ -62,7 +62,7 @@ def sparse_noise(workspace: Workspace) -> Iterator[Candidate]:
         clean = np.where(parts.corrupted, parts.low_rank, Y)
         repaired = workspace.on(ArraySource(X[kept], clean[kept]))
     share = parts.corrupted[kept].mean()
-    for candidate in rectified(repaired):
+    for candidate in from_second_moments(repaired):
         evidence = (
             f"{100 * share:.1f}% of the labels were set aside as corrupted; the rest have rank "
             f"{parts.rank} (gap {parts.gap:.0e}), and the certificate refers to these. "
