@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,8 +10,10 @@ from scipy.optimize import least_squares
 
 import provenet as pn
 from helpers import NET, NETS, moved, samples
+from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
+from provenet.fitting import iterative_step
 from provenet.fitting import levenberg_marquardt as module
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.output_layer import fit_linear_part
@@ -41,7 +41,7 @@ def test_without_noise_it_ends_at_machine_precision(
     # Rounding of the labels times the condition of the problem.
     assert abs(found.output_bias - truth.output_bias) < 1e-11
     if form == "relu":
-        assert fit.reason in ("zero", "stuck")
+        assert fit.ended in (Ended.ZERO, Ended.STUCK)
         assert pn.parameter_error(found, truth) < 1e-11
 
 
@@ -58,7 +58,7 @@ def test_with_noise_it_ends_where_scipy_ends() -> None:
     fit = refine(source, Parameters.of(start), RELU, spread=1.0, tolerance=1e-10)
     # Both are minima of the same function; kinks at samples leave ends that differ by a little.
     assert fit.rss == pytest.approx(2 * scipy_fit.cost, rel=1e-4)
-    assert fit.reason in ("converged", "stuck")
+    assert fit.ended in (Ended.CONVERGED, Ended.STUCK)
     residuals = fit.parameters.network(RELU)(source.X) - source.y
     assert fit.rss == pytest.approx(residuals @ residuals, rel=1e-10)
     # The noise's own sum of squares, less one for each of 17 free parameters: 5 deviations.
@@ -77,19 +77,30 @@ def test_it_never_ends_worse_than_the_best_linear_fit_at_its_start(seed: int) ->
     np.testing.assert_allclose(np.linalg.norm(fit.parameters.theta[:, :-1], axis=1), 1.0)
 
 
-def test_reasons() -> None:
+def test_how_it_ends() -> None:
     source = samples(300, noise=0.1)
     start = Parameters.of(moved(NET, 0.2))
 
-    def reason(**options: float) -> str:
-        return refine(source, start, RELU, spread=1.0, **options).reason
+    def ended(**options: float) -> Ended:
+        return refine(source, start, RELU, spread=1.0, **options).ended
 
-    assert reason(tolerance=1e-3) == "converged"
-    assert reason(tolerance=1e-9, iterations=2) == "iterations"
-    assert reason(tolerance=1e-9, deadline=time.monotonic() - 1) == "time"
-    assert reason(zero=0.5) == "zero"
-    best = refine(source, start, RELU, spread=1.0, tolerance=0.0, iterations=300)
-    assert best.reason == "stuck"
+    assert ended(tolerance=1e-3) is Ended.CONVERGED
+    assert ended(tolerance=1e-9, iterations=2) is Ended.OUT_OF_STEPS
+    assert ended(tolerance=1e-9, deadline=-np.inf) is Ended.OUT_OF_TIME
+    assert ended(zero=0.5) is Ended.ZERO
+    assert ended(tolerance=0.0, iterations=300) is Ended.STUCK
+
+
+def test_a_small_gain_of_a_step_that_was_not_solved_is_no_convergence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = samples(300, noise=0.1)
+    start = Parameters.of(moved(NET, 0.2))
+    monkeypatch.setattr(module, "ITERATIVE_ABOVE", 0)
+    solved = refine(source, start, RELU, spread=1.0, tolerance=0.5)
+    monkeypatch.setattr(iterative_step, "MOST_PRODUCTS", 1)
+    unsolved = refine(source, start, RELU, spread=1.0, tolerance=0.5)
+    assert solved.ended is Ended.CONVERGED and unsolved.ended is Ended.OUT_OF_STEPS
 
 
 def test_the_same_samples_give_the_same_digits() -> None:
@@ -133,7 +144,7 @@ def test_curvature_of_a_part_leads_to_the_same_minimum() -> None:
     whole, rough = (
         refine(source, start, RELU, spread=1.0, tolerance=1e-11, part=p) for p in (None, part)
     )
-    assert rough.reason in ("converged", "stuck") and rough.rss <= whole.rss * (1 + 1e-8)
+    assert rough.ended in (Ended.CONVERGED, Ended.STUCK) and rough.rss <= whole.rss * (1 + 1e-8)
     # Standard errors are some 2e-3; kinks between samples make minima a hundredth of that apart.
     apart = pn.parameter_error(rough.parameters.network(RELU), whole.parameters.network(RELU))
     assert apart < 2e-4

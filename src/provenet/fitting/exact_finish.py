@@ -159,4 +159,6 @@ def _unit_of_unknown_scale(rows: Array, values: Array, inverse: Inverse) -> Arra
     found = minimize_scalar(
         lambda s: solve(s)[1], bounds=around, method="bounded", options={"xatol": 1e-14}
     )
+    if not found.success:
+        raise NoAnswer("The scale of a unit could not be found: take more samples.")
     return solve(float(found.x))[0]

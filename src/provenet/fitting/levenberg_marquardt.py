@@ -11,10 +11,12 @@ why, without noise, the residual ends at machine precision although normal equat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from provenet.common.damped_steps import Damping, damped_steps
+from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.passes import working_time
 from provenet.data.sources.base import Source
@@ -45,8 +47,7 @@ class Fit:
     labels: int
     """Samples times outputs."""
     iterations: int
-    reason: str
-    """Why it ended: "zero", "converged", "stuck", "iterations" or "time"."""
+    ended: Ended
 
     @property
     def rms(self) -> float:
@@ -74,78 +75,77 @@ def refine(
     Ends when the residual is below `zero * spread`, when an iteration lowers the sum of squares by
     less than the fraction `tolerance`, when no step lowers it, or when iterations or time are over.
     """
-    n = source.labels
     start = parameters.normalised(activation)
-    inputs = input_gram(source, start)
-    current, rss = fit_linear_part(source, start, activation, passes=2, inputs=inputs)
-    best = Fit(current, np.inf, n, 0, "iterations")
-    for iteration in range(1, iterations + 1):
-        step, new_rss = _prepare_step(source, current, activation, rss, spread, inputs, part)
-        previous = best
-        if new_rss >= previous.rss:
-            return _ended(previous, iteration, "stuck")
-        best = Fit(current, new_rss, n, iteration, "iterations")
-        if best.rms <= zero * spread:
-            return _ended(best, iteration, "zero")
-        if previous.rss - new_rss <= tolerance * previous.rss < np.inf:
-            return _ended(best, iteration, "converged")
-        if working_time() > deadline:
-            return _ended(best, iteration, "time")
-        fallen = new_rss / previous.rss if iteration > 1 else 1.0
-        accuracy = float(np.clip(fallen, *_ACCURACIES))
-        trial, rss, damping = _try_steps(
-            source, current, activation, step, new_rss, damping, accuracy, inputs
-        )
-        if trial is None:
-            return _ended(best, iteration, "stuck")
-        current = trial
-    return best
+    model = _Model(source, activation, spread, input_gram(source, start), part)
+
+    def settled(before: float, point: _Point) -> Ended | None:
+        if np.sqrt(point.value / source.labels) <= zero * spread:
+            return Ended.ZERO
+        if before - point.value <= tolerance * before < np.inf:
+            return point.solved
+        return Ended.OUT_OF_TIME if working_time() > deadline else None
+
+    fitted, rss = model.best_output_layer(start, passes=2)
+    walk = damped_steps(_Point(model, fitted, rss), settled, iterations - 1, Damping(first=damping))
+    found = walk.point
+    return Fit(found.parameters, found.value, source.labels, walk.steps + 1, walk.ended)
 
 
-def _prepare_step(
-    source: Source,
-    current: Parameters,
-    activation: Activation,
-    rss: float,
-    spread: float,
-    inputs: Array,
-    part: Source | None,
-) -> tuple[DenseStep | IterativeStep, float]:
-    """What a step needs at the current point, and the sum of squares there, computed afresh."""
-    if part is not None and current.theta.size <= ITERATIVE_ABOVE:
-        equations = with_curvature_of(part, source, current, activation)
-        return DenseStep(equations, current, 1e-6), equations.rss
-    if current.theta.size > ITERATIVE_ABOVE:
-        iterative = IterativeStep(source, current, activation, inputs=inputs)
-        return iterative, iterative.rss
-    single = np.sqrt(rss / source.labels) > _FLOAT32_ABOVE * spread
-    equations = normal_equations(source, current, activation, np.float32 if single else np.float64)
-    return DenseStep(equations, current, 1e-6 if single else 1e-12), equations.rss
+@dataclass(frozen=True)
+class _Model:
+    """What is the same at every point of an iteration."""
+
+    source: Source
+    activation: Activation
+    spread: float
+    inputs: Array
+    """`input_gram` of the source."""
+    part: Source | None
+
+    def best_output_layer(
+        self, parameters: Parameters, passes: int = 1
+    ) -> tuple[Parameters, float]:
+        return fit_linear_part(self.source, parameters, self.activation, passes, self.inputs)
+
+    def step_from(self, current: Parameters, rss: float) -> tuple[DenseStep | IterativeStep, float]:
+        """What a step needs at a point, and the sum of squares there, computed afresh."""
+        source, activation, part = self.source, self.activation, self.part
+        if current.theta.size > ITERATIVE_ABOVE:
+            iterative = IterativeStep(source, current, activation, inputs=self.inputs)
+            return iterative, iterative.rss
+        if part is not None:
+            equations = with_curvature_of(part, source, current, activation)
+            return DenseStep(equations, current, 1e-6), equations.rss
+        single = np.sqrt(rss / source.labels) > _FLOAT32_ABOVE * self.spread
+        dtype = np.float32 if single else np.float64
+        equations = normal_equations(source, current, activation, dtype)
+        return DenseStep(equations, current, 1e-6 if single else 1e-12), equations.rss
 
 
-def _ended(fit: Fit, iterations: int, reason: str) -> Fit:
-    return Fit(fit.parameters, fit.rss, fit.labels, iterations, reason)
+@dataclass(frozen=True)
+class _Point:
+    """Parameters and their sum of squares, on the way down."""
 
+    model: _Model
+    parameters: Parameters
+    value: float
+    before: float = np.inf
+    """The sum of squares one step before."""
+    solved: Ended = Ended.CONVERGED
+    """Whether the step that led here was solved: after one that was not, a small gain is no end."""
+    step: DenseStep | IterativeStep | None = None
 
-def _try_steps(
-    source: Source,
-    current: Parameters,
-    activation: Activation,
-    step: DenseStep | IterativeStep,
-    rss: float,
-    damping: float,
-    accuracy: float,
-    inputs: Array,
-    attempts: int = 10,
-) -> tuple[Parameters | None, float, float]:
-    """The first damped step that lowers the sum of squares, its value, and the next damping."""
-    for _ in range(attempts):
-        move = step.solve(damping, accuracy)
-        if move is not None:
-            theta = current.theta - move.reshape(current.theta.shape)
-            trial = Parameters(theta, current.beta).normalised(activation)
-            trial, trial_rss = fit_linear_part(source, trial, activation, inputs=inputs)
-            if trial_rss < rss:
-                return trial, trial_rss, max(damping / 5, 1e-13)
-        damping *= 4
-    return None, rss, damping
+    def arrived(self) -> _Point:
+        step, rss = self.model.step_from(self.parameters, self.value)
+        return replace(self, value=rss, step=step)
+
+    def attempt(self, damping: float) -> _Point | None:
+        assert self.step is not None
+        fallen = self.value / self.before if self.before < np.inf else 1.0
+        found = self.step.solve(damping, float(np.clip(fallen, *_ACCURACIES)))
+        if found is None:
+            return None
+        theta = self.parameters.theta - found.move.reshape(self.parameters.theta.shape)
+        moved = Parameters(theta, self.parameters.beta).normalised(self.model.activation)
+        fitted, rss = self.model.best_output_layer(moved)
+        return _Point(self.model, fitted, rss, self.value, found.ended)

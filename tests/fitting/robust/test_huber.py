@@ -8,6 +8,7 @@ from scipy import optimize
 
 import provenet as pn
 from provenet.certify.result import Recovery, Status
+from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.covariance import StandardErrors
@@ -99,7 +100,7 @@ def test_pseudo_labels_lead_to_the_minimum_of_the_loss(noise: str) -> None:
     Phi, _, Y = line(1, noise)
     scale = np.array([1.0, 2.0])
     found = regression(Phi, Y, scale=scale, tolerance=1e-9, iterations=500)
-    assert found.reason == "converged"
+    assert found.ended is Ended.CONVERGED
 
     def objective(b: Array) -> tuple[float, Array]:
         R = (Y - Phi @ b.reshape(4, 2)) / scale
@@ -129,10 +130,10 @@ def test_each_round_lowers_the_objective() -> None:
 
 def test_how_it_ends() -> None:
     Phi, _, Y = line(4, "cauchy")
-    assert regression(Phi, Y, iterations=1).reason == "iterations"
-    assert regression(Phi, Y).reason == "converged"
+    assert regression(Phi, Y, iterations=1).ended is Ended.OUT_OF_STEPS
+    assert regression(Phi, Y).ended is Ended.CONVERGED
     stopped = regression(Phi, Y, out_of_time=lambda: True)
-    assert stopped.reason == "time" and stopped.iterations == 0
+    assert stopped.ended is Ended.OUT_OF_TIME and stopped.iterations == 0
 
 
 def test_corrected_residuals_give_the_variance_of_the_estimate() -> None:
@@ -252,7 +253,7 @@ def test_weighting_removes_offsets_that_drown_least_squares() -> None:
     X = rng.standard_normal((5000, 5))
     Y = truth(X) + 0.1 * rng.standard_normal((5000, 3)) + 100 * rng.standard_cauchy((5000, 1))
     found = huber_weighted(X, Y, truth)
-    assert found.fit.reason == "converged" and found.white is not None
+    assert found.fit.ended is Ended.CONVERGED and found.white is not None
     weights = found.network.canonical().weights
     angle = np.arccos(np.max(weights @ truth.weights.T, axis=1)).max()
     plain = refine(ArraySource(X, Y), Parameters.of(truth), RELU, spread=1.0).parameters

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.search.problem import Problem
@@ -70,6 +71,8 @@ def _evidence(workspace: Workspace, wide: Fit, fit: Fit, rejected: Fit | None) -
     pruned = f"{wide.parameters.units} units were pruned to {units}"
     if rejected is None:
         return f"{pruned}."
+    if rejected.ended is Ended.OUT_OF_TIME:
+        return f"{pruned}; time was over before fewer were tried to the end."
     return (
         f"{pruned}; with {units - 1}, refined, the residual is "
         f"{rejected.rms / workspace.spread:.1e} of the labels' spread."

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from provenet.common.ended import Ended
 from provenet.data.passes import working_time
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.levenberg_marquardt import Fit, refine
@@ -90,7 +91,7 @@ class Problem:
         """Levenberg-Marquardt within the deadline; without units the linear part alone."""
         if parameters.units == 0:
             fitted, rss = fit_linear_part(self.samples, parameters, self.activation, passes=2)
-            return Fit(fitted, rss, self.samples.labels, 0, "converged")
+            return Fit(fitted, rss, self.samples.labels, 0, Ended.CONVERGED)
         return refine(
             self.samples,
             parameters,
