@@ -13,7 +13,7 @@ from scipy.special import factorial2
 
 import provenet as pn
 from helpers import exact_tensors, identity_standardisation, special_network
-from provenet.methods.biased_relu import algorithm_4
+from provenet.fitting.moment_start import algorithm_4
 from provenet.moments.decomposition import jennrich
 from provenet.moments.population import population_moments
 from provenet.moments.scalars import scalars_from_coefficients

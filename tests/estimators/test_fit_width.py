@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
 from scipy.optimize import approx_fprime
 
-from helpers import networks
 from provenet.estimators import fit_halfspaces, fit_width
 from provenet.estimators.penalised import Penalised
 from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import get_activation
-from provenet.networks.network import as_absolute
 
 
 def data(n=120, features=3, outputs=2, seed=0):
@@ -50,13 +47,6 @@ def test_minimising_ends_where_the_gradient_vanishes():
         np.concatenate([start.theta.ravel(), start.beta.ravel()]), start
     )
     assert np.abs(gradient).max() < 1e-4 * np.abs(at_start).max()
-
-
-@given(network=networks(activations=("relu", "leaky_relu(0.3)")))
-def test_from_absolute_undoes_as_absolute(network):
-    again = fit_width._from_absolute(as_absolute(network), network.activation)
-    X = np.random.default_rng(3).standard_normal((20, network.features))
-    np.testing.assert_allclose(again(X), network(X), rtol=0, atol=1e-12)
 
 
 def test_a_mean_of_fits_is_one_network():

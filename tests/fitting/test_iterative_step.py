@@ -7,15 +7,17 @@ import pytest
 
 import provenet as pn
 from helpers import NET, NETS, moved, samples
+from provenet.common.ended import Ended
 from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import ArraySource
 from provenet.fitting import iterative_step as module
 from provenet.fitting.iterative_step import IterativeStep
-from provenet.fitting.levenberg_marquardt import fit_linear_part, refine
+from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.normal_equations import DenseStep, normal_equations
+from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import ABS
-from provenet.networks.network import as_absolute
+from provenet.networks.conversions import as_absolute
 
 
 @pytest.fixture(params=["one output", "three outputs"])
@@ -69,8 +71,18 @@ def test_conjugate_gradients_take_the_dense_step(
     step = IterativeStep(source, parameters, model.activation)
     found = step.solve(damping, 1e-5)
     # A relative residual of 1e-5 in a scaled system of condition 100 at most, by the damping.
-    assert expected is not None and found is not None
-    assert np.linalg.norm(found - expected) < 1e-2 * np.linalg.norm(expected)
+    assert expected is not None and found.ended is Ended.CONVERGED
+    assert np.linalg.norm(found.move - expected.move) < 1e-2 * np.linalg.norm(expected.move)
+
+
+def test_a_step_that_ran_out_of_products_says_so(
+    truth: pn.Network, model: pn.Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, parameters = samples(noise=0.1, net=truth), Parameters.of(model)
+    monkeypatch.setattr(module, "MOST_PRODUCTS", 1)
+    early = IterativeStep(source, parameters, model.activation).solve(1e-2, 1e-8)
+    assert early.ended is Ended.OUT_OF_STEPS
+    assert early.move @ IterativeStep(source, parameters, model.activation).rhs > 0  # downhill
 
 
 def test_no_scale_of_labels_is_too_large_for_single_precision() -> None:
@@ -88,8 +100,7 @@ def test_no_scale_of_labels_is_too_large_for_single_precision() -> None:
         ).solve(0.1)
         for s in (1.0, scale)
     )
-    assert step is not None and large is not None
-    np.testing.assert_allclose(large, step, rtol=0, atol=1e-4 * np.abs(step).max())
+    np.testing.assert_allclose(large.move, step.move, rtol=0, atol=1e-4 * np.abs(step.move).max())
 
 
 def test_refinement_of_many_parameters_ends_at_the_truth() -> None:

@@ -1,8 +1,6 @@
-"""Levenberg-Marquardt against scipy, and the exact finish against the truth."""
+"""Levenberg-Marquardt against scipy."""
 
 from __future__ import annotations
-
-import time
 
 import numpy as np
 import pytest
@@ -12,16 +10,16 @@ from scipy.optimize import least_squares
 
 import provenet as pn
 from helpers import NET, NETS, moved, samples
-from provenet.common.exceptions import NoAnswer
+from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
+from provenet.fitting import iterative_step
 from provenet.fitting import levenberg_marquardt as module
-from provenet.fitting.levenberg_marquardt import exact_finish, fit_linear_part, refine
+from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import ABS, RELU
-from provenet.networks.network import as_absolute
-
-# ---------------------------------------------------------------- the iteration
+from provenet.networks.conversions import as_absolute
 
 
 @pytest.mark.parametrize("dense", [True, False])
@@ -43,7 +41,7 @@ def test_without_noise_it_ends_at_machine_precision(
     # Rounding of the labels times the condition of the problem.
     assert abs(found.output_bias - truth.output_bias) < 1e-11
     if form == "relu":
-        assert fit.reason in ("zero", "stuck")
+        assert fit.ended in (Ended.ZERO, Ended.STUCK)
         assert pn.parameter_error(found, truth) < 1e-11
 
 
@@ -60,7 +58,7 @@ def test_with_noise_it_ends_where_scipy_ends() -> None:
     fit = refine(source, Parameters.of(start), RELU, spread=1.0, tolerance=1e-10)
     # Both are minima of the same function; kinks at samples leave ends that differ by a little.
     assert fit.rss == pytest.approx(2 * scipy_fit.cost, rel=1e-4)
-    assert fit.reason in ("converged", "stuck")
+    assert fit.ended in (Ended.CONVERGED, Ended.STUCK)
     residuals = fit.parameters.network(RELU)(source.X) - source.y
     assert fit.rss == pytest.approx(residuals @ residuals, rel=1e-10)
     # The noise's own sum of squares, less one for each of 17 free parameters: 5 deviations.
@@ -79,19 +77,30 @@ def test_it_never_ends_worse_than_the_best_linear_fit_at_its_start(seed: int) ->
     np.testing.assert_allclose(np.linalg.norm(fit.parameters.theta[:, :-1], axis=1), 1.0)
 
 
-def test_reasons() -> None:
+def test_how_it_ends() -> None:
     source = samples(300, noise=0.1)
     start = Parameters.of(moved(NET, 0.2))
 
-    def reason(**options: float) -> str:
-        return refine(source, start, RELU, spread=1.0, **options).reason
+    def ended(**options: float) -> Ended:
+        return refine(source, start, RELU, spread=1.0, **options).ended
 
-    assert reason(tolerance=1e-3) == "converged"
-    assert reason(tolerance=1e-9, iterations=2) == "iterations"
-    assert reason(tolerance=1e-9, deadline=time.monotonic() - 1) == "time"
-    assert reason(zero=0.5) == "zero"
-    best = refine(source, start, RELU, spread=1.0, tolerance=0.0, iterations=300)
-    assert best.reason == "stuck"
+    assert ended(tolerance=1e-3) is Ended.CONVERGED
+    assert ended(tolerance=1e-9, iterations=2) is Ended.OUT_OF_STEPS
+    assert ended(tolerance=1e-9, deadline=-np.inf) is Ended.OUT_OF_TIME
+    assert ended(zero=0.5) is Ended.ZERO
+    assert ended(tolerance=0.0, iterations=300) is Ended.STUCK
+
+
+def test_a_small_gain_of_a_step_that_was_not_solved_is_no_convergence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = samples(300, noise=0.1)
+    start = Parameters.of(moved(NET, 0.2))
+    monkeypatch.setattr(module, "ITERATIVE_ABOVE", 0)
+    solved = refine(source, start, RELU, spread=1.0, tolerance=0.5)
+    monkeypatch.setattr(iterative_step, "MOST_PRODUCTS", 1)
+    unsolved = refine(source, start, RELU, spread=1.0, tolerance=0.5)
+    assert solved.ended is Ended.CONVERGED and unsolved.ended is Ended.OUT_OF_STEPS
 
 
 def test_the_same_samples_give_the_same_digits() -> None:
@@ -126,78 +135,6 @@ def test_powers_of_relu_are_refined_as_they_are(name: str) -> None:
     assert pn.parameter_error(fit.parameters.network(truth.activation), truth) < 1e-10
 
 
-# ---------------------------------------------------------------- the exact finish
-
-SOFT = pn.Activation(
-    "expm1",
-    lambda z: np.expm1(np.maximum(z, 0.0)),
-    lambda z: np.where(z > 0, np.exp(np.maximum(z, 0.0)), 0.0),
-    inverse=np.log1p,
-)
-
-
-def near_directions(net: pn.Network, angle: float, seed: int) -> Array:
-    """Rows of the weights turned by about `angle`, with random signs."""
-    rng = np.random.default_rng(seed)
-    noise = rng.standard_normal(net.weights.shape) / np.sqrt(net.features)
-    return (net.weights + angle * noise) * rng.choice([-1.0, 1.0], net.units)[:, None]
-
-
-@pytest.mark.parametrize("name", ["relu", "relu2", "relu3"])
-@pytest.mark.parametrize("seed", range(4))
-def test_linear_solves_finish_from_directions_that_are_a_tenth_off(name: str, seed: int) -> None:
-    truth = pn.random_network(5, 10, outputs=7, bias_scale=0.0, activation=name, rng=seed)
-    truth = truth.replace(output_bias=np.arange(7.0))
-    X, Y = pn.sample(truth, 4000, rng=100 + seed)
-    found = exact_finish(X, Y, near_directions(truth, 0.1, 200 + seed), activation=truth.activation)
-    # Over 50 seeds: at most 2e-12 (cube roots near zero); null vectors of ratio 1e-14.
-    assert pn.parameter_error(found.network, truth) < 1e-10
-    assert found.margins.max() < 1e-12
-
-
-def test_the_finish_takes_approximate_biases() -> None:
-    truth = pn.random_network(4, 6, outputs=5, bias_scale=0.8, rng=1)
-    X, Y = pn.sample(truth, 4000, rng=2)
-    W = near_directions(truth, 0.05, 3)
-    signs = np.sign(np.sum(W * truth.weights, axis=1))
-    found = exact_finish(X, Y, W, signs * (truth.biases + 0.05))
-    assert pn.parameter_error(found.network, truth) < 1e-11
-
-
-def test_an_activation_without_degree_is_finished_by_its_inverse() -> None:
-    truth = pn.random_network(4, 6, outputs=6, bias_scale=0.0, activation=SOFT, rng=0)
-    X, Y = pn.sample(truth, 5000, rng=7)
-    found = exact_finish(X, Y, near_directions(truth, 0.1, 8), activation=SOFT)
-    # The scale is found by a scalar search, to the square root of rounding.
-    assert pn.parameter_error(found.network, truth) < 1e-6
-
-
-@pytest.mark.parametrize(
-    ("outputs", "noise", "angle", "words"),
-    [
-        (3, 0.0, 0.05, "rank 3, fewer than 4"),
-        (6, 0.01, 0.05, "vanishes"),
-        (6, 0.0, 3.0, "vanishes"),
-    ],
-)
-def test_the_finish_says_what_it_lacks(
-    outputs: int, noise: float, angle: float, words: str
-) -> None:
-    truth = pn.random_network(4, 6, outputs=outputs, bias_scale=0.0, rng=3)
-    X, Y = pn.sample(truth, 2000, noise=noise, rng=4)
-    with pytest.raises(NoAnswer, match=words):
-        exact_finish(X, Y, near_directions(truth, angle, 5))
-
-
-def test_dependent_output_weights_have_no_finish() -> None:
-    truth = pn.random_network(4, 6, outputs=6, bias_scale=0.0, rng=3)
-    A = truth.output_weights.copy()
-    A[:, 3] = A[:, 0] - 2 * A[:, 1]
-    X, Y = pn.sample(truth.replace(output_weights=A), 2000, rng=4)
-    with pytest.raises(NoAnswer, match="dependent"):
-        exact_finish(X, Y, truth.weights)
-
-
 def test_curvature_of_a_part_leads_to_the_same_minimum() -> None:
     """The gradient is that of all samples, so the matrix changes the road and not its end."""
     truth = pn.random_network(3, 6, bias_scale=1.0, rng=0)
@@ -207,7 +144,7 @@ def test_curvature_of_a_part_leads_to_the_same_minimum() -> None:
     whole, rough = (
         refine(source, start, RELU, spread=1.0, tolerance=1e-11, part=p) for p in (None, part)
     )
-    assert rough.reason in ("converged", "stuck") and rough.rss <= whole.rss * (1 + 1e-8)
+    assert rough.ended in (Ended.CONVERGED, Ended.STUCK) and rough.rss <= whole.rss * (1 + 1e-8)
     # Standard errors are some 2e-3; kinks between samples make minima a hundredth of that apart.
     apart = pn.parameter_error(rough.parameters.network(RELU), whole.parameters.network(RELU))
     assert apart < 2e-4

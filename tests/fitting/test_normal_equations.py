@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import provenet as pn
 from helpers import NET, NETS, jacobian, moved, samples
+from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
-from provenet.fitting.levenberg_marquardt import fit_linear_part
 from provenet.fitting.normal_equations import (
     DenseStep,
     cross_products,
@@ -21,9 +21,10 @@ from provenet.fitting.normal_equations import (
     solve_scaled,
     without_each_unit,
 )
+from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import RELU
-from provenet.networks.network import as_absolute
+from provenet.networks.conversions import as_absolute
 
 
 @pytest.fixture(params=["relu", "abs with a linear part"])
@@ -207,7 +208,8 @@ def test_a_step_is_that_of_the_damped_problem_in_all_parameters(
     H[np.arange(16), np.arange(16)] *= 1 + damping
     expected = np.linalg.solve(H, J.T @ r)[:16]
     # A regularisation of 1e-10 of the mean diagonal beside the damping, over units' null scales.
-    np.testing.assert_allclose(step, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    assert step is not None and step.ended is Ended.CONVERGED
+    np.testing.assert_allclose(step.move, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
 def test_a_matrix_that_is_not_positive_definite_has_no_step() -> None:

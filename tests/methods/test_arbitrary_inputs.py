@@ -14,7 +14,7 @@ from provenet.data.sources import ArraySource
 from provenet.fitting.activity.sign_patterns import sign_patterns, supports
 from provenet.fitting.workspace import Wishes, prepare
 from provenet.methods.arbitrary_inputs import (
-    Found,
+    FoundUnits,
     Programs,
     algorithm_1,
     arbitrary_inputs,
@@ -127,7 +127,7 @@ def test_solving_the_equations_first_decides_as_the_printed_program(units, n, in
     spans = spans_of(X, Y)
     patterns = sign_patterns(spans.V)
     kept = {on.tobytes() for on in supports(spans.V, patterns)}
-    nothing, feasible = Found.nothing(spans), 0
+    nothing, feasible = FoundUnits.nothing(spans), 0
     for on in patterns:
         printed = algorithm_1_as_printed(spans.Q, spans.V, on)
         ours = on.tobytes() in kept and len(algorithm_1(spans, on, nothing, Programs())) > 0
@@ -143,7 +143,7 @@ def test_samples_off_the_pattern_must_be_off(last, units):
     spans = spans_of(X, np.array([[1.0], [1.0], [0.0]]))
     on = np.array([True, True, False])
     assert solution_space(spans, on)[0].shape == (2, 1)
-    assert len(algorithm_1(spans, on, Found.nothing(spans), Programs())) == units
+    assert len(algorithm_1(spans, on, FoundUnits.nothing(spans), Programs())) == units
 
 
 def test_an_infeasible_pattern_costs_at_most_one_program():
@@ -152,7 +152,7 @@ def test_an_infeasible_pattern_costs_at_most_one_program():
     patterns = supports(spans.V, sign_patterns(spans.V))
     for on in patterns:
         before = programs.run
-        found = algorithm_1(spans, on, Found.nothing(spans), programs)
+        found = algorithm_1(spans, on, FoundUnits.nothing(spans), programs)
         if len(found) == 0:
             assert programs.run - before <= 1
     assert len(patterns) > 20 and programs.undecided == 0
@@ -167,7 +167,7 @@ def test_solutions_of_one_pattern_are_as_many_as_are_independent():
     spans = spans_of(X, Y)
     everywhere = np.ones(30, dtype=bool)
     C, _ = solution_space(spans, everywhere)
-    found = algorithm_1(spans, everywhere, Found.nothing(spans), Programs())
+    found = algorithm_1(spans, everywhere, FoundUnits.nothing(spans), Programs())
     assert C.shape[1] == len(found) == 2
     np.testing.assert_allclose(network_of(X, Y, spans, found)(X), Y, rtol=0, atol=1e-13)
     assert "leave 2 directions" in candidate(X, Y)[1]

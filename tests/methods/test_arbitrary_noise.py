@@ -87,7 +87,7 @@ def test_more_units_and_fewer_outputs_than_units(units: int, outputs: int) -> No
     found = recovered(X, values + e)
     assert found.success and found.network is not None and found.network.units == units
     assert angles(found.network, truth).max() < 8  # 0.8 to 5 degrees over 20 seeds
-    step = "halfspace step" if units <= outputs else "No halfspace step"
+    step = "sign step" if units <= outputs else "No sign step"
     assert found.certificate is not None and step in found.certificate.width_evidence
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet.methods.biased_relu import algorithm_4
+from provenet.fitting.moment_start import algorithm_4
 from provenet.moments.estimation import estimate_moments
 from provenet.moments.sums import MomentRequest
 

@@ -1,12 +1,23 @@
-"""Claim D.14: the same function with fewer units."""
+"""The same function in other units; Claim D.14: with fewer of them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import provenet as pn
-from provenet.networks.conversions import linear_as_units, merge_linear_units, merge_signs
+from helpers import networks
+from provenet.networks.activations import get_activation
+from provenet.networks.conversions import (
+    as_absolute,
+    as_rectified,
+    in_relu_units,
+    linear_as_units,
+    merge_linear_units,
+    merge_signs,
+)
 
 ROUNDING = 1e-13
 X = 2 * np.random.default_rng(0).standard_normal((500, 5))
@@ -17,6 +28,67 @@ def random_parts(seed):
     rng = np.random.default_rng(seed)
     network = pn.random_network(4, 5, bias_scale=2.0, rng=rng)
     return network.replace(linear=rng.standard_normal(5), output_bias=0.7), rng.standard_normal(4)
+
+
+def assert_same_function(found, network):
+    inputs = X[:50, : network.features]
+    expected = network(inputs)
+    scale = 1 + np.abs(expected).max()
+    np.testing.assert_allclose(found(inputs), expected, rtol=0, atol=ROUNDING * 10 * scale)
+
+
+PIECEWISE = ("relu", "leaky_relu(0.3)", "abs")
+
+
+@given(networks(PIECEWISE))
+def test_absolute_values_and_a_linear_part_are_the_same_function(network):
+    absolute = as_absolute(network)
+    assert absolute.activation.name == "abs" and absolute.linear is not None
+    assert_same_function(absolute, network)
+
+
+@given(networks(PIECEWISE), st.randoms(use_true_random=False))
+def test_units_of_any_signs_and_a_linear_part_are_the_same_function(network, random):
+    """Absolute values do not know a unit's sign: what another sign changes stays linear."""
+    signs = np.array([random.choice((-1.0, 1.0)) for _ in range(network.units)])
+    again = as_rectified(as_absolute(network), signs, network.activation)
+    np.testing.assert_array_equal(again.weights, network.weights * signs[:, None])
+    assert_same_function(again, network)
+
+
+@given(networks(PIECEWISE))
+def test_their_own_signs_give_the_units_back(network):
+    again = as_rectified(as_absolute(network), activation=network.activation)
+    np.testing.assert_allclose(again.output_weights, network.output_weights, rtol=1e-14)
+    own = 0.0 if network.linear is None else network.linear
+    scale = 1 + np.abs(network.output_weights) @ np.abs(network.weights)
+    assert np.all(np.abs(again.linear - own) <= ROUNDING * scale)
+
+
+@given(networks(PIECEWISE))
+def test_relu_units_alone_are_the_same_function(network):
+    alone = in_relu_units(network)
+    assert alone.linear is None and alone.activation.name == "relu"
+    assert_same_function(alone, network)
+
+
+def test_units_that_are_not_piecewise_linear_have_no_relu_units():
+    assert in_relu_units(pn.random_network(3, 4, activation="sigmoid", rng=0)) is None
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu(0.3)"])
+def test_every_output_with_a_linear_term_takes_two_units(activation):
+    network = pn.random_network(4, 5, outputs=3, activation=activation, rng=0)
+    linear = np.random.default_rng(1).standard_normal((3, 5))
+    linear[1] = 0.0
+    network = network.replace(linear=linear)
+    assert linear_as_units(network).units == 4 + 2 * 2
+    assert_same_function(linear_as_units(network), network)
+
+
+def test_even_units_cannot_stand_for_a_linear_term():
+    network = pn.Network(np.eye(3), linear=np.ones(3), activation=get_activation("abs"))
+    assert linear_as_units(network) is network
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import provenet as pn
 from helpers import is_a_sentence, networks, orders, permuted
 from provenet.common.blocks import row_blocks
-from provenet.networks.network import as_absolute
 
 POINTS = np.random.default_rng(0).uniform(-3, 3, (20, 3))
 
@@ -215,13 +214,6 @@ def test_a_network_of_constants_has_no_units() -> None:
     canonical = pn.Network(np.zeros((2, 3)), [1.0, -1.0], [2.0, 5.0], 1.0).canonical()
     assert canonical.units == 0 and canonical.output_bias == 3.0
     np.testing.assert_array_equal(canonical(np.ones((4, 3))), np.full(4, 3.0))
-
-
-@given(networks(("relu", "abs"), outputs=False))
-def test_absolute_values_and_a_linear_part_are_the_same_function(network: pn.Network) -> None:
-    absolute = as_absolute(network)
-    assert absolute.activation.name == "abs" and absolute.linear is not None
-    assert_same_function(absolute, network)
 
 
 # ---------------------------------------------------------------- files

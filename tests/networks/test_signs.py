@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import provenet as pn
 from helpers import exact_tensors, run_script, special_network
-from provenet.networks.network import as_absolute
+from provenet.networks.conversions import as_absolute
 from provenet.networks.signs import fix_signs, signs_from_linear_part
 
 signs_of_six = st.lists(st.sampled_from([-1.0, 1.0]), min_size=6, max_size=6).map(np.array)

@@ -23,9 +23,10 @@ from provenet.certify.evidence import ROUNDING_MARGIN, Evidence, fewest_to_confi
 from provenet.common.words import counted
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.search import with_new_units
+from provenet.fitting.search.swaps import with_new_units
 from provenet.fitting.workspace import Workspace
-from provenet.networks.network import Network, as_absolute
+from provenet.networks.conversions import as_absolute
+from provenet.networks.network import Network
 from provenet.networks.signs import is_one_slope
 
 SPARE_SAMPLES = 5

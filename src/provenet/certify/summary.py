@@ -6,7 +6,7 @@ is judged or computed again here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -103,7 +103,7 @@ def _timings(timings: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {seconds:.2g} s" for name, seconds in timings.items())
 
 
-def _unit_rows(network: Network) -> list[tuple[str, ...]]:
+def _unit_rows(network: Network) -> Sequence[tuple[str, ...]]:
     """A heading and a row a unit: index, output weight or its size, bias, the first weights."""
     A = np.atleast_2d(network.output_weights)
     size = A[0] if len(A) == 1 else np.linalg.norm(A, axis=0)
@@ -118,7 +118,7 @@ def _unit_rows(network: Network) -> list[tuple[str, ...]]:
     return rows
 
 
-def _columns(title: str, rows: list[tuple[str, ...]]) -> str:
+def _columns(title: str, rows: Sequence[tuple[str, ...]]) -> str:
     if not rows:
         return ""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
@@ -129,7 +129,7 @@ def _columns(title: str, rows: list[tuple[str, ...]]) -> str:
     return "\n".join([title, *(f"  {line}" for line in lines)])
 
 
-def _html_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _html_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows

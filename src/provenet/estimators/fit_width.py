@@ -29,8 +29,10 @@ from provenet.data.sources.arrays import ArraySource
 from provenet.data.standardisation import Standardisation
 from provenet.estimators.penalised import Penalised
 from provenet.fitting.parameters import Parameters, model_features
-from provenet.fitting.search import Problem, promising_units
+from provenet.fitting.search.problem import Problem
+from provenet.fitting.search.units import promising_units
 from provenet.networks.activations import ABS, Activation
+from provenet.networks.conversions import as_rectified
 from provenet.networks.network import Network
 
 _RIDGES = (0.1, 0.03, 0.01, 0.003, 0.001, 1e-4, 1e-6)
@@ -292,7 +294,7 @@ def _to_user(parameters: Parameters, kind: _Kind, scaled: _Scaled, several: bool
     """The network of the user's inputs and labels."""
     own = parameters.network(kind.fitted)
     if kind.linear:
-        own = _from_absolute(own, kind.activation)
+        own = as_rectified(own, activation=kind.activation)
     network = scaled.standardisation.network_to_user(own)
     scale = np.where(np.isfinite(scaled.label_scale), scaled.label_scale, 0.0)
     A = network.output_weights * scale[:, None]
@@ -303,16 +305,3 @@ def _to_user(parameters: Parameters, kind: _Kind, scaled: _Scaled, several: bool
         return network.replace(output_weights=A, output_bias=c, linear=V)
     linear = None if V is None else V[0]
     return network.replace(output_weights=A[0], output_bias=float(c[0]), linear=linear)
-
-
-def _from_absolute(network: Network, activation: Activation) -> Network:
-    """The inverse of `networks.as_absolute`: `(1 - s) |z| = 2 sigma(z) - (1 + s) z`."""
-    slope = activation.slope
-    assert slope is not None and network.linear is not None
-    odd = (1 + slope) / (1 - slope) * network.output_weights
-    return network.replace(
-        output_weights=2 / (1 - slope) * network.output_weights,
-        linear=network.linear - odd @ network.weights,
-        output_bias=network.output_bias - odd @ network.biases,
-        activation=activation,
-    )

@@ -27,6 +27,7 @@ from provenet.estimators.reservoir import ReservoirSource
 from provenet.fitting.workspace import Wishes
 from provenet.methods import METHODS
 from provenet.networks.activations import RELU, Activation, get_activation
+from provenet.networks.conversions import linear_as_units
 from provenet.networks.network import Network
 from provenet.recover import recover
 from provenet.validation import check_options
@@ -287,12 +288,7 @@ def _fit_message(recovery: Recovery, fit: WidthFit) -> str:
 
 def layers_of(network: Network) -> tuple[list[Array], list[Array]]:
     """Weights and biases of the two layers as MLPRegressor has them; see `NetworkRegressor`."""
-    A, c = np.atleast_2d(network.output_weights), np.atleast_1d(network.output_bias)
-    c = np.broadcast_to(c, len(A)).copy()
-    W, b, slope = network.weights, network.biases, network.activation.slope
-    if network.linear is not None and slope is not None and slope != -1:
-        V = np.atleast_2d(network.linear)
-        carriers = np.eye(len(V)) / (1 + slope)  # sigma(z) - sigma(-z) = (1 + slope) z
-        W, b = np.vstack([W, V, -V]), np.append(b, np.zeros(2 * len(V)))
-        A = np.hstack([A, carriers, -carriers])
-    return [W.T.copy(), A.T.copy()], [b.copy(), c]
+    network = linear_as_units(network)
+    A = np.atleast_2d(network.output_weights)
+    c = np.broadcast_to(np.atleast_1d(network.output_bias), len(A))
+    return [network.weights.T.copy(), A.T.copy()], [network.biases.copy(), c.copy()]

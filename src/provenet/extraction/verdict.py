@@ -30,11 +30,10 @@ from provenet.data.sources.arrays import ArraySource
 from provenet.data.standardisation import Standardisation
 from provenet.extraction.kinks import AGREES, Traced
 from provenet.extraction.units import Region
-from provenet.fitting.parameters import Parameters
-from provenet.fitting.polish import as_rectified
 from provenet.fitting.residuals import rounding_level
 from provenet.moments.gaussianity import check_gaussian
-from provenet.networks.network import Network, as_absolute
+from provenet.networks.conversions import as_absolute, as_rectified
+from provenet.networks.network import Network
 from provenet.networks.signs import signs_from_linear_part
 
 METHOD = "kinks"
@@ -132,14 +131,13 @@ def _settled(traced: Traced, *, one: bool) -> Settled:
         constant[0] if one else constant,
         linear=linear[0] if one else linear,
     )
-    parameters = Parameters.of(as_absolute(plain))
-    m = parameters.units
-    terms = 2 * parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
-    signs = signs_from_linear_part(*terms)
+    absolute = as_absolute(plain)
+    assert absolute.linear is not None
+    signs = signs_from_linear_part(2 * absolute.output_weights, absolute.weights, absolute.linear)
     size = np.linalg.norm(linear) + np.linalg.norm(A)
     explained = np.linalg.norm(signs.remainder) <= _NO_LINEAR * size
     if explained:
-        network = as_rectified(parameters, signs.signs).replace(linear=None)
+        network = as_rectified(absolute, signs.signs).replace(linear=None)
         return Settled(network.canonical(), False, len(signs.alternatives))
     return Settled(plain.canonical(), True, 0)
 

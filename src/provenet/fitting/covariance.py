@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
@@ -234,14 +234,17 @@ def _smallest_eigenvalue(curvature: IterativeStep, scale: Array, scales: Array) 
 
     operator = LinearOperator((scale.size, scale.size), matvec=apply, dtype=float)
     start = np.random.default_rng(0).standard_normal(scale.size)
-    found = eigsh(
-        operator,
-        1,
-        which="SA",
-        v0=start,
-        tol=_LANCZOS_ACCURACY,
-        ncv=min(_LANCZOS_VECTORS, scale.size),
-    )
+    try:
+        found = eigsh(
+            operator,
+            1,
+            which="SA",
+            v0=start,
+            tol=_LANCZOS_ACCURACY,
+            ncv=min(_LANCZOS_VECTORS, scale.size),
+        )
+    except ArpackNoConvergence:
+        return 0.0  # nothing is known of it: the bound is then the loosest there is
     return float(found[0][0]) - shift
 
 

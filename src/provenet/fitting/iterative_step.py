@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from provenet.common.blocks import row_blocks
+from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.parallel import sum_over
 from provenet.data.sources.arrays import ArraySource
@@ -24,6 +25,7 @@ from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
 from provenet.fitting.normal_equations import (
     RIDGE,
+    DampedStep,
     input_gram,
     solver_scaled,
     with_input_gram,
@@ -31,7 +33,7 @@ from provenet.fitting.normal_equations import (
 from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import Activation
 
-_MOST_PRODUCTS = 200
+MOST_PRODUCTS = 200
 _ROWS_KEPT = 1024
 _MOST_KEPT = 10**9
 """Bytes of samples that are kept in memory between products."""
@@ -167,10 +169,10 @@ class IterativeStep:
 
         return sum_over(blocks, curvature)
 
-    def solve(self, damping: float, accuracy: float = 1e-3) -> Array | None:
+    def solve(self, damping: float, accuracy: float = 1e-3) -> DampedStep:
         """The damped step, to a relative residual of `accuracy`.
 
-        Conjugate gradients that end early still give a direction of descent.
+        Conjugate gradients that end early still give a direction of descent; `ended` says so.
         """
         extra = damping * self.diagonal
         scale = np.sqrt(self.diagonal + extra)
@@ -180,8 +182,9 @@ class IterativeStep:
             matvec=lambda u: (self.product(u / scale) + extra * u / scale) / scale,
             dtype=float,
         )
-        found, _ = cg(operator, self.rhs / scale, rtol=accuracy, maxiter=_MOST_PRODUCTS)
-        return np.asarray(found / scale)
+        found, unsolved = cg(operator, self.rhs / scale, rtol=accuracy, maxiter=MOST_PRODUCTS)
+        ended = Ended.OUT_OF_STEPS if unsolved else Ended.CONVERGED
+        return DampedStep(np.asarray(found / scale), ended)
 
 
 def _blocks(kept: Linearised) -> list[slice]:

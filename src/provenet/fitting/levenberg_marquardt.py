@@ -7,57 +7,35 @@ float64, alone decides where the iteration ends.
 
 Corrections of beta are always computed from the current residual, never beta itself anew: that is
 why, without noise, the residual ends at machine precision although normal equations are solved.
-
-The *exact finish* needs no iteration (BJW19, Algorithm 5 and steps 4 to 8 of Algorithm 3; its V* is
-our W, its U* our A, its A our Y transposed). Labels without noise are `y = A h + c`, and with
-independent columns of A there is one vector u_i, up to scale, for which `u_i.y + const` vanishes on
-every sample where unit i is off: it is `h_i`. An approximate direction says, up to sign, where the
-unit surely is off; the null vector is one singular value decomposition, only one of the two signs
-has one, and where `h_i > 0` the unit's weights and bias solve a linear system. A ratio of singular
-values decides what is a null vector (ERRATA, BJW19 11).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
-from provenet.common.exceptions import NoAnswer
-from provenet.common.typing import AnyArray, Array
+from provenet.common.damped_steps import Damping, damped_steps
+from provenet.common.ended import Ended
+from provenet.common.typing import Array
 from provenet.data.passes import working_time
 from provenet.data.sources.base import Source
 from provenet.fitting.iterative_step import IterativeStep
 from provenet.fitting.normal_equations import (
-    RIDGE,
     DenseStep,
     input_gram,
-    linear_part,
     normal_equations,
-    solve_scaled,
     with_curvature_of,
 )
+from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
-from provenet.networks.activations import RELU, Activation
-from provenet.networks.network import Network
+from provenet.networks.activations import Activation
 
 _FLOAT32_ABOVE = 1e-3
 _ACCURACIES = (1e-4, 0.1)
 """Of an iterative step: as the sum of squares fell in the last one (Eisenstat and Walker 1996)."""
 ITERATIVE_ABOVE = 600
 """With more nonlinear parameters than this, steps are found by conjugate gradients."""
-
-_SURELY_OFF = (0.05, 0.15, 0.3, 0.5, 0.7)
-"""Margins to try, as quantiles of the distance from the kink on the side that may be off."""
-_FINISH_ROWS = 20_000
-_NULL = 1e-7
-"""Ratio of the two smallest singular values below which the smallest counts as zero."""
-_SURELY_NULL = 1e-12
-_POSITIVE = 1e-6
-_MOSTLY = 0.9
-Inverse = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -69,30 +47,12 @@ class Fit:
     labels: int
     """Samples times outputs."""
     iterations: int
-    reason: str
-    """Why it ended: "zero", "converged", "stuck", "iterations" or "time"."""
+    ended: Ended
 
     @property
     def rms(self) -> float:
         """Root mean square residual."""
         return float(np.sqrt(self.rss / self.labels))
-
-
-def fit_linear_part(
-    source: Source,
-    parameters: Parameters,
-    activation: Activation,
-    passes: int = 1,
-    inputs: Array | None = None,
-) -> tuple[Parameters, float]:
-    """The best beta for the given units, by corrections, and the residual sum of squares."""
-    inputs = input_gram(source, parameters) if inputs is None else inputs
-    for _ in range(passes):
-        sums = linear_part(source, parameters, activation, inputs)
-        step = solve_scaled(sums.gram, sums.gradient, RIDGE * len(sums.gram))
-        parameters = Parameters(parameters.theta, parameters.beta - step)
-    rss = sums.rss - float(np.vdot(sums.gradient, step))
-    return parameters, max(rss, 0.0)
 
 
 def refine(
@@ -115,218 +75,77 @@ def refine(
     Ends when the residual is below `zero * spread`, when an iteration lowers the sum of squares by
     less than the fraction `tolerance`, when no step lowers it, or when iterations or time are over.
     """
-    n = source.labels
     start = parameters.normalised(activation)
-    inputs = input_gram(source, start)
-    current, rss = fit_linear_part(source, start, activation, passes=2, inputs=inputs)
-    best = Fit(current, np.inf, n, 0, "iterations")
-    for iteration in range(1, iterations + 1):
-        step, new_rss = _prepare_step(source, current, activation, rss, spread, inputs, part)
-        previous = best
-        if new_rss >= previous.rss:
-            return _ended(previous, iteration, "stuck")
-        best = Fit(current, new_rss, n, iteration, "iterations")
-        if best.rms <= zero * spread:
-            return _ended(best, iteration, "zero")
-        if previous.rss - new_rss <= tolerance * previous.rss < np.inf:
-            return _ended(best, iteration, "converged")
-        if working_time() > deadline:
-            return _ended(best, iteration, "time")
-        fallen = new_rss / previous.rss if iteration > 1 else 1.0
-        accuracy = float(np.clip(fallen, *_ACCURACIES))
-        trial, rss, damping = _try_steps(
-            source, current, activation, step, new_rss, damping, accuracy, inputs
-        )
-        if trial is None:
-            return _ended(best, iteration, "stuck")
-        current = trial
-    return best
+    model = _Model(source, activation, spread, input_gram(source, start), part)
 
+    def settled(before: float, point: _Point) -> Ended | None:
+        if np.sqrt(point.value / source.labels) <= zero * spread:
+            return Ended.ZERO
+        if before - point.value <= tolerance * before < np.inf:
+            return point.solved
+        return Ended.OUT_OF_TIME if working_time() > deadline else None
 
-def _prepare_step(
-    source: Source,
-    current: Parameters,
-    activation: Activation,
-    rss: float,
-    spread: float,
-    inputs: Array,
-    part: Source | None,
-) -> tuple[DenseStep | IterativeStep, float]:
-    """What a step needs at the current point, and the sum of squares there, computed afresh."""
-    if part is not None and current.theta.size <= ITERATIVE_ABOVE:
-        equations = with_curvature_of(part, source, current, activation)
-        return DenseStep(equations, current, 1e-6), equations.rss
-    if current.theta.size > ITERATIVE_ABOVE:
-        iterative = IterativeStep(source, current, activation, inputs=inputs)
-        return iterative, iterative.rss
-    single = np.sqrt(rss / source.labels) > _FLOAT32_ABOVE * spread
-    equations = normal_equations(source, current, activation, np.float32 if single else np.float64)
-    return DenseStep(equations, current, 1e-6 if single else 1e-12), equations.rss
-
-
-def _ended(fit: Fit, iterations: int, reason: str) -> Fit:
-    return Fit(fit.parameters, fit.rss, fit.labels, iterations, reason)
-
-
-def _try_steps(
-    source: Source,
-    current: Parameters,
-    activation: Activation,
-    step: DenseStep | IterativeStep,
-    rss: float,
-    damping: float,
-    accuracy: float,
-    inputs: Array,
-    attempts: int = 10,
-) -> tuple[Parameters | None, float, float]:
-    """The first damped step that lowers the sum of squares, its value, and the next damping."""
-    for _ in range(attempts):
-        move = step.solve(damping, accuracy)
-        if move is not None:
-            theta = current.theta - move.reshape(current.theta.shape)
-            trial = Parameters(theta, current.beta).normalised(activation)
-            trial, trial_rss = fit_linear_part(source, trial, activation, inputs=inputs)
-            if trial_rss < rss:
-                return trial, trial_rss, max(damping / 5, 1e-13)
-        damping *= 4
-    return None, rss, damping
-
-
-# ---------------------------------------------------------------- the exact finish
+    fitted, rss = model.best_output_layer(start, passes=2)
+    walk = damped_steps(_Point(model, fitted, rss), settled, iterations - 1, Damping(first=damping))
+    found = walk.point
+    return Fit(found.parameters, found.value, source.labels, walk.steps + 1, walk.ended)
 
 
 @dataclass(frozen=True)
-class Finish:
-    """A network found by linear solves alone."""
+class _Model:
+    """What is the same at every point of an iteration."""
 
-    network: Network
-    margins: Array
-    """For each unit, how far from zero the ratio of singular values was: small is sure."""
+    source: Source
+    activation: Activation
+    spread: float
+    inputs: Array
+    """`input_gram` of the source."""
+    part: Source | None
 
+    def best_output_layer(
+        self, parameters: Parameters, passes: int = 1
+    ) -> tuple[Parameters, float]:
+        return fit_linear_part(self.source, parameters, self.activation, passes, self.inputs)
 
-def exact_finish(
-    X: Array, Y: Array, W: Array, b: Array | None = None, activation: Activation = RELU
-) -> Finish:
-    """From approximate directions (rows of W, up to sign) and biases to the exact network.
-
-    `activation` must be rectified: zero below zero, and with an inverse above. Raises `NoAnswer`
-    when a unit has no null vector with either sign.
-    """
-    X, Y = X[:_FINISH_ROWS], Y[:_FINISH_ROWS].reshape(min(len(Y), _FINISH_ROWS), -1)
-    H = _label_coordinates(Y, len(W))
-    side = X @ W.T + (0.0 if b is None else b)
-    inputs = np.column_stack([X, np.ones(len(X))])
-    theta, margins = np.empty((len(W), inputs.shape[1])), np.empty(len(W))
-    for i, z in enumerate(side.T):
-        h, margins[i] = _unit_values(H, z)
-        theta[i] = _unit_behind(inputs, h, activation)
-    return Finish(with_output_layer(X, Y, theta[:, :-1], theta[:, -1], activation), margins)
-
-
-def with_output_layer(
-    X: Array, Y: Array, W: Array, b: Array, activation: Activation = RELU
-) -> Network:
-    """The network of given units whose output weights and bias fit labels (n, outputs) best."""
-    Phi = np.column_stack([activation(X @ W.T + b), np.ones(len(X))])
-    A = np.linalg.lstsq(Phi, Y, rcond=None)[0]
-    return Network(W, b, A[:-1].T, A[-1], activation)
+    def step_from(self, current: Parameters, rss: float) -> tuple[DenseStep | IterativeStep, float]:
+        """What a step needs at a point, and the sum of squares there, computed afresh."""
+        source, activation, part = self.source, self.activation, self.part
+        if current.theta.size > ITERATIVE_ABOVE:
+            iterative = IterativeStep(source, current, activation, inputs=self.inputs)
+            return iterative, iterative.rss
+        if part is not None:
+            equations = with_curvature_of(part, source, current, activation)
+            return DenseStep(equations, current, 1e-6), equations.rss
+        single = np.sqrt(rss / source.labels) > _FLOAT32_ABOVE * self.spread
+        dtype = np.float32 if single else np.float64
+        equations = normal_equations(source, current, activation, dtype)
+        return DenseStep(equations, current, 1e-6 if single else 1e-12), equations.rss
 
 
-def _label_coordinates(Y: Array, rank: int) -> Array:
-    """The labels in their `rank` principal coordinates, of spread 1, and a constant."""
-    centred = Y - Y.mean(axis=0)
-    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    if len(sizes) < rank or sizes[rank - 1] <= 1e-10 * sizes[0]:
-        raise NoAnswer(
-            f"The labels have rank {int(np.sum(sizes > 1e-10 * sizes[0]))}, fewer than {rank} "
-            "units: some units have dependent output weights, or there are too few outputs. Use "
-            'method="expand-prune", or "rank-deficient".'
-        )
-    return np.column_stack([left[:, :rank] * np.sqrt(len(Y)), np.ones(len(Y))])
+@dataclass(frozen=True)
+class _Point:
+    """Parameters and their sum of squares, on the way down."""
 
+    model: _Model
+    parameters: Parameters
+    value: float
+    before: float = np.inf
+    """The sum of squares one step before."""
+    solved: Ended = Ended.CONVERGED
+    """Whether the step that led here was solved: after one that was not, a small gain is no end."""
+    step: DenseStep | IterativeStep | None = None
 
-def _unit_values(H: Array, z: Array) -> tuple[Array, float]:
-    """A positive multiple of the unit's values, from where it surely is off (Algorithm 5, 2-4).
+    def arrived(self) -> _Point:
+        step, rss = self.model.step_from(self.parameters, self.value)
+        return replace(self, value=rss, step=step)
 
-    Margins rise: far from the kink an error of the direction does no harm, but too far other units
-    are off as well and have null vectors too. Values that are on where the unit is decide.
-    """
-    smallest, best = np.inf, (np.empty(0), np.inf)
-    for off, on in _sides(z, 2 * H.shape[1]):
-        vector, ratio = _null_vector(H[off])
-        smallest = min(smallest, ratio)
-        h = H @ vector
-        h *= np.sign(h.sum())
-        if ratio < min(_NULL, best[1]) and np.mean(h[on] > _POSITIVE * h.max()) > _MOSTLY:
-            best = h, ratio
-        if best[1] < _SURELY_NULL:
-            break
-    if best[1] < np.inf:
-        return best
-    if smallest == np.inf:
-        raise NoAnswer(
-            "A unit is off on too few samples for the exact finish: take more samples, or use "
-            'method="expand-prune".'
-        )
-    raise NoAnswer(
-        "For one of the units no combination of the labels vanishes where it is off (ratio of "
-        f"singular values {smallest:.0e}): its direction is too far off, the labels have noise, "
-        'or output weights are dependent. Take more samples, or use method="expand-prune".'
-    )
-
-
-def _sides(z: Array, fewest: int) -> Iterator[tuple[AnyArray, AnyArray]]:
-    """Samples on one side of the kink, those nearest to it left out, and the other side's."""
-    for margin in _SURELY_OFF:
-        for side in (z, -z):
-            far, other = (np.sort(s[s > 0]) for s in (side, -side))
-            start = int(margin * len(far))
-            if len(far) - start >= fewest and len(other):
-                opposite = np.flatnonzero(-side >= other[int(margin * len(other))])
-                yield np.flatnonzero(side >= far[start]), opposite
-
-
-def _null_vector(H: Array) -> tuple[Array, float]:
-    """The vector nearest to a null vector, and the ratio of the two smallest singular values.
-
-    A ratio that the normal equations show to be no zero is not computed to the last digits.
-    """
-    values, vectors = np.linalg.eigh(H.T @ H)
-    rough = float(np.sqrt(max(values[0], 0.0) / max(values[1], 1e-300)))
-    if rough > 100 * _NULL:
-        return vectors[:, 0], rough
-    _, sizes, rows = np.linalg.svd(H, full_matrices=False)
-    return rows[-1], float(sizes[-1] / max(sizes[-2], 1e-300))
-
-
-def _unit_behind(inputs: Array, h: Array, activation: Activation) -> Array:
-    """Weights and bias with `activation(w.x + b)` proportional to h, from samples that are on."""
-    on = h > _POSITIVE * h.max()
-    rows, values = inputs[on], h[on]
-    if len(values) < inputs.shape[1]:
-        raise NoAnswer(
-            f"A unit is on in {len(values)} samples, fewer than its {inputs.shape[1]} weights and "
-            "bias: take more samples."
-        )
-    assert activation.inverse is not None
-    if activation.degree is not None:
-        return np.asarray(np.linalg.lstsq(rows, activation.inverse(values), rcond=None)[0])
-    return _unit_of_unknown_scale(rows, values, activation.inverse)
-
-
-def _unit_of_unknown_scale(rows: Array, values: Array, inverse: Inverse) -> Array:
-    """The same when scales do not commute with the activation: the scale makes `inverse` linear."""
-
-    def solve(log_scale: float) -> tuple[Array, float]:
-        z = inverse(values * np.exp(log_scale))
-        theta, *_ = np.linalg.lstsq(rows, z, rcond=None)
-        return np.asarray(theta, float), float(np.linalg.norm(rows @ theta - z) / np.linalg.norm(z))
-
-    middle = -np.log(np.median(values))
-    grid = middle + np.linspace(-6.0, 6.0, 49)
-    i = int(np.argmin([solve(s)[1] for s in grid]))
-    around = (grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)])
-    found = minimize_scalar(
-        lambda s: solve(s)[1], bounds=around, method="bounded", options={"xatol": 1e-14}
-    )
-    return solve(float(found.x))[0]
+    def attempt(self, damping: float) -> _Point | None:
+        assert self.step is not None
+        fallen = self.value / self.before if self.before < np.inf else 1.0
+        found = self.step.solve(damping, float(np.clip(fallen, *_ACCURACIES)))
+        if found is None:
+            return None
+        theta = self.parameters.theta - found.move.reshape(self.parameters.theta.shape)
+        moved = Parameters(theta, self.parameters.beta).normalised(self.model.activation)
+        fitted, rss = self.model.best_output_layer(moved)
+        return _Point(self.model, fitted, rss, self.value, found.ended)

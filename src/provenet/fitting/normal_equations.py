@@ -22,6 +22,7 @@ from functools import partial
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
@@ -205,6 +206,14 @@ def eliminate(
     return times_unit_blocks(H - C @ eliminated[:, :thetas], A.T @ A), eliminated
 
 
+@dataclass(frozen=True)
+class DampedStep:
+    """What to take off theta, flat, and whether the damped system was solved for it."""
+
+    move: Array
+    ended: Ended
+
+
 class DenseStep:
     """Damped steps from one set of normal equations."""
 
@@ -220,7 +229,7 @@ class DenseStep:
         diagonal = np.diag(equations.hessian)[:thetas] * size
         self.damping = diagonal + 1e-10 * diagonal.mean() + 1e-300
 
-    def solve(self, damping: float, accuracy: float = 0.0) -> Array | None:
+    def solve(self, damping: float, accuracy: float = 0.0) -> DampedStep | None:
         """The step, exact for any accuracy; None if the matrix is not positive definite then."""
         A = self.matrix.copy()
         A[np.diag_indices(len(A))] += damping * self.damping
@@ -228,7 +237,8 @@ class DenseStep:
             factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
             return None
-        return np.asarray(cho_solve(factor, self.rhs, check_finite=False))
+        move = np.asarray(cho_solve(factor, self.rhs, check_finite=False))
+        return DampedStep(move, Ended.CONVERGED)
 
 
 def cross_products(source: Source, parameters: Parameters, activation: Activation) -> Array:

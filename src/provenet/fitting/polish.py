@@ -17,13 +17,16 @@ from itertools import takewhile
 import numpy as np
 from scipy import stats
 
+from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.levenberg_marquardt import Fit, fit_linear_part, refine
+from provenet.fitting.levenberg_marquardt import Fit, refine
+from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.residuals import residual_on, rounding_level
 from provenet.fitting.workspace import Workspace
-from provenet.networks.activations import RELU, Activation, leaky_relu
-from provenet.networks.network import Network, as_absolute
+from provenet.networks.activations import ABS, RELU, Activation, leaky_relu
+from provenet.networks.conversions import as_absolute, as_rectified
+from provenet.networks.network import Network
 from provenet.networks.signs import Signs, signs_from_linear_part, slope_from_linear_part
 
 UNLIKELY = 1e-4
@@ -43,6 +46,8 @@ class Polished:
     rss: float
     """Residual sum of squares on the samples that were fitted."""
     ambiguities: tuple[str, ...] = ()
+    ended: Ended = Ended.CONVERGED
+    """How its least squares ended."""
 
 
 def polish(workspace: Workspace, network: Network) -> Polished:
@@ -51,26 +56,29 @@ def polish(workspace: Workspace, network: Network) -> Polished:
     if workspace.activation.slope is None:
         with np.errstate(over="ignore", invalid="ignore"):  # a step too long is not accepted
             smooth = problem.refine_in_steps(Parameters.of(network), 100, 1e-9, last=20)
-        return Polished(smooth.parameters.network(workspace.activation), smooth.rss)
+        network = smooth.parameters.network(workspace.activation)
+        return Polished(network, smooth.rss, ended=smooth.ended)
     free = _refined_up_to_signs(workspace, network)
     activation = _activation(workspace, free.parameters)
     if free.parameters.units == 0:
-        return Polished(free.parameters.network(activation), free.rss)
+        return Polished(free.parameters.network(activation), free.rss, ended=free.ended)
     signs = _signs(free.parameters).signs
-    unsettled = as_rectified(free.parameters, signs, activation)
+    unsettled = as_rectified(free.parameters.network(ABS), signs, activation)
     if not problem.is_zero(free) and excess_on_unseen(workspace, unsettled, free.rss) is not None:
-        return Polished(unsettled, free.rss)  # a bad minimum: no need to go on
+        return Polished(unsettled, free.rss, ended=free.ended)  # a bad minimum: no need to go on
     settled, ambiguities = settle_signs(workspace, free, activation)
     if _linear_term_needed(workspace, free, settled):
-        return Polished(unsettled, free.rss, (*ambiguities, *_sign_ambiguity(unsettled)))
-    return Polished(settled.parameters.network(activation), settled.rss, ambiguities)
+        ambiguities = (*ambiguities, *_sign_ambiguity(unsettled))
+        return Polished(unsettled, free.rss, ambiguities, free.ended)
+    network = settled.parameters.network(activation)
+    return Polished(network, settled.rss, ambiguities, settled.ended)
 
 
 def _refined_up_to_signs(workspace: Workspace, network: Network) -> Fit:
     """Least squares in absolute values, unless the network explains the samples already."""
     problem, start = workspace.problem, Parameters.of(as_absolute(network))
     r = network(problem.samples.X) - problem.samples.y
-    as_it_is = Fit(start, float(np.vdot(r, r)), problem.samples.labels, 0, "zero")
+    as_it_is = Fit(start, float(np.vdot(r, r)), problem.samples.labels, 0, Ended.ZERO)
     if network.linear is None and as_it_is.rms <= _EXPLAINED * problem.spread:
         return as_it_is
     return problem.refine_in_steps(start, 100, 1e-5, last=20)
@@ -85,22 +93,6 @@ def _activation(workspace: Workspace, parameters: Parameters) -> Activation:
         parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
     )
     return leaky_relu(slope)
-
-
-def as_rectified(parameters: Parameters, signs: Array, activation: Activation = RELU) -> Network:
-    """The inverse of `as_absolute` for given signs; what they do not explain stays linear."""
-    m, slope = parameters.units, activation.slope or 0.0
-    a = 2 / (1 - slope) * parameters.beta[:m].T
-    theta = parameters.theta * signs[:, None]
-    explained = (1 + slope) / 2 * a @ theta
-    return Network(
-        theta[:, :-1],
-        theta[:, -1],
-        a,
-        parameters.beta[-1] - explained[..., -1],
-        activation,
-        linear=parameters.beta[m:-1].T - explained[..., :-1],
-    )
 
 
 def _signs(parameters: Parameters) -> Signs:
@@ -145,7 +137,7 @@ def without_linear(
 ) -> Network:
     """Absolute values as units of given signs, or the likeliest, without what is left linear."""
     xi = _signs(parameters).signs if signs is None else signs
-    return as_rectified(parameters, xi, activation).replace(linear=None)
+    return as_rectified(parameters.network(ABS), xi, activation).replace(linear=None)
 
 
 def _describe_reversal(workspace: Workspace, parameters: Parameters, units: AnyArray) -> str:

@@ -100,7 +100,7 @@ class Programs:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundUnits:
     """Units so far, one a row: coefficients of Q before the rectifier, of V after it."""
 
     linear: Array
@@ -111,7 +111,7 @@ class Found:
     """How many directions of each unit the samples leave open."""
 
     @classmethod
-    def nothing(cls, spans: Spans) -> Found:
+    def nothing(cls, spans: Spans) -> FoundUnits:
         """No unit yet."""
         return cls(np.empty((0, spans.Q.shape[1])), np.empty((0, spans.V.shape[1])))
 
@@ -119,10 +119,10 @@ class Found:
         """How many units there are."""
         return len(self.linear)
 
-    def with_unit(self, c: Array, z: Array, active: int, free: int) -> Found:
+    def with_unit(self, c: Array, z: Array, active: int, free: int) -> FoundUnits:
         """One unit more."""
         size = np.linalg.norm(z)
-        return Found(
+        return FoundUnits(
             np.vstack([self.linear, c / size]),
             np.vstack([self.rectified, z / size]),
             (*self.active, active),
@@ -167,7 +167,7 @@ def complement(Z: Array) -> Array:
     return np.asarray(np.linalg.svd(Z, full_matrices=True)[2][len(Z) :])
 
 
-def algorithm_1(spans: Spans, on: AnyArray, found: Found, programs: Programs) -> Found:
+def algorithm_1(spans: Spans, on: AnyArray, found: FoundUnits, programs: Programs) -> FoundUnits:
     """The units found, and all of one pattern that are independent of them and of each other."""
     C, Z = solution_space(spans, on)
     while len(found) < len(Z):
@@ -196,7 +196,7 @@ def _is_new(new: Array, t: Array) -> bool:
     return bool(np.linalg.norm(new @ t) > ZERO * np.linalg.norm(t))
 
 
-def network_of(X: Array, Y: Array, spans: Spans, found: Found) -> Network:
+def network_of(X: Array, Y: Array, spans: Spans, found: FoundUnits) -> Network:
     """Algorithm 2, steps 3 and 4: W from `X w = values`, A from the labels."""
     x, y = X / spans.size[:, None] / spans.feature_size, Y / spans.size[:, None]
     W = _least_squares(x, spans.Q @ found.linear.T).T
@@ -316,9 +316,9 @@ def _lemma_1(workspace: Workspace, V: Array) -> AnyArray:
     return kept
 
 
-def _algorithm_2(workspace: Workspace, spans: Spans, patterns: AnyArray) -> Found:
+def _algorithm_2(workspace: Workspace, spans: Spans, patterns: AnyArray) -> FoundUnits:
     """Step 1: run through the patterns until there are as many independent units as dimensions."""
-    units, programs, found = spans.V.shape[1], Programs(), Found.nothing(spans)
+    units, programs, found = spans.V.shape[1], Programs(), FoundUnits.nothing(spans)
     with workspace.stage("programs", f"{len(patterns)} patterns to try"):
         for tried, on in enumerate(patterns):
             if workspace.out_of_time:
@@ -347,7 +347,7 @@ def _out_of_time(reached: str) -> NoAnswer:
     return NoAnswer(f"The budget was used up when {reached}: give more time with budget=.")
 
 
-def _evidence(found: Found, patterns: int, X: Array) -> str:
+def _evidence(found: FoundUnits, patterns: int, X: Array) -> str:
     few, features = min(found.active), X.shape[1]
     text = (
         f"The labels have rank {len(found)}; of {patterns} sign patterns tried in turn the first "

@@ -7,7 +7,7 @@ and plain moments see little else. Bounded functions of the labels still see the
 
 1. sketch the labels, `S Y`;
 2. guess a left inverse M of `S A`: for the right guess `M S Y = relu(W X) + noise`;
-3. for each guess and each row of it, learn the unit's direction from signs (`halfspaces`);
+3. for each guess and each row of it, learn the unit's direction from signs (`noisy_signs`);
 4. regress the labels on the units so found, and keep the guess of least squared loss.
 
 Three things make the enumeration practical and lose nothing. A row of M matters only up to a
@@ -22,14 +22,14 @@ guessed in powers of two around the median size of `M S Y`, where the paper has 
 
 **The default road** serves any number of units:
 
-1. whiten the labels by Tyler's scatter matrix (`robust_fit`);
-2. span of the units from order 2 of bounded labels (`halfspaces`): exact however heavy the noise;
+1. whiten the labels by Tyler's scatter matrix (`huber`);
+2. span of the units from order 2 of bounded labels (`noisy_signs`): exact however heavy the noise;
    as many dimensions as stand above those of shuffled labels;
-3. inside the span, Huber fits (`robust_fit`) of absolute values and a linear part, started from a
-   joint diagonalisation, from the halfspace step with the left inverse of the first fit's output
+3. inside the span, Huber fits (`huber`) of absolute values and a linear part, started from a
+   joint diagonalisation, from the sign step with the left inverse of the first fit's output
    weights (units <= outputs), and from random directions, until the best is reached twice;
 4. signs, then the Huber fit of the network on all samples, weighted by the residuals' scatter;
-5. the halfspace step once more, from the final output weights: it must find the same directions.
+5. the sign step once more, from the final output weights: it must find the same directions.
 
 What is handed on are pseudo-labels: the labels with residuals winsorised, so that the shared
 refinement and its tests meet noise with a variance. Where the noise is far larger along some
@@ -54,7 +54,7 @@ from provenet.certify.candidate import Candidate, Repaired
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
-from provenet.fitting.levenberg_marquardt import with_output_layer
+from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.polish import without_linear
 from provenet.fitting.robust.huber import (
@@ -69,19 +69,20 @@ from provenet.fitting.robust.huber import (
 )
 from provenet.fitting.robust.noisy_signs import (
     BoundedSpan,
-    Halfspaces,
+    SignDirections,
     all_row_guesses,
     best_units,
-    distinct_directions,
-    learn_halfspaces,
+    learn_directions,
     merged,
     span_from_bounded_labels,
+    surest_directions,
 )
 from provenet.fitting.workspace import Workspace
-from provenet.methods.expand_prune import expand_prune
+from provenet.methods.stages.searched import searched
 from provenet.moments.decomposition.joint_diagonalisation import congruence
 from provenet.networks.activations import ABS
-from provenet.networks.network import Network, as_absolute
+from provenet.networks.conversions import as_absolute
+from provenet.networks.network import Network
 
 _SKETCH_ROWS_A_UNIT = 4
 _FINEST = 4
@@ -118,7 +119,7 @@ def _enumerated(workspace: Workspace) -> Iterator[Candidate]:
     with workspace.stage("search", "enumeration of left inverses"):
         sketched = Y @ _sketch(Y.shape[1], entries, workspace.rng).T
         learned, how_far = _learn_from_guesses(workspace, X, sketched)
-        directions = distinct_directions(learned)
+        directions = surest_directions(learned)
     if len(directions) == 0:
         raise NoAnswer(_NOTHING)
     evidence = (
@@ -141,15 +142,17 @@ def _sketch(outputs: int, rows: int, rng: np.random.Generator) -> Array:
     return np.linalg.qr(rng.standard_normal((outputs, rows)))[0].T
 
 
-def _learn_from_guesses(workspace: Workspace, X: Array, sketched: Array) -> tuple[Halfspaces, str]:
-    """Steps 2 to 3c: a halfspace from each row and each smear; and how far the guesses went."""
-    learned: list[Halfspaces] = []
+def _learn_from_guesses(
+    workspace: Workspace, X: Array, sketched: Array
+) -> tuple[SignDirections, str]:
+    """Steps 2 to 3c: a direction from each row and each smear; and how far the guesses went."""
+    learned: list[SignDirections] = []
     guesses, entries = 0, sketched.shape[1]
     for level, rows in all_row_guesses(entries, _FINEST):
         values = sketched @ rows.T
         values -= np.median(values, axis=0)
         size = usual_size(values)
-        learned += [learn_halfspaces(X, values, s * size, workspace.rng) for s in _SMEARS]
+        learned += [learn_directions(X, values, s * size, workspace.rng) for s in _SMEARS]
         guesses += len(rows)
         message = f"{guesses} rows of the left inverse, level {level} of {_FINEST}"
         workspace.progress("search", workspace.budget_used, message)
@@ -160,7 +163,7 @@ def _learn_from_guesses(workspace: Workspace, X: Array, sketched: Array) -> tupl
 
 
 @dataclass(frozen=True)
-class Found:
+class UnitsInSpan:
     """Units found inside a span, and how."""
 
     parameters: Parameters
@@ -171,7 +174,7 @@ class Found:
 def fits_in_span(
     X: Array, Z: Array, span: BoundedSpan, units: int, workspace: Workspace
 ) -> Iterator[tuple[str, RobustFit[Parameters]]]:
-    """Huber fits inside the span: from joint diagonalisation, halfspace step, random directions."""
+    """Huber fits inside the span: from joint diagonalisation, sign step, random directions."""
     k, outputs = span.dimensions, Z.shape[1]
     fit = partial(
         huber_network,
@@ -191,20 +194,20 @@ def fits_in_span(
         first = fit(started(congruence(span.slices).rows))
         yield "a joint diagonalisation", first
         if units <= outputs:
-            learned = halfspaces_of(X @ span.basis.T, Z, first.model)
-            yield "the halfspace step", fit(started(learned.directions))
+            learned = directions_of(X @ span.basis.T, Z, first.model)
+            yield "the sign step", fit(started(learned.directions))
     for _ in range(_RANDOM_STARTS):
         yield "random directions", fit(started(workspace.rng.standard_normal((units, k))))
 
 
-def halfspaces_of(X: Array, Z: Array, model: Parameters) -> Halfspaces:
-    """The halfspace step with the left inverse of a model's output weights (units <= outputs)."""
+def directions_of(X: Array, Z: Array, model: Parameters) -> SignDirections:
+    """The sign step with the left inverse of a model's output weights (units <= outputs)."""
     values = Z @ np.linalg.pinv(model.output_weights).T
     values = values - np.median(values, axis=0)
-    return learn_halfspaces(X, values, usual_size(values))
+    return learn_directions(X, values, usual_size(values))
 
 
-def _search_in_span(workspace: Workspace, X: Array, Z: Array, span: BoundedSpan) -> Found:
+def _search_in_span(workspace: Workspace, X: Array, Z: Array, span: BoundedSpan) -> UnitsInSpan:
     """The best of several starts; it ends when the least loss was reached twice.
 
     As many units as there are dimensions, for a unit that shows in no dimension would be fitted to
@@ -217,7 +220,8 @@ def _search_in_span(workspace: Workspace, X: Array, Z: Array, span: BoundedSpan)
     first, best = next(fits)
     reached = f"only from {first}"
     for name, fit in fits:
-        if abs(fit.loss - best.loss) < _SAME_LOSS * best.loss:
+        at_rest = fit.ended.at_rest and best.ended.at_rest
+        if at_rest and abs(fit.loss - best.loss) < _SAME_LOSS * best.loss:
             reached = f"from {first} and from {name}"
             break
         if fit.loss < best.loss:
@@ -229,7 +233,7 @@ def _search_in_span(workspace: Workspace, X: Array, Z: Array, span: BoundedSpan)
         f"{span.margin:.1f} times the strongest of shuffled labels; the least Huber loss in their "
         f"span was reached {reached}."
     )
-    return Found(lifted(best.model, span.basis), evidence)
+    return UnitsInSpan(lifted(best.model, span.basis), evidence)
 
 
 def lifted(model: Parameters, basis: Array) -> Parameters:
@@ -287,7 +291,7 @@ def _without_noise(workspace: Workspace, start: Network) -> Network | None:
 def _how(found: WeightedFit) -> Iterator[str]:
     """What was done to the labels."""
     fit = found.fit
-    rest = "" if fit.reason == "converged" else " (stopped before it came to rest)"
+    rest = "" if fit.ended.at_rest and found.ended.at_rest else " (stopped before it came to rest)"
     yield (
         f"Huber fit{rest}: residuals winsorised at {HUBER:g} sigma, which drew in "
         f"{100 * fit.clipped:.0f}% of the labels; the certificate refers to these."
@@ -301,20 +305,18 @@ def _how(found: WeightedFit) -> Iterator[str]:
 
 
 def _confirmed(X: Array, found: WeightedFit) -> str:
-    """Whether the halfspace step finds the same directions (Theorem 12)."""
+    """Whether the sign step finds the same directions (Theorem 12)."""
     model, Z = found.fit.model, found.whitened
     if model.units > Z.shape[1]:
-        return "No halfspace step: it needs at least as many outputs as units."
-    learned = halfspaces_of(X, Z, model)
+        return "No sign step: it needs at least as many outputs as units."
+    learned = directions_of(X, Z, model)
     error = np.degrees(learned.standard_errors.max())
     if error > _UNSURE_DEGREES:
-        return (
-            f"The halfspace step is too unsure to confirm it (standard error {error:.0f} degrees)."
-        )
+        return f"The sign step is too unsure to confirm it (standard error {error:.0f} degrees)."
     own = model.theta[:, :-1] / np.linalg.norm(model.theta[:, :-1], axis=1, keepdims=True)
     away = np.degrees(np.arccos(np.clip(np.sum(own * learned.directions, axis=1), -1, 1)))
     return (
-        f"The halfspace step from its output weights comes within {away.max():.1f} degrees of its "
+        f"The sign step from its output weights comes within {away.max():.1f} degrees of its "
         f"directions (standard error {error:.1f})."
     )
 
@@ -347,13 +349,13 @@ def _robust(workspace: Workspace) -> Iterator[Candidate]:
         finished = _from_moments(workspace, X, Y, white)
         yield finished.candidate
     else:
-        rough = next(expand_prune(_winsorised(workspace, white)), None)
+        rough = next(searched(_winsorised(workspace, white)), None)
         if rough is None:
             return
         finished = _from_search(workspace, rough, None)
     repaired, known = finished.candidate.repaired, Parameters.of(finished.candidate.network)
     on = workspace if repaired is None else repaired.workspace
-    for other in expand_prune(on, known.theta):
+    for other in searched(on, known.theta):
         yield _from_search(workspace, other, finished.white).candidate
 
 

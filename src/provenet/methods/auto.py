@@ -17,11 +17,12 @@ from contextlib import suppress
 
 from provenet.certify.candidate import Candidate, found_by
 from provenet.common.exceptions import NoAnswer
+from provenet.fitting.moment_start import find_span
 from provenet.fitting.workspace import Workspace
-from provenet.methods.biased_relu import find_span, from_span
 from provenet.methods.expand_prune import expand_prune
 from provenet.methods.lifting import count_unknowns, lifting
 from provenet.methods.rectified import rectified
+from provenet.methods.stages.one_output import from_span
 from provenet.networks.activations import RELU
 
 _FLOPS_A_SECOND = 5e10

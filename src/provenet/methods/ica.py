@@ -14,7 +14,7 @@ too, and `y = A h` is a problem of independent component analysis:
 3. *Sparsity pattern* (step 4). A component is a unit's values up to scale, shift and sign. The sign
    is that of the third moment, and the shift moves the point where so much of the mass lies to
    zero: what is above a threshold is on.
-4. *The exact finish* (steps 5 to 8, `refine.exact_finish`) is the first to look at X. The weights
+4. *The exact finish* (steps 5 to 8, `fitting.exact_finish`) is the first to look at X. The weights
    that the linear system of step 8 gives on a pattern point it to where each unit surely is off.
 
 Units may have biases as long as each is off often enough (independence is all that counts), and
@@ -38,8 +38,9 @@ from sklearn.exceptions import ConvergenceWarning
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.levenberg_marquardt import exact_finish, with_output_layer
-from provenet.fitting.search import ZERO
+from provenet.fitting.exact_finish import exact_finish
+from provenet.fitting.output_layer import with_output_layer
+from provenet.fitting.search.problem import ZERO
 from provenet.fitting.workspace import Workspace
 from provenet.moments.subspace import possible_widths
 from provenet.networks.network import Network

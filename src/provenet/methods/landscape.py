@@ -29,7 +29,8 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import PopulationSource, StandardisedSource
-from provenet.fitting.levenberg_marquardt import with_output_layer
+from provenet.fitting.moment_start import spectrum_evidence
+from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.workspace import Workspace
 from provenet.landscape.constants import Constants, constants_for_whitened_F
 from provenet.landscape.designed import Design
@@ -54,7 +55,6 @@ from provenet.landscape.statistics import (
     span_of_source,
 )
 from provenet.landscape.stochastic import Schedule, descend
-from provenet.methods.biased_relu import spectrum_evidence
 from provenet.moments.subspace import Span
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network

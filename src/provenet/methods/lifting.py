@@ -43,7 +43,8 @@ from scipy.linalg import blas, lapack, solve_triangular
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
-from provenet.fitting.levenberg_marquardt import exact_finish, fit_linear_part
+from provenet.fitting.exact_finish import exact_finish
+from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.workspace import Workspace
 from provenet.moments.decomposition import congruence

@@ -8,7 +8,7 @@ to order 2l + 2, by distinct entries. Signs come from the linear part, as far as
 (`sign_patterns`): with dependent weights different signs may give the same function (Claim 4.8).
 
 *The default*, from samples: moments of order 6 are so noisy that least squares with swaps, growth
-and pruning (`expand_prune`) is stronger by far, and does not care whether units exceed features.
+and pruning (`fitting.search`) is stronger by far, and does not care whether units exceed features.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from provenet.common.typing import Array
 from provenet.data.parallel import memory_at_hand
 from provenet.data.sources import PopulationSource
 from provenet.fitting.workspace import Workspace
-from provenet.methods.expand_prune import expand_prune
+from provenet.methods.stages.searched import searched
 from provenet.moments.decomposition.algorithm_4 import unit_directions
 from provenet.moments.high_order import HighMoments, high_moments, memory_needed
 from provenet.moments.scalars import scalars_by
@@ -42,7 +42,7 @@ def overcomplete(workspace: Workspace) -> Iterator[Candidate]:
     if workspace.faithful or isinstance(workspace.source, PopulationSource):
         yield by_moments(workspace)
     else:
-        yield from expand_prune(workspace)
+        yield from searched(workspace)
 
 
 def by_moments(workspace: Workspace) -> Candidate:

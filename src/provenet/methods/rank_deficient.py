@@ -32,7 +32,7 @@ import numpy as np
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
-from provenet.fitting.activity.label_lines import Line, label_lines
+from provenet.fitting.activity.label_lines import LabelLine, label_lines
 from provenet.fitting.workspace import Workspace
 from provenet.moments.sums import pair_products
 from provenet.networks.network import Network
@@ -106,7 +106,7 @@ class _Found:
     """Why the units of some line could not be told."""
 
 
-def _lines_solved(X: Array, lines: list[Line], outputs: int) -> _Found:
+def _lines_solved(X: Array, lines: list[LabelLine], outputs: int) -> _Found:
     """Steps 3 and 4 on every line that allows them."""
     weights, columns, unsolved = [np.empty((0, X.shape[1]))], [np.empty((0, outputs))], None
     for line in lines:
@@ -121,12 +121,12 @@ def _lines_solved(X: Array, lines: list[Line], outputs: int) -> _Found:
     return _Found(np.vstack(weights), np.vstack(columns), unsolved)
 
 
-def _signs(line: Line) -> Array:
+def _signs(line: LabelLine) -> Array:
     """Of the multiples that the units on a line give, in the order of `_units_of_line`."""
     return np.array([1.0, -1.0]) if line.both_ways else np.sign(line.multiples[:1])
 
 
-def _units_of_line(X: Array, line: Line) -> Array:
+def _units_of_line(X: Array, line: LabelLine) -> Array:
     """The weights (rows, of any length) of the unit on a line, or of the two opposite ones."""
     w, solved = _solve(X, line.multiples)
     if solved and not line.both_ways:

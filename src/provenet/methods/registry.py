@@ -152,7 +152,7 @@ METHODS = {
         ),
         Method(
             "arbitrary-noise",
-            "robust start, halfspace step, Huber fit; faithful=True: the paper's enumeration",
+            "robust start, sign step, Huber fit; faithful=True: the paper's enumeration",
             "noise of any kind, independent of the inputs; Gaussian inputs; two or more outputs",
             "BJW19, Algorithm 8, Theorem 12",
             arbitrary_noise,

@@ -44,9 +44,10 @@ from provenet.certify.checks import Claim
 from provenet.common.typing import Array
 from provenet.data.sources import Source
 from provenet.data.sums import Sums
+from provenet.fitting.moment_start import faithful_directions, find_span
 from provenet.fitting.workspace import Workspace
-from provenet.methods.biased_relu import faithful_directions, find_span, from_span
-from provenet.methods.expand_prune import expand_prune
+from provenet.methods.stages.one_output import from_span
+from provenet.methods.stages.searched import searched
 from provenet.moments.scalars import recover_scalars
 from provenet.networks.activations import RELU
 from provenet.networks.conversions import merge_signs
@@ -84,7 +85,7 @@ def _resolved(workspace: Workspace) -> Iterator[Candidate]:
     if span.rank == 0:
         yield _no_units(workspace)
         if workspace.refine:
-            yield from expand_prune(workspace)
+            yield from searched(workspace)
         return
     span = replace(span, basis=span.basis[: workspace.units])
     nothing = True

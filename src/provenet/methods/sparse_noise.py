@@ -17,11 +17,12 @@ from dataclasses import replace
 import numpy as np
 
 from provenet.certify.candidate import Candidate, Repaired
+from provenet.common.ended import Ended
 from provenet.common.exceptions import NoAnswer
 from provenet.data.sources import ArraySource
 from provenet.fitting.robust.low_rank import RobustPCA, Separation, robust_pca
 from provenet.fitting.workspace import Workspace
-from provenet.methods.rectified import rectified
+from provenet.methods.stages.several_outputs import from_second_moments
 
 _MOST_CORRUPTED = 0.4
 
@@ -49,16 +50,17 @@ def sparse_noise(workspace: Workspace) -> Iterator[Candidate]:
         raise NoAnswer("Robust PCA needs all labels at once: give arrays in place of this source.")
     with workspace.stage("repair", "robust PCA of the labels"):
         X, Y = source.rows(0, source.size)
-        parts = robust_pca(Y, workspace.rng)
+        parts = robust_pca(Y, workspace.rng, lambda: workspace.out_of_time)
         _check(parts)
         kept = parts.determined
         clean = np.where(parts.corrupted, parts.low_rank, Y)
         repaired = workspace.on(ArraySource(X[kept], clean[kept]))
     share = parts.corrupted[kept].mean()
-    for candidate in rectified(repaired):
+    rest = "" if parts.ended.at_rest else "; their span had not come to rest"
+    for candidate in from_second_moments(repaired):
         evidence = (
             f"{100 * share:.1f}% of the labels were set aside as corrupted; the rest have rank "
-            f"{parts.rank} (gap {parts.gap:.0e}), and the certificate refers to these. "
+            f"{parts.rank} (gap {parts.gap:.0e}{rest}), and the certificate refers to these. "
         )
         yield replace(
             candidate,
@@ -68,6 +70,8 @@ def sparse_noise(workspace: Workspace) -> Iterator[Candidate]:
 
 
 def _check(parts: RobustPCA) -> None:
+    if parts.status is not Separation.SEPARATED and parts.ended is Ended.OUT_OF_TIME:
+        raise NoAnswer("The budget was used up before the labels were taken apart: give budget=.")
     if parts.status is not Separation.SEPARATED:
         raise NoAnswer(_REASONS[parts.status])
     share = float(parts.corrupted.mean())

@@ -47,12 +47,14 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, Source
 from provenet.data.sums import Sums
-from provenet.fitting.levenberg_marquardt import exact_finish, with_output_layer
+from provenet.fitting.exact_finish import exact_finish
+from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.workspace import Workspace
 from provenet.moments.decomposition import congruence
 from provenet.moments.sums import pair_products
-from provenet.networks.network import Network, as_absolute
+from provenet.networks.conversions import as_absolute
+from provenet.networks.network import Network
 
 _FIT_ITERATIONS = 20
 _FIT_TOLERANCE = 1e-3

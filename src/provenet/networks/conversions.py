@@ -1,12 +1,19 @@
-"""Fewer units for the same function: ATV21, Claim D.14.
+"""The same function in other units: every identity by which a network is rewritten, once.
 
-With `sigma(z) = (|z| + z)/2` a unit of both signs is a unit of one sign and a linear term,
+A piecewise linear unit of slope s below zero (ReLU: 0, absolute value: -1), `r` being ReLU:
 
-    a sigma(z) + a' sigma(-z) = (a + a') sigma(z) - a' z,
+    sigma(z) = (1 - s)/2 |z| + (1 + s)/2 z                  `as_absolute`, `as_rectified`
+    sigma(z) = r(z) - s r(-z)                               `in_relu_units`
+    (1 + s) z = sigma(z) - sigma(-z)                        `linear_as_units`
+    a r(z) + a' r(-z) = (a + a') r(z) - a' z                `merge_signs`
 
-and a linear term is two units, `z = sigma(z) - sigma(-z)`. So m units of both signs beside
-`v.x + c` are m + 2 units of ReLU. The constant stays with the output bias: the paper has none and
-puts it into the bias of the two, which is ill-conditioned where v is small.
+and a unit that is on its usual side at every sample is linear there, or nothing
+(`merge_linear_units`). Absolute values do not know a unit's sign, `|z| = |-z|`: the way back is
+given the signs, and what of the linear term they do not explain stays.
+
+ATV21, Claim D.14, is the last two together: m units of both signs beside `v.x + c` are m + 2 units
+of ReLU. The constant stays with the output bias: the paper has none and puts it into the bias of
+the two, which is ill-conditioned where v is small.
 """
 
 from __future__ import annotations
@@ -14,27 +21,93 @@ from __future__ import annotations
 import numpy as np
 
 from provenet.common.typing import Array
+from provenet.networks.activations import ABS, RELU, Activation
 from provenet.networks.network import Network
 
 _NO_SLOPE = 1e-15
-"""A linear term below this fraction of the largest output weight is rounding."""
+"""A linear term below this fraction of the steepest unit is rounding."""
+
+
+def as_absolute(network: Network) -> Network:
+    """The same function with units `|z|` and a linear term."""
+    slope = network.activation.slope
+    if slope is None:
+        raise ValueError(f"{network.activation.name} is not piecewise linear")
+    odd = (1 + slope) / 2 * network.output_weights
+    return network.replace(
+        output_weights=(1 - slope) / 2 * network.output_weights,
+        linear=_linear(network) + odd @ network.weights,
+        output_bias=network.output_bias + odd @ network.biases,
+        activation=ABS,
+    )
+
+
+def as_rectified(
+    absolute: Network, signs: Array | None = None, activation: Activation = RELU
+) -> Network:
+    """The inverse of `as_absolute` for given signs (all positive if not given).
+
+    What of the linear term they do not explain stays linear.
+    """
+    slope = activation.slope or 0.0
+    xi = np.ones(absolute.units) if signs is None else signs
+    W, b = absolute.weights * xi[:, None], absolute.biases * xi
+    A = 2 / (1 - slope) * absolute.output_weights
+    odd = (1 + slope) / 2 * A
+    return Network(
+        W, b, A, absolute.output_bias - odd @ b, activation, linear=_linear(absolute) - odd @ W
+    )
+
+
+def in_relu_units(network: Network) -> Network | None:
+    """The same function in ReLU units alone; None if its units are not piecewise linear."""
+    slope = network.activation.slope
+    if slope is None:
+        return None
+    W, b, A = network.weights, network.biases, network.output_weights
+    if slope != 0:
+        W, b = np.vstack([W, -W]), np.append(b, -b)
+        A = np.concatenate([A, -slope * A], axis=-1)
+    return linear_as_units(network.replace(weights=W, biases=b, output_weights=A, activation=RELU))
+
+
+def linear_as_units(network: Network) -> Network:
+    """The same function without a linear term: a unit and its opposite, last, for every output.
+
+    Even units have nothing linear in them: a network of these comes back as it is.
+    """
+    slope = network.activation.slope
+    if network.linear is None or slope is None or slope == -1:
+        return network
+    A, V = np.atleast_2d(network.output_weights), np.atleast_2d(network.linear)
+    steepness = np.linalg.norm(V, axis=1)
+    steepest = np.max(np.abs(A) * np.linalg.norm(network.weights, axis=1), initial=0.0)
+    shown = steepness > _NO_SLOPE * steepest
+    W = V[shown] / steepness[shown, None]
+    carriers = np.diag(steepness)[:, shown] / (1 + slope)
+    joined = np.hstack([A, carriers, -carriers])
+    return network.replace(
+        weights=np.vstack([network.weights, W, -W]),
+        biases=np.append(network.biases, np.zeros(2 * len(W))),
+        output_weights=joined if network.outputs else joined[0],
+        linear=None,
+    )
 
 
 def merge_signs(units: Network, opposite: Array) -> Network:
-    """`units` and the same of the other sign, of output weights `opposite`, as one unit each.
+    """`units` of ReLU and the same of the other sign, of output weights `opposite`, as one each.
 
     The linear term takes the rest.
     """
-    linear = np.zeros(units.features) if units.linear is None else units.linear
     return units.replace(
         output_weights=units.output_weights + opposite,
-        linear=linear - opposite @ units.weights,
+        linear=_linear(units) - opposite @ units.weights,
         output_bias=units.output_bias - opposite @ units.biases,
     )
 
 
 def merge_linear_units(network: Network, X: Array, fewest: int = 1) -> Network:
-    """The network without units that change sides on fewer than `fewest` of the rows of X.
+    """The network of ReLU without units that change sides on fewer than `fewest` rows of X.
 
     Those that are mostly on go to the linear term, those that are mostly off are left out; nothing
     changes where a unit is on its usual side.
@@ -45,24 +118,13 @@ def merge_linear_units(network: Network, X: Array, fewest: int = 1) -> Network:
     if not on.any():
         return kept
     a = network.output_weights * on
-    linear = np.zeros(network.features) if network.linear is None else network.linear
     return kept.replace(
-        linear=linear + a @ network.weights,
+        linear=_linear(network) + a @ network.weights,
         output_bias=network.output_bias + a @ network.biases,
     )
 
 
-def linear_as_units(network: Network) -> Network:
-    """The same network of ReLU without a linear term: two more units, last, where it had one."""
-    if network.linear is None:
-        return network
-    slope = float(np.linalg.norm(network.linear))
-    if slope <= _NO_SLOPE * np.max(np.abs(network.output_weights), initial=0.0):
-        return network.replace(linear=None)
-    w = network.linear / slope
-    return network.replace(
-        weights=np.vstack([network.weights, w, -w]),
-        biases=np.append(network.biases, [0.0, 0.0]),
-        output_weights=np.append(network.output_weights, [slope, -slope]),
-        linear=None,
-    )
+def _linear(network: Network) -> Array:
+    """The linear term, zeros where there is none."""
+    shape = (*network.output_weights.shape[:-1], network.features)
+    return np.zeros(shape) if network.linear is None else network.linear

@@ -16,7 +16,7 @@ from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.networks import formats as network_formats
-from provenet.networks.activations import ABS, Activation, get_activation
+from provenet.networks.activations import Activation, get_activation
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -220,25 +220,6 @@ class Network:
 def load_network(path: str | PathLike[str]) -> Network:
     """Read a network with one hidden layer from an .npz, .safetensors or .onnx file."""
     return network_formats.load_network(path)
-
-
-def as_absolute(network: Network) -> Network:
-    """The same function with units `|z|` and a linear part.
-
-    `sigma(z) = (1 - s)/2 |z| + (1 + s)/2 z` for an activation of slope s below zero.
-    """
-    shape = (*network.output_weights.shape[:-1], network.features)
-    linear = np.zeros(shape) if network.linear is None else network.linear
-    slope = network.activation.slope
-    if slope is None:
-        raise ValueError(f"{network.activation.name} is not piecewise linear")
-    odd = (1 + slope) / 2 * network.output_weights
-    return network.replace(
-        output_weights=(1 - slope) / 2 * network.output_weights,
-        linear=linear + odd @ network.weights,
-        output_bias=network.output_bias + odd @ network.biases,
-        activation=ABS,
-    )
 
 
 def _array(value: Any, name: str, ndims: tuple[int, ...]) -> Array:

@@ -35,8 +35,9 @@ from scipy.spatial.distance import cdist
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
 from provenet.networks.activations import ABS
+from provenet.networks.conversions import as_absolute
 from provenet.networks.hermite import normal_density, quadrature_coefficient
-from provenet.networks.network import Network, as_absolute
+from provenet.networks.network import Network
 
 MOST_ORDERS = 150
 """Beyond it `He_k` and `k!` leave the range of floating point numbers."""

@@ -23,6 +23,7 @@ import numpy as np
 
 from provenet.certify.checks import Status
 from provenet.certify.result import Recovery
+from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array, Seed
 from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import ArraySource, Source
@@ -199,7 +200,7 @@ class _Refit:
             )
         except np.linalg.LinAlgError:  # too few samples on one side of a kink
             return None
-        return None if fit.reason == "time" else self._finished(fit.parameters)
+        return None if fit.ended is Ended.OUT_OF_TIME else self._finished(fit.parameters)
 
     def _start(self) -> Parameters:
         """The answer on standardised inputs, every parameter moved a little."""

@@ -7,8 +7,7 @@ import pytest
 from scipy import optimize
 
 import provenet as pn
-from provenet.certify.checks import Status
-from provenet.certify.result import Recovery
+from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.covariance import StandardErrors
@@ -100,7 +99,7 @@ def test_pseudo_labels_lead_to_the_minimum_of_the_loss(noise: str) -> None:
     Phi, _, Y = line(1, noise)
     scale = np.array([1.0, 2.0])
     found = regression(Phi, Y, scale=scale, tolerance=1e-9, iterations=500)
-    assert found.reason == "converged"
+    assert found.ended is Ended.CONVERGED
 
     def objective(b: Array) -> tuple[float, Array]:
         R = (Y - Phi @ b.reshape(4, 2)) / scale
@@ -130,10 +129,10 @@ def test_each_round_lowers_the_objective() -> None:
 
 def test_how_it_ends() -> None:
     Phi, _, Y = line(4, "cauchy")
-    assert regression(Phi, Y, iterations=1).reason == "iterations"
-    assert regression(Phi, Y).reason == "converged"
+    assert regression(Phi, Y, iterations=1).ended is Ended.OUT_OF_STEPS
+    assert regression(Phi, Y).ended is Ended.CONVERGED
     stopped = regression(Phi, Y, out_of_time=lambda: True)
-    assert stopped.reason == "time" and stopped.iterations == 0
+    assert stopped.ended is Ended.OUT_OF_TIME and stopped.iterations == 0
 
 
 def test_corrected_residuals_give_the_variance_of_the_estimate() -> None:
@@ -223,8 +222,8 @@ def test_uneven_noise_is_whitened() -> None:
     np.testing.assert_allclose(covariance, covariance[0, 0] * np.eye(3), atol=1e-6)
 
 
-def test_a_recovery_is_mapped_back_unit_by_unit() -> None:
-    """Weights and their errors keep together although the canonical order changes."""
+def test_a_network_and_its_errors_are_mapped_back_unit_by_unit() -> None:
+    """Units keep the order they have, also where the canonical order would be another."""
     labels = whitening(np.random.default_rng(14).standard_normal((500, 2)) * [10.0, 0.1])
     truth = pn.Network(np.eye(2), [0.1, 0.2], [[9.0, 1.0], [0.1, 2.0]], [0.0, 0.0]).canonical()
     found = labels.whitened(truth).canonical()
@@ -236,15 +235,14 @@ def test_a_recovery_is_mapped_back_unit_by_unit() -> None:
         output_bias=np.ones(2),
         linear=None,
     )
-    recovery = Recovery(found, Status.WITHIN_NOISE, "", "", standard_errors=errors)
-    mapped = labels.recovery(recovery)
-    assert mapped.network is not None and mapped.standard_errors is not None
-    assert pn.parameter_error(mapped.network, truth) < 1e-12
-    np.testing.assert_allclose(mapped.standard_errors.weights, np.abs(truth.weights) + 1)
-    np.testing.assert_allclose(mapped.standard_errors.biases, truth.biases)
+    network, moved = labels.restored_errors(found, errors)
+    assert pn.parameter_error(network, truth) < 1e-12
+    np.testing.assert_allclose(network.weights, found.weights)
+    np.testing.assert_array_equal(moved.weights, errors.weights)
+    np.testing.assert_array_equal(moved.biases, errors.biases)
     # One whitened unit is about 10 units of the first output and 0.1 of the second.
-    np.testing.assert_allclose(mapped.standard_errors.output_weights[0], 10, rtol=0.2)
-    np.testing.assert_allclose(mapped.standard_errors.output_weights[1], 0.1, rtol=0.2)
+    np.testing.assert_allclose(moved.output_weights[0], 10, rtol=0.2)
+    np.testing.assert_allclose(moved.output_weights[1], 0.1, rtol=0.2)
 
 
 def test_weighting_removes_offsets_that_drown_least_squares() -> None:
@@ -253,7 +251,7 @@ def test_weighting_removes_offsets_that_drown_least_squares() -> None:
     X = rng.standard_normal((5000, 5))
     Y = truth(X) + 0.1 * rng.standard_normal((5000, 3)) + 100 * rng.standard_cauchy((5000, 1))
     found = huber_weighted(X, Y, truth)
-    assert found.fit.reason == "converged" and found.white is not None
+    assert found.fit.ended is Ended.CONVERGED and found.white is not None
     weights = found.network.canonical().weights
     angle = np.arccos(np.max(weights @ truth.weights.T, axis=1)).max()
     plain = refine(ArraySource(X, Y), Parameters.of(truth), RELU, spread=1.0).parameters

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import provenet as pn
+from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import one_blas_thread
 from provenet.fitting.robust.low_rank import (
@@ -57,7 +58,7 @@ def test_exact_from_corrupted_entries(
     Y, hit = corrupt(L, share, size, seed)
     found = take_apart(Y)
     kept = found.determined
-    assert found.status is Separation.SEPARATED
+    assert found.status is Separation.SEPARATED and found.ended is Ended.CONVERGED
     assert found.rank == units + (output_bias != 0)
     assert kept.mean() > 0.95
     np.testing.assert_array_equal(found.corrupted[kept], hit[kept])
@@ -194,3 +195,9 @@ def test_weighted_rows_are_weighted_least_squares() -> None:
         root = np.sqrt(weights)
         plain = np.linalg.lstsq(root[:, None] * V, root * y, rcond=None)[0]
         np.testing.assert_allclose(z, plain, rtol=0, atol=1e-11)
+
+
+def test_time_that_is_over_stops_it_and_is_told() -> None:
+    Y, _ = corrupt(labels(5, 40, 3000, 0), 0.1, 100.0, 0)
+    found = robust_pca(Y, np.random.default_rng(0), lambda: True)
+    assert found.ended is Ended.OUT_OF_TIME and found.low_rank.shape == Y.shape

@@ -1,4 +1,4 @@
-"""The noisy-halfspace step, bounded labels, and the guesses of BJW19 Algorithm 8."""
+"""Directions from noisy signs, bounded labels, and the guesses of BJW19 Algorithm 8."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 import provenet as pn
 from provenet.common.typing import Array
 from provenet.fitting.robust.noisy_signs import (
-    Halfspaces,
+    SignDirections,
     all_row_guesses,
     best_units,
-    distinct_directions,
     hermite_moments,
-    learn_halfspaces,
+    learn_directions,
     merged,
     responses,
     span_from_bounded_labels,
+    surest_directions,
 )
 
 
@@ -55,7 +55,7 @@ def test_direction_within_its_standard_error(noise: str, with_draws: bool) -> No
             if noise == "cauchy"
             else 4 * rng.choice([-1.0, 1.0], len(X)) + rng.uniform(-1, 1, len(X))
         )
-        found = learn_halfspaces(
+        found = learn_directions(
             X, (values + e)[:, None], 3.0, np.random.default_rng(seed) if with_draws else None
         )
         error = np.linalg.norm(found.directions[0] - w)
@@ -67,7 +67,7 @@ def test_direction_within_its_standard_error(noise: str, with_draws: bool) -> No
 
 def test_standard_error_is_that_of_the_mean_across_the_direction() -> None:
     X, _, values = one_unit(2, 3000)
-    found = learn_halfspaces(X, values[:, None], 1.0)
+    found = learn_directions(X, values[:, None], 1.0)
     products = responses(values, 1.0)[:, None] * X
     across = np.eye(5) - np.outer(found.directions[0], found.directions[0])
     variance = np.trace(across @ np.cov(products.T, bias=True) @ across) / len(X)
@@ -79,7 +79,7 @@ def test_strength_is_the_closed_form() -> None:
     """lambda is 1 / (smear sqrt(2 pi)) when the smear is large beside the values."""
     X, _, values = one_unit(3, 400_000)
     smear = 30.0
-    found = learn_halfspaces(X, values[:, None], smear)
+    found = learn_directions(X, values[:, None], smear)
     # Sampling error 0.0001 of 0.0133; the next term is of order 1 / smear^2.
     assert found.strengths[0] == pytest.approx(1 / (smear * np.sqrt(2 * np.pi)), rel=0.01)
 
@@ -87,15 +87,15 @@ def test_strength_is_the_closed_form() -> None:
 def test_without_added_noise_large_noise_hides_everything() -> None:
     X, _, values = one_unit(4, 5000)
     e = 100 * np.random.default_rng(5).choice([-1.0, 1.0], len(X))
-    found = learn_halfspaces(X, (values + e)[:, None], 1e-3)
+    found = learn_directions(X, (values + e)[:, None], 1e-3)
     assert found.standard_errors[0] > 0.5
 
 
 def test_the_mean_costs_less_variance_than_a_draw() -> None:
     X, _, values = one_unit(6, 5000)
     rng = np.random.default_rng(7)
-    drawn = learn_halfspaces(X, values[:, None], 2.0, rng)
-    expected = learn_halfspaces(X, values[:, None], 2.0)
+    drawn = learn_directions(X, values[:, None], 2.0, rng)
+    expected = learn_directions(X, values[:, None], 2.0)
     assert expected.standard_errors[0] < 0.7 * drawn.standard_errors[0]
 
 
@@ -179,12 +179,12 @@ def test_distinct_directions_keep_the_surest() -> None:
     w /= np.linalg.norm(w, axis=1, keepdims=True)
     learned = merged(
         [
-            Halfspaces(w[:2], np.ones(2), np.array([0.02, 0.01])),
-            Halfspaces(w[2:], np.ones(2), np.array([0.03, 0.9])),
+            SignDirections(w[:2], np.ones(2), np.array([0.02, 0.01])),
+            SignDirections(w[2:], np.ones(2), np.array([0.03, 0.9])),
         ]
     )
     # The second is the first again, reversed and surer; the last is too unsure to mean anything.
-    np.testing.assert_array_equal(distinct_directions(learned), w[[1, 2]])
+    np.testing.assert_array_equal(surest_directions(learned), w[[1, 2]])
 
 
 @pytest.mark.parametrize("units", [1, 2])

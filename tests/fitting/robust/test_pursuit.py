@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.robust.pursuit import principal_component_pursuit
 
@@ -26,7 +27,7 @@ def test_exact_where_the_theorem_holds(seed: int) -> None:
     """Rank 3 of 100 columns and 5% corrupted: well inside the region of exact recovery."""
     L, S = parts(200, 100, 3, 0.05, seed)
     found = principal_component_pursuit(L + S)
-    assert found.converged and found.rank == 3
+    assert found.ended is Ended.CONVERGED and found.rank == 3
     # The augmented Lagrangian stops at 1e-7 of the labels; over 20 seeds the worst was 1e-7.
     assert wrong(found.low_rank, L) < 1e-5
     np.testing.assert_array_equal(np.abs(found.sparse) > 1e-3, np.abs(S) > 1e-3)
@@ -50,4 +51,10 @@ def test_parts_add_up_even_without_low_rank() -> None:
 
 def test_zero_matrix() -> None:
     found = principal_component_pursuit(np.zeros((20, 4)))
-    assert found.converged and not found.low_rank.any() and not found.sparse.any()
+    assert found.ended is Ended.CONVERGED and not found.low_rank.any() and not found.sparse.any()
+
+
+def test_time_that_is_over_stops_it() -> None:
+    L, S = parts(200, 100, 3, 0.05, 0)
+    found = principal_component_pursuit(L + S, out_of_time=lambda: True)
+    assert found.ended is Ended.OUT_OF_TIME and found.iterations == 1

@@ -19,7 +19,7 @@ _ZERO = 1e-12
 
 
 @dataclass(frozen=True)
-class Line:
+class LabelLine:
     """A direction (unit vector) and the samples whose labels lie along it, with their multiples."""
 
     direction: Array
@@ -32,7 +32,9 @@ class Line:
         return bool(self.multiples.min() < 0 < self.multiples.max())
 
 
-def label_lines(Y: Array, fewest: int, rng: np.random.Generator, same: float = _SAME) -> list[Line]:
+def label_lines(
+    Y: Array, fewest: int, rng: np.random.Generator, same: float = _SAME
+) -> list[LabelLine]:
     """The lines that hold at least `fewest` labels, the fullest first (zero labels left out).
 
     Directions within `same` of each other count as equal.
@@ -55,5 +57,5 @@ def label_lines(Y: Array, fewest: int, rng: np.random.Generator, same: float = _
         direction /= np.linalg.norm(direction)
         # Noise makes chains: each label near the next, but not all near each other.
         if np.abs(V[own] - direction).max() < 10 * same:
-            lines.append(Line(direction, rows[own], Y[rows[own]] @ direction))
+            lines.append(LabelLine(direction, rows[own], Y[rows[own]] @ direction))
     return lines

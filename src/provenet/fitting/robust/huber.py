@@ -34,6 +34,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.covariance import StandardErrors
@@ -211,8 +212,7 @@ class RobustFit(Generic[Model]):
     loss: float
     """Huber's objective."""
     iterations: int
-    reason: str
-    """Why it ended: "converged", "iterations" or "time"."""
+    ended: Ended
 
 
 def robust_fit(
@@ -236,19 +236,19 @@ def robust_fit(
     """
     floor = _FLATTEST * robust_scale(Y - np.median(Y, axis=0))
     predicted = predict(start)
-    ended = _state(start, Y, predicted, floor, scale, threshold, 0, "iterations")
+    state = _state(start, Y, predicted, floor, scale, threshold, 0, Ended.OUT_OF_STEPS)
     for iteration in range(1, iterations + 1):
         if out_of_time():
-            return replace(ended, reason="time")
-        model = fit(ended.labels, ended.model)
+            return replace(state, ended=Ended.OUT_OF_TIME)
+        model = fit(state.labels, state.model)
         new = predict(model)
-        move = float(np.sqrt(np.mean(((new - predicted) / ended.scale) ** 2)))
+        move = float(np.sqrt(np.mean(((new - predicted) / state.scale) ** 2)))
         predicted = new
-        reason = "converged" if move < tolerance else "iterations"
-        ended = _state(model, Y, predicted, floor, scale, threshold, iteration, reason)
-        if reason == "converged":
+        ended = Ended.CONVERGED if move < tolerance else Ended.OUT_OF_STEPS
+        state = _state(model, Y, predicted, floor, scale, threshold, iteration, ended)
+        if ended is Ended.CONVERGED:
             break
-    return ended
+    return state
 
 
 @dataclass(frozen=True)
@@ -266,6 +266,8 @@ class WeightedFit:
     """What `labels` are whitened by, if they are."""
     unevenness: float
     """How much larger their noise was along its worst direction of the outputs than its best."""
+    ended: Ended
+    """How the last of its iterations ended."""
 
 
 def evened(predicted: Array, R: Array) -> tuple[Array, Whitening | None, float]:
@@ -325,13 +327,14 @@ def huber_weighted(
             out_of_time=out_of_time,
         )
         network = white.restored(fit.model.network(RELU))
+    ended = fit.ended
     labels, even, unevenness = _repaired(X, Z, network, white, fit.scale)
     for _ in range(_WEIGHTINGS):
         if even is None or out_of_time():
             break
-        network = _reweighted(X, network, labels, even)
+        network, ended = _reweighted(X, network, labels, even)
         labels, even, unevenness = _repaired(X, Z, network, white, fit.scale)
-    return WeightedFit(network, fit, Z, labels, even, unevenness)
+    return WeightedFit(network, fit, Z, labels, even, unevenness, ended)
 
 
 def _repaired(
@@ -343,7 +346,9 @@ def _repaired(
     return evened(predicted, left @ white.backward)
 
 
-def _reweighted(X: Array, network: Network, labels: Array, white: Whitening) -> Network:
+def _reweighted(
+    X: Array, network: Network, labels: Array, white: Whitening
+) -> tuple[Network, Ended]:
     """Least squares on evened labels: weighted by the covariance of winsorised residuals.
 
     Unlike raw labels these can be mixed without spreading what is far off.
@@ -351,7 +356,7 @@ def _reweighted(X: Array, network: Network, labels: Array, white: Whitening) -> 
     start = Parameters.of(white.whitened(network))
     samples = ArraySource(X, labels)
     fit = refine(samples, start, RELU, spread=1.0, iterations=_LEAST_SQUARES_STEPS, tolerance=1e-9)
-    return white.restored(fit.parameters.network(RELU))
+    return white.restored(fit.parameters.network(RELU)), fit.ended
 
 
 def _state(
@@ -362,7 +367,7 @@ def _state(
     scale: Array | None,
     threshold: float,
     iteration: int,
-    reason: str,
+    ended: Ended,
 ) -> RobustFit[Model]:
     """Pseudo-labels, scale and loss at a model."""
     R = Y - predicted
@@ -375,5 +380,5 @@ def _state(
         clipped_share(R, s, threshold),
         huber_loss(R, s, threshold),
         iteration,
-        reason,
+        ended,
     )

@@ -30,6 +30,7 @@ from functools import partial
 import numpy as np
 
 from provenet.common.blocks import row_blocks
+from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.robust.pursuit import principal_component_pursuit
 
@@ -84,8 +85,8 @@ class RobustPCA:
     sparse: Array
     rank: int
     status: Separation
-    iterations: int
-    """Of the pursuit."""
+    ended: Ended
+    """How the column space came to rest; the pursuit before it only gives a start."""
     corrupted: AnyArray
     """Boolean (n, outputs)."""
     determined: AnyArray
@@ -163,7 +164,10 @@ def _column_step(Y: Array, weights: Array, Z: Array) -> Array:
 def _alternate(
     Y: Array, usable: AnyArray, V: Array, weights: Callable[[Array, AnyArray, int], Array]
 ) -> Array:
-    """V and z in turn by least squares, weighted by what is left, until that falls no more."""
+    """V and z in turn by least squares, weighted by what is left, until that falls no more.
+
+    Where it is stopped is judged by what it leaves.
+    """
     Z = weighted_rows(Y, usable.astype(float), V)
     levels: list[float] = []
     for _ in range(_ALTERNATIONS):
@@ -211,7 +215,9 @@ def _best_fit(Y: Array, usable: AnyArray, V: Array) -> _Space:
     return best
 
 
-def column_space(Y: Array, usable: AnyArray, first: Array) -> _Space:
+def column_space(
+    Y: Array, usable: AnyArray, first: Array, out_of_time: Callable[[], bool] = lambda: False
+) -> _Space:
     """The best space at the rank of `first`, or at a somewhat larger one that explains far more.
 
     The pursuit shrinks singular values, so it may lose the smallest of them.
@@ -219,7 +225,8 @@ def column_space(Y: Array, usable: AnyArray, first: Array) -> _Space:
     best = latest = _best_fit(Y, usable, first)
     in_vain = 0
     for _ in range(_MORE_RANKS):
-        if best.exact or in_vain == _PATIENCE or latest.basis.shape[1] + 2 >= Y.shape[1]:
+        enough = best.exact or in_vain == _PATIENCE or latest.basis.shape[1] + 2 >= Y.shape[1]
+        if enough or out_of_time():
             break
         latest = _best_fit(Y, usable, _one_more(Y, usable, latest.basis))
         in_vain += 1
@@ -273,7 +280,9 @@ def complete_rows(Y: Array, usable: AnyArray, V: Array, noise: Array) -> tuple[A
     return Z, clean
 
 
-def complete_space(Y: Array, usable: AnyArray, V: Array) -> tuple[Array, Array]:
+def complete_space(
+    Y: Array, usable: AnyArray, V: Array, out_of_time: Callable[[], bool] = lambda: False
+) -> tuple[Array, Array, Ended]:
     """The column space by least squares on clean entries only, and the noise of each output."""
     Z = decode(Y, _enough(usable, V.shape[1]), V)
     noise = _noise(Y - Z @ V.T, usable, V)
@@ -282,8 +291,10 @@ def complete_space(Y: Array, usable: AnyArray, V: Array) -> tuple[Array, Array]:
         before, V = V, _least_squares_space(Y, clean, V, Z)
         noise = _noise(Y - weighted_rows(Y, clean.astype(float), V) @ V.T, clean, V)
         if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING + _NOISE_STANDING * noise.max():
-            break
-    return V, noise
+            return V, noise, Ended.CONVERGED
+        if out_of_time():
+            return V, noise, Ended.OUT_OF_TIME
+    return V, noise, Ended.OUT_OF_STEPS
 
 
 def _least_squares_space(Y: Array, clean: AnyArray, V: Array, Z: Array) -> Array:
@@ -316,17 +327,19 @@ def usual_sizes(Y: Array) -> Array:
     return np.asarray(np.nanmedian(sizes, axis=0))
 
 
-def robust_pca(Y: Array, rng: np.random.Generator) -> RobustPCA:
+def robust_pca(
+    Y: Array, rng: np.random.Generator, out_of_time: Callable[[], bool] = lambda: False
+) -> RobustPCA:
     """Take labels (n, outputs) with at least three outputs apart."""
     sizes = usual_sizes(Y)
     scaled = Y / sizes
     usable = np.abs(scaled) <= _GROSS
     some = np.sort(rng.permutation(len(Y))[:_ROWS_FOR_SPACE])
-    pursuit = principal_component_pursuit(scaled[some], usable[some])
+    pursuit = principal_component_pursuit(scaled[some], usable[some], out_of_time)
     rank = min(pursuit.rank, Y.shape[1] - 2)
     first = np.linalg.eigh(pursuit.low_rank.T @ pursuit.low_rank)[1][:, -rank:]
-    space = column_space(scaled[some], usable[some], first)
-    V, noise = complete_space(scaled[some], usable[some], space.basis)
+    space = column_space(scaled[some], usable[some], first, out_of_time)
+    V, noise, ended = complete_space(scaled[some], usable[some], space.basis, out_of_time)
     L, clean, determined = _complete_all(scaled, usable, V, noise)
     corrupted = ~(clean & determined[:, None])
     usual = determined & (np.abs(L).max(axis=1) <= _GROSS)
@@ -338,7 +351,7 @@ def robust_pca(Y: Array, rng: np.random.Generator) -> RobustPCA:
         sparse=np.where(corrupted, Y - L * sizes, 0.0),
         rank=V.shape[1],
         status=_status(determined, gap, unchecked),
-        iterations=pursuit.iterations,
+        ended=ended,
         corrupted=corrupted,
         determined=determined,
         noise=noise * sizes,

@@ -1,4 +1,4 @@
-"""Learning a halfspace from very noisy signs (BJW19, section 7.3 and Algorithm 8, steps 3a to 3c).
+"""Directions of units from very noisy signs (BJW19, section 7.3 and Algorithm 8, steps 3a to 3c).
 
 Let `v = relu(w.x) + e`: one hidden unit seen through noise that is independent of x but otherwise
 anything. Its sign is a noisy label of the halfspace `w.x > 0`. Where |e| is always large the sign
@@ -48,7 +48,7 @@ _MEANINGLESS = 0.5
 
 
 @dataclass(frozen=True)
-class Halfspaces:
+class SignDirections:
     """Directions learned from signs, one a row, with how far to trust them."""
 
     directions: Array
@@ -66,10 +66,10 @@ def responses(values: Array, smear: Array | float, rng: np.random.Generator | No
     return np.where(values + smear * rng.standard_normal(values.shape) < 0, -1.0, 1.0)
 
 
-def learn_halfspaces(
+def learn_directions(
     X: Array, values: Array, smear: Array | float, rng: np.random.Generator | None = None
-) -> Halfspaces:
-    """The noisy-halfspace step for each column of `values` (n, rows); X standard normal (n, d).
+) -> SignDirections:
+    """The sign step for each column of `values` (n, rows); X standard normal (n, d).
 
     `smear` is a number, or one a column. Signs that are as often wrong as right give a strength of
     about the sampling error and a standard error of about 1 or more: a direction without meaning.
@@ -83,7 +83,7 @@ def learn_halfspaces(
     squares = s**2
     across = squares.T @ np.einsum("nd,nd->n", X, X) - np.sum(squares * (X @ directions.T) ** 2, 0)
     errors = np.sqrt(np.maximum(across, 0.0)) / n / np.maximum(strengths, np.finfo(float).tiny)
-    return Halfspaces(directions, strengths, errors)
+    return SignDirections(directions, strengths, errors)
 
 
 def hermite_moments(X: Array, s: Array) -> tuple[Array, Array]:
@@ -181,16 +181,16 @@ def _coprime_step(total: int) -> int:
     return step
 
 
-def merged(learned: Sequence[Halfspaces]) -> Halfspaces:
+def merged(learned: Sequence[SignDirections]) -> SignDirections:
     """All rows of several results."""
-    return Halfspaces(
+    return SignDirections(
         np.concatenate([found.directions for found in learned]),
         np.concatenate([found.strengths for found in learned]),
         np.concatenate([found.standard_errors for found in learned]),
     )
 
 
-def distinct_directions(learned: Halfspaces) -> Array:
+def surest_directions(learned: SignDirections) -> Array:
     """Directions up to sign, the surest first, without those within error of a surer one."""
     order = np.argsort(learned.standard_errors)
     kept = np.empty((0, learned.directions.shape[1]))

@@ -9,10 +9,12 @@ A product of Y with a small matrix and a few passes over Y a step; four copies o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 
 _MOST_STEPS = 300
@@ -28,7 +30,7 @@ class Pursuit:
 
     low_rank: Array
     sparse: Array
-    converged: bool
+    ended: Ended
     iterations: int
 
     @property
@@ -39,7 +41,9 @@ class Pursuit:
         return int(np.argmax(values[:-1] / values[1:])) + 1
 
 
-def principal_component_pursuit(Y: Array, usable: AnyArray | None = None) -> Pursuit:
+def principal_component_pursuit(
+    Y: Array, usable: AnyArray | None = None, out_of_time: Callable[[], bool] = lambda: False
+) -> Pursuit:
     """`min |L|_* + |S|_1 / sqrt(max(Y.shape))`; entries that are not `usable` cost nothing in S."""
     weight = np.full(Y.shape, 1 / np.sqrt(max(Y.shape)))
     if usable is not None:
@@ -56,8 +60,10 @@ def principal_component_pursuit(Y: Array, usable: AnyArray | None = None) -> Pur
         multiplier += penalty * left
         penalty *= _PENALTY_GROWTH
         if np.linalg.norm(left) <= _TOLERANCE * size:
-            return Pursuit(L, S, True, iteration)
-    return Pursuit(L, S, False, _MOST_STEPS)
+            return Pursuit(L, S, Ended.CONVERGED, iteration)
+        if out_of_time():
+            return Pursuit(L, S, Ended.OUT_OF_TIME, iteration)
+    return Pursuit(L, S, Ended.OUT_OF_STEPS, _MOST_STEPS)
 
 
 def _shrink_singular_values(M: Array, threshold: float) -> Array:

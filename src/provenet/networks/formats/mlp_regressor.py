@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from provenet.common.exceptions import InvalidInput
+from provenet.networks.conversions import in_relu_units
 from provenet.networks.formats.names import activation_name
-from provenet.networks.formats.relu_units import in_relu_units
 from provenet.networks.network import Network
 
 

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.networks.formats.onnx_graph import Graph
+from provenet.networks.formats.onnx_graph import OnnxGraph
 from provenet.networks.formats.onnx_values import NotReadable
 from provenet.networks.network import Network
 
 _SAMPLES, _ROOM = 32, 100.0
 
 
-def check_against_model(model: Any, graph: Graph, network: Network) -> None:
+def check_against_model(model: Any, graph: OnnxGraph, network: Network) -> None:
     """Raise unless the model, evaluated by ONNX's reference, predicts what the network does."""
     batch = graph.rows or _SAMPLES
     with np.errstate(all="ignore"):  # numbers too large for the model's type are not compared

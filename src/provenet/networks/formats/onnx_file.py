@@ -14,7 +14,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.files import write_atomically
 from provenet.common.optional import package
 from provenet.networks.formats.onnx_check import check_against_model
-from provenet.networks.formats.onnx_graph import Graph
+from provenet.networks.formats.onnx_graph import OnnxGraph
 from provenet.networks.formats.onnx_values import NotReadable
 from provenet.networks.formats.onnx_writer import OUTPUTS, to_onnx
 from provenet.networks.network import Network
@@ -34,7 +34,7 @@ def load(path: Path) -> Network:
     model = _parse(onnx, path)
     keep_row = any((prop.key, prop.value) == (OUTPUTS, "1") for prop in model.metadata_props)
     try:
-        graph = Graph.of(onnx, model)
+        graph = OnnxGraph.of(onnx, model)
         network = graph.value().network(keep_row)
         check_against_model(model, graph, network)
     except NotReadable as problem:

@@ -34,7 +34,7 @@ _NUMBERS = (*_REAL, "int32", "int64", "bool")
 
 
 @dataclass(frozen=True)
-class Graph:
+class OnnxGraph:
     """The nodes and constants that count; name, width, batch size and type of the input."""
 
     nodes: Sequence[tuple[Node, Any]]
@@ -46,7 +46,7 @@ class Graph:
     dtype: str
 
     @classmethod
-    def of(cls, onnx: Any, model: Any) -> Graph:
+    def of(cls, onnx: Any, model: Any) -> OnnxGraph:
         """Check what the graph is made of."""
         graph = model.graph
         stored = {tensor.name for tensor in graph.initializer}

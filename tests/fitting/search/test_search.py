@@ -8,17 +8,12 @@ import pytest
 import provenet as pn
 from provenet.data.sources import ArraySource
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.search import (
-    Problem,
-    expand,
-    promising_units,
-    prune,
-    random_units,
-    start,
-    usefulness,
-)
+from provenet.fitting.search.problem import Problem
+from provenet.fitting.search.pruning import prune
+from provenet.fitting.search.swaps import expand, start
+from provenet.fitting.search.units import promising_units, random_units, usefulness
 from provenet.networks.activations import ABS
-from provenet.networks.network import as_absolute
+from provenet.networks.conversions import as_absolute
 
 
 @pytest.fixture

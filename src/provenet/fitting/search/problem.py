@@ -1,0 +1,111 @@
+"""What is searched: samples, how good a fit of them is, and the limits of the search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from provenet.common.ended import Ended
+from provenet.data.passes import working_time
+from provenet.data.sources.arrays import ArraySource
+from provenet.fitting.levenberg_marquardt import Fit, refine
+from provenet.fitting.output_layer import fit_linear_part
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.residuals import ROUNDED
+from provenet.networks.activations import ABS, Activation
+
+ZERO = 1e-9
+"""A residual below this fraction of the labels' spread counts as zero during the search."""
+_NEAR_ZERO = 1e-4
+_FEWEST_ROWS = 300
+_ROWS_A_FEATURE = 15
+_ROWS_A_PARAMETER = 5
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Standardised samples in memory and the limits of the search."""
+
+    samples: ArraySource
+    spread: float
+    deadline: float = np.inf
+    activation: Activation = ABS
+    """Of the model that is fitted; absolute values stand for every piecewise linear one."""
+    label_rounding: float = 0.0
+    """Root mean square rounding error of labels in single precision; 0 in double."""
+
+    @property
+    def zero(self) -> float:
+        """A root mean square residual below this counts as zero."""
+        return max(ZERO * self.spread, ROUNDED * self.label_rounding)
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs, 1 for plain labels."""
+        return self.samples.outputs or 1
+
+    @property
+    def widest(self) -> int:
+        """The most units whose parameters the samples determine with something to spare."""
+        n, d, o = self.samples.size, self.samples.features, self.outputs
+        return max(1, min(int((0.75 * n - d - 1) * o / (d + o)), n // 2 - d - 1))
+
+    def parameters(self, units: int) -> int:
+        """Free parameters: direction, bias and weights of each unit, and the linear part."""
+        d, o = self.samples.features, self.outputs
+        return units * (d + o) + (d + 1) * o
+
+    def criterion(self, fit: Fit, price: float = 1.0) -> float:
+        """Schwarz's criterion, its price of a parameter multiplied by `price`."""
+        n = self.samples.labels
+        floor = (1e-15 * self.spread) ** 2 * n
+        p = self.parameters(fit.parameters.units)
+        return float(n * np.log(max(fit.rss, floor)) + price * p * np.log(n))
+
+    def is_zero(self, fit: Fit) -> bool:
+        """Whether a fit leaves nothing."""
+        return fit.rms <= self.zero
+
+    def is_near_zero(self, fit: Fit) -> bool:
+        """Whether a fit is on its way to zero, but not there: bad minima leave far more."""
+        return self.zero < fit.rms <= _NEAR_ZERO * self.spread
+
+    def for_width(self, units: int) -> Problem:
+        """The same problem on as many samples as a model of this width needs."""
+        d = self.samples.features
+        # Each linear piece of the function needs its own samples, however many the outputs.
+        a_piece = _ROWS_A_FEATURE * (d + 1) if self.outputs > 1 else 0
+        wanted = _ROWS_A_PARAMETER * self.parameters(units) // self.outputs
+        rows = max(_FEWEST_ROWS, wanted, a_piece, _ROWS_A_PARAMETER * (units + d + 1))
+        if rows >= self.samples.size:
+            return self
+        return replace(self, samples=ArraySource(self.samples.X[:rows], self.samples.y[:rows]))
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the deadline has passed."""
+        return working_time() > self.deadline
+
+    def refine(self, parameters: Parameters, iterations: int, tolerance: float) -> Fit:
+        """Levenberg-Marquardt within the deadline; without units the linear part alone."""
+        if parameters.units == 0:
+            fitted, rss = fit_linear_part(self.samples, parameters, self.activation, passes=2)
+            return Fit(fitted, rss, self.samples.labels, 0, Ended.CONVERGED)
+        return refine(
+            self.samples,
+            parameters,
+            self.activation,
+            spread=self.spread,
+            iterations=iterations,
+            tolerance=tolerance,
+            deadline=self.deadline,
+        )
+
+    def refine_in_steps(
+        self, parameters: Parameters, iterations: int, tolerance: float, last: int
+    ) -> Fit:
+        """Refine on as many samples as the width needs, then by `last` iterations on all."""
+        part = self.for_width(parameters.units)
+        fit = part.refine(parameters, iterations, tolerance)
+        return fit if part is self else self.refine(fit.parameters, last, tolerance)

@@ -1,0 +1,78 @@
+"""Expanding: useless units make room for promising ones, and a chain grows where that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from provenet.common.typing import AnyArray, Array
+from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.search.problem import Problem
+from provenet.fitting.search.units import promising_units, usefulness
+
+_PRICE_OF_GROWTH = 0.75
+"""Share of Schwarz's price of a parameter that growth must earn: one of many units explains little
+as long as the others are missing."""
+SWAP_TOLERANCE = 1e-3
+SWAP_ITERATIONS = 30
+_WORTHWHILE = 0.8
+
+
+def start(problem: Problem, theta: Array) -> Fit:
+    """Refine from the given units, the linear part unknown."""
+    rows = len(theta) + problem.samples.features + 1
+    beta = np.zeros((rows, *problem.samples.label_shape))
+    return problem.refine(Parameters(theta, beta), SWAP_ITERATIONS, SWAP_TOLERANCE)
+
+
+def with_new_units(
+    problem: Problem, fit: Fit, drop: AnyArray, add: int, rng: np.random.Generator
+) -> Fit:
+    """Drop some units, add promising ones, refine."""
+    kept = np.ones(fit.parameters.units, dtype=bool)
+    kept[drop] = False
+    old = fit.parameters.keep(kept)
+    widened = old.widened(promising_units(problem, old, add, rng))
+    return problem.refine(widened, SWAP_ITERATIONS, SWAP_TOLERANCE)
+
+
+def swap(problem: Problem, fit: Fit, failures: int, rng: np.random.Generator) -> Fit:
+    """Exchange a few of the least useful units; the more failures, the wider the choice."""
+    m = fit.parameters.units
+    count = min(m, max(2, m // 8))
+    order = np.argsort(usefulness(problem, fit.parameters))
+    drop = rng.permutation(order[: min(m, 2 * count + failures)])[:count]
+    return with_new_units(problem, fit, drop, count, rng)
+
+
+def expand(
+    problem: Problem, fit: Fit, swaps: int, widest: int, rng: np.random.Generator
+) -> Iterator[Fit]:
+    """Swap and grow until the residual is zero, more units no longer pay, or time is over.
+
+    Yields the best fit so far after each step; the last one is the result.
+    """
+    scores: dict[int, float] = {}
+    while True:
+        width = fit.parameters.units
+        part = problem.for_width(width)
+        failures = 0
+        while not part.is_zero(fit) and failures < swaps and not problem.out_of_time:
+            trial = swap(part, fit, failures, rng)
+            failures = 0 if trial.rss < _WORTHWHILE * fit.rss else failures + 1
+            fit = min(fit, trial, key=lambda f: f.rss)
+            yield fit
+        if part is not problem:
+            last = part.is_zero(fit)
+            fit = problem.refine(fit.parameters, SWAP_ITERATIONS if last else 1, SWAP_TOLERANCE)
+        scores[width] = problem.criterion(fit, _PRICE_OF_GROWTH)
+        yield fit
+        best_width = min(scores, key=lambda w: scores[w])
+        pays = width <= 1.4 * best_width + 1
+        if problem.is_zero(fit) or problem.out_of_time or not pays or width >= widest:
+            return
+        add = min(1 + width // 3, widest - width)
+        nothing = np.empty(0, dtype=int)
+        fit = with_new_units(problem.for_width(width + add), fit, nothing, add, rng)

@@ -1,0 +1,20 @@
+"""Candidates of the search for units (`fitting.search`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provenet.certify.candidate import Candidate
+from provenet.common.typing import Array
+from provenet.fitting.search.chains import chains
+from provenet.fitting.workspace import Workspace
+from provenet.networks.activations import ABS
+
+
+def searched(workspace: Workspace, known: Array | None = None) -> Iterator[Candidate]:
+    """A candidate a chain of expanding and pruning, the first one from units that are known.
+
+    `known` are weights and bias on standardised inputs, one unit a row.
+    """
+    for chain in chains(workspace, known):
+        yield Candidate(chain.fit.parameters.network(ABS), chain.evidence)
