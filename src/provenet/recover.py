@@ -79,13 +79,15 @@ def recover(
     budget
         Seconds after which no further attempt is begun.
     faithful
-        Use the paper's algorithm as it stands, where the method has one.
+        Use the paper's algorithm as it stands, where the method has one. An option that a method
+        does not have is refused; `provenet methods` lists what each takes.
     refine
         Whether to finish with least squares on the samples.
     objective
         For the method "landscape": one of `provenet.landscape.OBJECTIVES`; "auto" chooses.
     threshold
-        For methods of the lowest layer: units fire where `w.x` exceeds it; estimated if left out.
+        For the methods "lowest-layer" and "halfspaces": units fire where `w.x` exceeds it;
+        estimated if left out.
     order
         For the method "overcomplete": ATV21's l, moments up to 2l + 2; by the number of units if
         left out.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from provenet.common.arguments import check_deviation, check_path, check_seconds, check_units
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.data.checkpoint import Checkpoint
@@ -22,8 +21,8 @@ from provenet.data.standardisation import (
     standardisation_from,
 )
 from provenet.fitting.workspace import Wishes
-from provenet.landscape.objectives import OBJECTIVES, check_activation
 from provenet.methods import Method
+from provenet.methods.options import OBJECTIVE, OPTIONS, Option
 
 _LARGEST = 1e70
 """Fourth powers of the data must stay finite."""
@@ -39,65 +38,53 @@ def check_options(
         raise InvalidInput(f"The method {method!r} is unknown: use one of {', '.join(methods)}.")
     chosen = methods[method]
     wishes = replace(wishes, activation=chosen.activation_for(wishes.activation))
-    activation, units, noise = wishes.activation, wishes.units, wishes.noise
-    if not chosen.serves(activation):
+    if not chosen.serves(wishes.activation):
         raise InvalidInput(
             f"The method {method!r} serves the activations {', '.join(chosen.activations)} only, "
-            f"not {activation.name!r}."
+            f"not {wishes.activation.name!r}."
         )
-    _check_objective(chosen, wishes)
-    _check_threshold(chosen, wishes.threshold)
-    _check_order(chosen, wishes.order)
-    if units is not None and (not isinstance(units, Integral) or isinstance(units, bool)):
-        raise InvalidInput(f"units must be a whole number, not {units!r}.")
-    if units is not None and units < 1:
-        raise InvalidInput(f"units must be at least 1, not {units}; leave it out to find it.")
-    if noise is not None and not (_is_number(noise) and math.isfinite(noise) and noise >= 0):
-        raise InvalidInput(f"noise is a standard deviation, so at least 0, not {noise!r}.")
-    if not (_is_number(budget) and budget > 0):
-        raise InvalidInput(f"budget must be a positive number of seconds, not {budget!r}.")
+    for option in OPTIONS.values():
+        _check_option(option, getattr(wishes, option.name), chosen, methods)
+    if OBJECTIVE in chosen.options:
+        _check_seen(wishes)
+    check_units_and_noise(wishes.units, wishes.noise)
+    check_seconds("budget", budget)
     return chosen, wishes
 
 
-def _check_objective(method: Method, wishes: Wishes) -> None:
-    """The objective, and whether it sees units of this activation."""
-    if wishes.objective != "auto" and method.name != "landscape":
+def _check_option(
+    option: Option, value: Any, chosen: Method, methods: Mapping[str, Method]
+) -> None:
+    """What the option itself says of the value, and whether the method has it at all."""
+    if option in chosen.options:
+        option.check(option.name, value)
+    elif option.is_wished(value):
+        others = [name for name, method in methods.items() if option in method.options]
+        which = "the method" if len(others) == 1 else "one of the methods"
         raise InvalidInput(
-            f'objective= belongs to method="landscape", not {method.name!r}: leave one of them out.'
+            f"The method {chosen.name!r} does not have {option.name}=: leave it out, or use "
+            f"{which} {', '.join(others)}."
         )
-    names = ("auto", *OBJECTIVES)
-    if not isinstance(wishes.objective, str) or wishes.objective not in names:
-        raise InvalidInput(
-            f"The objective {wishes.objective!r} is unknown: use one of {', '.join(names)}."
-        )
-    if method.name == "landscape":
-        check_activation(wishes.activation, wishes.objective)
 
 
-def _check_threshold(method: Method, threshold: float | None) -> None:
-    if threshold is None:
-        return
-    if not method.lowest_layer:
-        raise InvalidInput(
-            f"threshold= belongs to methods of the lowest layer, not {method.name!r}: leave it out."
-        )
-    if not (_is_number(threshold) and math.isfinite(threshold)):
-        raise InvalidInput(f"threshold must be a finite number, not {threshold!r}.")
+def _check_seen(wishes: Wishes) -> None:
+    """Whether the objective sees units of this activation."""
+    from provenet.landscape.objectives import check_activation  # takes long to import
+
+    check_activation(wishes.activation, wishes.objective)
 
 
-def _check_order(method: Method, order: int | None) -> None:
-    if order is None:
-        return
-    if method.name != "overcomplete":
-        raise InvalidInput(
-            f'order= belongs to method="overcomplete", not {method.name!r}: leave it out.'
-        )
-    if not isinstance(order, Integral) or isinstance(order, bool) or order < 1:
-        raise InvalidInput(f"order must be a whole number from 1 on, not {order!r}.")
+def check_units_and_noise(units: Any, noise: Any) -> None:
+    """What both doors may be told; None is what they are to find."""
+    if units is not None:
+        check_units("units", units)
+    if noise is not None:
+        check_deviation("noise", noise)
 
 
 def open_checkpoint(path: Any, source: Source) -> Checkpoint:
     """The checkpoint of a source's passes; raises if the file is another's."""
+    check_path("checkpoint", path)
     if not source.fixed:
         raise InvalidInput(
             "checkpoint= keeps passes over given samples, and this source makes its own: leave it "
@@ -114,10 +101,6 @@ def as_generator(rng: Any) -> np.random.Generator:
         raise InvalidInput(
             f"rng must be a whole number from 0 on, or a numpy.random.Generator, not {rng!r}."
         ) from None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def as_source(X: Any, y: Any) -> Source:

@@ -219,6 +219,7 @@ def _timings(timings: Mapping[str, float]) -> str:
 def about(method: Any) -> dict[str, Any]:
     """All that the registry says of a method, without the code that runs it."""
     values = {field.name: getattr(method, field.name) for field in fields(method)}
+    values["options"] = [option.name for option in method.options]
     return {name: value for name, value in values.items() if not callable(value)}
 
 
@@ -230,7 +231,8 @@ def methods_table(methods: Iterable[Any]) -> RenderableType:
     for method in methods:
         own = method.any_rectified or method.any_activation or method.any_even
         units = ", ".join(method.activations) + ", or your own" * own
-        lines = {"needs": method.needs, "units": units, "paper": method.paper}
+        options = ", ".join(f"{option.name}=" for option in method.options) or "-"
+        lines = {"needs": method.needs, "units": units, "takes": options, "paper": method.paper}
         rest = "".join(f"\n{name} {text}" for name, text in lines.items() if text != "-")
         table.add_row(method.name, Text.assemble(method.summary, (rest, "dim")))
     return table
