@@ -25,6 +25,7 @@ from provenet.validation import (
     as_source,
     check_data,
     check_options,
+    check_surroundings,
     open_checkpoint,
 )
 
@@ -104,6 +105,7 @@ def recover(
         units, noise, get_activation(activation), refine, faithful, objective, threshold, order
     )
     chosen, wishes = check_options(method, METHODS, wishes, budget)
+    check_surroundings(progress, checkpoint=checkpoint)
     generator = as_generator(rng)
     source = as_source(X, y)
     report = _Reporter(progress)

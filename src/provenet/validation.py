@@ -82,9 +82,19 @@ def check_units_and_noise(units: Any, noise: Any) -> None:
         check_deviation("noise", noise)
 
 
+def check_surroundings(progress: Any, **files: Any) -> None:
+    """What both doors tell and write beside the answer; None is nothing."""
+    if progress is not None and not callable(progress):
+        raise InvalidInput(
+            f"progress must be a function of stage, fraction and message, not {progress!r}."
+        )
+    for name, path in files.items():
+        if path is not None:
+            check_path(name, path)
+
+
 def open_checkpoint(path: Any, source: Source) -> Checkpoint:
     """The checkpoint of a source's passes; raises if the file is another's."""
-    check_path("checkpoint", path)
     if not source.fixed:
         raise InvalidInput(
             "checkpoint= keeps passes over given samples, and this source makes its own: leave it "
