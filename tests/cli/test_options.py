@@ -48,7 +48,10 @@ def test_every_option_reaches_the_door(samples: str, monkeypatch: pytest.MonkeyP
 
 
 def test_help_names_the_methods_of_an_option() -> None:
-    shown = {p.name: p for p in typer.main.get_command(app).commands["recover"].params}  # type: ignore[attr-defined]
+    group = typer.main.get_command(app)
+    context = group.context_class(group)
+    command = group.get_command(context, "recover")  # type: ignore[attr-defined]
+    shown = {p.name: p for p in command.get_params(context)}
     assert set(OPTIONS) <= set(shown)
     for name, method in (("objective", "landscape"), ("order", "overcomplete")):
         assert shown[name].help.endswith(f"({method}).")

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from provenet.cli.ending import exit_unless, note, stderr, stdout
 from provenet.cli.options import wishes_of, with_method_options
 from provenet.cli.progress import StageProgress
 from provenet.cli.shared import (
@@ -21,13 +22,9 @@ from provenet.cli.shared import (
     check_network_to_write,
     check_written,
     error_of,
-    exit_unless,
     finite,
     load_network_file,
-    note,
     save_result,
-    stderr,
-    stdout,
     summary_of,
 )
 from provenet.common.exceptions import InvalidInput

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.levenberg_marquardt import Fit, fit_linear_part, refine
@@ -193,7 +193,7 @@ def _linear_term_needed(workspace: Workspace, free: Fit, settled: Fit) -> bool:
     if spare <= 0:
         return False
     F = (settled.rss - free.rss) / extra / (free.rss / spare)
-    return bool(stats.f.sf(F, extra, spare) < UNLIKELY)
+    return bool(scipy.stats.f.sf(F, extra, spare) < UNLIKELY)
 
 
 def _sign_ambiguity(network: Network) -> tuple[str, ...]:
@@ -212,4 +212,4 @@ def excess_on_unseen(workspace: Workspace, network: Network, rss: float) -> floa
     user = workspace.standardisation.network_to_user(network)
     expected = rss / spare * (1 + network.free_parameters / spare)
     F = residual_on(held_out, user) ** 2 / max(expected, 1e-300)
-    return float(np.sqrt(F)) if stats.f.sf(F, held_out.labels, spare) < UNLIKELY else None
+    return float(np.sqrt(F)) if scipy.stats.f.sf(F, held_out.labels, spare) < UNLIKELY else None

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -214,25 +213,3 @@ def figure(value: float) -> str:
 def _timings(timings: Mapping[str, float]) -> str:
     stages = ", ".join(f"{name} {seconds:.2g} s" for name, seconds in timings.items())
     return stages or "not measured"
-
-
-def about(method: Any) -> dict[str, Any]:
-    """All that the registry says of a method, without the code that runs it."""
-    values = {field.name: getattr(method, field.name) for field in fields(method)}
-    values["options"] = [option.name for option in method.options]
-    return {name: value for name, value in values.items() if not callable(value)}
-
-
-def methods_table(methods: Iterable[Any]) -> RenderableType:
-    """Name, summary, assumptions, activations and paper of each method."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("method", style="bold cyan", no_wrap=True)
-    table.add_column("what it does, what it needs, which units, where it comes from")
-    for method in methods:
-        own = method.any_rectified or method.any_activation or method.any_even
-        units = ", ".join(method.activations) + ", or your own" * own
-        options = ", ".join(f"{option.name}=" for option in method.options) or "-"
-        lines = {"needs": method.needs, "units": units, "takes": options, "paper": method.paper}
-        rest = "".join(f"\n{name} {text}" for name, text in lines.items() if text != "-")
-        table.add_row(method.name, Text.assemble(method.summary, (rest, "dim")))
-    return table
