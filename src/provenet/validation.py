@@ -25,9 +25,13 @@ from provenet.methods import Method
 from provenet.methods.options import OBJECTIVE, OPTIONS, Option
 
 _LARGEST = 1e70
-"""Fourth powers of the data must stay finite."""
+"""Derived: fourth powers of the data must stay finite (below 1e308)."""
 _SIGMAS = 8.0
-"""Standard errors by which means and covariances of standard normal inputs may be off."""
+"""Convention: standard errors by which means and covariances of standard normal inputs may be off;
+of as many entries as there may be, none is off by so many by chance."""
+_CONSTANT = 1e-12
+"""Convention: labels whose spread is this share of their mean are constant: some thousand times
+what rounding leaves (eps, 2.2e-16), since sums of many add up more."""
 
 
 def check_options(
@@ -191,7 +195,7 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     _check_counts(source, units, method)
     if not source.fixed:
         standardisation = source.standardisation()
-        if not standardisation.label_spread > 1e-12 * np.abs(standardisation.label_mean).max():
+        if not standardisation.label_spread > _CONSTANT * np.abs(standardisation.label_mean).max():
             raise _constant_labels(source, method)
         _check_standard_inputs(standardisation, method)
         return standardisation
@@ -205,7 +209,7 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
             f"X or y holds values beyond {_LARGEST:.0e}, whose squares overflow: rescale them."
         )
     variance = label_variance(sums)
-    rounding = 1e-24 * (label_origin**2 + sums.yy / sums.n)
+    rounding = _CONSTANT**2 * (label_origin**2 + sums.yy / sums.n)
     if np.all((variance <= rounding) | (variance < _LARGEST**-2)):
         raise _constant_labels(source, method)
     dependent = dependent_columns(sums)

@@ -20,12 +20,12 @@ from provenet.common.typing import Array
 from provenet.datasets.sign_ambiguous import sign_ambiguous_network
 from provenet.methods.applicability import judge_methods
 from provenet.methods.identifiability import (
-    MARGIN,
     Identifiability,
     identifiability,
     independent_powers,
     samples_until_seen,
 )
+from provenet.methods.tolerances import MARGIN
 from provenet.networks.hermite import he
 
 
