@@ -24,9 +24,9 @@ def with_method_options(function: Command) -> Command:
     own = inspect.signature(function, eval_str=True)
     before = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
     derived = [_parameter(option) for option in OPTIONS.values()]
-    parameters = [p.replace(kind=p.KEYWORD_ONLY) if p.default is not p.empty else p for p in before]
-    function.__signature__ = own.replace(parameters=[*parameters, *derived])  # type: ignore[attr-defined]
-    function.__annotations__ = {p.name: p.annotation for p in (*before, *derived)}
+    all_of_them = [*before, *derived]
+    function.__signature__ = own.replace(parameters=all_of_them)  # type: ignore[attr-defined]
+    function.__annotations__ = {p.name: p.annotation for p in all_of_them}
     return function
 
 
