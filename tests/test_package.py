@@ -34,6 +34,7 @@ def test_a_recovery_needs_neither_plots_nor_a_terminal() -> None:
 
 def test_dir_shows_the_public_names_and_no_others() -> None:
     assert dir(pn) == sorted(pn.__all__)
+    assert set(pn.__all__) == {*pn._HOMES, *pn._ROOMS}
     for name in pn.__all__:
         assert getattr(pn, name) is not None
 
