@@ -13,7 +13,7 @@ import numpy as np
 
 from provenet.certify.checks import Status
 from provenet.certify.result import Recovery
-from provenet.common.exceptions import BudgetSpent, InvalidInput
+from provenet.common.exceptions import BudgetSpent
 from provenet.common.typing import Array, Progress, Seed
 from provenet.common.words import counted
 from provenet.data.parallel import one_blas_thread
@@ -31,7 +31,7 @@ from provenet.extraction.verdict import (
     points_at_kinks,
     verdict,
 )
-from provenet.validation import as_generator
+from provenet.validation import as_generator, check_surroundings, check_units_and_noise
 
 _CHECKS = 30
 """Points that guide the lines."""
@@ -91,7 +91,8 @@ def extract(
         If an address stopped answering.
     """
     generator = as_generator(rng)
-    _check(noise, units)
+    check_units_and_noise(units, noise)
+    check_surroundings(progress, cache=cache)
     oracle = open_oracle(
         f,
         features,
@@ -114,13 +115,6 @@ def extract(
     # Sampled answers bring the timings of their last recovery.
     timings = {**stages.seconds, **result.timings, "total": stages.total}
     return replace(result, queries=oracle.used, timings=timings)
-
-
-def _check(noise: float | None, units: int | None) -> None:
-    if noise is not None and not (np.isfinite(noise) and noise >= 0):
-        raise InvalidInput(f"noise must be a number from 0 on, not {noise!r}.")
-    if units is not None and (isinstance(units, bool) or int(units) != units or units < 1):
-        raise InvalidInput(f"units must be a whole number from 1 on, not {units!r}.")
 
 
 @dataclass(frozen=True)

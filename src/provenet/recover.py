@@ -24,6 +24,7 @@ from provenet.validation import (
     as_source,
     check_data,
     check_options,
+    check_surroundings,
     open_checkpoint,
 )
 
@@ -76,13 +77,15 @@ def recover(
     budget
         Seconds after which no further attempt is begun.
     faithful
-        Use the paper's algorithm as it stands, where the method has one.
+        Use the paper's algorithm as it stands, where the method has one. An option that a method
+        does not have is refused; `provenet methods` lists what each takes.
     refine
         Whether to finish with least squares on the samples.
     objective
         For the method "landscape": one of `provenet.landscape.OBJECTIVES`; "auto" chooses.
     threshold
-        For methods of the lowest layer: units fire where `w.x` exceeds it; estimated if left out.
+        For the methods "lowest-layer" and "halfspaces": units fire where `w.x` exceeds it;
+        estimated if left out.
     order
         For the method "overcomplete": ATV21's l, moments up to 2l + 2; by the number of units if
         left out.
@@ -99,6 +102,7 @@ def recover(
         units, noise, get_activation(activation), refine, faithful, objective, threshold, order
     )
     chosen, wishes = check_options(method, METHODS, wishes, budget)
+    check_surroundings(progress, checkpoint=checkpoint)
     generator = as_generator(rng)
     source = as_source(X, y)
     report = _Reporter(progress)

@@ -17,12 +17,9 @@ from provenet.certify.checks import Status
 from provenet.certify.own_labels import OwnLabels
 from provenet.certify.result import Recovery
 from provenet.fitting.covariance import StandardErrors
-from provenet.recover import METHODS
 from provenet.report.console import (
-    about,
     certificate_table,
     describe,
-    methods_table,
     to_json,
     why_infinite,
 )
@@ -172,16 +169,6 @@ def test_corrupted_labels_are_counted() -> None:
     assert "20 of 500 labels (4.00%) set aside" in " ".join(render(certificate_table(found)))
     none = Recovery(None, Status.FAILED, "", "auto")
     assert "labels" not in " ".join(render(certificate_table(none)))
-
-
-def test_methods_are_told_as_the_registry_has_them() -> None:
-    text = " ".join(" ".join(render(methods_table(METHODS.values()))).split())
-    for name, method in METHODS.items():
-        assert name in text and " ".join(method.summary.split()) in text
-        assert f"units {', '.join(method.activations)}" in text
-        told = json.loads(to_json(about(method)))
-        assert told["needs"] == method.needs and told["activations"] == list(method.activations)
-        assert told["fewest_outputs"] == method.fewest_outputs and "candidates" not in told
 
 
 def test_standard_errors_stand_beside_the_values() -> None:

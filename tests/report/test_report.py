@@ -19,6 +19,7 @@ from provenet.certify.checks import Check, Status
 from provenet.certify.result import Recovery
 from provenet.cli import app as cli
 from provenet.cli import recover as cli_recover
+from provenet.cli.ending import BAD_INPUT, NOT_RECOVERED
 from provenet.report import build, check_report, gather
 from provenet.report.units import unit_table
 
@@ -236,7 +237,7 @@ def test_the_command_line_writes_a_report_whatever_was_found(samples: Path, tmp_
     report = tmp_path / "r.html"
     found = ("--units", "1", "--budget", "0.5", "--report", str(report), "--seed", "4")
     ended = CliRunner().invoke(cli.app, ["recover", str(samples), *found])
-    assert ended.exit_code == cli.NOT_RECOVERED
+    assert ended.exit_code == NOT_RECOVERED
     assert f"Wrote {report}" in ended.stderr.replace("\n", "")
     text = words(report.read_text(encoding="utf-8"))
     assert "✗ Failed" in text and "Seed 4" in text
@@ -248,7 +249,7 @@ def test_the_command_line_checks_the_report_first(
     monkeypatch.setattr(cli_recover, "open_samples", lambda *args: pytest.fail("worked first"))
     args = ["recover", str(samples), "--report", str(tmp_path / "no" / "r.html")]
     ended = CliRunner().invoke(cli.app, args)
-    assert ended.exit_code == cli.BAD_INPUT
+    assert ended.exit_code == BAD_INPUT
     assert "does not exist: make it first" in " ".join(ended.stderr.split())
 
 

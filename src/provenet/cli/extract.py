@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from provenet.certify.result import Recovery
+from provenet.cli.ending import exit_unless, stderr, stdout
 from provenet.cli.progress import StageProgress
 from provenet.cli.shared import (
     Json,
@@ -16,11 +17,8 @@ from provenet.cli.shared import (
     check_network_to_write,
     check_written,
     error_of,
-    exit_unless,
     load_network_file,
     save_result,
-    stderr,
-    stdout,
     summary_of,
 )
 from provenet.common.exceptions import InvalidInput

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
@@ -188,7 +188,7 @@ def _linear_term_needed(workspace: Workspace, free: Fit, settled: Fit) -> bool:
     if spare <= 0:
         return False
     F = (settled.rss - free.rss) / extra / (free.rss / spare)
-    return bool(stats.f.sf(F, extra, spare) < UNLIKELY)
+    return bool(scipy.stats.f.sf(F, extra, spare) < UNLIKELY)
 
 
 def _sign_ambiguity(network: Network) -> tuple[str, ...]:
@@ -214,7 +214,7 @@ def expected_on_unseen(workspace: Workspace, network: Network, rss: float) -> Ex
     """From the residual sum of squares of the samples that were fitted."""
     spare = max(workspace.problem.samples.labels - network.free_parameters, 1)
     size = np.sqrt(rss / spare * (1 + network.free_parameters / spare))
-    factor = stats.f.isf(UNLIKELY, workspace.held_out.labels, spare)
+    factor = scipy.stats.f.isf(UNLIKELY, workspace.held_out.labels, spare)
     return Expected(float(size), float(size * np.sqrt(factor)))
 
 

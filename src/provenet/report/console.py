@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -147,23 +146,3 @@ def certificate_table(result: Recovery) -> RenderableType:
     for label, text in facts(result):
         seen.add_row(label, Text(text))
     return Group(Text("Checks", "bold"), checks, Text(""), seen)
-
-
-def about(method: Any) -> dict[str, Any]:
-    """All that the registry says of a method, without the code that runs it."""
-    values = {field.name: getattr(method, field.name) for field in fields(method)}
-    return {name: value for name, value in values.items() if not callable(value)}
-
-
-def methods_table(methods: Iterable[Any]) -> RenderableType:
-    """Name, summary, assumptions, activations and paper of each method."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("method", style="bold cyan", no_wrap=True)
-    table.add_column("what it does, what it needs, which units, where it comes from")
-    for method in methods:
-        own = method.any_rectified or method.any_activation or method.any_even
-        units = ", ".join(method.activations) + ", or your own" * own
-        lines = {"needs": method.needs, "units": units, "paper": method.paper}
-        rest = "".join(f"\n{name} {text}" for name, text in lines.items() if text != "-")
-        table.add_row(method.name, Text.assemble(method.summary, (rest, "dim")))
-    return table
