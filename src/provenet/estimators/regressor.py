@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from provenet.certify.result import Recovery, Status
 from provenet.common.exceptions import InvalidInput
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.data.sources import ArraySource
 from provenet.data.standardisation import label_variance
@@ -217,7 +217,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not len(self.used_features_):
             return Recovery(None, Status.FAILED, "All columns of X are constant.", self.method)
         if len(self.used_features_) < source.features:
-            source = _with_columns(source, self.used_features_)
+            source = source.columns(self.used_features_)
         try:
             return recover(
                 source,
@@ -259,12 +259,6 @@ def _explains(recovery: Recovery) -> bool:
     """
     exact = recovery.certificate is not None and recovery.certificate.noise == 0
     return recovery.success or (recovery.status is Status.PARTIAL and exact)
-
-
-def _with_columns(source: ArraySource, which: AnyArray) -> ArraySource:
-    if isinstance(source, ReservoirSource):
-        return source.columns(which)
-    return ArraySource(source.X[:, which], source.y)
 
 
 def _recovery_message(recovery: Recovery) -> str:

@@ -28,7 +28,7 @@ from provenet.certify.result import Recovery, Status
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.data.sources import ArraySource, QuerySource, Source, StandardisedSource
+from provenet.data.sources import ArraySource, Source, StandardisedSource
 from provenet.fitting.workspace import Workspace
 from provenet.lowest_layer.evidence import LayerEvidence
 from provenet.lowest_layer.faces.layer import (
@@ -121,7 +121,7 @@ def _not_held_out(workspace: Workspace) -> Source:
 def _ask(workspace: Workspace) -> Callable[[Array], Array] | None:
     """The function behind the samples, of standardised inputs, if it may be asked."""
     source: Source = workspace.source
-    if not (isinstance(source, QuerySource) and workspace.refine):
+    if not (source.may_be_asked and workspace.refine):
         return None
     return lambda X: source.ask(workspace.standardisation.undo(X))
 

@@ -28,7 +28,7 @@ import numpy as np
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
-from provenet.data.sources import PopulationSource, StandardisedSource
+from provenet.data.sources import StandardisedSource
 from provenet.fitting.levenberg_marquardt import with_output_layer
 from provenet.fitting.workspace import Workspace
 from provenet.landscape.constants import Constants, constants_for_whitened_F
@@ -151,18 +151,17 @@ def _on_moments(workspace: Workspace, name: str, statistics: Statistics, span: S
         found: Objective = _whitened(statistics, span, workspace.activation)
     else:
         found = moment_objective(name, statistics, span.rank, workspace.activation)
-    source = workspace.source
-    if isinstance(source, PopulationSource):
-        outside = not in_the_theorem(name, source.network, span.rank)
+    truth = workspace.source.population
+    if truth is not None:
+        outside = not in_the_theorem(name, truth, span.rank)
         found.theorem = None if outside else found.theorem
     return found
 
 
 def _on_samples(workspace: Workspace, name: str, span: Span) -> Objective:
     """A loss that sees all orders, on samples in coordinates of the span."""
-    source, s = workspace.source, workspace.standardisation
-    if isinstance(source, PopulationSource):
-        truth = source.network
+    s, truth = workspace.standardisation, workspace.source.population
+    if truth is not None:
         inside = truth.replace(weights=truth.weights @ span.basis.T, output_bias=0.0)
         return population_objective(name, inside, span.rank)
     samples = workspace.problem.samples

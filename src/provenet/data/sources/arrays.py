@@ -22,6 +22,8 @@ _PICKED_AT_ONCE = 1000
 class ArraySource(Source):
     """Rows of `X` with their labels `y`; only the rows in use are ever copied."""
 
+    in_memory = True
+
     def __init__(self, X: AnyArray, y: AnyArray) -> None:
         """Hold references to the arrays; nothing is read yet (lists become arrays)."""
         X, y = np.asanyarray(X), np.asanyarray(y)
@@ -32,6 +34,10 @@ class ArraySource(Source):
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
         """The rows as float64, without a copy where they are that already."""
         return np.asarray(self.X[start:stop], float), np.asarray(self.y[start:stop], float)
+
+    def columns(self, which: AnyArray) -> ArraySource:
+        """The same samples with some of their inputs."""
+        return ArraySource(self.X[:, which], self.y)
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """A random subset, or all rows in random order when `n` is as many as there are."""

@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from provenet.common.blocks import row_blocks
+from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
 from provenet.data.parallel import sum_over, workers
 from provenet.data.passes import Term, add_up
@@ -42,6 +43,11 @@ class Source(ABC):
     """The network whose population this is: its moments are known without sampling error."""
     kept_by_labels: bool = False
     """Whether inputs were kept with probability proportional to their labels, which are all 1."""
+    may_be_asked: bool = False
+    """Whether `ask` answers inputs of one's own choice."""
+    in_memory: bool = False
+    """Whether all rows are arrays of this process, in its memory or mapped into it: at hand, and
+    cheap to read again in any order."""
 
     @property
     def label_shape(self) -> tuple[int, ...]:
@@ -52,6 +58,18 @@ class Source(ABC):
     def labels(self) -> int:
         """How many numbers the labels are: samples times outputs."""
         return self.size * (self.outputs or 1)
+
+    @property
+    def seen(self) -> int:
+        """How many samples the first and second moments are of: more than `size` where only some
+        were kept as rows."""
+        return self.size
+
+    def ask(self, X: Array) -> Array:
+        """Labels of inputs of one's own choice, (n,) or (n, outputs); see `may_be_asked`."""
+        raise InvalidInput(
+            "These samples are given, and no others can be asked for: give a QuerySource."
+        )
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:

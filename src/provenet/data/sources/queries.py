@@ -23,6 +23,7 @@ class QuerySource(Source):
     """
 
     fixed = False
+    may_be_asked = True
 
     def __init__(
         self,
