@@ -233,10 +233,10 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fitted(self, source: ArraySource, seed: int) -> WidthFit:
         rng = np.random.default_rng(seed)
-        X, y = source.draw(min(source.size, _MOST_ROWS_TO_FIT), rng)
+        drawn = source.draw(min(source.size, _MOST_ROWS_TO_FIT), rng)
         return fit_width(
-            X,
-            y,
+            drawn.X,
+            drawn.y,
             activation=get_activation(self.activation),
             units=self.units,
             rng=rng,

@@ -254,6 +254,10 @@ def _stochastic(workspace: Workspace, name: str, span: Span) -> Candidate:
     samples = StandardisedSource(workspace.source, s)
     size = min(_BATCH.get(name, _DESIGNED_BATCH), workspace.source.size)
 
+    def fresh() -> tuple[Array, Array]:
+        drawn = samples.draw(size, workspace.rng)
+        return drawn.X, drawn.y
+
     def on(X: Array, y: Array) -> Objective:
         y = y - s.label_mean
         return sample_objective(name, X, y, m, activation, constants=constants, centred=True)
@@ -261,12 +265,12 @@ def _stochastic(workspace: Workspace, name: str, span: Span) -> Candidate:
     with workspace.stage("minimise", f"batches of {size}"):
         descent = descend(
             on,
-            lambda: samples.draw(size, workspace.rng),
+            fresh,
             workspace.rng.standard_normal((m, d)) / np.sqrt(d),
             replace(_SCHEDULE, rate=rate),
             deadline=(workspace.started + workspace.problem.deadline) / 2,
         )
-        last = on(*samples.draw(size, workspace.rng))
+        last = on(*fresh())
         rows = descent.B if name not in WHITENED else np.linalg.pinv(descent.B).T
         W = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         network = _network(workspace, name, W, span)

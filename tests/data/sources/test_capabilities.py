@@ -69,3 +69,17 @@ def test_columns_of_samples_in_memory(kind: str) -> None:
     np.testing.assert_array_equal(some.X, source.X[:, [0, 2]])
     assert type(some) is type(source)
     assert some.seen == source.seen
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_draw_tells_which_rows_it_took_unless_it_made_them(kind: str) -> None:
+    source, can = KINDS[kind]
+    drawn = source.draw(7, np.random.default_rng(3))
+    assert drawn.X.shape == (7, 3) and drawn.y.shape == (7,)
+    if can.ask or kind == "mapped":  # of queries
+        assert drawn.rows is None
+    else:
+        everything = source.rows(0, source.size)
+        assert drawn.rows is not None and len(set(drawn.rows)) == 7
+        np.testing.assert_array_equal(drawn.X, everything[0][drawn.rows])
+        np.testing.assert_array_equal(drawn.y, everything[1][drawn.rows])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput
-from provenet.common.typing import Array
+from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import sum_over, workers
 from provenet.data.passes import Term, add_up
 from provenet.data.standardisation import LinearSums, Standardisation, standardisation_from
@@ -24,6 +25,16 @@ LARGEST_BLOCK = 4 * ROWS_AT_ONCE
 _STRETCH_BYTES = 2**25
 _BLOCKS_A_THREAD = 8
 """The fewest blocks of a stretch for every thread: threads wait for each other at its end."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Samples drawn at random from a source."""
+
+    X: Array
+    y: Array
+    rows: AnyArray | None = None
+    """Their numbers in the source; None where they were made afresh."""
 
 
 class Source(ABC):
@@ -109,5 +120,5 @@ class Source(ABC):
         return standardisation_from(*self.linear_sums())
 
     @abstractmethod
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """`n` samples at random, no one twice (fresh ones if the source can make them)."""
