@@ -56,6 +56,8 @@ class Method:
     """Whether an even activation of the user's own serves."""
     lowest_layer: bool = False
     """Whether it looks for a layer whose top is not known: takes `threshold`, judges itself."""
+    in_memory: bool = False
+    """Whether it holds all samples in memory, so at most `MOST_BYTES_IN_MEMORY` of them."""
 
     def activation_for(self, wished: Activation) -> Activation:
         """The activation wished for; in place of ReLU, the default, the method's own if need be."""
@@ -146,6 +148,7 @@ METHODS = {
             "a small share of labels corrupted; Gaussian inputs; outputs well above units",
             "BJW19, section 8",
             sparse_noise,
+            in_memory=True,
             independent_units=True,
             independent_outputs=True,
             fewest_outputs=3,
@@ -156,6 +159,7 @@ METHODS = {
             "noise of any kind, independent of the inputs; Gaussian inputs; two or more outputs",
             "BJW19, Algorithm 8, Theorem 12",
             arbitrary_noise,
+            in_memory=True,
             independent_units=True,
         ),
         Method(
@@ -230,6 +234,7 @@ METHODS = {
             "one output; at most 4 features (time grows exponentially); Gaussian inputs",
             "GP19, section 3, appendix C.1",
             gradient_search,
+            in_memory=True,
             one_output=True,
             activations=("relu", "step"),
             lowest_layer=True,

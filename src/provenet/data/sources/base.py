@@ -71,6 +71,11 @@ class Source(ABC):
         return self.size * (self.outputs or 1)
 
     @property
+    def bytes(self) -> int:
+        """Bytes of all samples as float64."""
+        return 8 * self.size * (self.features + (self.outputs or 1))
+
+    @property
     def seen(self) -> int:
         """How many samples the first and second moments are of: more than `size` where only some
         were kept as rows."""
