@@ -15,7 +15,7 @@ from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
 from provenet.common.typing import Array
-from provenet.data.sources import ArraySource
+from provenet.data.sources import ArraySource, Draw
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
@@ -36,6 +36,14 @@ def special_network(seed: int, features: int = 6) -> pn.Network:
     return net.replace(
         biases=ROOTS_AND_MORE, output_weights=np.abs(net.output_weights) * signs, output_bias=0.3
     )
+
+
+def assert_same_draw(found: Draw, wanted: Draw) -> None:
+    """The same samples, of the same numbers, in the same order."""
+    np.testing.assert_array_equal(found.X, wanted.X)
+    np.testing.assert_array_equal(found.y, wanted.y)
+    assert found.rows is not None and wanted.rows is not None
+    np.testing.assert_array_equal(found.rows, wanted.rows)
 
 
 def identity_standardisation(features: int) -> Standardisation:

@@ -329,6 +329,16 @@ def test_bad_options_cost_no_queries(options: dict[str, Any]) -> None:
 # ---------------------------------------------------------------- what is accepted
 
 
+@pytest.mark.parametrize("method", ["gradient-search", "sparse-noise", "arbitrary-noise"])
+def test_more_samples_than_a_method_holds_in_memory(method: str) -> None:
+    """10^8 samples that take no memory: none of them is looked at."""
+    inputs = np.broadcast_to(1.0, (10**8, 3))
+    labels = inputs if method == "sparse-noise" else inputs[:, 0]
+    bytes_of_all = 8 * (inputs.size + labels.size)
+    most = 2**31 * 10**8 // bytes_of_all
+    refused(method, "in memory", "2.15 GB", f"at most {most}", X=inputs, y=labels, method=method)
+
+
 def test_lists_integers_booleans_and_columns_are_samples_too() -> None:
     for inputs, labels in (
         (X.tolist(), Y.tolist()),

@@ -20,6 +20,7 @@ from provenet.data.standardisation import (
     label_variance,
     standardisation_from,
 )
+from provenet.data.tolerances import MOST_BYTES_IN_MEMORY
 from provenet.fitting.workspace import Wishes
 from provenet.methods import Method
 from provenet.methods.options import OBJECTIVE, OPTIONS, Option
@@ -193,6 +194,7 @@ def _numeric(data: Any, name: str) -> AnyArray:
 def check_data(source: Source, units: int | None, method: Method) -> Standardisation:
     """Check shapes and values, and standardise: the passes that every method needs anyway."""
     _check_counts(source, units, method)
+    _check_memory(source, method)
     if not source.fixed:
         standardisation = source.standardisation()
         if not standardisation.label_spread > _CONSTANT * np.abs(standardisation.label_mean).max():
@@ -279,6 +281,16 @@ def _check_counts(source: Source, units: int | None, method: Method) -> None:
         raise InvalidInput(
             f"{source.size} samples are fewer than the {parameters} parameters of a network with "
             f"{source.features} features and {units or 1} units: take more samples."
+        )
+
+
+def _check_memory(source: Source, method: Method) -> None:
+    if method.in_memory and source.bytes > MOST_BYTES_IN_MEMORY:
+        raise InvalidInput(
+            f"The method {method.name!r} holds all samples in memory, and {source.size} samples "
+            f"are {source.bytes / 1e9:.3g} GB, above its limit of "
+            f"{MOST_BYTES_IN_MEMORY / 1e9:.3g} GB: take at most "
+            f"{MOST_BYTES_IN_MEMORY * source.size // source.bytes} of them."
         )
 
 

@@ -17,7 +17,7 @@ from provenet.certify.checks import Status
 from provenet.certify.result import Recovery
 from provenet.common.arguments import check_whole
 from provenet.common.exceptions import InvalidInput
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
@@ -215,7 +215,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not len(self.used_features_):
             return Recovery.nothing(self.method, "All columns of X are constant.")
         if len(self.used_features_) < source.features:
-            source = _with_columns(source, self.used_features_)
+            source = source.columns(self.used_features_)
         try:
             return recover(
                 source,
@@ -231,10 +231,10 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fitted(self, source: ArraySource, seed: int, deadline: float) -> WidthFit:
         rng = np.random.default_rng(seed)
-        X, y = source.draw(min(source.size, MOST_ROWS_TO_FIT), rng)
+        drawn = source.draw(min(source.size, MOST_ROWS_TO_FIT), rng)
         return fit_width(
-            X,
-            y,
+            drawn.X,
+            drawn.y,
             activation=get_activation(self.activation),
             units=self.units,
             rng=rng,
@@ -257,12 +257,6 @@ def _explains(recovery: Recovery) -> bool:
     """
     exact = recovery.certificate is not None and recovery.certificate.noise == 0
     return recovery.success or (recovery.status is Status.PARTIAL and exact)
-
-
-def _with_columns(source: ArraySource, which: AnyArray) -> ArraySource:
-    if isinstance(source, ReservoirSource):
-        return source.columns(which)
-    return ArraySource(source.X[:, which], source.y)
 
 
 def _recovery_message(recovery: Recovery) -> str:

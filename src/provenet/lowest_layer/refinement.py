@@ -25,7 +25,7 @@ from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
-from provenet.data.sources import MappedSource, QuerySource, Source, StandardisedSource
+from provenet.data.sources import MappedSource, Source, StandardisedSource
 from provenet.fitting.workspace import Workspace
 from provenet.lowest_layer.bands.descent import Refinement, descend, random_search
 from provenet.lowest_layer.bands.queries import QueriedBands
@@ -57,7 +57,7 @@ def refined(workspace: Workspace, start: Directions, silent: float | None) -> Re
     if silent is None:
         return by_least_squares(workspace, start)
     if workspace.faithful:
-        if not isinstance(workspace.source, QuerySource):
+        if not workspace.source.may_be_asked:
             raise NoAnswer(
                 "Algorithm 1 asks for labels of inputs of its own choice, tens of millions of "
                 "them: give a QuerySource, or leave faithful out."
@@ -67,7 +67,7 @@ def refined(workspace: Workspace, start: Directions, silent: float | None) -> Re
     found = alone(workspace, start, silent) if rectified else None
     if found is not None and found.success:
         return found
-    if isinstance(workspace.source, QuerySource):
+    if workspace.source.may_be_asked:
         return by_bands(workspace, start, silent)
     union = fired_union(workspace, silent)
     if union.success:
@@ -245,7 +245,6 @@ def _rounded(workspace: Workspace, silent: float) -> tuple[str, ...]:
 def by_bands(workspace: Workspace, start: Directions, silent: float) -> Recovery:
     """Every unit by itself, on whether a queried label fires in thin bands (Theorem 5)."""
     source = workspace.source
-    assert isinstance(source, QuerySource)
     oracle = QueriedBands(source.ask, source.features, silent=silent, rng=workspace.rng)
     # Inputs are made standard normal, so directions are needed in the source's coordinates.
     own, _ = workspace.standardisation.units_to_user(start.weights, -start.thresholds)

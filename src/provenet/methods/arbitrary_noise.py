@@ -385,8 +385,8 @@ def _drawn(workspace: Workspace) -> tuple[Array, Array]:
     samples, source = workspace.problem.samples, workspace.source
     X, y = samples.X, samples.y
     if source.fixed and source.size > 2 * samples.size:
-        inputs, y = source.draw(min(source.size, _START_ROWS), workspace.rng)
-        X = workspace.standardisation.apply(inputs)
+        drawn = source.draw(min(source.size, _START_ROWS), workspace.rng)
+        X, y = workspace.standardisation.apply(drawn.X), drawn.y
     return X, y.reshape(len(y), -1)
 
 

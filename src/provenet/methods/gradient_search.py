@@ -29,7 +29,7 @@ from provenet.certify.result import Recovery
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.data.sources import ArraySource, QuerySource, Source, StandardisedSource
+from provenet.data.sources import ArraySource, Source, StandardisedSource
 from provenet.fitting.workspace import Workspace
 from provenet.lowest_layer.evidence import LayerEvidence
 from provenet.lowest_layer.faces.layer import (
@@ -109,7 +109,7 @@ def _not_held_out(workspace: Workspace) -> Source:
     """The samples but for those that are to judge the answer, standardised."""
     X, y = workspace.source.rows(0, workspace.source.size)
     kept = np.ones(len(y), dtype=bool)
-    kept[workspace.held_out_rows()] = False
+    kept[workspace.held_out_rows] = False
     least = max(_FEWEST, _FEWEST_A_TERM * control_terms(workspace.source.features))
     if kept.sum() < least:
         raise NoAnswer(
@@ -122,7 +122,7 @@ def _not_held_out(workspace: Workspace) -> Source:
 def _ask(workspace: Workspace) -> Callable[[Array], Array] | None:
     """The function behind the samples, of standardised inputs, if it may be asked."""
     source: Source = workspace.source
-    if not (isinstance(source, QuerySource) and workspace.refine):
+    if not (source.may_be_asked and workspace.refine):
         return None
     return lambda X: source.ask(workspace.standardisation.undo(X))
 

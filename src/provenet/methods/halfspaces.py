@@ -54,7 +54,7 @@ def _learned(workspace: Workspace, low: float, high: float) -> Recovery:
         workspace.units,
         rng=workspace.rng,
         above=level,
-        hidden=workspace.held_out_rows(),
+        hidden=workspace.held_out_rows,
         stage=workspace.stage,
     )
     user = on_user_inputs(

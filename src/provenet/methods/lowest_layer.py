@@ -19,7 +19,6 @@ from provenet.certify.result import Recovery
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.data.sources import BiasedSource
 from provenet.fitting.workspace import Workspace
 from provenet.lowest_layer.directions import Directions, angle_errors, directions, layer_span
 from provenet.lowest_layer.evidence import LayerEvidence
@@ -33,7 +32,7 @@ _MOSTLY = 0.5
 
 def lowest_layer(workspace: Workspace) -> Iterator[Recovery]:
     """One answer, judged by itself."""
-    kept_by_labels = isinstance(workspace.source, BiasedSource)
+    kept_by_labels = workspace.source.kept_by_labels
     silent = None if kept_by_labels else silent_label(workspace.problem.samples.y)
     span = layer_span(workspace)
     with workspace.stage("moments", f"orders 3 and 4 in {span.rank} dimensions"):

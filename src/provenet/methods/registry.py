@@ -43,6 +43,8 @@ class Method:
     """Whether it looks for a layer whose top is not known."""
     options: tuple[Option, ...] = (REFINE,)
     """What may be asked of it beside what every method has; candidates are refined at the door."""
+    in_memory: bool = False
+    """Whether it holds all samples in memory, so at most `MOST_BYTES_IN_MEMORY` of them."""
 
     def activation_for(self, wished: Activation) -> Activation:
         """The activation wished for; in place of ReLU, the default, the method's own if need be."""
@@ -147,6 +149,7 @@ METHODS = {
             "a small share of labels corrupted; Gaussian inputs; outputs well above units",
             "BJW19, section 8",
             _recipe("sparse_noise"),
+            in_memory=True,
             independent_units=True,
             independent_outputs=True,
             fewest_outputs=3,
@@ -158,6 +161,7 @@ METHODS = {
             "noise of any kind, independent of the inputs; Gaussian inputs; two or more outputs",
             "BJW19, Algorithm 8, Theorem 12",
             _recipe("arbitrary_noise"),
+            in_memory=True,
             independent_units=True,
             options=(REFINE, FAITHFUL),
         ),
@@ -239,6 +243,7 @@ METHODS = {
             "one output; at most 4 features (time grows exponentially); Gaussian inputs",
             "GP19, section 3, appendix C.1",
             _recipe("gradient_search"),
+            in_memory=True,
             one_output=True,
             activations=("relu", "step"),
             lowest_layer=True,

@@ -107,7 +107,8 @@ def gather(
     """
     generator = np.random.default_rng(rng)
     with one_blas_thread():
-        drawn = ArraySource(*source.draw(min(source.size, _MOST_DRAWN), generator))
+        some = source.draw(min(source.size, _MOST_DRAWN), generator)
+        drawn = ArraySource(some.X, some.y)
         refit = _refit(result, drawn, generator)
         return ReportData(
             samples=source.size,
