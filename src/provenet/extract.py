@@ -11,26 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from provenet.certify.checks import Status
+from provenet.certify.asked import METHOD, conclude_traced
 from provenet.certify.result import Recovery
 from provenet.common.exceptions import BudgetSpent, InvalidInput
 from provenet.common.typing import Array, Progress, Seed
 from provenet.common.words import counted
 from provenet.data.parallel import one_blas_thread
-from provenet.extraction.kinks import AGREES, Traced, trace_units
+from provenet.extraction.candidate import POINTS_A_KINK, confirmed, unconfirmed
+from provenet.extraction.kinks import Traced, trace_units
 from provenet.extraction.oracle import Model, Oracle, open_oracle
 from provenet.extraction.probing import Kind, Probe, probe
 from provenet.extraction.sampling import sampled
 from provenet.extraction.stages import Stages
 from provenet.extraction.units import Region
-from provenet.extraction.verdict import (
-    METHOD,
-    POINTS_A_KINK,
-    Fresh,
-    network_of,
-    points_at_kinks,
-    verdict,
-)
 from provenet.validation import as_generator
 
 _CHECKS = 30
@@ -161,22 +154,29 @@ class _Run:
             return self._unfinished(traced, spent)
 
     def _verified(self, traced: Traced) -> Recovery:
-        asked = self.oracle.used
-        X = self.region.sample(self._number_of_fresh(len(traced.units)), self.rng)
-        fresh = Fresh(X, self.oracle.ask(X))
-        Z = points_at_kinks(traced, fresh, self.region, self.rng)
-        return verdict(traced, fresh, Fresh(Z, self.oracle.ask(Z)), asked, self.units)
+        fresh = self.region.sample(self._number_of_fresh(len(traced.units)), self.rng)
+        found = confirmed(
+            traced,
+            self.oracle.ask,
+            fresh,
+            self.region,
+            self.rng,
+            asked=self.oracle.used,
+            wanted=self.units,
+        )
+        return conclude_traced(found)
 
     def _unfinished(self, traced: Traced, spent: BudgetSpent) -> Recovery:
         """What was found before the budget was spent: never a success."""
         units = max(len(traced.units), *traced.kinks, 0)
         if units == 0:
             return _spent(spent, self.oracle)
-        message = f"{_used(spent, self.oracle)} {self._would_do(units, spent)}"
+        reason = f"{_used(spent, self.oracle)} {self._would_do(units, spent)}"
         if len(traced.units) == 0:
-            return Recovery(None, Status.FAILED, message, METHOD)
-        network = network_of(traced, one=self.oracle.outputs is None)
-        return Recovery(network, Status.PARTIAL, f"{message} {_unconfirmed(traced)}", METHOD)
+            return Recovery.nothing(METHOD, reason)
+        one = self.oracle.outputs is None
+        found = unconfirmed(traced, one=one, asked=self.oracle.used, stopped=reason)
+        return conclude_traced(found)
 
     def _would_do(self, units: int, spent: BudgetSpent) -> str:
         parameters = self._parameters(units)
@@ -218,17 +218,10 @@ def _enough(parameters: int) -> int:
     return _QUERIES_A_PARAMETER * parameters + _MORE_QUERIES
 
 
-def _unconfirmed(traced: Traced) -> str:
-    explained = int((traced.deviations <= AGREES).sum())
-    return (
-        f"The {counted(len(traced.units), 'unit')} found so far are not confirmed: "
-        f"{explained} of {len(traced.left)} points are explained."
-    )
-
-
 def _smooth(found: Probe) -> Recovery:
-    message = f"{found}: the function is smooth, and no such network can be found in it."
-    return Recovery(None, Status.FAILED, message, METHOD)
+    return Recovery.nothing(
+        METHOD, f"{found}: the function is smooth, and no such network can be found in it."
+    )
 
 
 def _used(spent: BudgetSpent, oracle: Oracle) -> str:
@@ -239,8 +232,8 @@ def _used(spent: BudgetSpent, oracle: Oracle) -> str:
 
 
 def _spent(spent: BudgetSpent, oracle: Oracle) -> Recovery:
-    message = (
+    return Recovery.nothing(
+        METHOD,
         f"{_used(spent, oracle)} Exact answers take about two queries a parameter, so at least "
-        f"{_QUERIES_A_PARAMETER * (oracle.features + 1):,} a unit."
+        f"{_QUERIES_A_PARAMETER * (oracle.features + 1):,} a unit.",
     )
-    return Recovery(None, Status.FAILED, message, METHOD)

@@ -22,7 +22,7 @@ import provenet as pn
 from helpers import is_a_sentence
 from provenet.common.exceptions import EndpointLost
 from provenet.common.typing import Array
-from provenet.extraction import http as http_module
+from provenet.extraction.clients import http as http_module
 from provenet.extraction.clients.http import HttpClient
 from provenet.extraction.oracle import Oracle, open_oracle
 

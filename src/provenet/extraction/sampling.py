@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 
-from provenet.certify.checks import Status
+from provenet.certify.asked import stopped_early
 from provenet.certify.result import Recovery
 from provenet.common.typing import Array, Progress
 from provenet.common.words import counted
@@ -39,7 +38,7 @@ def sampled(
     size = max(_FIRST, _FIRST_A_FEATURE * oracle.features)
     X, y = np.empty((0, oracle.features)), None
     deadline, seconds = time.monotonic() + _SECONDS, _SECONDS_A_BATCH
-    best = Recovery(None, Status.FAILED, "The budget allows no questions: raise budget.", _METHOD)
+    best = Recovery.nothing(_METHOD, "The budget allows no questions: raise budget.")
     while len(X) < limit and time.monotonic() < deadline:
         # A last batch that would be hardly larger than this one is joined with it.
         size = limit if size * _GROWTH**0.5 > limit else size
@@ -59,7 +58,8 @@ def sampled(
         if best.success:
             return best
         size, seconds = int(_GROWTH * size), _GROWTH * seconds
-    return replace(best, message=_exhausted(best, len(X)))
+    asked = counted(len(X), "random point")
+    return stopped_early(best, f"({asked} asked: more may do, see budget.)")
 
 
 def _limit(oracle: Oracle) -> int:
@@ -80,7 +80,3 @@ def _grown(
     more = region.sample(size - len(X), rng).astype(oracle.input_dtype).astype(float)
     answers = oracle.ask(more)
     return np.vstack([X, more]), answers if y is None else np.concatenate([y, answers])
-
-
-def _exhausted(result: Recovery, asked: int) -> str:
-    return f"{result.message} ({counted(asked, 'random point')} asked: more may do, see budget.)"

@@ -46,12 +46,11 @@ class Sharpened:
 
     units: Units
     errors: Array
-    linear_error: float
 
     @classmethod
     def of(cls, units: Units) -> Sharpened:
         """Nothing is known of the errors."""
-        return cls(units, np.full(len(units), np.inf), np.inf)
+        return cls(units, np.full(len(units), np.inf))
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ def _fitted(units: Units, pieces: Pieces) -> Sharpened:
     left = pieces.affine - np.einsum("nm,mod->nod", S, units.affine)
     change, C = _least_squares(S, weights, left.reshape(len(S), -1), _prior(units))
     better = units.with_affine(units.affine + change.reshape(units.affine.shape))
-    return Sharpened(better, *_relative_errors(better, C))
+    return Sharpened(better, _relative_errors(better, C))
 
 
 def _prior(units: Units) -> Array:
@@ -130,12 +129,11 @@ def _least_squares(S: Array, weights: Array, targets: Array, prior: Array) -> tu
     return inverse @ (Q.T @ sides[order]), inverse @ inverse.T
 
 
-def _relative_errors(units: Units, C: Array) -> tuple[Array, float]:
-    """Norm of a unit's error over that of its weights, and the same of the linear part's error."""
-    deviations = np.sqrt(np.diag(C) * units.W.shape[1])
-    sizes = np.linalg.norm(units.A, axis=0)
+def _relative_errors(units: Units, C: Array) -> Array:
+    """Norm of a unit's error over that of its weights."""
+    deviations = np.sqrt(np.diag(C)[1:] * units.W.shape[1])
     with np.errstate(divide="ignore"):
-        return deviations[1:] / sizes, float(deviations[0])
+        return np.asarray(deviations / np.linalg.norm(units.A, axis=0))
 
 
 def _places(found: Sharpened, region: Region, rng: np.random.Generator) -> _Places:
@@ -179,7 +177,7 @@ def _design(units: Units, pieces: Pieces, places: _Places, most: int) -> list[in
         rows = np.vstack([S, places.patterns[chosen]])
         all_weights = np.append(weights, 1 / places.errors[chosen])
         _, C = _least_squares(rows, all_weights, np.zeros((len(rows), 0)), _prior(units))
-        errors, _ = _relative_errors(units, C)
+        errors = _relative_errors(units, C)
         worst = int(np.argmax(errors))
         if errors[worst] <= _WELL_KNOWN:
             break
