@@ -7,17 +7,20 @@ and measured again where there is room (`sharpen`); noisy or rounded ones are sa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from provenet.certify.asked import METHOD, conclude_traced
 from provenet.certify.result import Recovery
-from provenet.common.exceptions import BudgetSpent, InvalidInput
+from provenet.common.exceptions import BudgetSpent, InvalidInput, Spent
 from provenet.common.typing import Array, Progress, Seed
 from provenet.common.words import counted
 from provenet.data.parallel import one_blas_thread
 from provenet.extraction.candidate import POINTS_A_KINK, confirmed, unconfirmed
+from provenet.extraction.clients.client import counted_queries
+from provenet.extraction.deadline import Deadline
 from provenet.extraction.kinks import Traced, trace_units
 from provenet.extraction.oracle import Model, Oracle, open_oracle
 from provenet.extraction.probing import Kind, Probe, probe
@@ -37,6 +40,7 @@ def extract(
     features: int | None = None,
     *,
     budget: int | None = None,
+    seconds: float | None = None,
     outputs: int | None = None,
     noise: float | None = None,
     units: int | None = None,
@@ -59,6 +63,8 @@ def extract(
         Number of inputs; an ONNX model tells it.
     budget
         Most answers to use, those of the cache included. Exact answers take about two a parameter.
+    seconds
+        Stop after so long with what was found until then; without it, when the work is done.
     outputs
         Number of outputs; found when left out.
     noise
@@ -85,6 +91,7 @@ def extract(
     """
     generator = as_generator(rng)
     _check(noise, units)
+    _check_seconds(seconds)
     oracle = open_oracle(
         f,
         features,
@@ -96,13 +103,14 @@ def extract(
         timeout=timeout,
         retries=retries,
     )
+    oracle.deadline = Deadline.after(seconds)
     region = Region.of(oracle.low, oracle.high, oracle.features)
     stages = Stages(progress)
     run = _Run(oracle, region, generator, noise, units, stages)
     with one_blas_thread():
         try:
             result = run.answer()
-        except BudgetSpent as spent:
+        except Spent as spent:
             result = _spent(spent, oracle)
     # Sampled answers bring the timings of their last recovery.
     timings = {**stages.seconds, **result.timings, "total": stages.total}
@@ -114,6 +122,12 @@ def _check(noise: float | None, units: int | None) -> None:
         raise InvalidInput(f"noise must be a number from 0 on, not {noise!r}.")
     if units is not None and (isinstance(units, bool) or int(units) != units or units < 1):
         raise InvalidInput(f"units must be a whole number from 1 on, not {units!r}.")
+
+
+def _check_seconds(seconds: Any) -> None:
+    is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
+    if seconds is not None and not (is_number and 0 < float(seconds) < np.inf):
+        raise InvalidInput(f"seconds must be a positive number, not {seconds!r}.")
 
 
 @dataclass(frozen=True)
@@ -144,13 +158,14 @@ class _Run:
             self.rng,
             spare=self._spare,
             stages=self.stages,
+            deadline=self.oracle.deadline,
         )
         if traced.spent is not None:
             return self._unfinished(traced, traced.spent)
         try:
             with self.stages.stage("verify", counted(len(traced.units), "unit")):
                 return self._verified(traced)
-        except BudgetSpent as spent:
+        except Spent as spent:
             return self._unfinished(traced, spent)
 
     def _verified(self, traced: Traced) -> Recovery:
@@ -166,23 +181,25 @@ class _Run:
         )
         return conclude_traced(found)
 
-    def _unfinished(self, traced: Traced, spent: BudgetSpent) -> Recovery:
-        """What was found before the budget was spent: never a success."""
+    def _unfinished(self, traced: Traced, spent: Spent) -> Recovery:
+        """What was found before questions or time were spent: never a success."""
         units = max(len(traced.units), *traced.kinks, 0)
         if units == 0:
             return _spent(spent, self.oracle)
-        reason = f"{_used(spent, self.oracle)} {self._would_do(units, spent)}"
+        reason = f"{_used(spent, self.oracle)}{self._would_do(units, spent)}"
         if len(traced.units) == 0:
             return Recovery.nothing(METHOD, reason)
         one = self.oracle.outputs is None
         found = unconfirmed(traced, one=one, asked=self.oracle.used, stopped=reason)
         return conclude_traced(found)
 
-    def _would_do(self, units: int, spent: BudgetSpent) -> str:
+    def _would_do(self, units: int, spent: Spent) -> str:
+        if not isinstance(spent, BudgetSpent):
+            return ""
         parameters = self._parameters(units)
         enough = max(_enough(parameters), spent.used + spent.needed)
         size = f"{counted(units, 'unit')} ({counted(parameters, 'parameter')})"
-        return f"About {enough:,} would do for {size}."
+        return f" About {enough:,} would do for {size}."
 
     def _ask(self, X: Array) -> Array:
         return self.oracle.ask(X).reshape(len(X), -1)
@@ -224,16 +241,23 @@ def _smooth(found: Probe) -> Recovery:
     )
 
 
-def _used(spent: BudgetSpent, oracle: Oracle) -> str:
+def _used(spent: Spent, oracle: Oracle) -> str:
+    if not isinstance(spent, BudgetSpent):
+        return (
+            f"The {oracle.deadline.seconds:g} s allowed were over after "
+            f"{counted_queries(oracle.used)}: give more time with seconds=."
+        )
     return (
         f"{spent.used:,} of {oracle.budget:,} queries were used, and the next step needs "
         f"{spent.needed:,} more: raise budget."
     )
 
 
-def _spent(spent: BudgetSpent, oracle: Oracle) -> Recovery:
-    return Recovery.nothing(
-        METHOD,
-        f"{_used(spent, oracle)} Exact answers take about two queries a parameter, so at least "
-        f"{_QUERIES_A_PARAMETER * (oracle.features + 1):,} a unit.",
-    )
+def _spent(spent: Spent, oracle: Oracle) -> Recovery:
+    reason = _used(spent, oracle)
+    if isinstance(spent, BudgetSpent):
+        reason += (
+            " Exact answers take about two queries a parameter, so at least "
+            f"{_QUERIES_A_PARAMETER * (oracle.features + 1):,} a unit."
+        )
+    return Recovery.nothing(METHOD, reason)

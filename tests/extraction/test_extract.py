@@ -14,6 +14,7 @@ from sklearn.neural_network import MLPRegressor
 
 import provenet as pn
 from provenet.common.typing import Array
+from provenet.extraction import deadline, sharpen
 
 FEATURES = 8
 NET = pn.random_network(5, FEATURES, bias_scale=1.5, rng=3).replace(output_bias=0.3)
@@ -182,6 +183,81 @@ def test_a_budget_spent_on_later_lines_is_no_success(budget: int) -> None:
     explained = re.search(r"not confirmed: (\d+) of 30 points", result.message)
     assert explained is not None and int(explained[1]) < 15
     assert result.queries is not None and result.queries <= budget
+
+
+class Clock:
+    """Time that passes only when the model is asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds = 0.0
+        monkeypatch.setattr(deadline, "now", lambda: self.seconds)
+
+    def slow(self, f: Any) -> Any:
+        def answer(X: Array) -> Array:
+            self.seconds += 1.0
+            return np.asarray(f(X))
+
+        return answer
+
+
+def test_time_that_is_over_leaves_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped after any number of answers: never an exception, never a success before the end."""
+    clock = Clock(monkeypatch)
+    whole = pn.extract(clock.slow(NET), FEATURES, rng=0)
+    assert whole.status is pn.Status.EXACT
+    statuses = []
+    for seconds in np.arange(0.5, clock.seconds + 1):
+        result = pn.extract(clock.slow(NET), FEATURES, seconds=seconds, rng=0)
+        statuses.append(result.status)
+        if result.status is not pn.Status.EXACT:
+            assert not result.checks[0].holds and result.checks[0].advice == result.message
+            assert f"The {seconds:g} s allowed were over after {result.queries} quer" in (
+                result.message
+            )
+            assert "give more time with seconds=" in result.message
+    assert statuses == sorted(statuses, key=lambda status: status.rank)  # more time is no worse
+    assert {*statuses} == {pn.Status.FAILED, pn.Status.PARTIAL, pn.Status.EXACT}
+    assert result.queries == whole.queries and result.message == whole.message
+
+
+def test_time_that_is_over_ends_the_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, rng = Clock(monkeypatch), np.random.default_rng(0)
+
+    def no_network(X: Array) -> Array:
+        return np.asarray(rng.standard_normal(len(X)))
+
+    for seconds, words in ((1.5, "1.5 s allowed were over after 6"), (2.5, "200 random points")):
+        result = pn.extract(clock.slow(no_network), 2, seconds=seconds, rng=0)
+        assert not result.success and words in result.message
+        assert not all(check.holds for check in result.checks)
+        assert "give more time with seconds=" in result.message
+
+
+def test_time_that_is_over_ends_the_design_of_measurements(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between two questions: the clock jumps while places are compared."""
+    clock = Clock(monkeypatch)
+    solve = sharpen._least_squares
+    designs = 0
+
+    def slow(*args: Any) -> Any:
+        nonlocal designs
+        designs += 1
+        clock.seconds += 1.0
+        return solve(*args)
+
+    monkeypatch.setattr(sharpen, "_least_squares", slow)
+    assert pn.extract(NET, FEATURES, rng=0).success and designs > 3
+    designs = 0
+    result = pn.extract(NET, FEATURES, seconds=2.5, rng=0)
+    assert not result.success and designs <= 4  # the fit that comes after is not left out
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, np.nan, np.inf, "1", True])
+def test_seconds_are_a_positive_number(seconds: Any) -> None:
+    with pytest.raises(pn.InvalidInput, match="seconds must be a positive number"):
+        pn.extract(NET, FEATURES, seconds=seconds)
 
 
 def test_every_stage_is_timed() -> None:

@@ -21,9 +21,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from provenet.certify.asked import AGREES, Answered
-from provenet.common.exceptions import BudgetSpent
+from provenet.common.exceptions import Spent
 from provenet.common.typing import Array
 from provenet.common.words import counted
+from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.lines import ROUNDING, Ask, trace_line
 from provenet.extraction.sharpen import Sharpened, sharpened
 from provenet.extraction.stages import Stages
@@ -65,7 +66,7 @@ class Traced:
     """How many each line met."""
     complete: bool
     """Whether some line could be followed from end to end and measured in every piece."""
-    spent: BudgetSpent | None = None
+    spent: Spent | None = None
     """What ended the search too early."""
 
     @property
@@ -113,10 +114,12 @@ def trace_units(
     spare: Callable[[int], int] = lambda units: 10**9,
     lines: int = 6,
     stages: Stages | None = None,
+    deadline: Deadline = NEVER,
 ) -> Traced:
     """Units of a function; `spare` says how many questions may sharpen so many units.
 
-    Where the budget is spent on the way, `Traced.spent` says so beside what was found until then.
+    Where questions or time are spent on the way, `Traced.spent` says so beside what was found until
+    then.
     """
     search = _search(ask, checks, region, rng)
     stages = stages or Stages()
@@ -125,10 +128,10 @@ def trace_units(
             with stages.stage("trace", f"line {number + 1}"):
                 search.follow(search.next_line())
             with stages.stage("sharpen", counted(len(search.found.units), "unit")):
-                search.sharpen(spare)
+                search.sharpen(spare, deadline)
             if search.traced().explained:
                 break
-    except BudgetSpent as spent:
+    except Spent as spent:
         return search.traced(spent)
     return search.traced()
 
@@ -201,15 +204,15 @@ class _Search:
         self.found = Sharpened.of(known + units_of(measured, line))
         self.pieces = measured if pieces is None else pieces + measured.beside(known)
 
-    def sharpen(self, spare: Callable[[int], int]) -> None:
+    def sharpen(self, spare: Callable[[int], int], deadline: Deadline) -> None:
         """Measure the units again, unless one is missing."""
         if self.pieces is None or self.traced().deviation > _ROUGHLY:
             return
         self.found, self.pieces = sharpened(
-            self.ask, self.found.units, self.pieces, self.region, spare, self.rng
+            self.ask, self.found.units, self.pieces, self.region, spare, self.rng, deadline
         )
 
-    def traced(self, spent: BudgetSpent | None = None) -> Traced:
+    def traced(self, spent: Spent | None = None) -> Traced:
         """What is known by now."""
         return Traced(
             units=self.found.units.scaled(self.scale),

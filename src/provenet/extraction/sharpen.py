@@ -22,6 +22,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.lines import Ask
 from provenet.extraction.units import Pieces, Region, Units
 
@@ -76,10 +77,12 @@ def sharpened(
     region: Region,
     spare: Callable[[int], int],
     rng: np.random.Generator,
+    deadline: Deadline = NEVER,
 ) -> tuple[Sharpened, Pieces]:
     """Least squares on what was measured, and on more until all units are known well.
 
-    `spare` says how many questions so many units may still take.
+    `spare` says how many questions so many units may still take. At the deadline the design of
+    further measurements ends; asking for them does, too.
     """
     features = units.W.shape[1]
     found = _without_nothing(_fitted(units, pieces), pieces)
@@ -88,7 +91,7 @@ def sharpened(
         if len(found.units) == 0 or most == 0 or found.errors.max() <= _WELL_KNOWN:
             break
         places = _places(found, region, rng)
-        chosen = _design(found.units, pieces, places, most)
+        chosen = _design(found.units, pieces, places, most, deadline)
         if len(chosen) == 0:
             break
         pieces = pieces + _measured(ask, places[np.array(chosen)])
@@ -167,13 +170,17 @@ def _room(z: Array, W: Array) -> Array:
     return room
 
 
-def _design(units: Units, pieces: Pieces, places: _Places, most: int) -> list[int]:
+def _design(
+    units: Units, pieces: Pieces, places: _Places, most: int, deadline: Deadline
+) -> list[int]:
     """Places to measure, one after the other the best for the worst unit."""
     if len(places.X) == 0:
         return []
     S, weights = units.pattern(pieces.X), 1 / pieces.errors
     chosen: list[int] = []
     for _ in range(min(most, 2 * len(units) + 1)):
+        if deadline.passed:
+            break
         rows = np.vstack([S, places.patterns[chosen]])
         all_weights = np.append(weights, 1 / places.errors[chosen])
         _, C = _least_squares(rows, all_weights, np.zeros((len(rows), 0)), _prior(units))
