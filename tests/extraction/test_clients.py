@@ -20,9 +20,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.common.exceptions import EndpointLost
+from provenet.common.exceptions import EndpointLost, TimeSpent
 from provenet.common.typing import Array
-from provenet.extraction import http as http_module
+from provenet.extraction import deadline
+from provenet.extraction.clients import http as http_module
 from provenet.extraction.clients.http import HttpClient
 from provenet.extraction.oracle import Oracle, open_oracle
 
@@ -232,6 +233,21 @@ def test_every_request_has_a_deadline(act: Act, server: Server) -> None:
         http_oracle(server, Waits(), timeout=0.2, retries=0).ask(X)
     assert 0.2 <= time.monotonic() - began < 3  # of the five seconds the server would go on
     is_a_sentence(error, "failed once (no answer within 0.2 s)", "give it a cache")
+
+
+def test_no_wait_goes_beyond_the_time_allowed(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = Waits()
+    monkeypatch.setattr(deadline, "now", lambda: sum(waits))  # time passes only in waits
+    server.script += [says("", 500)] * 9
+    oracle = http_oracle(server, waits, retries=9)
+    oracle.deadline = deadline.Deadline.after(4.0)
+    with pytest.raises(TimeSpent):
+        oracle.ask(X)
+    assert waits == [0.5, 1.0, 2.0]  # four more seconds would be too many
+    result = pn.extract(http_oracle(server, waits, retries=9), rng=0, seconds=4.0)
+    assert result.status is pn.Status.FAILED and "give more time with seconds=" in result.message
 
 
 def test_nobody_there(server: Server) -> None:

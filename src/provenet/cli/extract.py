@@ -48,6 +48,9 @@ def extract(
     budget: Annotated[
         int | None, typer.Option(min=1, help="Most answers to use, those of the cache included.")
     ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Stop after so long with what was found until then.")
+    ] = None,
     noise: Annotated[
         float | None, typer.Option(min=0, help="Noise of the answers, if known; else estimated.")
     ] = None,
@@ -93,7 +96,9 @@ def extract(
             retries=retries,
         )
         _check_truth(truth, known, oracle)
-        result = extract_network(oracle, noise=noise, units=units, rng=seed, progress=progress)
+        result = extract_network(
+            oracle, seconds=seconds, noise=noise, units=units, rng=seed, progress=progress
+        )
     error = None if known is None else error_of(result, known)
     if json:
         extra = {} if error is None else {"parameter_error": error}
