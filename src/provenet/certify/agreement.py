@@ -35,6 +35,8 @@ def best_of(results: Sequence[Recovery]) -> Recovery:
 def _value(result: Recovery) -> tuple[int, float]:
     """Better status first; with noise, then the lower value of Schwarz's criterion."""
     certificate = result.certificate
+    if result.claim is Claim.LAYER:  # of equal ones that of which most is confirmed
+        return result.status.rank, float(sum(check.holds for check in result.checks))
     if certificate is None:
         return result.status.rank, -np.inf
     if result.status in (Status.EXACT, Status.FAILED) or result.claim is Claim.PREDICTOR:
@@ -45,8 +47,8 @@ def _value(result: Recovery) -> tuple[int, float]:
 
 def is_beyond_doubt(best: Recovery, results: Sequence[Recovery]) -> bool:
     """Whether no further search is needed."""
-    if best.claim is Claim.LAYER:  # one answer, all of whose samples were asked
-        return True
+    if best.claim is Claim.LAYER:  # all samples were asked
+        return best.success
     if best.claim is Claim.PREDICTOR:
         return _predictors_have_met(results)
     if best.status is Status.FAILED:

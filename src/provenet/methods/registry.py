@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from provenet.certify.candidate import Candidate
-from provenet.certify.result import Recovery
+from provenet.certify.layer import LayerCandidate
 from provenet.fitting.workspace import Workspace
 from provenet.methods.arbitrary_inputs import arbitrary_inputs
 from provenet.methods.arbitrary_noise import arbitrary_noise
@@ -39,7 +39,7 @@ class Method:
     summary: str
     needs: str
     paper: str
-    candidates: Callable[[Workspace], Iterator[Candidate] | Iterator[Recovery]]
+    candidates: Callable[[Workspace], Iterator[Candidate] | Iterator[LayerCandidate]]
     independent_units: bool = False
     """Whether the units must have linearly independent weights, so at most as many as features."""
     independent_outputs: bool = False
@@ -55,7 +55,7 @@ class Method:
     any_even: bool = False
     """Whether an even activation of the user's own serves."""
     lowest_layer: bool = False
-    """Whether it looks for a layer whose top is not known: takes `threshold`, judges itself."""
+    """Whether it looks for a layer whose top is not known: takes `threshold`."""
 
     def activation_for(self, wished: Activation) -> Activation:
         """The activation wished for; in place of ReLU, the default, the method's own if need be."""

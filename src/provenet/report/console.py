@@ -18,10 +18,10 @@ from rich.text import Text
 
 from provenet.certify.certificate import Certificate
 from provenet.certify.checks import Status
+from provenet.certify.layer import LayerEvidence
 from provenet.certify.result import Recovery
 from provenet.common.typing import AnyArray
 from provenet.common.words import counted
-from provenet.lowest_layer.evidence import LayerEvidence
 from provenet.networks.activations import Activation
 from provenet.networks.layered import LayeredNetwork, Polynomial
 from provenet.networks.network import Network
