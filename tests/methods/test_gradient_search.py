@@ -9,14 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from helpers import judged
 from provenet.certify.checks import Status
+from provenet.certify.layer_noise import at_the_face
 from provenet.certify.result import Recovery
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, QuerySource, Source
 from provenet.fitting.workspace import Wishes, Workspace, prepare
 from provenet.lowest_layer.faces.search import Faces, find_faces
-from provenet.methods.gradient_search import at_the_face, gradient_search
+from provenet.methods.gradient_search import gradient_search
 from provenet.networks.activations import get_activation
 from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer, sigmoid_of_sum
 
@@ -69,7 +71,7 @@ def workspace(
 
 
 def search(source: Source, activation: str, **options: object) -> Recovery:
-    (result,) = gradient_search(workspace(source, activation, **options))  # type: ignore[arg-type]
+    result = judged(workspace(source, activation, **options), "gradient-search")  # type: ignore[arg-type]
     assert result.method == "gradient-search" and result.message.endswith(".")
     return result
 
@@ -307,7 +309,8 @@ def test_what_was_found_in_time_is_returned_as_a_part(monkeypatch: pytest.Monkey
     network = problem("product", 3, 0.5, "step")
     given = workspace(samples(network, 3, 20_000, noise=0.1), "step")
     monkeypatch.setattr("provenet.lowest_layer.faces.search.working_time", Ticks().monotonic)
-    (result,) = gradient_search(replace(given, problem=replace(given.problem, deadline=270.0)))
+    given = replace(given, problem=replace(given.problem, deadline=270.0))
+    result = judged(given, "gradient-search")
     assert result.status is Status.PARTIAL and "budget" in result.message
     assert_within_errors(result, network, degrees=2.0)
 

@@ -42,6 +42,8 @@ def best_of(results: Sequence[Recovery]) -> Recovery:
 def _value(result: Recovery) -> tuple[int, float, int]:
     """Better status first; with noise, then the lower value of Schwarz's criterion."""
     certificate, rank = result.certificate, result.status.rank
+    if result.claim is Claim.LAYER:  # of equal ones that of which most is confirmed
+        return rank, float(sum(check.holds for check in result.checks)), 0
     if certificate is None:
         return rank, -np.inf, 0
     n, p = certificate.samples_fitted, certificate.parameters
@@ -54,8 +56,8 @@ def _value(result: Recovery) -> tuple[int, float, int]:
 
 def is_settled(best: Recovery, results: Sequence[Recovery]) -> bool:
     """Whether no further search is needed, or none would help."""
-    if best.claim is Claim.LAYER:  # one answer, all of whose samples were asked
-        return True
+    if best.claim is Claim.LAYER:  # all samples were asked
+        return best.success
     if best.claim is Claim.PREDICTOR:
         return _predictors_have_met(results)
     if best.status is Status.FAILED:

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from provenet.certify.candidate import Candidate
-from provenet.certify.checks import Check, Claim, Status, asked
+from provenet.certify.checks import Check, Claim, Status, asked, judge
 from provenet.certify.evidence import Evidence, gather
+from provenet.certify.layer import LayerCandidate
+from provenet.certify.layer_checks import LayerQuestions
 from provenet.certify.network_checks import network_checks
 from provenet.certify.own_labels import OwnLabels
 from provenet.certify.predictor import predictor
@@ -21,8 +23,11 @@ from provenet.fitting.polish import Polished, polish
 from provenet.fitting.workspace import Workspace
 
 
-def conclude(workspace: Workspace, candidate: Candidate, method: str) -> Recovery:
+def conclude(workspace: Workspace, candidate: Candidate | LayerCandidate, method: str) -> Recovery:
     """What a candidate of a method is worth."""
+    if isinstance(candidate, LayerCandidate):
+        with workspace.stage("certify"):
+            return _layer(workspace, candidate, method)
     repaired = candidate.repaired
     fitted = workspace if repaired is None else repaired.workspace
     fitted = fitted if candidate.refine else fitted.wishing(refine=False)
@@ -44,6 +49,23 @@ def conclude(workspace: Workspace, candidate: Candidate, method: str) -> Recover
             ambiguities=(*evidence.ambiguities, *candidate.ambiguities),
             details=candidate.details if own is None else own,
         )
+
+
+def _layer(workspace: Workspace, candidate: LayerCandidate, method: str) -> Recovery:
+    """What a lowest layer is worth: it is judged as it was found."""
+    questions = LayerQuestions(workspace, candidate)
+    checks = asked(questions.checks())
+    status, _ = judge(checks, questions.best, "")
+    return Recovery.judged(
+        candidate.network,
+        checks,
+        questions.best,
+        questions.praise,
+        method=method,
+        claim=Claim.LAYER,
+        ambiguities=candidate.ambiguities,
+        details=candidate.evidence(exact=status is Status.EXACT),
+    )
 
 
 def _polished(workspace: Workspace, candidate: Candidate) -> Polished:

@@ -15,8 +15,8 @@ from provenet.common.typing import AnyArray, Array
 from provenet.extraction.kinks import Traced
 from provenet.extraction.units import Region, Units, binary_scale
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.polish import as_rectified
-from provenet.networks.network import Network, as_absolute
+from provenet.networks.conversions import as_absolute, as_rectified
+from provenet.networks.network import Network
 from provenet.networks.signs import signs_from_linear_part
 
 POINTS_A_KINK = 3
@@ -149,14 +149,15 @@ def _signed(found: Units, *, one: bool) -> Signed:
     sizes = np.linalg.norm(found.A, axis=1) + np.linalg.norm(found.linear, axis=1)
     scale = binary_scale(sizes)
     plain = _network(found.scaled(1 / scale))
-    parameters = Parameters.of(as_absolute(plain))
+    absolute = as_absolute(plain)
+    parameters = Parameters.of(absolute)
     m = parameters.units
     terms = 2 * parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
     signs = signs_from_linear_part(*terms)
     size = float(np.linalg.norm(sizes / scale))
     if np.linalg.norm(signs.remainder) > _NO_LINEAR * size:
         return Signed(_of_outputs(plain, scale, one), 0, signs.complete)
-    network = as_rectified(parameters, signs.signs).replace(linear=None)
+    network = as_rectified(absolute, signs.signs).replace(linear=None)
     return Signed(_of_outputs(network, scale, one), len(signs.alternatives), signs.complete)
 
 

@@ -12,7 +12,7 @@ from provenet.networks.activations import RELU, Activation, get_activation
 
 if TYPE_CHECKING:
     from provenet.certify.candidate import Candidate
-    from provenet.certify.result import Recovery
+    from provenet.certify.layer import LayerCandidate
     from provenet.fitting.workspace import Workspace
 
 
@@ -24,7 +24,7 @@ class Method:
     summary: str
     needs: str
     paper: str
-    candidates: Callable[[Workspace], Iterator[Candidate] | Iterator[Recovery]]
+    candidates: Callable[[Workspace], Iterator[Candidate] | Iterator[LayerCandidate]]
     independent_units: bool = False
     """Whether the units must have linearly independent weights, so at most as many as features."""
     independent_outputs: bool = False
