@@ -6,6 +6,7 @@ and on those that no fit saw.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +46,20 @@ class LayerDetails:
 
     layer: LayerEvidence
     layered: LayeredNetwork | None
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """What there is to tell, as name and text."""
+        yield "found by", self.layer.way
+        if self.layer.exact:
+            yield "directions", "exact to rounding"
+        else:
+            angle = float(np.degrees(np.max(self.layer.angle_errors)))
+            offset = float(np.max(self.layer.threshold_errors))
+            known = f", thresholds within {offset:.3g}" if np.isfinite(offset) else ""
+            yield "directions", f"within {angle:.3g} degrees (one standard error){known}"
+        yield from (("seen", note) for note in self.layer.notes)
+        if self.layered is not None:
+            yield "top", self.layered.top_in_words
 
 
 @dataclass(frozen=True)
