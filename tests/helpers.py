@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
-from provenet.certify.agreement import best_of, is_beyond_doubt
+from provenet.certify.agreement import best_of, is_settled
 from provenet.certify.conclude import conclude
 from provenet.certify.result import Recovery
 from provenet.common.typing import Array
@@ -38,7 +38,7 @@ def judged(workspace: Workspace, method: str) -> Recovery:
     results: list[Recovery] = []
     for candidate in pn.METHODS[method].candidates(workspace):
         results.append(conclude(workspace, candidate, method))
-        if is_beyond_doubt(best_of(results), results):
+        if is_settled(best_of(results), results):
             break
     return best_of(results)
 
