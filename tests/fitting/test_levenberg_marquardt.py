@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -88,7 +86,7 @@ def test_reasons() -> None:
 
     assert reason(tolerance=1e-3) == "converged"
     assert reason(tolerance=1e-9, iterations=2) == "iterations"
-    assert reason(tolerance=1e-9, deadline=time.monotonic() - 1) == "time"
+    assert reason(tolerance=1e-9, deadline=-np.inf) == "time"
     assert reason(zero=0.5) == "zero"
     best = refine(source, start, RELU, spread=1.0, tolerance=0.0, iterations=300)
     assert best.reason == "stuck"
