@@ -98,6 +98,18 @@ def direction_error(found: Array, truth: Array) -> float:
     return float(np.linalg.norm(found[rows] * signs[:, None] - truth[columns], axis=1).max())
 
 
+def near(w: Array, angle: float, rng: np.random.Generator) -> Array:
+    """A unit vector at an angle from another."""
+    v = rng.standard_normal(len(w))
+    v -= (v @ w) * w
+    return np.asarray(np.cos(angle) * w + np.sin(angle) * v / np.linalg.norm(v))
+
+
+def parity(H: Array) -> Array:
+    """Whether an odd number of units fires: a top that is not monotone."""
+    return np.asarray(np.round(H.sum(axis=1)) % 2)
+
+
 def symmetrised(T: Array) -> Array:
     """The mean over all orders of the axes, scaled so that distinct entries keep their variance."""
     orders = list(permutations(range(T.ndim)))
@@ -110,6 +122,25 @@ def assert_symmetric(T: Array) -> None:
         np.testing.assert_allclose(
             T, np.swapaxes(T, axis, axis + 1), rtol=0, atol=ROUNDING * (1 + np.abs(T).max())
         )
+
+
+class FakeClock:
+    """Takes the place of the module `time`: goes on by `tick` whenever it is read, else not.
+
+    So a budget is a number of looks at the clock, the same on a free and on a busy machine.
+    """
+
+    def __init__(self, tick: float = 0.0) -> None:
+        self.now, self.tick, self.reads = 1000.0, tick, 0
+
+    def monotonic(self) -> float:
+        """The time, which goes on by this."""
+        self.now, self.reads = self.now + self.tick, self.reads + 1
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let the time pass at once."""
+        self.now += seconds
 
 
 def run_script(script: str, timeout: float = 90.0) -> str:

@@ -266,7 +266,7 @@ def test_every_stage_is_timed() -> None:
     *stages, total = result.timings.values()
     assert list(result.timings) == ["probe", "trace", "sharpen", "verify", "total"]
     assert set(told) == set(result.timings) - {"total"}
-    assert min(stages) > 0 and sum(stages) <= total
+    assert min(stages) >= 0 and sum(stages) <= total
 
 
 def test_the_wrong_number_of_units_is_said() -> None:

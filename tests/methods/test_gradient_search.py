@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from helpers import judged
+from helpers import FakeClock, judged
 from provenet.certify.checks import Status
 from provenet.certify.layer_noise import at_the_face
 from provenet.certify.result import Recovery
@@ -52,7 +51,7 @@ def workspace(
     source: Source,
     activation: str,
     *,
-    budget: float = 60.0,
+    deadline: float = np.inf,
     seed: int = 0,
     progress: Callable[[str, float, str], None] = lambda stage, fraction, message: None,
     units: int | None = None,
@@ -66,7 +65,7 @@ def workspace(
         source.standardisation(),
         rng=np.random.default_rng(seed),
         progress=progress,
-        deadline=time.monotonic() + budget,
+        deadline=deadline,
     )
 
 
@@ -282,35 +281,24 @@ def test_a_top_that_is_no_polynomial_is_no_success() -> None:
     assert result.status is Status.PARTIAL and "no polynomial" in result.message
 
 
-@pytest.mark.parametrize("budget", [0.0, 0.05])
-def test_the_budget_stops_the_search(budget: float) -> None:
+@pytest.mark.parametrize("looks", [0, 20])
+def test_the_budget_stops_the_search(looks: int, clock: FakeClock) -> None:
+    """Once time is over the clock is read a few times more, not before each of 1,500 directions."""
     network = problem("product", 4, 0.0, "step")
-    given = workspace(samples(network, 4, 100_000), "step", budget=budget)
-    begin = time.monotonic()
+    clock.tick = 1.0
+    given = workspace(samples(network, 4, 20_000), "step", deadline=clock.now + looks)
     with pytest.raises(NoAnswer, match="The budget was used up with"):
         next(gradient_search(given))
-    # The polynomial is fitted before the first look at the clock.
-    assert time.monotonic() - begin < 5
+    assert looks < clock.reads < looks + 10
 
 
-class Ticks:
-    """A clock that goes on by one whenever it is read."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        self.now += 1
-        return self.now
-
-
-def test_what_was_found_in_time_is_returned_as_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_found_in_time_is_returned_as_a_part(clock: FakeClock) -> None:
     """The clock is read before each of 147 directions: time ends within the second scan."""
     network = problem("product", 3, 0.5, "step")
     given = workspace(samples(network, 3, 20_000, noise=0.1), "step")
-    monkeypatch.setattr("provenet.lowest_layer.faces.search.working_time", Ticks().monotonic)
-    given = replace(given, problem=replace(given.problem, deadline=270.0))
-    result = judged(given, "gradient-search")
+    clock.tick = 1.0
+    in_time = replace(given.problem, deadline=clock.now + 270.0)
+    result = judged(replace(given, problem=in_time), "gradient-search")
     assert result.status is Status.PARTIAL and "budget" in result.message
     assert_within_errors(result, network, degrees=2.0)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -32,7 +31,7 @@ def prepared(source: Source, seed: int = 0, **wishes: object) -> Workspace:
         source.standardisation(),
         rng=np.random.default_rng(seed),
         progress=lambda stage, fraction, message: None,
-        deadline=time.monotonic() + 60,
+        deadline=np.inf,
     )
 
 
