@@ -52,7 +52,7 @@ def workspace(
     source: Source,
     activation: str,
     *,
-    budget: float = 60.0,
+    budget: float = 600.0,
     seed: int = 0,
     progress: Callable[[str, float, str], None] = lambda stage, fraction, message: None,
     units: int | None = None,

@@ -32,7 +32,7 @@ def prepared(source: Source, seed: int = 0, **wishes: object) -> Workspace:
         source.standardisation(),
         rng=np.random.default_rng(seed),
         progress=lambda stage, fraction, message: None,
-        deadline=time.monotonic() + 60,
+        deadline=time.monotonic() + 600,
     )
 
 
