@@ -12,7 +12,7 @@ import provenet as pn
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.robust.huber import huber_weighted
-from provenet.methods.arbitrary_noise import halfspaces_of
+from provenet.methods.arbitrary_noise import directions_of
 
 Noise = Callable[[np.random.Generator, int, int], Array]
 
@@ -79,7 +79,7 @@ def test_the_halfspace_step_gives_every_unit_its_own_direction(seed: int, size: 
     """
     truth, X, _, e = problem(seed, student, units=3, n=40_000)
     truth = truth.replace(weights=np.linalg.qr(truth.weights.T)[0].T)
-    learned = halfspaces_of(X, truth(X) + size * e, Parameters.of(truth))
+    learned = directions_of(X, truth(X) + size * e, Parameters.of(truth))
     assert learned.standard_errors.max() < 0.15
     away = np.linalg.norm(learned.directions - truth.weights, axis=1)
     assert np.all(away < 5 * learned.standard_errors)

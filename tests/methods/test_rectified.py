@@ -10,7 +10,7 @@ from helpers import direction_error, error_from_truth
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.workspace import Wishes, prepare
-from provenet.methods.rectified import biases_along
+from provenet.methods.stages.several_outputs import biases_along
 from provenet.moments.decomposition import congruence
 from provenet.moments.estimation import estimate_moments
 from provenet.moments.sums import MomentRequest
