@@ -21,9 +21,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.cluster import KMeans
 from sklearn.model_selection import StratifiedKFold
+from threadpoolctl import threadpool_limits
 
 from provenet.common.typing import AnyArray, Array
-from provenet.data.parallel import one_blas_thread
 from provenet.estimators.deadlines import choice_deadline, is_over, stop_after
 from provenet.estimators.tolerances import (
     CONSTANT,
@@ -82,7 +82,7 @@ def fit_halfspaces(
     mean, scale = X.mean(axis=0), X.std(axis=0)
     scale[scale <= CONSTANT * np.abs(mean) + TINY_SPREAD] = np.inf
     Z = (X - mean) / scale
-    with one_blas_thread():
+    with threadpool_limits(limits=1):  # BLAS, and the loops of KMeans: these problems are small
         choice = _choose(Z, fired, units, intersection, rng, choice_deadline(deadline))
         theta = _fit(Z, fired != choice.complement, choice.units, rng, deadline)
     sign = -1.0 if choice.complement else 1.0
