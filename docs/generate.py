@@ -1,10 +1,11 @@
-"""Write the pages that follow from the code: the list of methods, and where their derivations are.
+"""Write what follows from the code: the list of methods, their derivations, the rooms.
 
 python docs/generate.py
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from provenet.methods import METHODS, Method
 from provenet.methods.options import OPTIONS, Option
 
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))
 NOTE = "<!-- Written by docs/generate.py: edit src/provenet/methods/registry.py instead. -->"
 SHOWN = """\
     options:
@@ -22,7 +24,12 @@ SHOWN = """\
 
 def pages() -> dict[Path, str]:
     """The text of every page that is generated."""
+    import rooms
+
+    architecture = DOCS / "architecture.md"
     return {
+        architecture: rooms.page(architecture.read_text(encoding="utf-8")),
+        DOCS / "architecture.svg": rooms.picture(),
         DOCS / "methods" / "index.md": list_of_methods(),
         DOCS / "reference" / "methods.md": derivations(),
     }
