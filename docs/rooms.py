@@ -81,7 +81,7 @@ def picture() -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         'font-family="sans-serif" font-size="14">\n'
-        "<title>Rooms of provenet; an arc leads from a room to one that it imports, unless another of these imports it too</title>\n"
+        "<title>Rooms, and what each imports that no other of its imports does</title>\n"
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="6" '
         'markerHeight="6" orient="auto"><path d="M0 0 8 4 0 8z" fill="#667"/></marker></defs>\n'
         + "\n".join([*arcs, *boxes])

@@ -16,22 +16,18 @@ import numpy as np
 from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.network_checks import few_stand_out
 from provenet.certify.result import Recovery
+from provenet.certify.tolerances import (
+    CLOSE,
+    MANY_SAMPLES_A_PARAMETER,
+    MOST_PREDICTORS,
+    MOST_SEARCHES,
+    NO_ERROR,
+    NO_UNITS,
+    SAME_ENDS,
+    SAME_ERROR,
+    SAME_RESIDUAL,
+)
 from provenet.networks.matching import match_units
-
-_MANY_SAMPLES_A_PARAMETER = 30
-_MOST_SEARCHES = 6
-_MOST_PREDICTORS = 5
-_NO_UNITS, _SAME_ENDS = 3, 5
-"""Searches, one after the other and each more patient than the last, that end without a unit, or in
-the same place with some: the next would end there too."""
-_SAME_RESIDUAL = 1e-3
-"""Relative difference of residuals that end in the same place."""
-_SAME_ERROR = 0.01
-"""Relative difference of two predictors' errors below which their searches have met."""
-_NO_ERROR = 1e-12
-"""Of the labels' spread: smaller errors of predictors differ by rounding, so fewer units win."""
-_CLOSE = 2.0
-"""Standard errors by which two searches that agree may differ."""
 
 
 def best_of(results: Sequence[Recovery]) -> Recovery:
@@ -48,7 +44,7 @@ def _value(result: Recovery) -> tuple[int, float, int]:
         return rank, -np.inf, 0
     n, p = certificate.samples_fitted, certificate.parameters
     if result.claim is Claim.PREDICTOR:
-        return rank, -max(certificate.relative_residual, _NO_ERROR), -p
+        return rank, -max(certificate.relative_residual, NO_ERROR), -p
     if result.status in (Status.EXACT, Status.FAILED):
         return rank, -certificate.residual, -p
     return rank, -(2 * n * np.log(certificate.noise + 1e-300) + p * np.log(n)), -p
@@ -68,13 +64,13 @@ def is_settled(best: Recovery, results: Sequence[Recovery]) -> bool:
 def _hopeless(results: Sequence[Recovery]) -> bool:
     """Whether searches from different starts keep ending in one place, which explains nothing."""
     units = 0 if results[-1].network is None else results[-1].network.units
-    last = results[-(_SAME_ENDS if units else _NO_UNITS) :]
+    last = results[-(SAME_ENDS if units else NO_UNITS) :]
     found = [result.certificate for result in last if result.certificate is not None]
-    if len(found) < (_SAME_ENDS if units else _NO_UNITS):
+    if len(found) < (SAME_ENDS if units else NO_UNITS):
         return False
     sizes = [certificate.residual for certificate in found]
     alike = len({certificate.parameters for certificate in found}) == 1
-    return alike and max(sizes) <= (1 + _SAME_RESIDUAL) * min(sizes)
+    return alike and max(sizes) <= (1 + SAME_RESIDUAL) * min(sizes)
 
 
 def _needs_a_second_search(best: Recovery) -> bool:
@@ -82,14 +78,14 @@ def _needs_a_second_search(best: Recovery) -> bool:
     assert certificate is not None
     if certificate.noise == 0 or certificate.rounded:
         return False
-    enough = _MANY_SAMPLES_A_PARAMETER * certificate.parameters
+    enough = MANY_SAMPLES_A_PARAMETER * certificate.parameters
     return not best.success or certificate.labels_fitted < enough
 
 
 def _met(best: Recovery, results: Sequence[Recovery]) -> bool:
     if any(agree(best, other) for other in results if other is not best):
         return True
-    return best.status is Status.PARTIAL and len(results) >= _MOST_SEARCHES
+    return best.status is Status.PARTIAL and len(results) >= MOST_SEARCHES
 
 
 def _predictors_have_met(results: Sequence[Recovery]) -> bool:
@@ -100,8 +96,8 @@ def _predictors_have_met(results: Sequence[Recovery]) -> bool:
     last = [found.details.error for found in results[-2:]]
     certificate = results[-1].certificate
     done = results[-1].success and certificate is not None and not few_stand_out(certificate)
-    same = len(last) == 2 and abs(last[1] / max(last[0], 1e-300) - 1) < _SAME_ERROR
-    return done or same or len(results) == _MOST_PREDICTORS
+    same = len(last) == 2 and abs(last[1] / max(last[0], 1e-300) - 1) < SAME_ERROR
+    return done or same or len(results) == MOST_PREDICTORS
 
 
 def agree(first: Recovery, second: Recovery) -> bool:
@@ -123,7 +119,7 @@ def agree(first: Recovery, second: Recovery) -> bool:
             errors.output_weights[..., mine],
         ),
     )
-    return all(bool(np.all(np.abs(x - y) <= _CLOSE * error)) for x, y, error in pairs)
+    return all(bool(np.all(np.abs(x - y) <= CLOSE * error)) for x, y, error in pairs)
 
 
 def searches_agree(best: Recovery, results: Sequence[Recovery]) -> Iterator[Check]:
@@ -146,7 +142,7 @@ def searches_agree(best: Recovery, results: Sequence[Recovery]) -> Iterator[Chec
         "independent searches agree",
         is_settled(best, results),
         f"{number} {'search' if number == 1 else 'searches'}",
-        f"two that agree, or {_MANY_SAMPLES_A_PARAMETER} labels a parameter",
+        f"two that agree, or {MANY_SAMPLES_A_PARAMETER} labels a parameter",
         advice,
         Status.PARTIAL,
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from provenet.certify.tolerances import UNKNOWN_DIRECTION
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
 from provenet.fitting.covariance import StandardErrors
@@ -14,9 +15,6 @@ from provenet.fitting.parameters import Parameters
 from provenet.fitting.residuals import ROUNDED
 from provenet.moments.gaussianity import GaussianCheck
 from provenet.networks.network import Network
-
-_UNKNOWN_DIRECTION = 0.5
-"""Standard error, in radians, beyond which a unit has no direction to speak of."""
 
 
 @dataclass(frozen=True)
@@ -140,5 +138,5 @@ def condition_number(network: Network) -> float:
 
 def unresolved_units(errors: StandardErrors, sides: AnyArray, fewest: int) -> AnyArray:
     """Units that the samples do not pin down: hardly ever on one side, or of unknown direction."""
-    unknown = np.linalg.norm(errors.weights, axis=1) > _UNKNOWN_DIRECTION
+    unknown = np.linalg.norm(errors.weights, axis=1) > UNKNOWN_DIRECTION
     return np.flatnonzero(unknown | (sides < fewest))

@@ -23,6 +23,7 @@ from provenet.certify.certificate import (
     unresolved_units,
     weakest_unit,
 )
+from provenet.certify.tolerances import ROUNDING_MARGIN, SPARE_ON_A_PIECE, UNREFINED
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.covariance import (
     DENSE_LIMIT,
@@ -41,12 +42,6 @@ from provenet.fitting.refit import (
 from provenet.fitting.residuals import ROUNDED, rounding_level
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
-
-ROUNDING_MARGIN = 10.0
-"""Residuals up to this multiple of the mean rounding error of an evaluation are rounding."""
-_UNREFINED = 1e-10
-"""A residual, over the labels' spread, that an answer without least squares may leave: linear
-algebra on ill-conditioned numbers loses digits that least squares would bring back."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +137,7 @@ def gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> Ev
 
 def fewest_to_confirm(network: Network) -> int:
     """Samples a linear piece of the function needs: its parameters, and two to confirm them."""
-    return network.features + 3
+    return network.features + SPARE_ON_A_PIECE
 
 
 def _width_evidence(candidate: Candidate, without: float) -> str:
@@ -184,7 +179,7 @@ def look_at_unseen(workspace: Workspace, polished: Polished) -> Unseen:
     roundings = rounding_level(network, workspace.held_out.X)
     allowed = ROUNDING_MARGIN * roundings
     if not workspace.refine:
-        allowed = np.maximum(allowed, _UNREFINED * workspace.spread)
+        allowed = np.maximum(allowed, UNREFINED * workspace.spread)
     fitted = float(np.sqrt(polished.rss / workspace.problem.samples.labels))
     exact = bool(
         np.all(np.isfinite(roundings))

@@ -19,7 +19,22 @@ import numpy as np
 
 from provenet.certify.certificate import Certificate
 from provenet.certify.checks import Check, Status
-from provenet.certify.evidence import ROUNDING_MARGIN, Evidence, fewest_to_confirm
+from provenet.certify.evidence import Evidence, fewest_to_confirm
+from provenet.certify.tolerances import (
+    EXACT_MARGIN,
+    FEWEST_UNSEEN,
+    HEAVY_TAILS,
+    KURTOSIS_SIGMAS,
+    LARGEST_EXACT_ERROR,
+    MORE_THAN_GIVEN,
+    MOVES,
+    NEIGHBOURS,
+    ROUNDING_MARGIN,
+    SAMPLES_A_PARAMETER,
+    SMALL_RESIDUAL,
+    SPARE_SAMPLES,
+    VISIBLE,
+)
 from provenet.common.words import counted
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
@@ -28,25 +43,6 @@ from provenet.fitting.workspace import Workspace
 from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
 from provenet.networks.signs import is_one_slope
-
-SPARE_SAMPLES = 5
-"""Different inputs beyond the parameters that confirm a fit."""
-_SAMPLES_A_PARAMETER = 1.2
-"""With noise: what leaves a sixth of the labels to tell it from a fit of everything."""
-_VISIBLE = 0.2
-"""Share of the residual that a further unit would have to explain to be missed."""
-_SMALL_RESIDUAL = 1e-3
-_FEWEST_UNSEEN = 5
-_LARGEST_EXACT_ERROR = 1e-7
-_MORE_THAN_GIVEN = 1.25
-"""Times the noise that was given: what is left beyond that is no noise."""
-_HEAVY_TAILS = 4.0
-"""Excess kurtosis; that of Laplace noise is 3."""
-_NEIGHBOURS = 0.9
-"""Cosine of the angle between units above which they may be one."""
-_MOVES = 0.25
-"""By how many noise variances a parameter least squares may lower the sum of squares of an answer
-that was not refined: a quarter means that parameters are off by half a standard error."""
 
 
 def network_checks(workspace: Workspace, evidence: Evidence) -> Iterator[Check]:
@@ -71,7 +67,7 @@ def what_is_left(workspace: Workspace, evidence: Evidence) -> Iterator[Check]:
 
 def few_stand_out(certificate: Certificate) -> bool:
     """Whether a few samples are explained far worse than the others, as noise would not do."""
-    return certificate.noise > 0 and certificate.residual_kurtosis > _HEAVY_TAILS
+    return certificate.noise > 0 and certificate.residual_kurtosis > HEAVY_TAILS
 
 
 @dataclass(frozen=True)
@@ -130,7 +126,7 @@ class _About:
         """Can what is left be told from further units, and is it noise?"""
         certificate, p = self.certificate, self.certificate.parameters
         fitted = counted(certificate.samples_fitted, "sample")
-        fewest = int(np.ceil(_SAMPLES_A_PARAMETER * p)) + SPARE_SAMPLES
+        fewest = int(np.ceil(SAMPLES_A_PARAMETER * p)) + SPARE_SAMPLES
         yield Check(
             "labels are enough for the parameters",
             certificate.labels_fitted >= fewest,
@@ -153,12 +149,12 @@ class _About:
         chance.
         """
         price = (self.network.features + self.certificate.outputs) * np.log(self.labels)
-        small = self.certificate.relative_residual <= _SMALL_RESIDUAL
+        small = self.certificate.relative_residual <= SMALL_RESIDUAL
         return Check(
             "further units would show",
-            bool(small or price < _VISIBLE * self.labels),
+            bool(small or price < VISIBLE * self.labels),
             f"{price / self.labels:.2g} of the residual",
-            f"less than {_VISIBLE:g}, or a residual below {_SMALL_RESIDUAL:g} of the spread",
+            f"less than {VISIBLE:g}, or a residual below {SMALL_RESIDUAL:g} of the spread",
             f"{self.left}, and {fitted} are too few to tell noise from further units: take more "
             "samples.",
         )
@@ -169,9 +165,9 @@ class _About:
             return
         yield Check(
             "noise is as large as was given",
-            noise <= _MORE_THAN_GIVEN * given,
+            noise <= MORE_THAN_GIVEN * given,
             noise,
-            f"at most {_MORE_THAN_GIVEN * given:.3g}",
+            f"at most {MORE_THAN_GIVEN * given:.3g}",
             f"{self.left}, noise of {noise:.3g} where {given:.3g} was given: there are more units, "
             "or the activation is another one.",
         )
@@ -182,9 +178,9 @@ class _About:
         moved = gain / max(self.certificate.noise**2, 1e-300) / self.certificate.parameters
         return Check(
             "least squares would not move it",
-            moved <= _MOVES,
+            moved <= MOVES,
             f"{moved:.2g} noise variances a parameter",
-            f"at most {_MOVES:g}",
+            f"at most {MOVES:g}",
             f"This is the method's own answer, not refined. {self.left}: use refine=True to "
             "finish it.",
         )
@@ -241,9 +237,9 @@ class _About:
         if self.evidence.exact:
             yield Check(
                 "unseen inputs differ",
-                self.workspace.unseen >= _FEWEST_UNSEEN,
+                self.workspace.unseen >= FEWEST_UNSEEN,
                 self.workspace.unseen,
-                f"at least {_FEWEST_UNSEEN}",
+                f"at least {FEWEST_UNSEEN}",
                 f"{self.found}, but the inputs repeat each other so much that none is left to "
                 "confirm it: other networks may agree on these. Take samples with other inputs.",
                 Status.PARTIAL,
@@ -305,9 +301,9 @@ class _About:
             bound = certificate.parameter_error_bound
             yield Check(
                 "rounding leaves the units known",
-                bound <= _LARGEST_EXACT_ERROR,
+                bound <= LARGEST_EXACT_ERROR,
                 bound,
-                f"at most {_LARGEST_EXACT_ERROR:.0e}, relatively",
+                f"at most {LARGEST_EXACT_ERROR:.0e}, relatively",
                 f"{self.found}, but they hardly determine the units: relative errors up to "
                 f"{bound:.0e} would not show. Take more samples, centre inputs that are far from "
                 "zero, or remove nearly dependent ones.",
@@ -317,8 +313,8 @@ class _About:
     def _no_tails(self) -> Check:
         """Noise is Gaussian or nearly so; few samples that stand out may be a missed unit."""
         kurtosis = self.certificate.residual_kurtosis
-        chance = 6 * np.sqrt(24 / self.certificate.samples_fitted)
-        limit = float(max(chance, _HEAVY_TAILS))
+        chance = KURTOSIS_SIGMAS * np.sqrt(24 / self.certificate.samples_fitted)
+        limit = float(max(chance, HEAVY_TAILS))
         return Check(
             "no few samples stand out",
             kurtosis <= limit,
@@ -431,7 +427,7 @@ def _gain_of_one_for_two(workspace: Workspace, network: Network) -> float:
     theta = parameters.theta / np.linalg.norm(parameters.theta, axis=1, keepdims=True)
     alike = np.abs(theta @ theta.T) - np.eye(len(theta))
     i, j = (int(k) for k in np.unravel_index(np.argmax(alike), alike.shape))
-    if alike[i, j] < _NEIGHBOURS:
+    if alike[i, j] < NEIGHBOURS:
         return -np.inf
     both = problem.criterion(problem.refine(parameters, 5, 1e-3))
     others = (parameters.keep(np.arange(network.units) != drop) for drop in (i, j))
@@ -450,5 +446,5 @@ def _another_slope(network: Network) -> bool:
 def margin_needed(certificate: Certificate, features: int) -> float:
     """The margin at which the weakest unit is worth its parameters (Schwarz's criterion)."""
     if certificate.noise == 0:
-        return float(100 * np.sqrt(certificate.labels_fitted))
+        return float(EXACT_MARGIN * np.sqrt(certificate.labels_fitted))
     return float(np.sqrt((features + certificate.outputs) * np.log(certificate.labels_fitted)))

@@ -16,18 +16,10 @@ import numpy as np
 from provenet.certify.candidate import Repaired
 from provenet.certify.checks import Check, Status
 from provenet.certify.evidence import Evidence
+from provenet.certify.tolerances import CORRUPTED_SIGMAS, DEPENDENT, LAST_DIGITS, MOST_CORRUPTED
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.robust.huber import HUBER, robust_scale
 from provenet.fitting.workspace import Workspace
-
-_MOST_CORRUPTED = 0.4
-"""Share of an output's labels: what explains less than most of them proves nothing."""
-_LAST_DIGITS = 1e-8
-"""Of an output's spread: what an evaluation with inputs of ordinary size may lose."""
-_SIGMAS = 5.0
-"""Standard deviations of the noise beyond which a label is not that of the network."""
-_DEPENDENT = 6.0
-"""Standard deviations at which what is left is not independent of the units."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +43,7 @@ class OwnLabels:
         expected = evidence.network(X).reshape(len(X), -1)
         left, size = y.reshape(len(X), -1) - expected, expected.std(axis=0)
         noise = evidence.certificate.noise
-        corrupted = np.abs(left) > np.maximum(_LAST_DIGITS * size, _SIGMAS * noise)
+        corrupted = np.abs(left) > np.maximum(LAST_DIGITS * size, CORRUPTED_SIGMAS * noise)
         return cls(X, left, size, noise, corrupted)
 
     def facts(self) -> Iterator[tuple[str, str]]:
@@ -75,9 +67,9 @@ class OwnLabels:
         worst = int(np.argmax(share))
         return Check(
             "labels set aside are a minority",
-            bool(share[worst] <= _MOST_CORRUPTED),
+            bool(share[worst] <= MOST_CORRUPTED),
             f"{100 * share[worst]:.1f}% of output {worst}",
-            f"at most {100 * _MOST_CORRUPTED:.0f}% of every output",
+            f"at most {100 * MOST_CORRUPTED:.0f}% of every output",
             f"{100 * share[worst]:.0f}% of the labels of output {worst} are not what the network "
             "says: what explains so few of them proves nothing. Leave that output out, or take "
             "more outputs.",
@@ -87,7 +79,7 @@ class OwnLabels:
 
     def _none_is_off(self) -> Check:
         """Labels that are off are noise, whatever the repaired ones say: exact it is not."""
-        off = int(np.sum(np.abs(self.left) > _LAST_DIGITS * self.size))
+        off = int(np.sum(np.abs(self.left) > LAST_DIGITS * self.size))
         return Check(
             "the labels given are predicted to the last digits",
             off == 0,
@@ -95,7 +87,7 @@ class OwnLabels:
             "all of them",
             f"The network explains the labels up to noise of size {self.noise:.3g} in most of "
             f"them; {off:,} of {self.left.size:,} are not predicted to the last digits, and "
-            f"{int(self.corrupted.sum()):,} lie beyond {_SIGMAS:g} times the noise.",
+            f"{int(self.corrupted.sum()):,} lie beyond {CORRUPTED_SIGMAS:g} times the noise.",
             Status.WITHIN_NOISE,
             samples=len(self.X),
         )
@@ -107,9 +99,9 @@ class OwnLabels:
         share = 100 * float(self.corrupted[:, output].mean())
         return Check(
             "what is left does not depend on the units",
-            sigmas < _DEPENDENT,
+            sigmas < DEPENDENT,
             f"{sigmas:.2g} sigma (output {output}, unit {unit})",
-            f"less than {_DEPENDENT:g}",
+            f"less than {DEPENDENT:g}",
             f"{share:.0f}% of the labels of output {output} are not what the network says, and "
             f"what is left depends on whether unit {unit} is on ({sigmas:.0f} sigma): its weight "
             "there is wrong, or corruption depends on the inputs. Leave that output out, or take "

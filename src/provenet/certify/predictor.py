@@ -25,19 +25,19 @@ from provenet.certify.checks import Check, Claim, Status, asked
 from provenet.certify.evidence import Evidence, fewest_to_confirm
 from provenet.certify.network_checks import few_stand_out, what_is_left
 from provenet.certify.result import Recovery
+from provenet.certify.tolerances import (
+    ERROR_SIGMAS,
+    LARGE_ERROR,
+    MUCH_LARGER,
+    ROUNDINGS,
+    SMALL_ERROR,
+)
 from provenet.common.words import counted
 from provenet.fitting.residuals import residual_on
 from provenet.fitting.workspace import Workspace
 from provenet.networks.conversions import linear_as_units, merge_linear_units
 from provenet.networks.network import Network
 
-_SMALL_ERROR = 1e-3
-"""Of the labels' spread: an error beyond noise that does no harm to predictions."""
-_LARGE_ERROR = 0.1
-"""Of the labels' spread: an error beyond which nothing is predicted."""
-_SIGMAS = 4.0
-_MUCH_LARGER = 2.0
-_ROUNDINGS = 100.0
 _MERGED = (
     "Units of large bias, which the samples do not tell from a linear function, are merged into a "
     "linear part: the last two units are its two signs. The sign of each other unit is a "
@@ -91,16 +91,16 @@ def _questions(
     workspace: Workspace, certificate: Certificate, noise: float, error: float, said: str
 ) -> Iterator[Check]:
     spread, beyond = workspace.spread, _beyond_the_paper(workspace)
-    chance = _SIGMAS * np.sqrt(2 / certificate.samples_held_out)
+    chance = ERROR_SIGMAS * np.sqrt(2 / certificate.samples_held_out)
     overfit = certificate.parameters / certificate.samples_fitted
-    harmless = float(np.hypot(noise * np.sqrt(1 + chance + overfit), _SMALL_ERROR * spread))
-    useless = float(np.hypot(noise, _LARGE_ERROR * spread))
+    harmless = float(np.hypot(noise * np.sqrt(1 + chance + overfit), SMALL_ERROR * spread))
+    useless = float(np.hypot(noise, LARGE_ERROR * spread))
     yield Check(
         "samples are predicted",
         error <= max(useless, harmless),
         error / spread,
         f"at most {max(useless, harmless) / spread:.2g} of the labels' spread",
-        f"{said} An error above {_LARGE_ERROR} of the spread is no prediction: units were not "
+        f"{said} An error above {LARGE_ERROR} of the spread is no prediction: units were not "
         "resolved, or labels are not those of such a network. Take more samples, give noise= if it "
         f"is known, or more time with budget={beyond}.",
         samples=certificate.samples_held_out,
@@ -151,7 +151,7 @@ def _message(certificate: Certificate, units: int, error: float) -> str:
         f"fitted, {certificate.relative_residual:.1e} of their spread; its weights need not be "
         "those of the network."
     )
-    if error <= max(_MUCH_LARGER * certificate.residual, _ROUNDINGS * certificate.rounding):
+    if error <= max(MUCH_LARGER * certificate.residual, ROUNDINGS * certificate.rounding):
         return message
     return message + (
         f" On the samples given for the fit it is {error:.3g}: a few of them stand out, as they do "

@@ -1,0 +1,99 @@
+"""The numbers of the judge: each says whether it is derived, or a convention.
+
+A convention is a choice that works and that nothing forces.
+"""
+
+from __future__ import annotations
+
+# ---------------------------------------------------------------- rounding
+
+ROUNDING_MARGIN = 10.0
+"""Convention: residuals up to this multiple of the mean rounding error of an evaluation are
+rounding: a sum of many terms rounds by a few times its mean."""
+UNREFINED = 1e-10
+"""Convention: a residual, over the labels' spread, that an answer without least squares may leave.
+Linear algebra on ill-conditioned numbers loses digits that least squares would bring back."""
+LARGEST_EXACT_ERROR = 1e-7
+"""Convention: a relative error of a unit that rounding may hide and the answer still be exact: half
+of the digits."""
+EXACT_MARGIN = 100.0
+"""Convention: without noise a unit is needed if it stands out by so many roundings a label."""
+
+# ---------------------------------------------------------------- samples enough
+
+SPARE_SAMPLES = 5
+"""Convention: different inputs beyond the parameters that confirm a fit."""
+SPARE_ON_A_PIECE = 3
+"""Derived: a linear piece has a constant beside its slopes, and two samples confirm them."""
+FEWEST_UNSEEN = 5
+"""Convention: different inputs held out that confirm an exact answer."""
+SAMPLES_A_PARAMETER = 1.2
+"""Convention: with noise, what leaves a sixth of the labels to tell it from a fit of everything."""
+VISIBLE = 0.2
+"""Convention: share of the residual that a further unit would have to explain to be seen."""
+SMALL_RESIDUAL = 1e-3
+"""Convention: of the labels' spread; in so little no unit hides by chance."""
+UNKNOWN_DIRECTION = 0.5
+"""Convention: standard error, in radians, beyond which a unit has no direction to speak of."""
+
+# ---------------------------------------------------------------- noise
+
+MORE_THAN_GIVEN = 1.25
+"""Convention: times the noise that was given: what is left beyond that is no noise."""
+HEAVY_TAILS = 4.0
+"""Convention: excess kurtosis of noise; that of Laplace noise is 3."""
+KURTOSIS_SIGMAS = 6.0
+"""Convention: standard errors, sqrt(24 / n) each, that kurtosis may be off by chance."""
+NEIGHBOURS = 0.9
+"""Convention: cosine of the angle between units above which they may be one."""
+MOVES = 0.25
+"""Derived: by how many noise variances a parameter least squares may lower the sum of squares of an
+answer that was not refined: a quarter means that parameters are off by half a standard error."""
+
+# ---------------------------------------------------------------- searches
+
+MANY_SAMPLES_A_PARAMETER = 30
+"""Convention: labels a parameter from which one search is enough: bad minima then show."""
+MOST_SEARCHES = 6
+"""Convention: searches after which a partial answer is not searched for again."""
+CLOSE = 2.0
+"""Convention: standard errors by which two searches that agree may differ."""
+NO_UNITS = 3
+"""Convention: searches, each more patient than the last, that end without a unit: so would others.
+"""
+SAME_ENDS = 5
+"""Convention: the same for searches that end in one place with some units."""
+SAME_RESIDUAL = 1e-3
+"""Convention: relative difference of residuals that end in the same place."""
+
+# ---------------------------------------------------------------- predictors
+
+SMALL_ERROR = 1e-3
+"""Convention: of the labels' spread: an error beyond noise that does no harm to predictions."""
+LARGE_ERROR = 0.1
+"""Convention: of the labels' spread: an error beyond which nothing is predicted."""
+ERROR_SIGMAS = 4.0
+"""Convention: standard errors by which a mean of squares on held-out samples may be off."""
+MOST_PREDICTORS = 5
+"""Convention: searches for a predictor."""
+SAME_ERROR = 0.01
+"""Convention: relative difference of two predictors' errors below which their searches have met."""
+NO_ERROR = 1e-12
+"""Convention: of the labels' spread: smaller errors differ by rounding, so fewer units win."""
+MUCH_LARGER = 2.0
+"""Convention: how much larger the error on fitted samples must be to be worth a sentence."""
+ROUNDINGS = 100.0
+"""Convention: roundings of an evaluation below which such a difference means nothing."""
+
+# ---------------------------------------------------------------- labels that were repaired
+
+MOST_CORRUPTED = 0.4
+"""Convention: share of an output's labels that may be set aside: what explains less than most of
+them proves nothing."""
+LAST_DIGITS = 1e-8
+"""Convention: of an output's spread: what an evaluation with inputs of ordinary size may lose."""
+CORRUPTED_SIGMAS = 5.0
+"""Convention: standard deviations of the noise beyond which a label is not that of the network."""
+DEPENDENT = 6.0
+"""Convention: standard deviations at which what is left is not independent of the units; there are
+as many tests as units times outputs."""
