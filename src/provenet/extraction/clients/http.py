@@ -63,7 +63,7 @@ _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 class HttpClient:
     """Asks one address, a request a batch."""
 
-    kind = "an HTTP endpoint"
+    kind, known_by_name = "an HTTP endpoint", True
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ _QUIET = 4
 class OnnxClient:
     """A session of one thread, and what its input and output look like."""
 
-    kind = "an ONNX model"
+    kind, known_by_name = "an ONNX model", False
 
     def __init__(self, path: Path, features: int | None = None, outputs: int | None = None) -> None:
         """Open the model; raises and says what was found if it is of another kind."""

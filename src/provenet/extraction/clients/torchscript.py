@@ -21,7 +21,7 @@ _NUMBERS, _ROWS = 2**20, 4096
 class TorchScriptClient:
     """The loaded module, in evaluation mode, on the processor."""
 
-    kind = "a TorchScript model"
+    kind, known_by_name = "a TorchScript model", False
     answer_dtype: np.dtype[Any] | None = None
 
     def __init__(self, path: Path, features: int, outputs: int | None = None) -> None:
