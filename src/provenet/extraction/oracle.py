@@ -26,8 +26,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.extraction.answers import Answers, row_keys
 from provenet.extraction.cache import AnswerFile, Asked
-from provenet.extraction.clients.callables import CallableClient
-from provenet.extraction.clients.client import (
+from provenet.extraction.clients.base import (
     BatchTooLarge,
     Client,
     TooLate,
@@ -37,6 +36,7 @@ from provenet.extraction.clients.client import (
     shown,
     such_as,
 )
+from provenet.extraction.clients.callables import CallableClient
 from provenet.extraction.clients.http import HttpClient
 from provenet.extraction.clients.onnx_file import OnnxClient
 from provenet.extraction.clients.torchscript import TorchScriptClient

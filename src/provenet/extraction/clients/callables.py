@@ -10,7 +10,7 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray
 from provenet.data.fingerprint import Nameless, fingerprint
-from provenet.extraction.clients.client import first_line, rows_at_once, such_as
+from provenet.extraction.clients.base import first_line, rows_at_once, such_as
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.networks.network import Network
 

@@ -15,7 +15,7 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 from provenet.common.typing import AnyArray
-from provenet.extraction.clients.client import first_line, rows_at_once, such_as
+from provenet.extraction.clients.base import first_line, rows_at_once, such_as
 from provenet.extraction.deadline import NEVER, Deadline
 
 _NUMBERS, _ROWS = 2**20, 4096
