@@ -15,6 +15,7 @@ from provenet.certify.asked import METHOD, conclude_traced
 from provenet.certify.result import Recovery
 from provenet.common.arguments import check_seconds
 from provenet.common.exceptions import BudgetSpent, Spent
+from provenet.common.stages import Stages
 from provenet.common.typing import Array, Progress, Seed
 from provenet.common.words import counted
 from provenet.data.parallel import one_blas_thread
@@ -26,7 +27,6 @@ from provenet.extraction.kinks import Traced, trace_units
 from provenet.extraction.oracle import Model, Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
 from provenet.extraction.sampling import sampled
-from provenet.extraction.stages import Stages
 from provenet.validation import as_generator, check_surroundings, check_units_and_noise
 
 _CHECKS = 30

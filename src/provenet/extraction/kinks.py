@@ -22,13 +22,13 @@ import numpy as np
 
 from provenet.certify.asked import AGREES, Answered
 from provenet.common.exceptions import Spent
+from provenet.common.stages import Stages
 from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.lines import ROUNDING, Ask, trace_line
 from provenet.extraction.sharpen import Sharpened, sharpened
-from provenet.extraction.stages import Stages
 from provenet.extraction.units import Pieces, Units, binary_scale, factored
 
 _REACH = 1e5
