@@ -15,18 +15,18 @@ from provenet.certify.asked import METHOD, conclude_traced
 from provenet.certify.result import Recovery
 from provenet.common.arguments import check_seconds
 from provenet.common.exceptions import BudgetSpent, Spent
+from provenet.common.stages import Stages
 from provenet.common.typing import Array, Progress, Seed
 from provenet.common.words import counted
 from provenet.data.parallel import one_blas_thread
+from provenet.extraction.box import Box
 from provenet.extraction.candidate import POINTS_A_KINK, confirmed, unconfirmed
-from provenet.extraction.clients.client import counted_queries
+from provenet.extraction.clients.base import counted_queries
 from provenet.extraction.deadline import Deadline
 from provenet.extraction.kinks import Traced, trace_units
 from provenet.extraction.oracle import Model, Oracle, open_oracle
-from provenet.extraction.probing import Kind, Probe, probe
+from provenet.extraction.probing import AnswerKind, Probe, probe
 from provenet.extraction.sampling import sampled
-from provenet.extraction.stages import Stages
-from provenet.extraction.units import Region
 from provenet.validation import as_generator, check_surroundings, check_units_and_noise
 
 _CHECKS = 30
@@ -106,9 +106,9 @@ def extract(
         retries=retries,
     )
     oracle.deadline = Deadline.after(seconds)
-    region = Region.of(oracle.low, oracle.high, oracle.features)
+    box = Box.of(oracle.low, oracle.high, oracle.features)
     stages = Stages(progress)
-    run = _Run(oracle, region, generator, noise, units, stages)
+    run = _Run(oracle, box, generator, noise, units, stages)
     with one_blas_thread():
         try:
             result = run.answer()
@@ -122,7 +122,7 @@ def extract(
 @dataclass(frozen=True)
 class _Run:
     oracle: Oracle
-    region: Region
+    box: Box
     rng: np.random.Generator
     noise: float | None
     units: int | None
@@ -131,10 +131,10 @@ class _Run:
     def answer(self) -> Recovery:
         """Probe, then one of the two roads."""
         with self.stages.stage("probe", "what kind of answers"):
-            found = probe(self.oracle, self.region, self.rng)
-        if found.kind is Kind.SMOOTH:
+            found = probe(self.oracle, self.box, self.rng)
+        if found.kind is AnswerKind.SMOOTH:
             return _smooth(found)
-        if found.kind is not Kind.EXACT or self.noise:
+        if found.kind is not AnswerKind.EXACT or self.noise:
             result = self._sampled()
             return replace(result, message=f"{found}. {result.message}")
         return self._traced()
@@ -142,8 +142,8 @@ class _Run:
     def _traced(self) -> Recovery:
         traced = trace_units(
             self._ask,
-            self.region.sample(_CHECKS, self.rng),
-            self.region,
+            self.box.sample(_CHECKS, self.rng),
+            self.box,
             self.rng,
             spare=self._spare,
             stages=self.stages,
@@ -158,12 +158,12 @@ class _Run:
             return self._unfinished(traced, spent)
 
     def _verified(self, traced: Traced) -> Recovery:
-        fresh = self.region.sample(self._number_of_fresh(len(traced.units)), self.rng)
+        fresh = self.box.sample(self._number_of_fresh(len(traced.units)), self.rng)
         found = confirmed(
             traced,
             self.oracle.ask,
             fresh,
-            self.region,
+            self.box,
             self.rng,
             asked=self.oracle.used,
             wanted=self.units,
@@ -212,7 +212,7 @@ class _Run:
     def _sampled(self) -> Recovery:
         return sampled(
             self.oracle,
-            self.region,
+            self.box,
             self.rng,
             noise=self.noise or None,
             units=self.units,

@@ -178,8 +178,9 @@ def test_an_endpoint_is_asked_to_the_last_digit(_running: Server, tmp_path: Path
         oracle = open_oracle(_running.url, 3, cache=tmp_path / "answers")
         np.testing.assert_array_equal(oracle.ask(X), _running.net(X))
     assert oracle.outputs == _running.net.outputs
-    np.testing.assert_array_equal(np.concatenate(_running.asked), X)  # once, bit by bit
-    assert (oracle.queries, oracle.cached) == (0, 10)
+    # Once, bit by bit; and the first again, since another model may have this address by now.
+    np.testing.assert_array_equal(np.concatenate(_running.asked), np.vstack([X, X[:8]]))
+    assert (oracle.queries, oracle.cached) == (8, 10)
 
 
 FAILURES: dict[str, Act] = {
@@ -218,7 +219,7 @@ def test_an_endpoint_that_stays_away_ends_the_run(
     assert waits == [0.5, 1.0]
     again = http_oracle(server, waits, cache)
     np.testing.assert_array_equal(again.ask(X), NET(X))
-    assert (again.queries, again.cached) == (6, 4)
+    assert (again.queries, again.cached) == (6 + 4, 4)  # four were asked again
 
 
 @pytest.mark.parametrize(

@@ -254,7 +254,7 @@ def test_time_that_is_over_ends_the_design_of_measurements(
     assert not result.success and designs <= 4  # the fit that comes after is not left out
 
 
-@pytest.mark.parametrize("seconds", [0, -1.0, np.nan, np.inf, "1", True])
+@pytest.mark.parametrize("seconds", [0, -1.0, np.nan, "1", True])
 def test_seconds_are_a_positive_number(seconds: Any) -> None:
     with pytest.raises(pn.InvalidInput, match="seconds must be a positive number"):
         pn.extract(NET, FEATURES, seconds=seconds)

@@ -7,9 +7,10 @@ import pytest
 
 import provenet as pn
 from provenet.common.typing import Array
+from provenet.extraction.box import Box
 from provenet.extraction.kinks import trace_units
 from provenet.extraction.sharpen import sharpened
-from provenet.extraction.units import Pieces, Region, Units
+from provenet.extraction.units import Pieces, Units
 
 
 def network(seed: int, features: int = 12, units: int = 6) -> pn.Network:
@@ -32,9 +33,9 @@ def hyperplanes(W: Array, b: Array) -> Array:
 @pytest.mark.parametrize("seed", range(4))
 def test_units_have_the_hyperplanes_of_the_network(seed: int) -> None:
     net, rng = network(seed), np.random.default_rng(seed)
-    region = Region.of(None, None, net.features)
-    checks = region.sample(30, rng)
-    traced = trace_units(lambda X: net(X)[:, None], checks, region, rng)
+    box = Box.of(None, None, net.features)
+    checks = box.sample(30, rng)
+    traced = trace_units(lambda X: net(X)[:, None], checks, box, rng)
     own, found = (hyperplanes(n.W, n.b) for n in (as_units(net), traced.units))
     np.testing.assert_allclose(found, own, atol=1e-10)  # sharpened to 1e-11 a unit
     assert traced.errors.max() < 1e-10 and np.abs(traced.left).max() < 1e-10
@@ -44,10 +45,10 @@ def test_errors_are_not_underestimated() -> None:
     """Without room for more questions: the estimate must cover the true error (10 sigma)."""
     for seed in range(10):
         net, rng = network(seed, 20, 10), np.random.default_rng(seed)
-        region = Region.of(None, None, net.features)
-        checks = region.sample(5, rng)
+        box = Box.of(None, None, net.features)
+        checks = box.sample(5, rng)
         traced = trace_units(
-            lambda X, net=net: net(X)[:, None], checks, region, rng, spare=lambda m: 0, lines=1
+            lambda X, net=net: net(X)[:, None], checks, box, rng, spare=lambda m: 0, lines=1
         )
         if len(traced.units) != net.units or not traced.complete:
             continue
@@ -79,8 +80,8 @@ def test_affine_functions_and_patterns_are_the_function() -> None:
 def test_rounding_taken_for_a_unit_earns_no_questions() -> None:
     """What may be asked is counted for the units that are left once it is dropped."""
     net, rng = network(2), np.random.default_rng(2)
-    units, region = as_units(net), Region.of(None, None, net.features)
-    X = region.sample(80, rng)
+    units, box = as_units(net), Box.of(None, None, net.features)
+    X = box.sample(80, rng)
     affine = np.einsum("nm,mod->nod", units.pattern(X), units.affine)
     believed = np.ones(len(X), dtype=bool)
     pieces = Pieces(X, affine[:, :, :-1], affine[:, :, -1], np.full(len(X), 1e-12), believed)
@@ -94,6 +95,6 @@ def test_rounding_taken_for_a_unit_earns_no_questions() -> None:
         return 0
 
     both = units + nothing
-    found, _ = sharpened(lambda X: net(X)[:, None], both, pieces, region, spare, rng)
+    found, _ = sharpened(lambda X: net(X)[:, None], both, pieces, box, spare, rng)
     assert len(both) == net.units + 1 and len(found.units) == net.units
     assert counted == [net.units]

@@ -43,6 +43,13 @@ class Asked:
         return sum(map(len, self.batches))
 
 
+def known(asked: Asked) -> CallableClient:
+    """One that is known for more than its name, so that nothing is asked again."""
+    client = CallableClient(asked, 3)
+    client.known_by_name = False
+    return client
+
+
 @pytest.mark.parametrize("name", NETS)
 def test_answers_belong_to_their_inputs_and_are_counted(name: str) -> None:
     asked = Asked(NETS[name])
@@ -104,7 +111,7 @@ def test_a_run_that_goes_on_sees_what_one_run_would(
     asked = Asked(noise=1.0)
     whole = []
     for asks_of_a_run in (asks[:killed], asks, asks):
-        oracle = open_oracle(asked, 3, cache=path, budget=100)
+        oracle = Oracle(known(asked), cache=path, budget=100)
         whole.append([oracle.ask(X[rows], fresh=fresh) for fresh, rows in asks_of_a_run])
     most = sum(len(rows) for _, rows in asks)
     for again, now in zip(whole[1], whole[2], strict=True):
@@ -117,18 +124,56 @@ def test_a_run_that_goes_on_sees_what_one_run_would(
 
 def test_a_budget_stops_before_anything_is_asked(tmp_path: Path) -> None:
     asked = Asked()
-    oracle = open_oracle(asked, 3, budget=5, cache=tmp_path / "answers")
+    oracle = Oracle(known(asked), budget=5, cache=tmp_path / "answers")
     oracle.ask(X[:4])
     with pytest.raises(BudgetSpent) as spent:
         oracle.ask(X[:6])
     assert (spent.value.used, spent.value.needed) == (4, 2) and asked.rows == 4
     oracle.ask(X[[0, 1, 2, 3, 4, 4]])  # one that is new
     assert oracle.remaining == 0
-    again = open_oracle(asked, 3, budget=5, cache=tmp_path / "answers")
+    again = Oracle(known(asked), budget=5, cache=tmp_path / "answers")
     again.ask(X[:4])
     with pytest.raises(BudgetSpent):  # answers of the cache count: this run is that run
         again.ask(X[:6])
     assert asked.rows == 5 and again.remaining == 1
+
+
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+def test_kept_questions_are_asked_again_and_count(name: str, noise: float, tmp_path: Path) -> None:
+    first, second = (Asked(NETS[name], noise) for _ in range(2))
+    second.rng = np.random.default_rng(2)
+    expected = open_oracle(first, 3, cache=tmp_path / "answers").ask(X)
+    oracle = open_oracle(second, 3, cache=tmp_path / "answers", budget=100)
+    np.testing.assert_array_equal(oracle.ask(X[::-1]), expected[::-1])
+    times = 9 if noise else 1  # once, and where it differs eight times more to know the noise
+    np.testing.assert_array_equal(np.vstack(second.batches), np.tile(X, (times, 1)))
+    assert (oracle.queries, oracle.cached, oracle.used) == (7 * times, 7, 7 * times + 7)
+    assert oracle.remaining == 100 - oracle.used
+    oracle.ask(X + 1)
+    assert second.rows == 7 * times + 7  # only once
+
+
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+def test_a_model_that_changed_behind_its_name_is_refused(
+    name: str, noise: float, tmp_path: Path
+) -> None:
+    net = NETS[name]
+    open_oracle(Asked(net, noise), 3, cache=tmp_path / "answers").ask(X)
+    other = Asked(net.replace(output_bias=net.output_bias + 0.1), noise)
+    oracle = open_oracle(other, 3, cache=tmp_path / "answers")
+    with pytest.raises(pn.InvalidInput) as error:
+        oracle.ask(X + 1)
+    is_a_sentence(error, "answers", "holds answers that f does not give now", "7 questions of it")
+    assert oracle.queries == other.rows == 63
+
+
+def test_a_budget_that_does_not_allow_to_ask_again(tmp_path: Path) -> None:
+    open_oracle(Asked(), 3, cache=tmp_path / "answers").ask(X)
+    with pytest.raises(BudgetSpent) as spent:
+        open_oracle(Asked(), 3, cache=tmp_path / "answers", budget=6).ask(X)
+    assert (spent.value.used, spent.value.needed) == (0, 7)
 
 
 def test_the_box_is_one_that_single_precision_can_reach() -> None:

@@ -24,7 +24,7 @@ from provenet.cli.shared import (
 from provenet.common.exceptions import InvalidInput
 from provenet.common.words import counted
 from provenet.extract import extract as extract_network
-from provenet.extraction.clients.client import counted_queries
+from provenet.extraction.clients.base import counted_queries
 from provenet.extraction.oracle import Oracle, open_oracle
 from provenet.networks.network import Network
 from provenet.report import console as show

@@ -12,8 +12,9 @@ import numpy as np
 
 from provenet.certify.asked import Answered, TracedCandidate, allowed_at_kinks
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.box import Box
 from provenet.extraction.kinks import Traced
-from provenet.extraction.units import Region, Units, binary_scale
+from provenet.extraction.units import Units, binary_scale
 from provenet.fitting.parameters import Parameters
 from provenet.networks.conversions import as_absolute, as_rectified
 from provenet.networks.network import Network
@@ -35,7 +36,7 @@ def confirmed(
     traced: Traced,
     answer: Answer,
     fresh: Array,
-    region: Region,
+    box: Box,
     rng: np.random.Generator,
     *,
     asked: int,
@@ -45,7 +46,7 @@ def confirmed(
     fresh_points = Answered(fresh, answer(fresh))
     signed = _signed(traced.units, one=fresh_points.y.ndim == 1)
     allowed = allowed_at_kinks(fresh_points, _error_bound(traced))
-    X, kink_of = points_at_kinks(signed.network, allowed, region, rng)
+    X, kink_of = points_at_kinks(signed.network, allowed, box, rng)
     at_kinks = Answered(X, answer(X))
     return _candidate(traced, signed, fresh_points, at_kinks, kink_of, asked, wanted)
 
@@ -95,7 +96,7 @@ def _error_bound(traced: Traced) -> float:
 
 
 def points_at_kinks(
-    network: Network, allowed: Array, region: Region, rng: np.random.Generator
+    network: Network, allowed: Array, box: Box, rng: np.random.Generator
 ) -> tuple[Array, AnyArray]:
     """Points on the hyperplane of every unit and on both sides, in the box; and whose they are.
 
@@ -107,26 +108,26 @@ def points_at_kinks(
         beside = _CLEARLY * np.min((allowed + 1e-300)[:, None] / slopes, axis=0)
     points, units = [np.empty((0, network.features))], []
     for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
-        X = _on_hyperplane(w, b, region, rng)
+        X = _on_hyperplane(w, b, box, rng)
         for offset in (0.0, -beside[i], beside[i]):
             moved = X + offset * w
-            inside = moved[region.contains(moved)][:1]
+            inside = moved[box.contains(moved)][:1]
             points.append(inside)
             units += [i] * len(inside)
     return np.vstack(points), np.array(units, dtype=int)
 
 
-def _on_hyperplane(w: Array, b: float, region: Region, rng: np.random.Generator) -> Array:
+def _on_hyperplane(w: Array, b: float, box: Box, rng: np.random.Generator) -> Array:
     """Points of a hyperplane near random ones in the box; in the box, if that can be had.
 
     Going from the box to the hyperplane and back again ends where they meet.
     """
-    X = region.sample(_TRIES, rng)
+    X = box.sample(_TRIES, rng)
     for _ in range(_TRIES):
         X = X - np.outer(X @ w + b, w)
-        if region.contains(X).any():
+        if box.contains(X).any():
             break
-        X = region.nearest(X)
+        X = box.nearest(X)
     return X
 
 

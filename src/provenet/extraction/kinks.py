@@ -22,13 +22,14 @@ import numpy as np
 
 from provenet.certify.asked import AGREES, Answered
 from provenet.common.exceptions import Spent
+from provenet.common.stages import Stages
 from provenet.common.typing import Array
 from provenet.common.words import counted
+from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.lines import ROUNDING, Ask, trace_line
 from provenet.extraction.sharpen import Sharpened, sharpened
-from provenet.extraction.stages import Stages
-from provenet.extraction.units import Pieces, Region, Units, binary_scale, factored
+from provenet.extraction.units import Pieces, Units, binary_scale, factored
 
 _REACH = 1e5
 """How far out kinks are looked for, in units of the distance of a typical one."""
@@ -44,7 +45,7 @@ _ROUGHLY = 1e-2
 
 
 @dataclass(frozen=True)
-class Line:
+class Segment:
     """A line, how far it may be followed, and the distance of a typical kink."""
 
     origin: Array
@@ -92,23 +93,23 @@ class Traced:
 
 
 def random_line(
-    region: Region, rng: np.random.Generator, through: Array, towards: Array | None = None
-) -> Line:
+    box: Box, rng: np.random.Generator, through: Array, towards: Array | None = None
+) -> Segment:
     """A line through a point, in a random direction or to another; as long as the box allows."""
     features = len(through)
-    direction = rng.standard_normal(features) * region.width
+    direction = rng.standard_normal(features) * box.width
     if towards is not None:
         direction = towards - through
     direction /= np.linalg.norm(direction)
-    reach = region.reach(through, direction, _REACH * np.sqrt(features))
+    reach = box.reach(through, direction, _REACH * np.sqrt(features))
     scale = min(0.1 * np.sqrt(features), (reach[1] - reach[0]) / 20)
-    return Line(through, direction, reach, scale)
+    return Segment(through, direction, reach, scale)
 
 
 def trace_units(
     ask: Ask,
     checks: Array,
-    region: Region,
+    box: Box,
     rng: np.random.Generator,
     *,
     spare: Callable[[int], int] = lambda units: 10**9,
@@ -121,7 +122,7 @@ def trace_units(
     Where questions or time are spent on the way, `Traced.spent` says so beside what was found until
     then.
     """
-    search = _search(ask, checks, region, rng)
+    search = _search(ask, checks, box, rng)
     stages = stages or Stages()
     try:
         for number in range(lines):
@@ -136,15 +137,15 @@ def trace_units(
     return search.traced()
 
 
-def _search(ask: Ask, guides: Array, region: Region, rng: np.random.Generator) -> _Search:
+def _search(ask: Ask, guides: Array, box: Box, rng: np.random.Generator) -> _Tracing:
     """Nothing is known yet but how large each output is; scaled, all are of one size."""
     answers = ask(guides)
     scale = binary_scale(np.abs(answers).max(axis=0))
-    return _Search(lambda X: ask(X) / scale, guides, answers / scale, scale, region, rng)
+    return _Tracing(lambda X: ask(X) / scale, guides, answers / scale, scale, box, rng)
 
 
 @dataclass
-class _Search:
+class _Tracing:
     """What is known while lines are followed one after the other."""
 
     ask: Ask
@@ -152,7 +153,7 @@ class _Search:
     checks: Array
     answers: Array
     scale: Array
-    region: Region
+    box: Box
     rng: np.random.Generator
     found: Sharpened = field(init=False)
     start: Array = field(init=False)
@@ -165,20 +166,20 @@ class _Search:
         features = self.checks.shape[1]
         self.found = Sharpened.of(Units.none(features, self.answers.shape[1]))
         beside = 1e-2 * self.rng.standard_normal(features)
-        self.start = self.region.centre + beside * self.region.width
+        self.start = self.box.centre + beside * self.box.width
 
-    def next_line(self) -> Line:
+    def next_line(self) -> Segment:
         """Near the centre; later from a point that is not explained to one that is.
 
         A kink lies between the two.
         """
         if self.pieces is None:
-            return random_line(self.region, self.rng, self.start)
+            return random_line(self.box, self.rng, self.start)
         off = self.traced().deviations
         through, towards = self.checks[int(np.argmax(off))], self.checks[int(np.argmin(off))]
-        return random_line(self.region, self.rng, through, towards)
+        return random_line(self.box, self.rng, through, towards)
 
-    def follow(self, line: Line) -> None:
+    def follow(self, line: Segment) -> None:
         """Add the units whose kinks the line meets."""
         if self.pieces is None:
             measured = self._measured(self.ask, line, float(ROUNDING), 0.0)
@@ -190,14 +191,14 @@ class _Search:
         least = rounding * float(np.abs(self.answers).max())
         self._add(self._measured(rest, near, rounding, least), near)
 
-    def _measured(self, ask: Ask, line: Line, rounding: float, least: float) -> Pieces | None:
+    def _measured(self, ask: Ask, line: Segment, rounding: float, least: float) -> Pieces | None:
         trace = trace_line(ask, line.origin, line.direction, line.reach, line.scale, rounding)
         self.kinks.append(len(trace.kinks))
         if not trace.complete:
             return None
-        return pieces_between(ask, line, trace.kinks, self.region, rounding, least)
+        return pieces_between(ask, line, trace.kinks, self.box, rounding, least)
 
-    def _add(self, measured: Pieces | None, line: Line) -> None:
+    def _add(self, measured: Pieces | None, line: Segment) -> None:
         if measured is None:
             return
         known, pieces = self.found.units, self.pieces
@@ -209,7 +210,7 @@ class _Search:
         if self.pieces is None or self.traced().deviation > _ROUGHLY:
             return
         self.found, self.pieces = sharpened(
-            self.ask, self.found.units, self.pieces, self.region, spare, self.rng, deadline
+            self.ask, self.found.units, self.pieces, self.box, spare, self.rng, deadline
         )
 
     def traced(self, spent: Spent | None = None) -> Traced:
@@ -228,14 +229,14 @@ def _beside(ask: Ask, known: Units) -> Ask:
     return lambda X: ask(X) - known(X)
 
 
-def _near(line: Line) -> tuple[float, float]:
+def _near(line: Segment) -> tuple[float, float]:
     """What earlier lines left is small: far out it is rounding."""
     near = _REACH_OF_REST * np.sqrt(len(line.origin))
     return max(line.reach[0], -near), min(line.reach[1], near)
 
 
 def pieces_between(
-    ask: Ask, line: Line, kinks: Array, region: Region, rounding: float, least: float
+    ask: Ask, line: Segment, kinks: Array, box: Box, rounding: float, least: float
 ) -> Pieces | None:
     """The gradients between the kinks on a line; None where pieces are too short to be measured.
 
@@ -243,11 +244,11 @@ def pieces_between(
     left is known less exactly.
     """
     places, distances = _places(kinks, line)
-    pieces = _pieces(ask, line, places, distances, region, (rounding, least))
+    pieces = _pieces(ask, line, places, distances, box, (rounding, least))
     return pieces if pieces.believed.all() else None
 
 
-def _places(kinks: Array, line: Line) -> tuple[Array, Array]:
+def _places(kinks: Array, line: Segment) -> tuple[Array, Array]:
     """A place in every piece, near the middle but not far out, and its distance to the kinks."""
     edges = np.concatenate([[line.reach[0]], kinks, [line.reach[1]]])
     # A kink far out is that of a unit almost parallel to the line: its hyperplane is still near.
@@ -261,22 +262,22 @@ def _places(kinks: Array, line: Line) -> tuple[Array, Array]:
 
 def _pieces(
     ask: Ask,
-    line: Line,
+    line: Segment,
     places: Array,
     distances: Array,
-    region: Region,
+    box: Box,
     rounding: tuple[float, float],
 ) -> Pieces:
     """Gradients in all pieces; those that are not believed again with shorter steps."""
     steps = _STEP * distances
     X = line.origin + places[:, None] * line.direction
-    found = _measured(ask, line, X, steps, region, rounding)
+    found = _measured(ask, line, X, steps, box, rounding)
     for _ in range(_TRIES):
         bad = np.flatnonzero(~found.believed)
         if len(bad) == 0:
             break
         steps[bad] *= _SHORTER
-        again = _measured(ask, line, X[bad], steps[bad], region, rounding)
+        again = _measured(ask, line, X[bad], steps[bad], box, rounding)
         for own, new in zip(
             (found.gradients, found.constants, found.errors, found.believed),
             (again.gradients, again.constants, again.errors, again.believed),
@@ -287,11 +288,11 @@ def _pieces(
 
 
 def _measured(
-    ask: Ask, line: Line, X: Array, steps: Array, region: Region, relative: tuple[float, float]
+    ask: Ask, line: Segment, X: Array, steps: Array, box: Box, relative: tuple[float, float]
 ) -> Pieces:
     """`features + 2` questions at every point: itself, along the axes, and along the line."""
     n, d = X.shape
-    axes = region.steps(X, np.broadcast_to(steps[:, None], X.shape))
+    axes = box.steps(X, np.broadcast_to(steps[:, None], X.shape))
     along = steps[:, None, None] * line.direction
     moves = np.concatenate([np.zeros((n, 1, d)), np.eye(d) * axes[:, :, None], along], axis=1)
     points = X[:, None, :] + moves
@@ -312,7 +313,7 @@ def _measured(
     return Pieces(X, gradients, constants, errors, believed)
 
 
-def units_of(pieces: Pieces, line: Line) -> Units:
+def units_of(pieces: Pieces, line: Segment) -> Units:
     """A unit a jump: off before its kink, on after it."""
     first = pieces.gradients[0], pieces.constants[0]
     jumps = np.diff(pieces.gradients, axis=0)

@@ -124,7 +124,7 @@ def trace_line(
     `rounding` is the relative error of the function's values.
     """
     low, high = reach
-    line = _Line(ask, origin, direction, scale, rounding)
+    line = _AlongLine(ask, origin, direction, scale, rounding)
     middle = (low + high) / 2 if low > 0 or high < 0 else 0.0
     (centre,) = line.tangents([(middle, high - low)], centred=True)
     (left,), (right,) = line.tangents([(low, high - low)]), line.tangents([(high, low - high)])
@@ -144,7 +144,7 @@ def trace_line(
 
 
 @dataclass(frozen=True)
-class _Line:
+class _AlongLine:
     """The function along a line."""
 
     ask: Ask

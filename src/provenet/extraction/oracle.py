@@ -4,12 +4,16 @@
 in the cache. Every answer counts once against the budget, from the model or from the cache: so a
 run that is repeated, or was killed and goes on, sees the same budget at the same place, and ends
 with the same answer.
+
+Where only the name of a model is known (an address, a function), another may answer by now: then a
+few questions of the cache are asked again first, which count, too. Answers that differ by more than
+rounding, and by more than the noise of the answers that are given now, are refused.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -22,8 +26,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.extraction.answers import Answers, row_keys
 from provenet.extraction.cache import AnswerFile, Asked
-from provenet.extraction.clients.callables import CallableClient
-from provenet.extraction.clients.client import (
+from provenet.extraction.clients.base import (
     BatchTooLarge,
     Client,
     TooLate,
@@ -33,6 +36,7 @@ from provenet.extraction.clients.client import (
     shown,
     such_as,
 )
+from provenet.extraction.clients.callables import CallableClient
 from provenet.extraction.clients.http import HttpClient
 from provenet.extraction.clients.onnx_file import OnnxClient
 from provenet.extraction.clients.torchscript import TorchScriptClient
@@ -40,6 +44,13 @@ from provenet.extraction.deadline import NEVER, Deadline
 
 Model = Callable[[Any], Any] | str | PathLike[str]
 _ADDRESSES, _TORCHSCRIPT = ("http://", "https://"), (".pt", ".pts")
+_ROUNDINGS = 1000.0
+"""Roundings of the answers' precision by which the same answer may differ from batch to batch. A
+convention: sums in another order differ by a few."""
+_TIMES, _SIGMAS = 8, 10.0
+"""How often questions are asked again to know their noise, and beyond how much of it an answer is
+another model's. Derived: for the same model Student's distribution of 7 degrees is beyond once in
+30,000."""
 
 
 class Oracle:
@@ -70,6 +81,7 @@ class Oracle:
         self._width, self._answer_dtype = client.outputs, client.answer_dtype
         self._file = None if cache is None else _open_cache(cache, client)
         self._answers = Answers(() if self._file is None else self._file.entries())
+        self._in_doubt = client.known_by_name and self._file is not None
 
     @property
     def name(self) -> str:
@@ -104,6 +116,7 @@ class Oracle:
         `TimeSpent` at the deadline.
         """
         self._check_time()
+        self._ask_kept_again()
         points = self._rounded(X)
         places = self._answers.places(row_keys(points), fresh)
         first: dict[tuple[bytes, int], int] = {}
@@ -149,7 +162,15 @@ class Oracle:
             self._answer_dtype = np.dtype(self._file.answer_dtype)
 
     def _fetch(self, points: AnyArray, keys: list[bytes]) -> None:
-        """Ask the model, batch by batch; what is answered is kept whatever happens next."""
+        """Ask the model; what is answered is kept whatever happens next."""
+        for batch, answers in self._batches(points):
+            if self._file is not None:
+                self._file.append(points[batch], answers, self.answer_dtype.name)
+            for key, answer in zip(keys[batch], answers, strict=True):
+                self._answers.add(key, answer)
+
+    def _batches(self, points: AnyArray) -> Iterator[tuple[slice, Array]]:
+        """The model's answers, batch by batch, counted."""
         done = 0
         while done < len(points):
             self._check_time()
@@ -158,7 +179,8 @@ class Oracle:
                 answers = self._answered(points[batch])
             except BatchTooLarge:
                 continue
-            self._keep(keys[batch], answers)
+            self.queries += len(answers)
+            yield batch, answers
             done += len(answers)
 
     def _answered(self, points: AnyArray) -> Array:
@@ -170,12 +192,35 @@ class Oracle:
         except Unreachable as problem:
             raise self._lost(problem) from None
 
-    def _keep(self, keys: list[bytes], answers: Array) -> None:
-        self.queries += len(answers)
-        if self._file is not None:
-            self._file.append(keys, answers, self.answer_dtype.name)
-        for key, answer in zip(keys, answers, strict=True):
-            self._answers.add(key, answer)
+    def _ask_kept_again(self) -> None:
+        """Once, where another model may have taken the name: raise if it answers differently."""
+        if not self._in_doubt or self._file is None:
+            return
+        self._in_doubt = False
+        self._take_sizes_from_file()
+        points, kept = self._file.kept()
+        if len(points) == 0:
+            return
+        off = np.abs(self._again(points) - kept)
+        if (off <= self._rounding_of(kept)).all():
+            return
+        now = np.array([self._again(points) for _ in range(_TIMES)])
+        noise = np.sqrt(np.mean(np.var(now, axis=0, ddof=1), axis=0))
+        if (np.abs(now.mean(axis=0) - kept) > self._rounding_of(kept) + _SIGMAS * noise).any():
+            raise InvalidInput(
+                f"{self._file.path} holds answers that {self.name} does not give now "
+                f"({counted(len(points), 'question')} of it asked again): give another name, or "
+                "delete it."
+            )
+
+    def _again(self, points: AnyArray) -> Array:
+        self._check_budget(len(points))
+        return np.vstack([answers for _, answers in self._batches(points)])
+
+    def _rounding_of(self, answers: Array) -> Array:
+        """How far answers of each output may differ for rounding."""
+        eps = float(np.finfo(self.answer_dtype).eps)
+        return np.asarray(_ROUNDINGS * eps * np.abs(answers).max(axis=0))
 
     def _checked(self, points: AnyArray, raw: Any) -> Array:
         """(n, outputs), finite; the first answers tell the number of outputs and the precision."""

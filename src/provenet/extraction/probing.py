@@ -14,8 +14,8 @@ from enum import StrEnum
 import numpy as np
 
 from provenet.common.typing import Array
+from provenet.extraction.box import Box
 from provenet.extraction.oracle import Oracle
-from provenet.extraction.units import Region
 
 _TWICE = 3
 _SEGMENTS = 5
@@ -28,7 +28,7 @@ _CURVED = 0.5
 """Second differences that grow by more than this part of the square of the length are no noise."""
 
 
-class Kind(StrEnum):
+class AnswerKind(StrEnum):
     """How the answers are to be read."""
 
     EXACT = "exact"
@@ -41,54 +41,54 @@ class Kind(StrEnum):
 class Probe:
     """The kind of answers, and how large their errors are beside the answers."""
 
-    kind: Kind
+    kind: AnswerKind
     level: float
 
     def __str__(self) -> str:
         """In a message."""
         return {
-            Kind.EXACT: "The answers are exact to double precision",
-            Kind.ROUNDED: f"The answers are rounded (about {self.level:.0e} of their size)",
-            Kind.NOISY: f"The answers are noisy (about {self.level:.0e} of their size)",
-            Kind.SMOOTH: "The answers bend on the shortest segments, as no ReLU network's do",
+            AnswerKind.EXACT: "The answers are exact to double precision",
+            AnswerKind.ROUNDED: f"The answers are rounded (about {self.level:.0e} of their size)",
+            AnswerKind.NOISY: f"The answers are noisy (about {self.level:.0e} of their size)",
+            AnswerKind.SMOOTH: "The answers bend on the shortest segments, as no ReLU network's do",
         }[self.kind]
 
 
-def probe(oracle: Oracle, region: Region, rng: np.random.Generator) -> Probe:
+def probe(oracle: Oracle, box: Box, rng: np.random.Generator) -> Probe:
     """Ask a few points and tell the kind of answers."""
-    again, size = _differences_of_the_same(oracle, region, rng)
+    again, size = _differences_of_the_same(oracle, box, rng)
     if again > 0:
-        return Probe(Kind.NOISY, again / size)
+        return Probe(AnswerKind.NOISY, again / size)
     if oracle.input_dtype != np.float64 or oracle.answer_dtype != np.float64:
         coarser = min(oracle.input_dtype, oracle.answer_dtype, key=lambda dtype: dtype.itemsize)
-        return Probe(Kind.ROUNDED, float(np.finfo(coarser).eps))
-    y, short, longer = _bends(oracle, region, rng)
+        return Probe(AnswerKind.ROUNDED, float(np.finfo(coarser).eps))
+    y, short, longer = _bends(oracle, box, rng)
     grid = _grid(y)
     if grid > 0:
-        return Probe(Kind.ROUNDED, grid / size)
+        return Probe(AnswerKind.ROUNDED, grid / size)
     level = max(short, longer) / size
     if level <= _DOUBLE:
-        return Probe(Kind.EXACT, level)
+        return Probe(AnswerKind.EXACT, level)
     grows = longer > _CURVED * _LONGER**2 * max(short, np.finfo(float).eps * size)
-    return Probe(Kind.SMOOTH if grows else Kind.ROUNDED, level)
+    return Probe(AnswerKind.SMOOTH if grows else AnswerKind.ROUNDED, level)
 
 
 def _differences_of_the_same(
-    oracle: Oracle, region: Region, rng: np.random.Generator
+    oracle: Oracle, box: Box, rng: np.random.Generator
 ) -> tuple[float, float]:
     """How far answers to the same point differ, and how large answers are."""
-    X = region.sample(_TWICE, rng)
+    X = box.sample(_TWICE, rng)
     first, second = oracle.ask(X, fresh=True), oracle.ask(X, fresh=True)
     differences = (first - second).reshape(_TWICE, -1)
     noise = float(np.sqrt(np.mean(differences**2) / 2))
     return noise, float(np.abs(first).max()) + 1e-300
 
 
-def _bends(oracle: Oracle, region: Region, rng: np.random.Generator) -> tuple[Array, float, float]:
+def _bends(oracle: Oracle, box: Box, rng: np.random.Generator) -> tuple[Array, float, float]:
     """Answers, and second differences (the median segment): over a short one and a longer one."""
-    X = region.centre + 0.5 * (region.sample(_SEGMENTS, rng) - region.centre)
-    direction = rng.standard_normal(X.shape) * region.width
-    step = _SHORT * direction / np.linalg.norm(direction / region.width, axis=1, keepdims=True)
+    X = box.centre + 0.5 * (box.sample(_SEGMENTS, rng) - box.centre)
+    direction = rng.standard_normal(X.shape) * box.width
+    step = _SHORT * direction / np.linalg.norm(direction / box.width, axis=1, keepdims=True)
     places = (-_LONGER, -1.0, 0.0, 1.0, _LONGER)
     y = oracle.ask(np.concatenate([X + t * step for t in places]))
     values = y.reshape(len(places), _SEGMENTS, -1)

@@ -9,8 +9,8 @@ from provenet.certify.result import Recovery
 from provenet.common.exceptions import TimeSpent
 from provenet.common.typing import Array, Progress
 from provenet.common.words import counted
+from provenet.extraction.box import Box
 from provenet.extraction.oracle import Oracle
-from provenet.extraction.units import Region
 from provenet.recover import recover
 
 _FIRST, _FIRST_A_FEATURE = 200, 12
@@ -27,7 +27,7 @@ _METHOD = "expand-prune"
 
 def sampled(
     oracle: Oracle,
-    region: Region,
+    box: Box,
     rng: np.random.Generator,
     *,
     noise: float | None = None,
@@ -44,7 +44,7 @@ def sampled(
         # A last batch that would be hardly larger than this one is joined with it.
         size = limit if size * _GROWTH**0.5 > limit else size
         try:
-            X, y = _grown(oracle, region, rng, X, y, size)
+            X, y = _grown(oracle, box, rng, X, y, size)
         except TimeSpent:
             if y is None:
                 raise
@@ -83,13 +83,13 @@ def _limit(oracle: Oracle) -> int:
 
 def _grown(
     oracle: Oracle,
-    region: Region,
+    box: Box,
     rng: np.random.Generator,
     X: Array,
     y: Array | None,
     size: int,
 ) -> tuple[Array, Array]:
     """More points and their answers; single precision stays what it is."""
-    more = region.sample(size - len(X), rng).astype(oracle.input_dtype).astype(float)
+    more = box.sample(size - len(X), rng).astype(oracle.input_dtype).astype(float)
     answers = oracle.ask(more)
     return np.vstack([X, more]), answers if y is None else np.concatenate([y, answers])

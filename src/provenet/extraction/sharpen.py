@@ -22,9 +22,10 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.lines import Ask
-from provenet.extraction.units import Pieces, Region, Units
+from provenet.extraction.units import Pieces, Units
 
 _WELL_KNOWN = 1e-11
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
@@ -74,7 +75,7 @@ def sharpened(
     ask: Ask,
     units: Units,
     pieces: Pieces,
-    region: Region,
+    box: Box,
     spare: Callable[[int], int],
     rng: np.random.Generator,
     deadline: Deadline = NEVER,
@@ -90,7 +91,7 @@ def sharpened(
         most = spare(len(found.units)) // (features + 1)
         if len(found.units) == 0 or most == 0 or found.errors.max() <= _WELL_KNOWN:
             break
-        places = _places(found, region, rng)
+        places = _places(found, box, rng)
         chosen = _design(found.units, pieces, places, most, deadline)
         if len(chosen) == 0:
             break
@@ -139,22 +140,22 @@ def _relative_errors(units: Units, C: Array) -> Array:
         return np.asarray(deviations / np.linalg.norm(units.A, axis=0))
 
 
-def _places(found: Sharpened, region: Region, rng: np.random.Generator) -> _Places:
+def _places(found: Sharpened, box: Box, rng: np.random.Generator) -> _Places:
     """Random places, many of them about the hyperplane of a unit, whose pattern is certain."""
     units = found.units
-    near = [region.sample(_PLACES_A_UNIT, rng) for _ in range(len(units))]
+    near = [box.sample(_PLACES_A_UNIT, rng) for _ in range(len(units))]
     for i, X in enumerate(near):
         X -= np.outer(X @ units.W[i] + units.b[i] - rng.standard_normal(len(X)), units.W[i])
-    X = np.vstack([region.sample(_PLACES, rng), *near])
-    X = X[region.contains(X)]
+    X = np.vstack([box.sample(_PLACES, rng), *near])
+    X = X[box.contains(X)]
     z = np.abs(units.z(X))
     reach = np.linalg.norm(X, axis=1, keepdims=True) / np.sqrt(X.shape[1]) + 1
     X, z = _rows((z > _CERTAIN * found.errors * reach).all(axis=1), X, z)
-    steps = np.minimum(_SAFE * _room(z, units.W), _LONGEST * region.width)
+    steps = np.minimum(_SAFE * _room(z, units.W), _LONGEST * box.width)
     size = np.abs(units(X)).max(axis=1) + (z @ np.abs(units.A).T).max(axis=1)
     errors = _ROUNDING * size * np.sqrt(np.mean(1 / steps**2, axis=1)) + 1e-300
-    steps = region.steps(X, steps)
-    inside = region.contains(X + np.minimum(steps, 0)) & region.contains(X + np.maximum(steps, 0))
+    steps = box.steps(X, steps)
+    inside = box.contains(X + np.minimum(steps, 0)) & box.contains(X + np.maximum(steps, 0))
     return _Places(X, steps, units.pattern(X), errors)[inside]
 
 

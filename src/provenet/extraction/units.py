@@ -1,4 +1,4 @@
-"""Sums of units and a linear part, as they are known while a network is traced; where to ask."""
+"""Sums of units and a linear part, as they are known while a network is traced."""
 
 from __future__ import annotations
 
@@ -158,68 +158,3 @@ class Pieces:
         more = np.einsum("nm,mod->nod", known.pattern(self.X), known.affine)
         gradients, constants = self.gradients + more[:, :, :-1], self.constants + more[:, :, -1]
         return Pieces(self.X, gradients, constants, self.errors, self.believed)
-
-
-@dataclass(frozen=True)
-class Region:
-    """Where inputs may lie: a box, or anywhere."""
-
-    low: Array
-    high: Array
-
-    @classmethod
-    def of(cls, low: Array | None, high: Array | None, features: int) -> Region:
-        """Limits that may be left out."""
-        everywhere = np.full(features, np.inf)
-        return cls(-everywhere if low is None else low, everywhere if high is None else high)
-
-    @property
-    def _ends(self) -> tuple[Array, Array]:
-        """Where typical inputs lie: a side without a limit ends 6 (or the width) from the other."""
-        low = np.where(np.isinf(self.low), np.minimum(-3.0, self.high - 6.0), self.low)
-        high = np.where(np.isinf(self.high), np.maximum(3.0, low + 6.0), self.high)
-        return low, high
-
-    @property
-    def centre(self) -> Array:
-        """The middle."""
-        low, high = self._ends
-        return np.asarray((low + high) / 2)
-
-    @property
-    def width(self) -> Array:
-        """A sixth of the box in every feature; 1 where there is no limit."""
-        low, high = self._ends
-        return np.asarray((high - low) / 6)
-
-    @property
-    def unlimited(self) -> bool:
-        """Whether inputs may lie anywhere."""
-        return bool(np.isinf(self.low).all() and np.isinf(self.high).all())
-
-    def contains(self, X: Array) -> AnyArray:
-        """Which points lie inside."""
-        return np.asarray(((self.low <= X) & (self.high >= X)).all(axis=1))
-
-    def nearest(self, X: Array) -> Array:
-        """The points of the box that are nearest, a hair inside, since points are rounded."""
-        hair = 1e-9 * self.width
-        return np.asarray(np.clip(X, self.low + hair, self.high - hair))
-
-    def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Standard normal points, uniform in a feature with a limit."""
-        low, high = self._ends
-        X = rng.standard_normal((n, len(low)))
-        limited = np.isfinite(self.low) | np.isfinite(self.high)
-        return np.where(limited, rng.uniform(low, high, X.shape), X)
-
-    def reach(self, origin: Array, direction: Array, far: float) -> tuple[float, float]:
-        """How far a line stays inside, `far` at most; a hair less, since points are rounded."""
-        with np.errstate(divide="ignore"):
-            ends = np.sort([(self.low - origin) / direction, (self.high - origin) / direction], 0)
-        inside = 1 - 1e-9
-        return max(-far, float(ends[0].max()) * inside), min(far, float(ends[1].min()) * inside)
-
-    def steps(self, X: Array, sizes: Array) -> Array:
-        """Steps along the axes of given sizes, turned round where they would leave the box."""
-        return np.where(X + sizes <= self.high, sizes, -sizes)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from provenet.common.stages import Stages
 from provenet.common.typing import AnyArray, Array, Progress
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource, Source
@@ -18,8 +16,6 @@ from provenet.data.standardisation import Standardisation
 from provenet.fitting.search import Problem
 from provenet.moments.gaussianity import GaussianCheck, check_gaussian
 from provenet.networks.activations import ABS, RELU, Activation
-
-_LOG = logging.getLogger("provenet")
 
 _MOST_DRAWN = 20_000
 _DRAWN_A_FEATURE = 50
@@ -141,17 +137,9 @@ class Workspace:
         )
         return replace(other, started=self.started, timings=self.timings)
 
-    @contextmanager
-    def stage(self, name: str, message: str = "") -> Iterator[None]:
+    def stage(self, name: str, message: str = "") -> AbstractContextManager[None]:
         """Time a stage and tell the user that it has begun."""
-        self.progress(name, -1.0, message)
-        begin = time.monotonic()
-        try:
-            yield
-        finally:
-            seconds = time.monotonic() - begin
-            self.timings[name] = self.timings.get(name, 0.0) + seconds
-            _LOG.debug("%s: %.2f s", ", ".join(filter(None, (name, message))), seconds)
+        return Stages(self.progress, self.timings).stage(name, message)
 
 
 def row_keys(X: Array) -> Array:

@@ -10,8 +10,9 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray
 from provenet.data.fingerprint import Nameless, fingerprint
-from provenet.extraction.clients.client import first_line, rows_at_once, such_as
+from provenet.extraction.clients.base import first_line, rows_at_once, such_as
 from provenet.extraction.deadline import NEVER, Deadline
+from provenet.networks.network import Network
 
 _NUMBERS, _ROWS = 2**22, 8192
 
@@ -30,6 +31,7 @@ class CallableClient:
         self.input_dtype = np.dtype(np.float64)
         self.batch = rows_at_once(_NUMBERS, features, _ROWS)
         self.identity = _identity(function)
+        self.known_by_name = not isinstance(function, Network)
 
     def answers(self, X: AnyArray, deadline: Deadline = NEVER) -> Any:
         """What the function returns; what it raises is told with the inputs."""

@@ -10,7 +10,6 @@ tried again: it is told, with the query.
 from __future__ import annotations
 
 import http.client
-import io
 import json
 import math
 import ssl
@@ -18,18 +17,10 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import partial
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit, urlunsplit
-from urllib.request import (
-    HTTPHandler,
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    Request,
-    build_opener,
-)
+from urllib.request import Request
 
 import numpy as np
 
@@ -37,7 +28,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.data.fingerprint import fingerprint
-from provenet.extraction.clients.client import (
+from provenet.extraction.clients.base import (
     BatchTooLarge,
     TooLate,
     Unreachable,
@@ -47,6 +38,7 @@ from provenet.extraction.clients.client import (
     shown,
     such_as,
 )
+from provenet.extraction.clients.timed import timed_opener
 from provenet.extraction.deadline import NEVER, Deadline
 
 _NUMBERS, _ROWS = 50_000, 1000
@@ -63,7 +55,7 @@ _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 class HttpClient:
     """Asks one address, a request a batch."""
 
-    kind = "an HTTP endpoint"
+    kind, known_by_name = "an HTTP endpoint", True
 
     def __init__(
         self,
@@ -84,7 +76,7 @@ class HttpClient:
         self.identity = fingerprint(url)
         self._url, self._timeout, self._retries = url, timeout, retries
         self._sleep = sleep
-        self._opener = _opener(secure=url.lower().startswith("https"))
+        self._opener = timed_opener(secure=url.lower().startswith("https"))
 
     def answers(self, X: AnyArray, deadline: Deadline = NEVER) -> Array:
         """The answers to one batch, after as many tries as it takes or is allowed."""
@@ -254,74 +246,3 @@ def _is_number(value: Any) -> bool:
 def _brief(answer: Any) -> str:
     text = json.dumps(answer)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """A redirected POST would arrive as a GET without its inputs, so none is followed."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-class _TimedReader(io.RawIOBase):
-    """Reads of a socket that all end by one deadline."""
-
-    def __init__(self, sock: Any, deadline: float) -> None:
-        self._sock, self._raw, self._deadline = sock, sock.makefile("rb", 0), deadline
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._sock.settimeout(left)
-        count: int | None = self._raw.readinto(buffer)
-        return count
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _TimedSocket:
-    """The part of a socket that a response uses."""
-
-    def __init__(self, sock: Any, deadline: float) -> None:
-        self._sock, self._deadline = sock, deadline
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_TimedReader(self._sock, self._deadline))
-
-
-def _timed_response(deadline: float, sock: Any, **options: Any) -> http.client.HTTPResponse:
-    return http.client.HTTPResponse(_TimedSocket(sock, deadline), **options)  # type: ignore[arg-type]
-
-
-def _timed(kind: Any, host: str, *, timeout: float, **options: Any) -> Any:
-    """A connection of a kind, for one request, whose deadline begins now."""
-    connection = kind(host, timeout=timeout, **options)
-    connection.response_class = partial(_timed_response, time.monotonic() + timeout)
-    return connection
-
-
-class _TimedHttp(HTTPHandler):
-    def http_open(self, request: Request) -> http.client.HTTPResponse:
-        return self.do_open(partial(_timed, http.client.HTTPConnection), request)
-
-
-class _TimedHttps(HTTPSHandler):
-    def __init__(self, context: ssl.SSLContext) -> None:
-        super().__init__(context=context)
-        self._trust = context
-
-    def https_open(self, request: Request) -> http.client.HTTPResponse:
-        secure = partial(_timed, http.client.HTTPSConnection, context=self._trust)
-        return self.do_open(secure, request)
-
-
-def _opener(*, secure: bool) -> OpenerDirector:
-    """Requests with a deadline and without redirects, through the system's proxy if it has one."""
-    handlers: list[Any] = [_NoRedirects(), _TimedHttp()]
-    return build_opener(*handlers, *([_TimedHttps(ssl.create_default_context())] * secure))

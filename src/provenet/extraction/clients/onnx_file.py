@@ -15,7 +15,7 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 from provenet.common.typing import AnyArray
-from provenet.extraction.clients.client import first_line, rows_at_once, such_as
+from provenet.extraction.clients.base import first_line, rows_at_once, such_as
 from provenet.extraction.deadline import NEVER, Deadline
 
 _NUMBERS, _ROWS = 2**20, 4096
@@ -30,7 +30,7 @@ _QUIET = 4
 class OnnxClient:
     """A session of one thread, and what its input and output look like."""
 
-    kind = "an ONNX model"
+    kind, known_by_name = "an ONNX model", False
 
     def __init__(self, path: Path, features: int | None = None, outputs: int | None = None) -> None:
         """Open the model; raises and says what was found if it is of another kind."""

@@ -12,7 +12,7 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 from provenet.common.typing import AnyArray
-from provenet.extraction.clients.client import first_line, rows_at_once, such_as
+from provenet.extraction.clients.base import first_line, rows_at_once, such_as
 from provenet.extraction.deadline import NEVER, Deadline
 
 _NUMBERS, _ROWS = 2**20, 4096
@@ -21,7 +21,7 @@ _NUMBERS, _ROWS = 2**20, 4096
 class TorchScriptClient:
     """The loaded module, in evaluation mode, on the processor."""
 
-    kind = "a TorchScript model"
+    kind, known_by_name = "a TorchScript model", False
     answer_dtype: np.dtype[Any] | None = None
 
     def __init__(self, path: Path, features: int, outputs: int | None = None) -> None:

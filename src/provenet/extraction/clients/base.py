@@ -21,6 +21,8 @@ class Client(Protocol):
     """In messages about files: `an ONNX model`."""
     identity: str
     """The same in every run that asks the same model."""
+    known_by_name: bool
+    """Whether the identity is only a name, behind which another model may be by now."""
     features: int
     outputs: int | None
     """How many numbers an answer has; None until the first answer tells."""
