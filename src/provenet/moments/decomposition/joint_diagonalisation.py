@@ -56,7 +56,7 @@ class Congruence:
 
 
 @dataclass(frozen=True)
-class _Fit:
+class _AtRows:
     """Rows V with their best D, the residuals R and the letters of the module's docstring."""
 
     V: Array
@@ -132,7 +132,7 @@ def _pencil_vectors(first: Array, second: Array, otherwise: Array) -> Array:
     return np.where(values.imag >= 0, vectors.real, vectors.imag)
 
 
-def _fit(M: Array, V: Array) -> _Fit:
+def _fit(M: Array, V: Array) -> _AtRows:
     """The best D for the directions of the rows of V."""
     V = V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), _TINY)
     gram = (V @ V.T) ** 2
@@ -143,10 +143,10 @@ def _fit(M: Array, V: Array) -> _Fit:
     D = rhs @ P
     D = D + (rhs - D @ gram) @ P  # makes up for what nearly parallel rows cost an explicit inverse
     R = M - (V.T * D[:, None, :]) @ V
-    return _Fit(V, D, P, R, float(np.sum(R**2)))
+    return _AtRows(V, D, P, R, float(np.sum(R**2)))
 
 
-def _descend(M: Array, V: Array) -> tuple[_Fit, bool]:
+def _descend(M: Array, V: Array) -> tuple[_AtRows, bool]:
     """Levenberg-Marquardt from V, and whether it came to rest."""
     fit, damping = _fit(M, V), 1e-2
     for _ in range(_ITERATIONS):
@@ -163,7 +163,7 @@ def _descend(M: Array, V: Array) -> tuple[_Fit, bool]:
     return fit, False
 
 
-def _step(fit: _Fit, damping: float) -> Array:
+def _step(fit: _AtRows, damping: float) -> Array:
     """The damped Gauss-Newton step in V, by conjugate gradients scaled by the diagonal of G."""
     V, P, K, G = fit.V, fit.P, fit.V @ fit.V.T, fit.D.T @ fit.D
     GK, size = G * K, np.maximum(np.diag(G), 1e-30)[:, None]
