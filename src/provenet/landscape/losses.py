@@ -110,13 +110,6 @@ class LeastSquares(Objective):
         """Its gradient."""
         return self.loss_and_partial(self.output_weights_at(B), B)[1]
 
-    def value_and_gradient(self, B: Array) -> tuple[float, Array]:
-        """Both for the price of the gradient."""
-        if self.output_weights is not None:
-            return self.loss_and_partial(self.output_weights, B)
-        a, value, _ = self._best(B)
-        return value, self.loss_and_partial(a, B)[1]
-
     def hessian_product(self, B: Array, V: Array) -> Array:
         """Its Hessian at B applied to V, the change of the output weights included."""
         if self.output_weights is not None:
