@@ -6,5 +6,5 @@ Each entry says whether it is derived (from what), a convention, or measured (by
 from __future__ import annotations
 
 MOST_BYTES_IN_MEMORY = 2**31
-"""Bytes of samples, as float64, that a method may hold at once. A convention: with the copies that
-such methods make this is some 8 GB, what an ordinary machine has."""
+"""Bytes of samples, as float64, that a method may hold at once. A convention: a few
+copies of so much still fit an ordinary machine."""
