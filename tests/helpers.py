@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -75,6 +75,35 @@ def random_standardisation(features: int, rng: np.random.Generator) -> Standardi
         linear=rng.standard_normal(features),
         samples=None,
     )
+
+
+def hermite_tensor(k: int, x: Array) -> Array:
+    """The Hermite tensor `He_k(x)` of one point, as a dense array of shape `(d,) * k`.
+
+    `He_k(x) = sum_j (-1)^j sum over j disjoint pairs of the k places of I on the pairs and x on the
+    rest`. Independent of the sums over samples, which never form it.
+    """
+    d = len(x)
+    total = np.zeros((d,) * k)
+    for pairs in _pairings(tuple(range(k))):
+        rest = [i for i in range(k) if all(i not in p for p in pairs)]
+        term = np.ones(())
+        for _ in pairs:
+            term = np.multiply.outer(term, np.eye(d))
+        for _ in rest:
+            term = np.multiply.outer(term, x)
+        places = [i for p in pairs for i in p] + rest
+        total += (-1) ** len(pairs) * np.transpose(term, np.argsort(places))
+    return total
+
+
+def _pairings(places: tuple[int, ...]) -> list[tuple[tuple[int, int], ...]]:
+    """All sets of disjoint pairs of `places`, the empty set included."""
+    found: list[tuple[tuple[int, int], ...]] = [()]
+    for a, b in combinations(places, 2):
+        later = tuple(p for p in places if p > a and p != b)
+        found += [((a, b), *more) for more in _pairings(later)]
+    return found
 
 
 def exact_tensors(network: pn.Network, order: int = 4) -> tuple[Array, ...]:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers import hermite_tensor
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import Array
 from provenet.landscape.fourth_order import (
@@ -19,7 +20,6 @@ from provenet.landscape.fourth_order import (
     Transformed,
     eigenvalues,
 )
-from provenet.moments.hermite_tensors import hermite_tensor
 from provenet.moments.population import symmetric_tensor
 
 seeds, sizes = st.integers(0, 10**6), st.integers(1, 5)

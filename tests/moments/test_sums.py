@@ -16,6 +16,7 @@ import provenet as pn
 from helpers import (
     assert_symmetric,
     exact_tensors,
+    hermite_tensor,
     identity_standardisation,
     random_standardisation,
     special_network,
@@ -23,7 +24,6 @@ from helpers import (
 from provenet.common.typing import Array
 from provenet.data.standardisation import LinearSums, Standardisation
 from provenet.moments.estimation import estimate_moments
-from provenet.moments.hermite_tensors import hermite_tensor
 from provenet.moments.population import population_moments, symmetric_tensor
 from provenet.moments.sums import (
     MomentRequest,

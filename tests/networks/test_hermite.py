@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 from scipy.special import roots_genlaguerre
 
-from helpers import assert_symmetric, numbers
-from provenet.moments.hermite_tensors import hermite_tensor, tensor_norm_squared
+from helpers import assert_symmetric, hermite_tensor, numbers
+from provenet.moments.hermite_tensors import tensor_norm_squared
 from provenet.networks.hermite import h, he, normal_cdf, normal_density, quadrature_coefficient
 
 X = np.linspace(-4, 4, 33)

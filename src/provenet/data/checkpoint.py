@@ -32,7 +32,7 @@ _LARGEST = 256_000_000
 """Bytes of sums beyond which a pass is not kept: it would take longer to write than to add up."""
 
 
-class Rows(Protocol):
+class Given(Protocol):
     """Samples that a checkpoint may belong to."""
 
     size: int
@@ -51,28 +51,23 @@ def pass_key(term: Any, rows: int, stretches: list[slice]) -> str | None:
         return None
 
 
-def data_fingerprint(source: Rows) -> str:
+def data_fingerprint(source: Given) -> str:
     """Shape, and a few rows in many places."""
     places = np.linspace(0, max(source.size - _ROWS_A_PLACE, 0), _PLACES).astype(int)
     rows = [source.rows(i, min(i + _ROWS_A_PLACE, source.size)) for i in map(int, places)]
     return fingerprint((source.size, source.features, source.outputs, rows))
 
 
-def _version() -> str:
-
-    return __version__
-
-
 class Checkpoint:
     """The passes over one source's samples, in memory and in a file."""
 
-    def __init__(self, path: str | PathLike[str], source: Rows, seconds: float = 10.0) -> None:
+    def __init__(self, path: str | PathLike[str], source: Given, seconds: float = 10.0) -> None:
         """Read the file if there is one; raises if it belongs to other data or another version.
 
         `seconds` pass between two writings within a pass.
         """
         self.path, self.seconds = Path(path), seconds
-        self._head = {"format": _FORMAT, "version": _version(), "data": data_fingerprint(source)}
+        self._head = {"format": _FORMAT, "version": __version__, "data": data_fingerprint(source)}
         self._passes: dict[str, tuple[int, Any]] = {}
         self._saved = time.monotonic()
         check_writable(self.path)

@@ -35,10 +35,10 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
 @cache
 def workers() -> int:
-    """How many threads to use: the cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return os.cpu_count() or 1
+    """How many threads to use: the cores that this process may run on, by affinity and quota."""
+    from joblib import cpu_count  # comes with scikit-learn; not needed to import provenet
+
+    return int(cpu_count())
 
 
 def memory_at_hand() -> int:

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 from provenet.common.typing import Array
 from provenet.common.words import duration, short_number
 from provenet.data.checkpoint import Checkpoint, pass_key
+from provenet.data.tolerances import SHORTEST
 
 Sum = TypeVar("Sum")
 Term = Callable[[Array, Array], Sum]
@@ -56,7 +57,7 @@ class _Pace:
     began: float = field(default_factory=time.monotonic)
 
     def tell(self, done: int, report: Report) -> None:
-        seconds = max(time.monotonic() - self.began, 1e-9)
+        seconds = max(time.monotonic() - self.began, SHORTEST)
         rate = max(done - self.first, 1) / seconds
         left = duration((self.size - done) / rate)
         report(done / self.size, f"{short_number(rate)} samples a second, {left} left")

@@ -9,9 +9,8 @@ from scipy.linalg import qr, solve_triangular
 
 from provenet.common.typing import Array
 from provenet.data.sums import Sums
+from provenet.data.tolerances import DEPENDENT, TINY
 from provenet.networks.network import Network
-
-_DEPENDENT = 1e-10
 
 
 @dataclass(frozen=True)
@@ -118,10 +117,10 @@ def dependent_columns(sums: LinearSums) -> list[int]:
     mean = sums.x / sums.n
     covariance = sums.xx / sums.n - np.outer(mean, mean)
     scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    constant = scale <= _DEPENDENT * np.sqrt(np.diag(sums.xx) / sums.n + 1e-300)
+    constant = scale <= DEPENDENT * np.sqrt(np.diag(sums.xx) / sums.n + TINY)
     if constant.any():
         return [int(i) for i in np.flatnonzero(constant)]
     correlation = covariance / np.outer(scale, scale)
     _, R, pivot = qr(correlation, pivoting=True)
-    dependent = np.abs(np.diag(R)) <= _DEPENDENT * abs(R[0, 0])
+    dependent = np.abs(np.diag(R)) <= DEPENDENT * abs(R[0, 0])
     return sorted(int(i) for i in pivot[dependent])

@@ -231,10 +231,10 @@ def separating_network(
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     if output_weights is not None:
-        return _Search(X, y, _nonzero(output_weights)).solve()
+        return _PatternSearch(X, y, _nonzero(output_weights)).solve()
     for negative in range(units + 1):
         alpha = np.repeat([1.0, -1.0], [units - negative, negative])
-        found = _Search(X, y, alpha).solve()
+        found = _PatternSearch(X, y, alpha).solve()
         if found is not None:
             return found
     return None
@@ -251,7 +251,7 @@ Active = tuple[bool, ...]
 
 
 @dataclass(frozen=True)
-class _Search:
+class _PatternSearch:
     """Depth-first search over which units are active on which samples."""
 
     X: Array

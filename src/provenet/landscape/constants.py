@@ -16,13 +16,10 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.landscape.objective import Theorem
+from provenet.landscape.tolerances import AMPLE, MU_ROUNDING, SAFEGUARD
 
 SMALL = 0.01
 """The universal constant c of the theorems."""
-_AMPLE = 10.0
-"""Over the least lambda allowed: rows of nearly the right norm, and still well conditioned."""
-_SAFEGUARD = 3.0
-"""Over the sampling error of the fourth moment; from 1 on rows do not collapse, 3 to be sure."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +114,10 @@ def _within_ranges(
     interference, beta = abs(c_4) / 2, abs(c_4) / 24
     ratio = largest / smallest
     most = SMALL * interference / beta / ratio
-    within = mu is None or 0 < mu <= most * (1 + 1e-12)
+    within = mu is None or 0 < mu <= most * (1 + MU_ROUNDING)
     mu = most if mu is None else mu
     drawn = mu * beta
-    penalty = _AMPLE * 4 * largest * max(drawn, interference)
+    penalty = AMPLE * 4 * largest * max(drawn, interference)
     curvature = SMALL * min(drawn * smallest / (ratio * features), penalty)
     slope = SMALL * interference * smallest
     if drawn > 0:  # Proposition 5.6, with mu beta for its beta
@@ -129,7 +126,7 @@ def _within_ranges(
         interference=interference,
         attraction=drawn,
         penalty=penalty,
-        decorrelation=_SAFEGUARD * interference * error,
+        decorrelation=SAFEGUARD * interference * error,
         mu=mu,
         theorem=Theorem(name, slope, curvature) if within else None,
     )

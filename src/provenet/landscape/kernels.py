@@ -27,14 +27,11 @@ from numpy.polynomial import Polynomial
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
+from provenet.landscape.tolerances import ENERGY_LEFT_OUT, LEAST_SQUARED_SINE
 from provenet.networks.activations import Activation, get_activation
 from provenet.networks.hermite import quadrature_coefficient
 
-_ENERGY_LEFT_OUT = 1e-13
-"""Of `E[sigma^2]`: the error of a truncated series, which is largest at rho = 1."""
 _HIGHEST_ORDER = 100
-_SMALLEST = float(np.finfo(float).eps)
-"""Floor of `1 - rho^2` in a denominator: rounding alone moves it by as much."""
 
 Function = Callable[[Array], Array]
 
@@ -128,7 +125,7 @@ def _series(activation: Activation) -> Kernel:
     kink = (0.0,) if activation.kinked else ()
     total = quadrature_coefficient(lambda g: activation(g) ** 2, 0, kink)
     energies: list[float] = []
-    while total - sum(energies) > _ENERGY_LEFT_OUT * total:
+    while total - sum(energies) > ENERGY_LEFT_OUT * total:
         if len(energies) > _HIGHEST_ORDER:
             raise InvalidInput(
                 f"The Hermite series of the activation {activation.name} is too long to be summed: "
@@ -150,7 +147,7 @@ def _sine_and_rest(rho: Array) -> tuple[Array, Array]:
 
 
 def _squared_sine(rho: Array) -> Array:
-    return np.asarray(np.maximum((1 - rho) * (1 + rho), _SMALLEST))
+    return np.asarray(np.maximum((1 - rho) * (1 + rho), LEAST_SQUARED_SINE))
 
 
 def _step(rho: Array) -> Array:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from provenet.common.typing import Array
+from provenet.landscape.tolerances import ODD_PART
 from provenet.networks.activations import Activation
-
-_ODD_PART = 1e-10
 
 
 def output_weights(
@@ -20,7 +19,7 @@ def output_weights(
     activation has no first moment and no signs: its output weights come from `T_2` alike.
     """
     c_1 = float(activation.hermite(1, 0.0))
-    if abs(c_1) < _ODD_PART:
+    if abs(c_1) < ODD_PART:
         u = np.einsum("md,de,me->m", B, T2, B, optimize=True) / float(activation.hermite(2, 0.0))
         gram = (B @ B.T) ** 2
     else:

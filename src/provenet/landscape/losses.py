@@ -14,7 +14,7 @@ Hessian
 
     H[V] = L_BB[V] + L_Ba[w],   w = -L_aa^{-1} L_aB[V]   (how a moves).
 
-A ridge of `_RIDGE` times the trace of G is part of the loss then, so that equal rows do no harm.
+A ridge of `LOSS_RIDGE` times the trace of G is then part of the loss, so equal rows do no harm.
 """
 
 from __future__ import annotations
@@ -33,14 +33,12 @@ from provenet.common.typing import Array
 from provenet.landscape.kernels import Kernel, Shape, even_kernel, kernel
 from provenet.landscape.objective import Objective
 from provenet.landscape.statistics import Statistics, coefficients
+from provenet.landscape.tolerances import LOSS_RIDGE, UNIT_NORM
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network
 
-_RIDGE = 1e-12
 _ROWS_AT_ONCE = 1024
 """Of samples: a block of 50 units then stays in a processor's own cache."""
-_UNIT_NORM = 1e-9
-"""How far a row may be from norm 1 where its norm has nowhere to go."""
 
 _Answer = TypeVar("_Answer")
 _Loss = TypeVar("_Loss", bound="LeastSquares")
@@ -110,13 +108,6 @@ class LeastSquares(Objective):
         """Its gradient."""
         return self.loss_and_partial(self.output_weights_at(B), B)[1]
 
-    def value_and_gradient(self, B: Array) -> tuple[float, Array]:
-        """Both for the price of the gradient."""
-        if self.output_weights is not None:
-            return self.loss_and_partial(self.output_weights, B)
-        a, value, _ = self._best(B)
-        return value, self.loss_and_partial(a, B)[1]
-
     def hessian_product(self, B: Array, V: Array) -> Array:
         """Its Hessian at B applied to V, the change of the output weights included."""
         if self.output_weights is not None:
@@ -130,7 +121,7 @@ class LeastSquares(Objective):
     def _best(self, B: Array) -> tuple[Array, float, Any]:
         """The best output weights, the loss at them, and the factor of G with its ridge."""
         G, c = self.normal_equations(B)
-        ridge = max(_RIDGE * float(np.trace(G)), float(np.finfo(float).tiny))
+        ridge = max(LOSS_RIDGE * float(np.trace(G)), float(np.finfo(float).tiny))
         factor = cho_factor(G + ridge * np.eye(len(G)))
         a = cho_solve(factor, c)
         return a, self.constant - float(c @ a), factor
@@ -386,7 +377,7 @@ def without_biases(network: Network) -> Network:
         )
     plain = network.canonical()
     norms = np.linalg.norm(plain.weights, axis=1)
-    if np.any(np.abs(norms - 1) > _UNIT_NORM):
+    if np.any(np.abs(norms - 1) > UNIT_NORM):
         raise InvalidInput(
             f"The activation {network.activation.name} is not positively homogeneous: the rows of "
             "weights must have norm 1."

@@ -18,12 +18,21 @@ from provenet.common.typing import Array
 from provenet.data.passes import working_time
 from provenet.landscape.objective import Objective
 from provenet.landscape.second_order import smallest_eigenvalue
+from provenet.landscape.tolerances import (
+    ACCEPT,
+    AT_THE_EDGE,
+    FIRST_RADIUS,
+    FLAT_VALUE,
+    GOOD,
+    LEAST_WAY_OUT,
+    NO_RADIUS,
+    POOR,
+    RADIUS_AFTER_SADDLE,
+    SHARE_OF_CURVATURE,
+    TINY,
+)
 
 _MOST_PRODUCTS = 60
-_ACCEPT = 0.05
-_GOOD = 0.75
-_FLAT_VALUE = 1e-14
-"""Decrease below which the value only shows rounding, over the largest of recent values."""
 _RECENT = 10
 _FLAT_STEPS = 5
 """Such steps after which the slope is as small as rounding lets it be."""
@@ -74,7 +83,7 @@ def minimise(
     `watch` is called with every point of the path.
     """
     B = objective.retract(np.asarray(start, dtype=float))
-    value, radius = objective.value(B), 0.1 * np.sqrt(len(B))
+    value, radius = objective.value(B), FIRST_RADIUS * np.sqrt(len(B))
     path: list[Step] = []
     kind, flat = "start", 0
     for _ in range(max(iterations, 1)):
@@ -89,7 +98,7 @@ def minimise(
             if way_out is None:
                 return Descent(B, tuple(path), len(path) - 1, lowest >= -curvature)
             kind, flat, (B, value) = "saddle", 0, way_out
-            radius = max(radius, 0.05 * np.sqrt(len(B)))
+            radius = max(radius, RADIUS_AFTER_SADDLE * np.sqrt(len(B)))
             continue
         if working_time() > deadline:
             break
@@ -97,18 +106,18 @@ def minimise(
         move, model = _truncated_newton(objective, B, gradient, g, radius)
         trial = objective.retract(B + move)
         reached = objective.value(trial)
-        ratio = (value - reached) / max(model, 1e-300)
+        ratio = (value - reached) / max(model, TINY)
         recent = max(abs(step.value) for step in path[-_RECENT:])
-        if abs(value - reached) <= _FLAT_VALUE * max(recent, objective.magnitude):
+        if abs(value - reached) <= FLAT_VALUE * max(recent, objective.magnitude):
             ratio, flat = 1.0, flat + 1  # the value resolves no more: the model judges better
         size = float(np.linalg.norm(move))
-        if ratio > _GOOD and size > 0.9 * radius:
+        if ratio > GOOD and size > AT_THE_EDGE * radius:
             radius *= 2.0
-        elif ratio < 0.25:
+        elif ratio < POOR:
             radius = 0.25 * size
-        if ratio > _ACCEPT:
+        if ratio > ACCEPT:
             B, value = trial, reached
-        elif radius < 1e-14:
+        elif radius < NO_RADIUS:
             break
     return Descent(B, tuple(path), len(path) - 1, converged=False)
 
@@ -149,11 +158,11 @@ def _way_out(
 ) -> tuple[Array, float] | None:
     """A lower point along a direction of negative curvature and its value, if there is one."""
     t = 0.5
-    while t > 1e-6:
+    while t > LEAST_WAY_OUT:
         for sign in (1.0, -1.0):
             trial = objective.retract(B + sign * t * V)
             reached = objective.value(trial)
-            if reached < value + 0.1 * t**2 * lowest:
+            if reached < value + SHARE_OF_CURVATURE * t**2 * lowest:
                 return trial, reached
         t *= 0.5
     return None

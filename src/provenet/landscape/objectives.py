@@ -37,6 +37,7 @@ from provenet.landscape.statistics import (
     population_statistics,
     sample_statistics,
 )
+from provenet.landscape.tolerances import DIFFERENCE, SPECTRUM_ROUNDING, VANISHING, VISIBLE
 from provenet.networks.activations import ABS, Activation, get_activation
 from provenet.networks.hermite import quadrature_coefficient
 from provenet.networks.network import Network
@@ -45,11 +46,6 @@ DESIGNED = ("G", "F", "F-undercomplete")
 LOSSES = ("l2", "f2f4", "abs")
 OBJECTIVES = (*LOSSES, "P'", *DESIGNED)
 _MOST_SAMPLES = 100_000
-_VANISHING = 1e-8
-_ROUNDING = 1e-10
-_VISIBLE = 0.3
-"""Of the largest eigenvalue of sampling error: typical ones are about as large."""
-_DIFFERENCE = 1e-5
 
 
 def designed(
@@ -69,7 +65,7 @@ def choose_constants(
     if mu is not None and not (np.isfinite(mu) and mu > 0):
         raise InvalidInput(f"mu must be a positive number, not {mu!r}; left out, it is chosen.")
     spectrum, c_4 = statistics.spectrum[-units:], coefficients(activation)[1]
-    least = max(_VISIBLE * statistics.second_error, _ROUNDING * float(spectrum[-1]))
+    least = max(VISIBLE * statistics.second_error, SPECTRUM_ROUNDING * float(spectrum[-1]))
     if len(spectrum) < units or spectrum[0] <= least:
         raise InvalidInput(
             f"The objective {name!r} needs {units} units with positive output weights, and the "
@@ -115,7 +111,7 @@ def in_the_theorem(name: str, network: Network, units: int) -> bool:
     W = network.weights
     if units != network.units or np.any(network.output_weights <= 0) or np.any(network.biases):
         return False
-    return name != "G" or bool(np.allclose(W @ W.T, np.eye(len(W)), atol=_ROUNDING))
+    return name != "G" or bool(np.allclose(W @ W.T, np.eye(len(W)), atol=SPECTRUM_ROUNDING))
 
 
 def moment_objective(
@@ -215,7 +211,7 @@ def objective(
 def check_activation(activation: Activation, name: str) -> None:
     """Whether the objectives see units of this activation at all."""
     for k in (2, 4):
-        if abs(float(activation.hermite(k, 0.0))) < _VANISHING:
+        if abs(float(activation.hermite(k, 0.0))) < VANISHING:
             raise InvalidInput(
                 "The objectives see units through their Hermite coefficients of orders 2 and 4, "
                 f"and that of order {k} of {activation.name!r} is 0: use a method "
@@ -255,7 +251,7 @@ def _second_derivative(activation: Activation) -> Callable[[Array], Array]:
     """By central differences; zero for piecewise linear units, whose kink no sample lies on."""
     if activation.slope is not None:
         return np.zeros_like
-    slope, h = activation.derivative, _DIFFERENCE
+    slope, h = activation.derivative, DIFFERENCE
     return lambda z: np.asarray((slope(z + h) - slope(z - h)) / (2 * h))
 
 

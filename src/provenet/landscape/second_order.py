@@ -14,13 +14,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
 from provenet.landscape.objective import Objective, Theorem
-
-_STILL = 1e-6
-_LEVEL = 1e-6
-_TOLERANCE = 1e-9
-"""Of an eigenvalue, over the Hessian's typical size."""
-_SMALL_HESSIAN = 100
-"""Parameters up to which all eigenvalues are as quick as one."""
+from provenet.landscape.tolerances import EIGENVALUE_ACCURACY, LEVEL, SMALL_HESSIAN, STILL, TINY
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,7 @@ class SecondOrder:
     @property
     def is_minimum(self) -> bool:
         """Whether, to rounding and a little more, this is a local minimum."""
-        return self.slope <= _STILL * self.scale and self.lowest >= -_LEVEL * self.scale
+        return self.slope <= STILL * self.scale and self.lowest >= -LEVEL * self.scale
 
     @property
     def theorem_applies(self) -> bool:
@@ -89,7 +83,7 @@ def _scale(objective: Objective, B: Array, gradient: Array) -> float:
     """How much the Hessian stretches a random direction."""
     probe = objective.tangent(B, np.random.default_rng(0).standard_normal(B.shape))
     bent = objective.curvature(B, probe, gradient)
-    return float(np.linalg.norm(bent)) / max(float(np.linalg.norm(probe)), 1e-300)
+    return float(np.linalg.norm(bent)) / max(float(np.linalg.norm(probe)), TINY)
 
 
 def _checked(objective: Objective, B: Array) -> Array:
@@ -126,11 +120,11 @@ def smallest_eigenvalue(
         V = objective.tangent(B, full)
         return np.asarray((objective.curvature(B, V, gradient) + lift * (2 * full - V)).ravel())
 
-    if size <= _SMALL_HESSIAN:
+    if size <= SMALL_HESSIAN:
         H = np.array([product(e) for e in np.eye(size)])
         values, vectors = np.linalg.eigh((H + H.T) / 2)
         return float(values[0]) - lift, vectors[:, 0].reshape(shape)
     operator = LinearOperator((size, size), matvec=product, dtype=float)
     start = np.random.default_rng(0).standard_normal(size)  # the same answer every time
-    values, vectors = eigsh(operator, k=1, which="SA", v0=start, tol=_TOLERANCE)
+    values, vectors = eigsh(operator, k=1, which="SA", v0=start, tol=EIGENVALUE_ACCURACY)
     return float(values[0]) - lift, np.asarray(vectors[:, 0].reshape(shape))

@@ -9,9 +9,7 @@ import scipy
 
 from provenet.common.typing import Array
 from provenet.data.standardisation import Standardisation
-
-_SIGNIFICANT = 5.0
-"""Standard deviations at which a check on the inputs gives a warning."""
+from provenet.moments.tolerances import SIGNIFICANT
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def check_gaussian(X: Array, standardisation: Standardisation) -> GaussianCheck:
         "spread unevenly about their centre": abs(radial) / np.sqrt(8 / (n * d * (d + 2))),
     }
     worst = max(deviations, key=lambda name: deviations[name])
-    ok = deviations[worst] < _SIGNIFICANT
+    ok = deviations[worst] < SIGNIFICANT
     message = (
         f"The inputs look Gaussian (largest deviation {deviations[worst]:.1f} sigma)."
         if ok

@@ -12,10 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
+from provenet.moments.tolerances import CUT_OFF, LARGEST_BIAS, TINY
 from provenet.networks.hermite import he, normal_density
-
-_LARGEST_BIAS = 8.0
-"""Beyond this `phi(b)` is below 1e-14, and a ratio of noise to noise could ask for any bias."""
 
 
 def coefficients_of(T: Array, W: Array) -> Array:
@@ -29,7 +27,7 @@ def coefficients_of(T: Array, W: Array) -> Array:
         rhs = rhs @ W.T if rhs is T else np.einsum("...im,mi->...m", rhs, W)
     rhs = np.einsum("im,mi->m", rhs, W)
     gram = (W @ W.T) ** j
-    return np.asarray(np.linalg.lstsq(gram, rhs, rcond=1e-13)[0])
+    return np.asarray(np.linalg.lstsq(gram, rhs, rcond=CUT_OFF)[0])
 
 
 def recover_scalars(tensors: tuple[Array, ...], W: Array, order: int = 1) -> tuple[Array, Array]:
@@ -41,7 +39,7 @@ def scalars_by(zeta: Callable[[int], Array], order: int) -> tuple[Array, Array]:
     """The same from `zeta_j` of all units as a function of j."""
     if order == 1:
         second, third = zeta(2), zeta(3)
-        b = np.clip(-third / _away_from_zero(second), -_LARGEST_BIAS, _LARGEST_BIAS)
+        b = np.clip(-third / _away_from_zero(second), -LARGEST_BIAS, LARGEST_BIAS)
         return second / normal_density(b), b
     return scalars_from_coefficients(np.array([zeta(j) for j in range(order, order + 4)]), order)
 
@@ -53,7 +51,7 @@ def scalars_from_coefficients(zeta: Array, order: int) -> tuple[Array, Array]:
     row = q - order
     here, below, above = (_pick(zeta, row + shift, units) for shift in (0, -1, 1))
     b = -(above + (q - 2) * below) / _away_from_zero(here)
-    b = np.clip(b, -_LARGEST_BIAS, _LARGEST_BIAS)
+    b = np.clip(b, -LARGEST_BIAS, LARGEST_BIAS)
     hermite = np.array([he(int(k) - 2, bias) for k, bias in zip(q, b, strict=True)])
     return (-1.0) ** q * here / (normal_density(b) * _away_from_zero(hermite)), b
 
@@ -63,4 +61,4 @@ def _pick(zeta: Array, rows: AnyArray, units: AnyArray) -> Array:
 
 
 def _away_from_zero(x: Array) -> Array:
-    return np.where(x == 0, 1e-300, x)
+    return np.where(x == 0, TINY, x)

@@ -15,13 +15,14 @@ import numpy as np
 
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
-
-_EDGE_FLUCTUATIONS = 4.0
-_STACKED_MARGIN = 1.15
-"""Pure noise reaches 0.8 of the edge with it, over sizes from (10, 3, 2) to (50, 20, 30)."""
-_ROUNDING = 1e-9
-"""Singular values below this fraction of the largest are zero."""
-_SMALLEST_GAP = 5.0
+from provenet.moments.tolerances import (
+    EDGE_FLUCTUATIONS,
+    RANK_ROUNDING,
+    SMALLEST_GAP,
+    SPAN_ROUNDING,
+    STACKED_MARGIN,
+    TINY,
+)
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,13 @@ class Span:
         if self.rank == 0:
             return 0.0
         rest = np.abs(self.eigenvalues[self.rank :])
-        floor = max(self.noise_level, rest[0] if len(rest) else 0.0, 1e-300)
+        floor = max(self.noise_level, rest[0] if len(rest) else 0.0, TINY)
         return float(np.abs(self.eigenvalues[self.rank - 1]) / floor)
 
 
 def numerical_rank(sizes: Array) -> int:
     """How many of the falling singular values are not zero to rounding."""
-    return int(np.sum(sizes > _ROUNDING * sizes[0]))
+    return int(np.sum(sizes > RANK_ROUNDING * sizes[0]))
 
 
 def possible_widths(sizes: Array, units: int | None) -> list[int]:
@@ -85,7 +86,7 @@ def possible_ranks(sizes: Array) -> list[int]:
     if rank < len(sizes):
         return [rank]
     ratios = sizes[:-1] / sizes[1:]
-    if len(ratios) == 0 or ratios.max() < _SMALLEST_GAP:
+    if len(ratios) == 0 or ratios.max() < SMALLEST_GAP:
         return [rank]
     return [int(np.argmax(ratios)) + 1, rank]
 
@@ -93,7 +94,7 @@ def possible_ranks(sizes: Array) -> list[int]:
 def noise_edge(entry_error: float, d: int) -> float:
     """Largest eigenvalue to expect of a symmetric d x d matrix of pure sampling error."""
     s = entry_error * np.sqrt(d / (d + 1))  # diagonal entries carry twice the variance
-    return float(s * (2 * np.sqrt(d) + _EDGE_FLUCTUATIONS * d ** (-1 / 6)))
+    return float(s * (2 * np.sqrt(d) + EDGE_FLUCTUATIONS * d ** (-1 / 6)))
 
 
 def stacked_noise_edge(entry_error: float, d: int, spectrum: Array) -> float:
@@ -106,7 +107,7 @@ def stacked_noise_edge(entry_error: float, d: int, spectrum: Array) -> float:
     squares = spectrum**2
     dimensions = float(np.sum(squares) ** 2 / np.sum(squares**2))
     edge = np.sqrt(len(spectrum) * d) * (1 + 1 / np.sqrt(dimensions))
-    return float(_STACKED_MARGIN * entry_error * edge)
+    return float(STACKED_MARGIN * entry_error * edge)
 
 
 def span_of_units(T2: Array, entry_error: float, rank: int | None = None) -> Span:
@@ -114,7 +115,7 @@ def span_of_units(T2: Array, entry_error: float, rank: int | None = None) -> Spa
     values, vectors = np.linalg.eigh(T2)
     order = np.argsort(-np.abs(values))
     values, vectors = values[order], vectors[:, order]
-    rounding = 1e-12 * np.abs(values[0])
+    rounding = SPAN_ROUNDING * np.abs(values[0])
     level = max(noise_edge(entry_error, len(T2)), float(rounding))
     found = int(np.sum(np.abs(values) > level)) if rank is None else rank
     return Span(vectors[:, :found].T.copy(), values, level)

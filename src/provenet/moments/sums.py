@@ -253,7 +253,7 @@ def _unpacked_products(packed: Array, d: int, order: int) -> list[Array]:
 
 
 def _hermite_from_raw(raw: list[Array]) -> list[Array]:
-    """Hermite moments `E[r He_k]` from raw moments `E[r u^(x)k]` (see `hermite.hermite_tensor`)."""
+    """Hermite moments `E[r He_k]` from raw moments `E[r u^(x)k]` (see `hermite_tensors`)."""
     out = [m.copy() for m in raw]
     if len(raw) > 2:
         out[2] -= np.multiply.outer(raw[0], np.eye(raw[1].shape[-1]))

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from provenet.common.typing import AnyArray, Array
+from provenet.moments.tolerances import CUT_OFF
 
 
 def count(d: int, k: int) -> int:
@@ -102,7 +103,7 @@ class SymmetricTensor:
     def coefficients(self, W: Array) -> Array:
         """Least-squares `zeta` with `T = sum_i zeta_i w_i^(x)k`."""
         gram = (W @ W.T) ** self.order
-        return np.asarray(np.linalg.lstsq(gram, self.along(W), rcond=1e-13)[0])
+        return np.asarray(np.linalg.lstsq(gram, self.along(W), rcond=CUT_OFF)[0])
 
     def flattened(self, left: int, middle: int) -> Array:
         """The tensor as an array of three symmetric ones: orders left, middle and what is left.

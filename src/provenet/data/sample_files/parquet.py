@@ -15,6 +15,7 @@ from provenet.data.sample_files.checks import plain_labels
 from provenet.data.sample_files.columns import column_names, label_columns
 from provenet.data.sample_files.spool import Blocks, gather
 from provenet.data.sources import ArraySource
+from provenet.data.tolerances import PARQUET_BUFFER_BYTES, PARQUET_GROUP_ROWS
 
 _ROWS_AT_ONCE = 2**15
 _INDEX = re.compile(r"__index_level_\d+__")
@@ -26,7 +27,7 @@ def open_parquet(path: Path, outputs: int | None) -> ArraySource:
     parquet = package("pyarrow.parquet", path)
     try:
         # Whole row groups are read ahead otherwise, and a file may be a single one.
-        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as table:
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=PARQUET_BUFFER_BYTES) as table:
             return _gathered(path, table, outputs)
     except InvalidInput:
         raise
@@ -100,4 +101,4 @@ def save_parquet(path: Path, X: AnyArray, y: AnyArray) -> None:
     arrow, parquet = package("pyarrow", path), package("pyarrow.parquet", path)
     columns = [*X.T, *y.reshape(len(y), -1).T]
     table = arrow.table([np.ascontiguousarray(c) for c in columns], names=column_names(X, y))
-    parquet.write_table(table, path, row_group_size=2**17, use_dictionary=False)
+    parquet.write_table(table, path, row_group_size=PARQUET_GROUP_ROWS, use_dictionary=False)

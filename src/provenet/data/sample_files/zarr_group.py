@@ -12,8 +12,7 @@ from provenet.common.optional import package
 from provenet.common.typing import AnyArray
 from provenet.data.sample_files.checks import check_chunks, check_present, check_samples
 from provenet.data.sources.files import FileSource, Reopen
-
-_CHUNK_BYTES = 2**22
+from provenet.data.tolerances import ZARR_CHUNK_BYTES
 
 
 def open_zarr(path: Path, reopen: Reopen) -> FileSource:
@@ -61,7 +60,7 @@ def save_zarr(path: Path, X: AnyArray, y: AnyArray) -> None:
     try:
         group = zarr.open_group(store, mode="w")
         for name, array in (("X", X), ("y", y)):
-            rows = max(1, _CHUNK_BYTES * len(array) // max(1, array.nbytes))
+            rows = max(1, ZARR_CHUNK_BYTES * len(array) // max(1, array.nbytes))
             group.create_array(
                 name,
                 data=array,

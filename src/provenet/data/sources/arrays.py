@@ -12,11 +12,9 @@ from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
 from provenet.data.passes import Term
 from provenet.data.sources.base import Draw, Source
+from provenet.data.tolerances import MOST_PERMUTED, PICKED_AT_ONCE
 
 Sum = TypeVar("Sum")
-
-_MOST_PERMUTED = 10**7
-_PICKED_AT_ONCE = 1000
 
 
 class ArraySource(Source):
@@ -45,7 +43,7 @@ class ArraySource(Source):
 
     def _pick(self, rows: AnyArray) -> tuple[Array, Array]:
         X, y = np.empty((len(rows), self.features)), np.empty((len(rows), *self.label_shape))
-        for block in row_blocks(len(rows), _PICKED_AT_ONCE):
+        for block in row_blocks(len(rows), PICKED_AT_ONCE):
             X[block], y[block] = self.X[rows[block]], self.y[rows[block]]
             self._give_back(int(rows[block][0]), int(rows[block][-1]) + 1)
         return X, y
@@ -91,6 +89,6 @@ def draw_rows(
 
 def _choose(size: int, n: int, rng: np.random.Generator) -> AnyArray:
     """Numbers of rows, none twice; of a great many rows without a list of them all."""
-    if size <= _MOST_PERMUTED or n >= size:
+    if size <= MOST_PERMUTED or n >= size:
         return rng.permutation(size)[:n]
     return rng.choice(size, n, replace=False)

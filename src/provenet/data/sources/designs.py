@@ -44,7 +44,7 @@ _HALF_A_CELL = 2.0**-31
 
 
 @dataclass(frozen=True)
-class Design:
+class InputDesign:
     """How inputs are made."""
 
     group: Callable[[int], int]
@@ -58,7 +58,7 @@ class Design:
         return group * max(1, _BLOCK // group)
 
 
-def get_design(name: str, features: int) -> Design:
+def get_design(name: str, features: int) -> InputDesign:
     """A design by its name."""
     if name not in DESIGNS:
         names = ", ".join(f'"{known}"' for known in DESIGNS)
@@ -102,9 +102,11 @@ def _with_opposites(make: Callable[[int, int, int, int], Array]) -> Callable[...
 
 
 DESIGNS = {
-    "independent": Design(lambda features: 1, _independent),
-    "antithetic": Design(lambda features: 2, _with_opposites(_independent)),
-    "orthogonal": Design(lambda features: features, _orthogonal),
-    "orthogonal-antithetic": Design(lambda features: 2 * features, _with_opposites(_orthogonal)),
-    "sobol": Design(lambda features: 1, _sobol),
+    "independent": InputDesign(lambda features: 1, _independent),
+    "antithetic": InputDesign(lambda features: 2, _with_opposites(_independent)),
+    "orthogonal": InputDesign(lambda features: features, _orthogonal),
+    "orthogonal-antithetic": InputDesign(
+        lambda features: 2 * features, _with_opposites(_orthogonal)
+    ),
+    "sobol": InputDesign(lambda features: 1, _sobol),
 }

@@ -17,15 +17,10 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.arrays import ArraySource, draw_rows
 from provenet.data.sources.base import Draw, Source
+from provenet.data.tolerances import BAND_BYTES, KEPT_BYTES, MOST_KEPT, NEAR_BYTES
 
 Reopen = Callable[[], Source]
 """How another process gets the same source; it must be picklable."""
-
-_BAND_BYTES = 2**20
-_NEAR_BYTES = 2**16
-"""Rows closer than this are read in one slice: a read costs as much as that many bytes."""
-_KEPT_BYTES = 2**26
-_MOST_KEPT = 8
 
 
 class Dataset(Protocol):
@@ -96,10 +91,10 @@ class _Bands:
         self.dataset = dataset
         self.row_bytes = bytes_a_row(dataset)
         chunk = rows_a_chunk(dataset)
-        self.length = chunk * -(-_BAND_BYTES // (chunk * self.row_bytes))
-        self.near = max(chunk, _NEAR_BYTES // self.row_bytes)
+        self.length = chunk * -(-BAND_BYTES // (chunk * self.row_bytes))
+        self.near = max(chunk, NEAR_BYTES // self.row_bytes)
         self._kept: dict[int, AnyArray] = {}
-        self._most = int(np.clip(_KEPT_BYTES // (self.length * self.row_bytes), 1, _MOST_KEPT))
+        self._most = int(np.clip(KEPT_BYTES // (self.length * self.row_bytes), 1, MOST_KEPT))
         self._lock = Lock()
 
     def read(self, start: int, stop: int) -> Array:

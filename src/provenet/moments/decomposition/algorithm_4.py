@@ -15,6 +15,7 @@ import numpy as np
 from provenet.common.typing import Array
 from provenet.moments.decomposition.jennrich import jennrich
 from provenet.moments.symmetric import SymmetricTensor, direction_of
+from provenet.moments.tolerances import FLATTENING_ROUNDING, SAME_DIRECTION
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def _terms(
     # Isometric entries are as many as the full tensor's, in effect: their squares sum to the same.
     entry = error * np.sqrt(T.d**T.order / flat.size)
     edge = 1.5 * entry * (np.sqrt(rows) + np.sqrt(flat.size / rows))
-    threshold = max(edge, 1e-10 * values[0])
+    threshold = max(edge, FLATTENING_ROUNDING * values[0])
     rank = int(np.sum(values > threshold))
     factors = jennrich(flat, min(rank, units or rank), rng)
     W = np.array([direction_of(u, T.d, order) for u in factors]).reshape(len(factors), T.d)
@@ -77,7 +78,7 @@ def _without_duplicates(W: Array, doubt: Array) -> Array:
     kept: list[int] = []
     for i in np.argsort(doubt):
         apart = [1 - abs(W[i] @ W[j]) for j in kept]
-        within = [max(doubt[i] + doubt[j], 1e-5) ** 2 / 2 for j in kept]
+        within = [max(doubt[i] + doubt[j], SAME_DIRECTION) ** 2 / 2 for j in kept]
         if all(a > w for a, w in zip(apart, within, strict=True)):
             kept.append(int(i))
     return W[kept]

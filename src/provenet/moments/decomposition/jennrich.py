@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from provenet.common.typing import Array
+from provenet.moments.tolerances import NOT_REAL, TINY
 
 _DRAWS = 100
 
@@ -42,9 +43,9 @@ def jennrich(T: Array, rank: int, rng: np.random.Generator) -> Array:
 
 def _separation(values: Array) -> float:
     """Smallest relative distance between eigenvalues; zero when some are complex."""
-    if np.abs(values.imag).max() > 1e-9 * np.abs(values).max():
+    if np.abs(values.imag).max() > NOT_REAL * np.abs(values).max():
         return 0.0
     if len(values) == 1:
         return 1.0
     real = np.sort(values.real)
-    return float(np.diff(real).min() / (np.abs(real).max() + 1e-300))
+    return float(np.diff(real).min() / (np.abs(real).max() + TINY))

@@ -34,13 +34,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import Array
+from provenet.moments.tolerances import (
+    FIRST_DAMPING,
+    FLAT_LOSS,
+    LAST_DECREASE,
+    LEAST_DAMPING,
+    MOST_DAMPING,
+    NO_DIAGONAL,
+    NULL_VALUE,
+    RESTING_LOSS,
+    SAME_LOSS,
+    STEP_ACCURACY,
+    TINY,
+    ZERO_LOSS,
+)
 
 _STARTS = 10
 _WHITENINGS = 5
 _ITERATIONS = 60
 _PRODUCTS = 200
-_ZERO = 1e-24
-_TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -56,7 +68,7 @@ class Congruence:
 
 
 @dataclass(frozen=True)
-class _Fit:
+class _AtRows:
     """Rows V with their best D, the residuals R and the letters of the module's docstring."""
 
     V: Array
@@ -77,13 +89,13 @@ def congruence(matrices: Array) -> Congruence:
         return Congruence(np.eye(M.shape[1]), 0.0, True)
     M = M / scale
     best = _fit(M, np.eye(M.shape[1]))
-    settled = best.loss < _ZERO
+    settled = best.loss < ZERO_LOSS
     for V in _starts(M, np.random.default_rng(0)):
         found, rested = _descend(M, V)
-        again = settled and abs(found.loss - best.loss) <= 1e-3 * best.loss
+        again = settled and abs(found.loss - best.loss) <= SAME_LOSS * best.loss
         if found.loss < best.loss:
             best, settled = found, rested
-        if again or best.loss < _ZERO:
+        if again or best.loss < ZERO_LOSS:
             break
     residual = np.linalg.norm(_fit(matrices / scale, best.V).R)
     return Congruence(best.V, float(residual), settled)
@@ -116,7 +128,7 @@ def _whitener(M: Array) -> Array:
     L = np.eye(M.shape[1])
     for _ in range(_WHITENINGS):
         values, vectors = np.linalg.eigh(np.einsum("qij,qlj->il", M, M, optimize=True))
-        values = np.maximum(values, 1e-14 * values[-1])
+        values = np.maximum(values, NULL_VALUE * values[-1])
         step = (vectors / np.sqrt(values)) @ vectors.T
         M, L = step @ M @ step.T, step @ L
         M = M / np.linalg.norm(M)
@@ -132,41 +144,41 @@ def _pencil_vectors(first: Array, second: Array, otherwise: Array) -> Array:
     return np.where(values.imag >= 0, vectors.real, vectors.imag)
 
 
-def _fit(M: Array, V: Array) -> _Fit:
+def _fit(M: Array, V: Array) -> _AtRows:
     """The best D for the directions of the rows of V."""
-    V = V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), _TINY)
+    V = V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), TINY)
     gram = (V @ V.T) ** 2
     values, vectors = np.linalg.eigh(gram)
-    kept = values > 1e-14 * values[-1]
+    kept = values > NULL_VALUE * values[-1]
     P = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
     rhs = np.einsum("qki,ki->qk", V @ M, V)
     D = rhs @ P
     D = D + (rhs - D @ gram) @ P  # makes up for what nearly parallel rows cost an explicit inverse
     R = M - (V.T * D[:, None, :]) @ V
-    return _Fit(V, D, P, R, float(np.sum(R**2)))
+    return _AtRows(V, D, P, R, float(np.sum(R**2)))
 
 
-def _descend(M: Array, V: Array) -> tuple[_Fit, bool]:
+def _descend(M: Array, V: Array) -> tuple[_AtRows, bool]:
     """Levenberg-Marquardt from V, and whether it came to rest."""
-    fit, damping = _fit(M, V), 1e-2
+    fit, damping = _fit(M, V), FIRST_DAMPING
     for _ in range(_ITERATIONS):
         trial = _fit(M, fit.V + _step(fit, damping))
         if trial.loss < fit.loss:
-            rested = fit.loss - trial.loss < 1e-6 * fit.loss or trial.loss < 1e-29
-            fit, damping = trial, max(damping / 5, 1e-9)
+            rested = fit.loss - trial.loss < LAST_DECREASE * fit.loss or trial.loss < RESTING_LOSS
+            fit, damping = trial, max(damping / 5, LEAST_DAMPING)
             if rested:
                 return fit, True
-        elif damping > 1e4 or fit.loss < 1e-27:
+        elif damping > MOST_DAMPING or fit.loss < FLAT_LOSS:
             return fit, True
         else:
             damping *= 10
     return fit, False
 
 
-def _step(fit: _Fit, damping: float) -> Array:
+def _step(fit: _AtRows, damping: float) -> Array:
     """The damped Gauss-Newton step in V, by conjugate gradients scaled by the diagonal of G."""
     V, P, K, G = fit.V, fit.P, fit.V @ fit.V.T, fit.D.T @ fit.D
-    GK, size = G * K, np.maximum(np.diag(G), 1e-30)[:, None]
+    GK, size = G * K, np.maximum(np.diag(G), NO_DIAGONAL)[:, None]
 
     def curvature(X: Array) -> Array:
         XV = X @ V.T
@@ -185,7 +197,7 @@ def _conjugate_gradients(apply: Callable[[Array], Array], b: Array, size: Array)
     for _ in range(_PRODUCTS):
         Ap = apply(p)
         curvature = float(np.sum(p * Ap))
-        if curvature <= 0 or rz <= 1e-6 * first:
+        if curvature <= 0 or rz <= STEP_ACCURACY * first:
             break
         x, r = x + (rz / curvature) * p, r - (rz / curvature) * Ap
         z = r / size

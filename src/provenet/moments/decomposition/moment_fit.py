@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 
 from provenet.common.typing import Array
 from provenet.moments.decomposition.contraction import Contractions
+from provenet.moments.tolerances import FIT_DECREASE, FIT_RIDGE, FIT_SLOPE
 from provenet.networks.activations import Activation
 
 ORDERS = (2, 3, 4)
@@ -52,7 +53,7 @@ class _Risk:
             c = self.activation.hermite(k, b)
             gram += np.outer(c, c) * inner**k / factorial(k)
             rhs += c * np.einsum("md,md->m", TV, V) / factorial(k)
-        ridge = 1e-9 * np.trace(gram) * np.eye(len(b))
+        ridge = FIT_RIDGE * np.trace(gram) * np.eye(len(b))
         return np.linalg.solve(gram + ridge, rhs)
 
     def __call__(self, x: Array) -> tuple[float, Array]:
@@ -85,7 +86,7 @@ def fit_moments(
     risk = _Risk(tuple(T / scale for T in tensors), activation, len(W))
     V = W / np.linalg.norm(W, axis=1, keepdims=True)
     x = np.concatenate([risk.best_output_weights(b, V), b, V.ravel()])
-    options = {"maxiter": iterations, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9}
+    options = {"maxiter": iterations, "maxcor": 20, "ftol": FIT_DECREASE, "gtol": FIT_SLOPE}
     found = minimize(risk, x, jac=True, method="L-BFGS-B", options=options)
     m = len(W)
     W = found.x[2 * m :].reshape(m, -1)

@@ -16,11 +16,10 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.moments.decomposition.contraction import Contractions
+from provenet.moments.tolerances import ACROSS, AT_REST, TINY
 
 _STARTS = 50
 _ITERATIONS = 60
-_AT_REST = 1 - 1e-10
-"""Cosine of the angle of a step, up to sign, that counts as none."""
 Contract = Callable[[Array], Array]
 
 
@@ -69,7 +68,7 @@ def _best(
         size = np.einsum("sd,sd->s", image, U)
         along = np.hypot(along, size)
         across = np.hypot(across, np.linalg.norm(image - size[:, None] * U, axis=1))
-    return np.asarray(U[np.argmax(along / (across + 1e-9 * max(weights)))])
+    return np.asarray(U[np.argmax(along / (across + ACROSS * max(weights)))])
 
 
 def _complement(found: Array) -> Array:
@@ -88,11 +87,11 @@ def _iterate(U: Array, inverse: Array, outside: Array, contract: Contract) -> Ar
     for _ in range(_ITERATIONS):
         before = U[moving]
         U[moving] = _normalised(contract(before) @ step)
-        moving = moving[np.abs(np.einsum("sd,sd->s", U[moving], before)) < _AT_REST]
+        moving = moving[np.abs(np.einsum("sd,sd->s", U[moving], before)) < AT_REST]
         if len(moving) == 0:
             break
     return U
 
 
 def _normalised(U: Array) -> Array:
-    return np.asarray(U / (np.linalg.norm(U, axis=-1, keepdims=True) + 1e-300))
+    return np.asarray(U / (np.linalg.norm(U, axis=-1, keepdims=True) + TINY))

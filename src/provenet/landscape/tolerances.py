@@ -1,0 +1,65 @@
+"""The numbers of this room. Each is derived (from what is said), measured, or a convention.
+
+Machine precision is eps = 2.2e-16.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+TINY = 1e-300
+"""Keeps a denominator from 0. Derived: far below any number that samples give, above underflow."""
+
+FIRST_RADIUS, RADIUS_AFTER_SADDLE = 0.1, 0.05
+"""Of the trust region, over the root of the number of units: rows have norm 1 or so. A
+convention."""
+ACCEPT, POOR, GOOD = 0.05, 0.25, 0.75
+"""Decrease over that of the model: of a step that is taken, that shrinks the region, that may widen
+it. The usual ones, a convention."""
+AT_THE_EDGE = 0.9
+"""Length of a step, over the radius, from which the region may widen. A convention."""
+NO_RADIUS = 1e-14
+"""Radius at which steps are rounding: 45 eps of rows of norm near 1, a convention."""
+FLAT_VALUE = 1e-14
+"""Decrease below which the value only shows rounding, over the largest of recent values: 45 eps, a
+convention."""
+LEAST_WAY_OUT = 1e-6
+"""Step along a negative curvature below which there is no way out of a saddle. A convention."""
+SHARE_OF_CURVATURE = 0.1
+"""Of the decrease that a negative curvature promises: what a way out must reach. A convention."""
+
+STILL, LEVEL = 1e-6, 1e-6
+"""Slope and negative eigenvalue, over the Hessian's size, of a local minimum. A convention."""
+EIGENVALUE_ACCURACY = 1e-9
+"""Of an eigenvalue, over the Hessian's typical size. A convention."""
+SMALL_HESSIAN = 100
+"""Parameters up to which all eigenvalues are as quick as one. A convention."""
+
+LOSS_RIDGE = 1e-12
+"""Over the trace: keeps output weights of equal rows finite. 4500 eps, a convention."""
+UNIT_NORM = 1e-9
+"""How far a row may be from norm 1 where its norm has nowhere to go. A convention."""
+
+VANISHING = 1e-8
+"""Hermite coefficient of an activation that counts as 0. A convention."""
+ODD_PART = 1e-10
+"""Hermite coefficient of order 1 of an activation that counts as even. A convention."""
+SPECTRUM_ROUNDING = 1e-10
+"""Entries and eigenvalues, over the largest, that are rounding: 4.5e5 eps, a convention."""
+VISIBLE = 0.3
+"""Of the largest eigenvalue of sampling error: typical ones are about as large. A convention."""
+DIFFERENCE = 1e-5
+"""Step of a central difference. Derived: near `eps^(1/3)`, where truncation equals rounding."""
+MU_ROUNDING = 1e-12
+"""By which a given mu may exceed the theorem's largest: 4500 eps, a convention."""
+
+ENERGY_LEFT_OUT = 1e-13
+"""Of `E[sigma^2]`: the error of a truncated series, largest at rho = 1. 450 eps, a convention."""
+LEAST_SQUARED_SINE = float(np.finfo(float).eps)
+"""Floor of `1 - rho^2` in a denominator. Derived: rounding alone moves it by as much."""
+AMPLE = 10.0
+"""Over the least lambda allowed: rows of nearly the right norm, and still well conditioned. A
+convention."""
+SAFEGUARD = 3.0
+"""Over the sampling error of the fourth moment. From 1 on rows do not collapse, 3 to be sure: a
+convention."""
