@@ -83,7 +83,7 @@ class LayerCandidate:
     determined: bool = True
     """Whether the labels determine every parameter of the fit."""
     parameters: int = 0
-    """How many were fitted to labels."""
+    """How many were fitted to labels; those of step 1 are not counted."""
     shows_apart: bool = False
     """Whether each unit shows by itself above the noise, so that noise of any size may be left;
     else what is left may be that of a bad minimum, which looks like noise too."""

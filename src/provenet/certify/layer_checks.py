@@ -29,6 +29,7 @@ from provenet.certify.layer_noise import (
     tested_samples,
     unit_with_spikes,
 )
+from provenet.certify.network_checks import SPARE_SAMPLES
 from provenet.certify.statements import Fires, Predicts, Statement
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
@@ -220,6 +221,7 @@ class LayerQuestions:
         if self.statement is not None:
             yield self._spoken_of()
             yield self._own_samples()
+            yield self._different_inputs()
             yield self._determined()
             yield from self._labels()
             yield from self._unseen_inputs()
@@ -299,6 +301,18 @@ class LayerQuestions:
             "a Jacobian of full rank",
             "Not all of the weights are determined: some unit has no effect, or two are the same. "
             "Ask for fewer units (units=).",
+            Status.PARTIAL,
+        )
+
+    def _different_inputs(self) -> Check:
+        fewest, distinct = self.candidate.parameters + SPARE_SAMPLES, len(self.workspace.inputs)
+        return Check(
+            "different inputs are enough",
+            distinct >= fewest,
+            distinct,
+            f"at least {fewest:,}",
+            f"{counted(distinct, 'different input')} cannot confirm {self.candidate.parameters} "
+            "parameters. Take more samples.",
             Status.PARTIAL,
         )
 

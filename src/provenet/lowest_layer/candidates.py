@@ -51,13 +51,14 @@ def from_fit(
         statement=Predicts(user.network),
         layered=user.network,
         determined=fit.determined,
-        parameters=_parameters(fit.network),
+        parameters=parameters_of(fit.network),
         notes=notes(user.network),
         ambiguities=(*own, *ambiguities),
     )
 
 
-def _parameters(network: LayeredNetwork) -> int:
+def parameters_of(network: LayeredNetwork) -> int:
+    """How many there are in units and polynomial."""
     terms = len(network.top.terms) if isinstance(network.top, Polynomial) else 0
     return network.units * (network.features + 1) + terms
 

@@ -32,7 +32,7 @@ from provenet.data.sources import MappedSource, Source, StandardisedSource
 from provenet.fitting.workspace import Workspace
 from provenet.lowest_layer.bands.descent import Refinement, descend, random_search
 from provenet.lowest_layer.bands.queries import QueriedBands
-from provenet.lowest_layer.candidates import from_fit, may_explain
+from provenet.lowest_layer.candidates import from_fit, may_explain, parameters_of
 from provenet.lowest_layer.directions import Directions
 from provenet.lowest_layer.exclusive import exclusive_units
 from provenet.lowest_layer.fit import fit_layer
@@ -104,6 +104,7 @@ def alone(workspace: Workspace, start: Directions, silent: float) -> Iterator[La
         samples=units.explained[user.order],
         way="labels of one unit alone",
         statement=FiresAlone(user.units),
+        parameters=parameters_of(user.network),
     )
 
 
@@ -186,6 +187,7 @@ def by_union(workspace: Workspace, found: HalfspaceSet, silent: float) -> LayerC
             silent,
             either_side=True,
         ),
+        parameters=found.weights.size,
         flip_rate=found.flip_rate,
         findings=(*findings, _all_digits(workspace, silent)),
         notes=found.evidence,
@@ -243,6 +245,7 @@ def by_bands(workspace: Workspace, start: Directions, silent: float) -> LayerCan
             FaceErrors(layer.weights, -layer.biases, *errors),
             silent + oracle.margin,
         ),
+        parameters=layer.weights.size,
         findings=tuple(_band_findings([found[i] for i in user.order])),
         remark=f" Directions were refined by {queries.max():,} queries a unit at most.",
     )

@@ -29,6 +29,7 @@ from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.data.sources import ArraySource, Source, StandardisedSource
 from provenet.fitting.workspace import Workspace
+from provenet.lowest_layer.candidates import parameters_of
 from provenet.lowest_layer.faces.layer import FaceLayer, with_polish, with_top
 from provenet.lowest_layer.faces.model import SURE, WIDTH, control_terms
 from provenet.lowest_layer.faces.search import NET_STEP, Faces, find_faces, order_of
@@ -148,6 +149,7 @@ def _candidate(workspace: Workspace, layer: FaceLayer, fitted: Source) -> LayerC
         way="faces in thin bands" + (", then questions" if layer.faces.queries else ""),
         statement=None if layer.top is None else _statement(workspace, layer, user),
         layered=None if layer.top is None else user.network,
+        parameters=parameters_of(user.network),
         shows_apart=True,
         findings=(_all_directions(layer.faces),),
         ambiguities=_ambiguities(layer),

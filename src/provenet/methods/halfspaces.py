@@ -63,6 +63,7 @@ def _learned(workspace: Workspace, low: float, high: float) -> LayerCandidate:
         way="labels near the faces",
         statement=Fires(user.network, found.face_errors(workspace.standardisation), level),
         layered=user.network,
+        parameters=found.weights.size,
         flip_rate=found.flip_rate,
         findings=found.findings,
         remark=_remark(workspace, found),
