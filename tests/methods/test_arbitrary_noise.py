@@ -71,7 +71,7 @@ def recovered(X: Array, Y: Array, **options: object) -> pn.Recovery:
 
 @pytest.mark.parametrize("size", [0.0, 1.0])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_halfspace_step_gives_every_unit_its_own_direction(seed: int, size: float) -> None:
+def test_the_sign_step_gives_every_unit_its_own_direction(seed: int, size: float) -> None:
     """Theorem 12: unit by unit, in the model's order, each with its sign.
 
     Within five standard errors, and these far smaller than the distance to another unit's

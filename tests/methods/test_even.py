@@ -16,6 +16,8 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
 from provenet.methods.even import (
     EvenMoments,
+    _alpha_gamma,
+    _notes,
     broken_conditions,
     fit_rotation,
     maxima,
@@ -114,6 +116,30 @@ def test_correlation_with_h4_is_the_corrected_polynomial(u: Activation) -> None:
         gamma = sqrt(6) * hat(u, 2) ** 2 * CC[0, 1]
         expected = hat(u, 4) * C @ z**4 + gamma * z[0] ** 2 * z[1] ** 2
         assert by_quadrature == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("u", [ABS, COS, BUMP], ids=lambda u: u.name)
+def test_alpha_and_gamma_of_the_moments_are_those_of_the_polynomial(u: Activation) -> None:
+    W, P = orthonormal(4, 4, 0), top(4, 0)
+    alpha, gamma = _alpha_gamma(exact_moments(u, P, W), W)
+    C, CC = strengths(P, hat(u, 0))
+    np.testing.assert_allclose(alpha, hat(u, 4) * C, rtol=0, atol=1e-12)
+    others = ~np.eye(4, dtype=bool)
+    expected = sqrt(6) * hat(u, 2) ** 2 * CC
+    np.testing.assert_allclose(gamma[others], expected[others], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("size", "holds"), [(2.3, False), (2.6, True), (5.0, True)])
+def test_the_condition_of_a_polynomial_has_the_corrected_constant(size: float, holds: bool) -> None:
+    """`alpha_i + alpha_j` is `size` times `u_2^2 C_ij`: enough from sqrt(6) = 2.45 on, not from 6.
+
+    For abs the alpha are negative, so both sides are negated, and the product's coefficient is.
+    """
+    zero, two, four = (hat(ABS, k) for k in (0, 2, 4))
+    c = -2 * abs(four) / (size * two**2 + 2 * abs(four) * zero)
+    P = Polynomial(2, {(0,): 1.0, (1,): 1.0, (0, 1): c})
+    (note,) = _notes(LayeredNetwork(lowest_layer(np.eye(2), 0.0, ABS), P))
+    assert ("holds for every pair" in note) == holds and ("fails for 1 pair" in note) != holds
 
 
 @pytest.mark.parametrize("u", [ABS, COS, BUMP], ids=lambda u: u.name)

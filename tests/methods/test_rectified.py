@@ -10,7 +10,7 @@ from helpers import direction_error, error_from_truth
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.workspace import Wishes, prepare
-from provenet.methods.stages.several_outputs import biases_along
+from provenet.methods.stages.several_outputs import biases_along, directions
 from provenet.moments.decomposition import congruence
 from provenet.moments.estimation import estimate_moments
 from provenet.moments.sums import MomentRequest
@@ -101,6 +101,25 @@ def test_biases_from_orders_two_and_three(seed: int) -> None:
     # Over 20 seeds at most 0.06: sampling error of order 3.
     np.testing.assert_allclose(biases_along(workspace, W), b, atol=0.1)
     assert np.abs(b).max() > 0.5
+
+
+@pytest.mark.parametrize("faithful", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_directions_of_a_population_that_are_not_orthogonal(seed: int, faithful: bool) -> None:
+    """Algorithm 4 on exact moments: what is left is the rounding of the decomposition."""
+    truth = pn.random_network(4, 6, outputs=5, bias_scale=0.5, rng=seed)
+    source = pn.PopulationSource(truth, rng=1)
+    s = source.standardisation()
+    workspace = prepare(
+        source,
+        Wishes(units=4, faithful=faithful),
+        s,
+        rng=np.random.default_rng(0),
+        progress=lambda *_: None,
+        deadline=np.inf,
+    )
+    W, _ = directions(workspace, estimate_moments(source, MomentRequest(s, order=2)))
+    assert direction_error(W, truth.weights) < 1e-7
 
 
 @pytest.mark.parametrize("outputs", [2, 3])

@@ -9,7 +9,7 @@ import provenet as pn
 from provenet.data.sources import ArraySource
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.search.pruning import prune
+from provenet.fitting.search.pruning import _choices_to_drop, prune
 from provenet.fitting.search.swaps import expand, start, swap
 from provenet.fitting.search.units import promising_units, random_units, usefulness
 from provenet.networks.activations import ABS
@@ -82,6 +82,19 @@ def test_swaps_exchange_the_least_useful_units(truth, problem, failures, monkeyp
         swap(problem, fit, failures, np.random.default_rng(seed))
     assert all(len(drop) == add == 2 for drop, add in dropped)
     assert set.union(*(drop for drop, _ in dropped)) == useless
+
+
+def test_the_least_useful_units_are_the_first_to_be_dropped(truth, problem):
+    """Eight of twelve units are useless: half of them at once, then single ones, never a true one.
+
+    By the growth of the sum of squares written out, unit by unit.
+    """
+    own = true_parameters(truth).theta
+    theta = np.vstack([own, random_units(problem.samples.X, 8, np.random.default_rng(5))])
+    fit = problem.refine(Parameters(theta, np.zeros(12 + 7)), 0, 1e-3)
+    several, *singly = _choices_to_drop(problem, fit)
+    assert len(several) == 4 and all(len(drop) == 1 for drop in singly)
+    assert min(min(drop) for drop in (several, *singly)) >= 4
 
 
 def test_prune_finds_the_true_width_and_what_one_fewer_costs(truth, problem):
