@@ -29,8 +29,8 @@ from provenet.certify.layer_noise import (
     tested_samples,
     unit_with_spikes,
 )
-from provenet.certify.network_checks import SPARE_SAMPLES
 from provenet.certify.statements import Fires, Predicts, Statement
+from provenet.certify.tolerances import SPARE_SAMPLES
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.data.sums import Sums
