@@ -156,8 +156,8 @@ def test_sums_too_large_to_write_are_left_out(
 SCRIPT = """
 import sys, numpy as np, provenet as pn
 X, y = np.load(sys.argv[1], mmap_mode="r"), np.load(sys.argv[2], mmap_mode="r")
-pn.sources.base._STRETCH_BYTES = 2**18
-import provenet.data.checkpoint as c
+import provenet.data.checkpoint as c, provenet.data.sources.base as base
+base._STRETCH_BYTES = 2**18
 c.Checkpoint.__init__.__defaults__ = (0.0,)
 r = pn.recover(X, y, method="biased-relu", rng=0, checkpoint=sys.argv[3])
 np.save(sys.argv[4], np.column_stack([r.network.weights, r.network.biases]))
