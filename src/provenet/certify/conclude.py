@@ -25,7 +25,6 @@ from provenet.certify.result import Recovery, Status
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, Source, StandardisedSource
 from provenet.fitting.covariance import (
-    DENSE_LIMIT,
     Covariance,
     StandardErrors,
     covariance,
@@ -35,6 +34,7 @@ from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.polish import Polished, polish
 from provenet.fitting.residuals import rounding_level
+from provenet.fitting.tolerances import DENSE_LIMIT
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
 

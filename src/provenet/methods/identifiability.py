@@ -43,7 +43,8 @@ from provenet.methods.applicability import (
 )
 from provenet.networks.network import Network
 from provenet.networks.risk import order_part, second_moment
-from provenet.networks.sign_ambiguities import BUDGET, FlipSets, flip_sets, odd_slope
+from provenet.networks.sign_ambiguities import FlipSets, flip_sets, odd_slope
+from provenet.networks.tolerances import FLIP_BUDGET
 
 MARGIN = 5.0
 """Sampling errors by which a unit's coefficient must stand out."""
@@ -198,7 +199,7 @@ class Identifiability:
 
 
 def identifiability(
-    network: Network, samples: int | None = None, *, budget: float = BUDGET
+    network: Network, samples: int | None = None, *, budget: float = FLIP_BUDGET
 ) -> Identifiability:
     """Which of the papers' conditions hold for a network, and how strongly.
 

@@ -17,6 +17,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.networks import formats as network_formats
 from provenet.networks.activations import Activation, get_activation
+from provenet.networks.tolerances import SORTED_DIGITS
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -150,7 +151,14 @@ class Network:
             W, b = W * sign[:, None], b * sign
         size = np.abs(A) if A.ndim == 1 else np.linalg.norm(A, axis=0)
         # Rounded, so that the last digits of equal sizes do not reorder units.
-        order = np.lexsort((*np.atleast_2d(A), b, *np.round(W.T[::-1], 9), -np.round(size, 9)))
+        order = np.lexsort(
+            (
+                *np.atleast_2d(A),
+                b,
+                *np.round(W.T[::-1], SORTED_DIGITS),
+                -np.round(size, SORTED_DIGITS),
+            )
+        )
         return Network(W[order], b[order], A[..., order], c, self.activation, linear=self.linear)
 
     def replace(self, **changes: Any) -> Network:
