@@ -1,6 +1,7 @@
 """Set up provenet in `.venv` and run it, or all its checks: `python3 run.py demo | check | docs`.
 
-Needs nothing but Python 3.11 or newer with pip and venv.
+Needs nothing but Python 3.11 or newer with pip and venv. Each task sets up only what it needs: the
+demo the package alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
-TASKS = ("demo", "check", "docs")
+TASKS = {"demo": "demo", "check": "dev", "docs": "docs"}
+"""Each with what it needs."""
+WANTED = {"demo": ".", "dev": ".[dev]", "docs": ".[docs]"}
+"""What pip installs for a need: the package, alone or with one of its extras."""
 CHECKS = (
     ("ruff", "format", "--check", "."),
     ("ruff", "check", "."),
@@ -25,18 +29,23 @@ CHECKS = (
 )
 
 
-def install(extra: str) -> None:
-    """Create the environment and install an extra, once for every state of pyproject.toml."""
+def install(need: str) -> None:
+    """Create the environment and install what is needed, once a state of pyproject.toml."""
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    stamps = {name: VENV / f"installed-{name}" for name in ("dev", "docs")}
-    current = {name for name, stamp in stamps.items() if _says(stamp, wanted)}
-    if extra in current:
+    current = {name for name in WANTED if _says(_stamp(name), wanted)}
+    if need in current:
         return
-    print(f"Setting up .venv for {extra} (once, a minute or two) ...", flush=True)
+    print(f"Setting up .venv for {need} (once, a minute or two) ...", flush=True)
     if not current:
         venv.create(VENV, with_pip=True, clear=True)
-    call("python", "-m", "pip", "install", "--quiet", "--editable", f".[{extra}]")
-    stamps[extra].write_text(wanted)
+    call("python", "-m", "pip", "install", "--quiet", "--editable", WANTED[need])
+    for name in {need, "demo"}:  # the package itself is part of every need
+        _stamp(name).write_text(wanted)
+
+
+def _stamp(need: str) -> Path:
+    """The file that says for which pyproject.toml a need was installed."""
+    return VENV / f"installed-{need}"
 
 
 def _says(file: Path, text: str) -> bool:
@@ -71,7 +80,7 @@ def main() -> None:
     task = sys.argv[1] if len(sys.argv) > 1 else ""
     if task not in TASKS:
         sys.exit(f"Usage: python3 run.py {' | '.join(TASKS)}")
-    install("docs" if task == "docs" else "dev")
+    install(TASKS[task])
     if task == "check":
         check()
     elif task == "docs":

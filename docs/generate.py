@@ -5,14 +5,15 @@ python docs/generate.py
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Iterable
 from pathlib import Path
 
-from provenet.methods import METHODS
+from provenet.methods import METHODS, Method
+from provenet.methods.options import OPTIONS, Option
 
 DOCS = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py: edit src/provenet/methods/registry.py instead. -->"
-OPTIONS = """\
+SHOWN = """\
     options:
       members: false
       show_root_heading: false
@@ -28,20 +29,25 @@ def pages() -> dict[Path, str]:
 
 
 def list_of_methods() -> str:
-    """A table with a row a method, from the registry."""
-    rows = [
-        f"| [`{m.name}`]({m.name}.md) | {m.summary} | {m.needs} | {m.paper} |"
-        for m in METHODS.values()
-    ]
+    """A table with a row a method, and one with a row an option, from what methods declare."""
     return f"""{NOTE}
 
 # Methods
 
 `pn.recover(..., method=name)`; on the command line `provenet methods` prints the same.
 
-| method | what it does | what it needs | paper |
+| method | what it does | what it needs | what it takes | paper |
+| --- | --- | --- | --- | --- |
+{lines(row_of(method) for method in METHODS.values())}
+
+## Options
+
+Keywords of `pn.recover`, and options of `provenet recover`. A method that does not take one refuses
+it.
+
+| option | default | what it means | methods |
 | --- | --- | --- | --- |
-{chr(10).join(rows)}
+{lines(row_of_option(option) for option in OPTIONS.values())}
 
 Papers: ATV21 is Awasthi, Tang, Vijayaraghavan, *Efficient algorithms for learning depth-2 neural
 networks with general ReLU activations* (2021); BJW19 Bakshi, Jayaram, Woodruff, *Learning two layer
@@ -51,13 +57,33 @@ deep networks with high threshold activations* (2019).
 """
 
 
+def row_of(method: Method) -> str:
+    """What the registry says of a method."""
+    takes = ", ".join(f"`{option.name}=`" for option in method.options) or "-"
+    name = f"[`{method.name}`]({method.name}.md)"
+    return f"| {name} | {method.summary} | {method.needs} | {takes} | {method.paper} |"
+
+
+def row_of_option(option: Option) -> str:
+    """What an option means, and which methods declare it."""
+    having = [method.name for method in METHODS.values() if option in method.options]
+    names = "all but " + ", ".join(sorted(set(METHODS) - set(having)))
+    if 2 * len(having) <= len(METHODS):
+        names = ", ".join(having)
+    return f"| `{option.name}=` | `{option.default!r}` | {option.help} | {names} |"
+
+
+def lines(rows: Iterable[str]) -> str:
+    """One below the other."""
+    return "\n".join(rows)
+
+
 def derivations() -> str:
     """The docstrings of the modules of all methods, in the order of the list."""
     parts = [f"{NOTE}\n\n# Derivations\n\nEach method as its module tells it."]
     for method in METHODS.values():
-        module = inspect.getmodule(method.candidates)
-        assert module is not None
-        parts.append(f"## {method.name}\n\n::: {module.__name__}\n{OPTIONS}")
+        module = method.candidates.__module__
+        parts.append(f"## {method.name}\n\n::: {module}\n{SHOWN}")
     return "\n\n".join(parts) + "\n"
 
 

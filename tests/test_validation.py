@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -208,6 +209,73 @@ def test_a_seed_that_is_none(rng: object) -> None:
     refused("rng must be a whole number", repr(rng), rng=rng)
 
 
+# ---------------------------------------------------------------- both doors
+
+
+def recovered(**arguments: Any) -> None:
+    pn.recover(X, Y, **{"budget": 5.0, "rng": 0, **arguments})
+
+
+def extracted(**arguments: Any) -> None:
+    pn.extract(NET, **{"features": 3, "budget": 500, "rng": 0, **arguments})
+
+
+DOORS = pytest.mark.parametrize("door", [recovered, extracted])
+
+
+@DOORS
+@pytest.mark.parametrize("noise", ["x", [0.1], -0.1, np.nan, np.inf, True, 1j, np.zeros(2)])
+def test_noise_at_both_doors(door: Callable[..., None], noise: Any) -> None:
+    with pytest.raises(pn.InvalidInput) as error:
+        door(noise=noise)
+    is_a_sentence(error, "noise", "standard deviation", repr(noise))
+
+
+@DOORS
+@pytest.mark.parametrize("units", ["x", [1], np.nan, np.inf, 2.0, 0, -1, True, np.ones(2)])
+def test_units_at_both_doors(door: Callable[..., None], units: Any) -> None:
+    with pytest.raises(pn.InvalidInput) as error:
+        door(units=units)
+    is_a_sentence(error, "units", repr(units))
+
+
+@DOORS
+@pytest.mark.parametrize("rng", ["x", -1, 1.5, np.nan, object])
+def test_seeds_at_both_doors(door: Callable[..., None], rng: Any) -> None:
+    with pytest.raises(pn.InvalidInput) as error:
+        door(rng=rng)
+    is_a_sentence(error, "rng must be a whole number", repr(rng))
+
+
+@DOORS
+@pytest.mark.parametrize("progress", [3, "x", True])
+def test_progress_at_both_doors(door: Callable[..., None], progress: Any) -> None:
+    with pytest.raises(pn.InvalidInput) as error:
+        door(progress=progress)
+    is_a_sentence(error, "progress must be a function", repr(progress))
+
+
+@pytest.mark.parametrize("path", [3, 1.5, ["a.npz"], b"a.npz", True])
+def test_names_of_files_at_both_doors(path: Any) -> None:
+    for door, name in ((recovered, "checkpoint"), (extracted, "cache")):
+        with pytest.raises(pn.InvalidInput) as error:
+            door(**{name: path})
+        is_a_sentence(error, name, "name of a file", repr(path))
+
+
+@pytest.mark.parametrize("budget", ["x", [1], None, 1j])
+def test_budgets_of_the_wrong_kind(budget: Any) -> None:
+    refused("positive number of seconds", repr(budget), budget=budget)
+
+
+@pytest.mark.parametrize("budget", ["x", [1], 1.5, 0, np.nan])
+@pytest.mark.parametrize("name", ["budget", "features", "outputs"])
+def test_counts_of_an_extraction(name: str, budget: Any) -> None:
+    with pytest.raises(pn.InvalidInput) as error:
+        extracted(**{name: budget})
+    is_a_sentence(error, name, "whole number from 1 on", repr(budget))
+
+
 # ---------------------------------------------------------------- sources
 
 
@@ -259,6 +327,16 @@ def test_bad_options_cost_no_queries(options: dict[str, Any]) -> None:
 
 
 # ---------------------------------------------------------------- what is accepted
+
+
+@pytest.mark.parametrize("method", ["gradient-search", "sparse-noise", "arbitrary-noise"])
+def test_more_samples_than_a_method_holds_in_memory(method: str) -> None:
+    """10^8 samples that take no memory: none of them is looked at."""
+    inputs = np.broadcast_to(1.0, (10**8, 3))
+    labels = inputs if method == "sparse-noise" else inputs[:, 0]
+    bytes_of_all = 8 * (inputs.size + labels.size)
+    most = 2**31 * 10**8 // bytes_of_all
+    refused(method, "in memory", "2.15 GB", f"at most {most}", X=inputs, y=labels, method=method)
 
 
 def test_lists_integers_booleans_and_columns_are_samples_too() -> None:

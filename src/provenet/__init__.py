@@ -1,26 +1,39 @@
 """provenet: recover the weights of a neural network from samples of what it does."""
 
 import logging
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from provenet import datasets, landscape, plotting
-from provenet.certify.result import Recovery, Status
-from provenet.common.exceptions import InvalidInput
-from provenet.common.version import __version__
-from provenet.data.sample_files.door import open_samples
-from provenet.data.sources import ArraySource, FileSource, PopulationSource, QuerySource, Source
-from provenet.datasets import random_network, sample
-from provenet.extract import extract
-from provenet.learn_top import learn_top
-from provenet.methods.identifiability import Identifiability, identifiability
-from provenet.networks.activations import Activation
-from provenet.networks.layered import LayeredNetwork
-from provenet.networks.matching import parameter_error
-from provenet.networks.network import Network, load_network
-from provenet.networks.risk import population_risk, truncation_bound
-from provenet.networks.sign_ambiguities import FlipSets, flip_sets
-from provenet.recover import METHODS, recover
+if TYPE_CHECKING:
+    from provenet import datasets, landscape, plotting
+    from provenet.certify.checks import Check, Claim, Status
+    from provenet.certify.result import Recovery
+    from provenet.common.exceptions import InvalidInput
+    from provenet.common.version import __version__
+    from provenet.data.sample_files.door import open_samples
+    from provenet.data.sources import (
+        ArraySource,
+        FileSource,
+        PopulationSource,
+        QuerySource,
+        Source,
+    )
+    from provenet.datasets import random_network, sample
+    from provenet.estimators import HalfspaceClassifier, NetworkRegressor
+    from provenet.extract import extract
+    from provenet.learn_top import learn_top
+    from provenet.methods import METHODS
+    from provenet.methods.identifiability import Identifiability, identifiability
+    from provenet.networks.activations import Activation
+    from provenet.networks.layered import LayeredNetwork
+    from provenet.networks.matching import parameter_error
+    from provenet.networks.network import Network, load_network
+    from provenet.networks.risk import population_risk, truncation_bound
+    from provenet.networks.sign_ambiguities import FlipSets, flip_sets
+    from provenet.recover import recover
+    from provenet.report import write_report
 
 logging.getLogger("provenet").addHandler(logging.NullHandler())  # silent unless asked
 
@@ -28,6 +41,8 @@ __all__ = [
     "METHODS",
     "Activation",
     "ArraySource",
+    "Check",
+    "Claim",
     "FileSource",
     "FlipSets",
     "HalfspaceClassifier",
@@ -60,20 +75,66 @@ __all__ = [
     "write_report",
 ]
 
-if TYPE_CHECKING:
-    from provenet.estimators import HalfspaceClassifier, NetworkRegressor
-    from provenet.report import write_report
-
-_WHEN_ASKED_FOR = {
-    "HalfspaceClassifier": "provenet.estimators",
-    "NetworkRegressor": "provenet.estimators",
-    "write_report": "provenet.report",
+_HOMES = {
+    "METHODS": "methods",
+    "Activation": "networks.activations",
+    "ArraySource": "data.sources",
+    "Check": "certify.checks",
+    "Claim": "certify.checks",
+    "FileSource": "data.sources",
+    "FlipSets": "networks.sign_ambiguities",
+    "HalfspaceClassifier": "estimators",
+    "Identifiability": "methods.identifiability",
+    "InvalidInput": "common.exceptions",
+    "LayeredNetwork": "networks.layered",
+    "Network": "networks.network",
+    "NetworkRegressor": "estimators",
+    "PopulationSource": "data.sources",
+    "QuerySource": "data.sources",
+    "Recovery": "certify.result",
+    "Source": "data.sources",
+    "Status": "certify.checks",
+    "__version__": "common.version",
+    "extract": "extract",
+    "flip_sets": "networks.sign_ambiguities",
+    "identifiability": "methods.identifiability",
+    "learn_top": "learn_top",
+    "load_network": "networks.network",
+    "open_samples": "data.sample_files.door",
+    "parameter_error": "networks.matching",
+    "population_risk": "networks.risk",
+    "random_network": "datasets",
+    "recover": "recover",
+    "sample": "datasets",
+    "truncation_bound": "networks.risk",
+    "write_report": "report",
 }
-"""Names of modules that take long to import and that a recovery does not need."""
+"""The module of each public name that is imported only when it is asked for."""
+_ROOMS = ("datasets", "landscape", "plotting")
+"""Modules that are public themselves."""
+
+
+class _Package(ModuleType):
+    """A door bears its module's name: importing the module must not put it in the door's place."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, ModuleType) and _HOMES.get(name) == name):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
     """What is imported only when it is asked for."""
-    if name not in _WHEN_ASKED_FOR:
+    if name in _ROOMS:
+        return import_module(f"provenet.{name}")
+    if name not in _HOMES:
         raise AttributeError(f"module 'provenet' has no attribute {name!r}")
-    return getattr(import_module(_WHEN_ASKED_FOR[name]), name)
+    value = globals()[name] = getattr(import_module(f"provenet.{_HOMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names and no others."""
+    return sorted(__all__)

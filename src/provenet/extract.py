@@ -11,26 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from provenet.certify.result import Recovery, Status
-from provenet.common.exceptions import BudgetSpent, InvalidInput
+from provenet.certify.asked import METHOD, conclude_traced
+from provenet.certify.result import Recovery
+from provenet.common.arguments import check_seconds
+from provenet.common.exceptions import BudgetSpent, Spent
 from provenet.common.typing import Array, Progress, Seed
 from provenet.common.words import counted
 from provenet.data.parallel import one_blas_thread
-from provenet.extraction.kinks import AGREES, Traced, trace_units
+from provenet.extraction.candidate import POINTS_A_KINK, confirmed, unconfirmed
+from provenet.extraction.clients.client import counted_queries
+from provenet.extraction.deadline import Deadline
+from provenet.extraction.kinks import Traced, trace_units
 from provenet.extraction.oracle import Model, Oracle, open_oracle
 from provenet.extraction.probing import Kind, Probe, probe
 from provenet.extraction.sampling import sampled
 from provenet.extraction.stages import Stages
 from provenet.extraction.units import Region
-from provenet.extraction.verdict import (
-    METHOD,
-    POINTS_A_KINK,
-    Fresh,
-    network_of,
-    points_at_kinks,
-    verdict,
-)
-from provenet.validation import as_generator
+from provenet.validation import as_generator, check_surroundings, check_units_and_noise
 
 _CHECKS = 30
 """Points that guide the lines."""
@@ -43,6 +40,7 @@ def extract(
     features: int | None = None,
     *,
     budget: int | None = None,
+    seconds: float | None = None,
     outputs: int | None = None,
     noise: float | None = None,
     units: int | None = None,
@@ -65,6 +63,8 @@ def extract(
         Number of inputs; an ONNX model tells it.
     budget
         Most answers to use, those of the cache included. Exact answers take about two a parameter.
+    seconds
+        Stop after so long with what was found until then; without it, when the work is done.
     outputs
         Number of outputs; found when left out.
     noise
@@ -90,7 +90,10 @@ def extract(
         If an address stopped answering.
     """
     generator = as_generator(rng)
-    _check(noise, units)
+    check_units_and_noise(units, noise)
+    check_surroundings(progress, cache=cache)
+    if seconds is not None:
+        check_seconds("seconds", seconds)
     oracle = open_oracle(
         f,
         features,
@@ -102,24 +105,18 @@ def extract(
         timeout=timeout,
         retries=retries,
     )
+    oracle.deadline = Deadline.after(seconds)
     region = Region.of(oracle.low, oracle.high, oracle.features)
     stages = Stages(progress)
     run = _Run(oracle, region, generator, noise, units, stages)
     with one_blas_thread():
         try:
             result = run.answer()
-        except BudgetSpent as spent:
+        except Spent as spent:
             result = _spent(spent, oracle)
     # Sampled answers bring the timings of their last recovery.
     timings = {**stages.seconds, **result.timings, "total": stages.total}
     return replace(result, queries=oracle.used, timings=timings)
-
-
-def _check(noise: float | None, units: int | None) -> None:
-    if noise is not None and not (np.isfinite(noise) and noise >= 0):
-        raise InvalidInput(f"noise must be a number from 0 on, not {noise!r}.")
-    if units is not None and (isinstance(units, bool) or int(units) != units or units < 1):
-        raise InvalidInput(f"units must be a whole number from 1 on, not {units!r}.")
 
 
 @dataclass(frozen=True)
@@ -150,38 +147,48 @@ class _Run:
             self.rng,
             spare=self._spare,
             stages=self.stages,
+            deadline=self.oracle.deadline,
         )
         if traced.spent is not None:
             return self._unfinished(traced, traced.spent)
         try:
             with self.stages.stage("verify", counted(len(traced.units), "unit")):
                 return self._verified(traced)
-        except BudgetSpent as spent:
+        except Spent as spent:
             return self._unfinished(traced, spent)
 
     def _verified(self, traced: Traced) -> Recovery:
-        asked = self.oracle.used
-        X = self.region.sample(self._number_of_fresh(len(traced.units)), self.rng)
-        fresh = Fresh(X, self.oracle.ask(X))
-        Z = points_at_kinks(traced, fresh, self.region, self.rng)
-        return verdict(traced, fresh, Fresh(Z, self.oracle.ask(Z)), asked, self.units)
+        fresh = self.region.sample(self._number_of_fresh(len(traced.units)), self.rng)
+        found = confirmed(
+            traced,
+            self.oracle.ask,
+            fresh,
+            self.region,
+            self.rng,
+            asked=self.oracle.used,
+            wanted=self.units,
+        )
+        return conclude_traced(found)
 
-    def _unfinished(self, traced: Traced, spent: BudgetSpent) -> Recovery:
-        """What was found before the budget was spent: never a success."""
+    def _unfinished(self, traced: Traced, spent: Spent) -> Recovery:
+        """What was found before questions or time were spent: never a success."""
         units = max(len(traced.units), *traced.kinks, 0)
         if units == 0:
             return _spent(spent, self.oracle)
-        message = f"{_used(spent, self.oracle)} {self._would_do(units, spent)}"
+        reason = f"{_used(spent, self.oracle)}{self._would_do(units, spent)}"
         if len(traced.units) == 0:
-            return Recovery(None, Status.FAILED, message, METHOD)
-        network = network_of(traced, one=self.oracle.outputs is None)
-        return Recovery(network, Status.PARTIAL, f"{message} {_unconfirmed(traced)}", METHOD)
+            return Recovery.nothing(METHOD, reason)
+        one = self.oracle.outputs is None
+        found = unconfirmed(traced, one=one, asked=self.oracle.used, stopped=reason)
+        return conclude_traced(found)
 
-    def _would_do(self, units: int, spent: BudgetSpent) -> str:
+    def _would_do(self, units: int, spent: Spent) -> str:
+        if not isinstance(spent, BudgetSpent):
+            return ""
         parameters = self._parameters(units)
         enough = max(_enough(parameters), spent.used + spent.needed)
         size = f"{counted(units, 'unit')} ({counted(parameters, 'parameter')})"
-        return f"About {enough:,} would do for {size}."
+        return f" About {enough:,} would do for {size}."
 
     def _ask(self, X: Array) -> Array:
         return self.oracle.ask(X).reshape(len(X), -1)
@@ -217,29 +224,29 @@ def _enough(parameters: int) -> int:
     return _QUERIES_A_PARAMETER * parameters + _MORE_QUERIES
 
 
-def _unconfirmed(traced: Traced) -> str:
-    explained = int((traced.deviations <= AGREES).sum())
-    return (
-        f"The {counted(len(traced.units), 'unit')} found so far are not confirmed: "
-        f"{explained} of {len(traced.left)} points are explained."
+def _smooth(found: Probe) -> Recovery:
+    return Recovery.nothing(
+        METHOD, f"{found}: the function is smooth, and no such network can be found in it."
     )
 
 
-def _smooth(found: Probe) -> Recovery:
-    message = f"{found}: the function is smooth, and no such network can be found in it."
-    return Recovery(None, Status.FAILED, message, METHOD)
-
-
-def _used(spent: BudgetSpent, oracle: Oracle) -> str:
+def _used(spent: Spent, oracle: Oracle) -> str:
+    if not isinstance(spent, BudgetSpent):
+        return (
+            f"The {oracle.deadline.seconds:g} s allowed were over after "
+            f"{counted_queries(oracle.used)}: give more time with seconds=."
+        )
     return (
         f"{spent.used:,} of {oracle.budget:,} queries were used, and the next step needs "
         f"{spent.needed:,} more: raise budget."
     )
 
 
-def _spent(spent: BudgetSpent, oracle: Oracle) -> Recovery:
-    message = (
-        f"{_used(spent, oracle)} Exact answers take about two queries a parameter, so at least "
-        f"{_QUERIES_A_PARAMETER * (oracle.features + 1):,} a unit."
-    )
-    return Recovery(None, Status.FAILED, message, METHOD)
+def _spent(spent: Spent, oracle: Oracle) -> Recovery:
+    reason = _used(spent, oracle)
+    if isinstance(spent, BudgetSpent):
+        reason += (
+            " Exact answers take about two queries a parameter, so at least "
+            f"{_QUERIES_A_PARAMETER * (oracle.features + 1):,} a unit."
+        )
+    return Recovery.nothing(METHOD, reason)

@@ -8,11 +8,10 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
-from provenet.certify.agreement import is_beyond_doubt, unconfirmed
+from provenet.certify.agreement import best_of, is_settled, searches_agree
+from provenet.certify.checks import Claim, Status
 from provenet.certify.conclude import conclude
-from provenet.certify.result import Recovery, Status
+from provenet.certify.result import Recovery
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Progress, Seed
 from provenet.data.parallel import one_blas_thread
@@ -25,6 +24,7 @@ from provenet.validation import (
     as_source,
     check_data,
     check_options,
+    check_surroundings,
     open_checkpoint,
 )
 
@@ -34,8 +34,6 @@ _LOG = logging.getLogger("provenet")
 
 DEFAULT_BUDGET = 120.0
 """Seconds after which no new attempt is begun."""
-
-_RANK = {Status.EXACT: 3, Status.WITHIN_NOISE: 2, Status.PARTIAL: 1, Status.FAILED: 0}
 
 
 def recover(
@@ -79,13 +77,15 @@ def recover(
     budget
         Seconds after which no further attempt is begun.
     faithful
-        Use the paper's algorithm as it stands, where the method has one.
+        Use the paper's algorithm as it stands, where the method has one. An option that a method
+        does not have is refused; `provenet methods` lists what each takes.
     refine
         Whether to finish with least squares on the samples.
     objective
         For the method "landscape": one of `provenet.landscape.OBJECTIVES`; "auto" chooses.
     threshold
-        For methods of the lowest layer: units fire where `w.x` exceeds it; estimated if left out.
+        For the methods "lowest-layer" and "halfspaces": units fire where `w.x` exceeds it;
+        estimated if left out.
     order
         For the method "overcomplete": ATV21's l, moments up to 2l + 2; by the number of units if
         left out.
@@ -102,6 +102,7 @@ def recover(
         units, noise, get_activation(activation), refine, faithful, objective, threshold, order
     )
     chosen, wishes = check_options(method, METHODS, wishes, budget)
+    check_surroundings(progress, checkpoint=checkpoint)
     generator = as_generator(rng)
     source = as_source(X, y)
     report = _Reporter(progress)
@@ -110,7 +111,7 @@ def recover(
         try:
             standardisation = check_data(source, units, chosen)
         except NoAnswer as why:
-            return _nothing_found(chosen, str(why))
+            return Recovery.nothing(chosen.name, str(why))
         workspace = prepare(
             source,
             wishes,
@@ -141,48 +142,38 @@ class _Reporter:
 
 
 def _best_of(workspace: Workspace, method: Method) -> Recovery:
-    """Conclude candidates until one is beyond doubt, or candidates or time are used up."""
+    """Conclude candidates until their worth is settled, or candidates or time are used up."""
     results: list[Recovery] = []
-    reason, judged = "", False
+    reason = ""
     try:
         for candidate in method.candidates(workspace):
-            if isinstance(candidate, Recovery):  # a layer, or a predictor: it is its own judge
-                best, judged = candidate, True
-                results.append(best)
-                break
             results.append(conclude(workspace, candidate, method.name))
-            best = max(results, key=_value)
-            if is_beyond_doubt(best, results) or workspace.out_of_time:
+            if is_settled(best_of(results), results) or workspace.out_of_time:
                 break
     except NoAnswer as why:
         reason = str(why)
-    if not results:
-        best = _nothing_found(method, reason, workspace.out_of_time)
-    elif reason and best.status is Status.FAILED:
-        best = replace(best, message=reason)
-    elif best.success and not judged and not is_beyond_doubt(best, results):
-        best = unconfirmed(best, len(results))
+    answer = _answer(workspace, method, results, reason)
     timings = {**workspace.timings, "total": time.monotonic() - workspace.started}
-    _LOG.info("%s after %.2f s: %s", best.status, timings["total"], best.message)
-    return replace(best, timings=timings)
+    _LOG.info("%s after %.2f s: %s", answer.status, timings["total"], answer.message)
+    return replace(answer, timings=timings)
 
 
-def _value(result: Recovery) -> tuple[int, float]:
-    """Better status first; with noise, then the lower value of Schwarz's criterion."""
-    certificate = result.certificate
-    if certificate is None:
-        return _RANK[result.status], -np.inf
-    if result.status in (Status.EXACT, Status.FAILED):
-        return _RANK[result.status], -certificate.residual
-    n, p = certificate.samples_fitted, certificate.parameters
-    return _RANK[result.status], -(2 * n * np.log(certificate.noise + 1e-300) + p * np.log(n))
+def _answer(workspace: Workspace, method: Method, results: list[Recovery], reason: str) -> Recovery:
+    """The best of what was found, and what a search that could not go on says to it."""
+    if not results:
+        return Recovery.nothing(method.name, reason or _why_nothing(workspace.out_of_time))
+    best = best_of(results)
+    if reason and best.status is Status.FAILED:
+        return best.stopped_by(reason)
+    if best.success and best.claim is Claim.NETWORK:
+        return best.with_checks(*searches_agree(best, results))
+    return best
 
 
-def _nothing_found(method: Method, reason: str, out_of_time: bool = False) -> Recovery:
-    message = reason or (
-        "The budget was used up before anything was found: give more time with budget=."
-        if out_of_time
-        else "Nothing in the samples stands above their sampling error: take more samples, or use "
+def _why_nothing(out_of_time: bool) -> str:
+    if out_of_time:
+        return "The budget was used up before anything was found: give more time with budget=."
+    return (
+        "Nothing in the samples stands above their sampling error: take more samples, or use "
         'method="expand-prune", which needs far fewer.'
     )
-    return Recovery(network=None, status=Status.FAILED, message=message, method=method.name)

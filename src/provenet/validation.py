@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from provenet.common.arguments import check_deviation, check_path, check_seconds, check_units
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.data.checkpoint import Checkpoint
@@ -21,14 +20,19 @@ from provenet.data.standardisation import (
     label_variance,
     standardisation_from,
 )
+from provenet.data.tolerances import MOST_BYTES_IN_MEMORY
 from provenet.fitting.workspace import Wishes
-from provenet.landscape.objectives import OBJECTIVES, check_activation
 from provenet.methods import Method
+from provenet.methods.options import OBJECTIVE, OPTIONS, Option
 
 _LARGEST = 1e70
-"""Fourth powers of the data must stay finite."""
+"""Derived: fourth powers of the data must stay finite (below 1e308)."""
 _SIGMAS = 8.0
-"""Standard errors by which means and covariances of standard normal inputs may be off."""
+"""Convention: standard errors by which means and covariances of standard normal inputs may be off;
+of as many entries as there may be, none is off by so many by chance."""
+_CONSTANT = 1e-12
+"""Convention: labels whose spread is this share of their mean are constant: some thousand times
+what rounding leaves (eps, 2.2e-16), since sums of many add up more."""
 
 
 def check_options(
@@ -39,61 +43,59 @@ def check_options(
         raise InvalidInput(f"The method {method!r} is unknown: use one of {', '.join(methods)}.")
     chosen = methods[method]
     wishes = replace(wishes, activation=chosen.activation_for(wishes.activation))
-    activation, units, noise = wishes.activation, wishes.units, wishes.noise
-    if not chosen.serves(activation):
+    if not chosen.serves(wishes.activation):
         raise InvalidInput(
             f"The method {method!r} serves the activations {', '.join(chosen.activations)} only, "
-            f"not {activation.name!r}."
+            f"not {wishes.activation.name!r}."
         )
-    _check_objective(chosen, wishes)
-    _check_threshold(chosen, wishes.threshold)
-    _check_order(chosen, wishes.order)
-    if units is not None and (not isinstance(units, Integral) or isinstance(units, bool)):
-        raise InvalidInput(f"units must be a whole number, not {units!r}.")
-    if units is not None and units < 1:
-        raise InvalidInput(f"units must be at least 1, not {units}; leave it out to find it.")
-    if noise is not None and not (_is_number(noise) and math.isfinite(noise) and noise >= 0):
-        raise InvalidInput(f"noise is a standard deviation, so at least 0, not {noise!r}.")
-    if not (_is_number(budget) and budget > 0):
-        raise InvalidInput(f"budget must be a positive number of seconds, not {budget!r}.")
+    for option in OPTIONS.values():
+        _check_option(option, getattr(wishes, option.name), chosen, methods)
+    if OBJECTIVE in chosen.options:
+        _check_seen(wishes)
+    check_units_and_noise(wishes.units, wishes.noise)
+    check_seconds("budget", budget)
     return chosen, wishes
 
 
-def _check_objective(method: Method, wishes: Wishes) -> None:
-    """The objective, and whether it sees units of this activation."""
-    if wishes.objective != "auto" and method.name != "landscape":
+def _check_option(
+    option: Option, value: Any, chosen: Method, methods: Mapping[str, Method]
+) -> None:
+    """What the option itself says of the value, and whether the method has it at all."""
+    if option in chosen.options:
+        option.check(option.name, value)
+    elif option.is_wished(value):
+        others = [name for name, method in methods.items() if option in method.options]
+        which = "the method" if len(others) == 1 else "one of the methods"
         raise InvalidInput(
-            f'objective= belongs to method="landscape", not {method.name!r}: leave one of them out.'
+            f"The method {chosen.name!r} does not have {option.name}=: leave it out, or use "
+            f"{which} {', '.join(others)}."
         )
-    names = ("auto", *OBJECTIVES)
-    if not isinstance(wishes.objective, str) or wishes.objective not in names:
-        raise InvalidInput(
-            f"The objective {wishes.objective!r} is unknown: use one of {', '.join(names)}."
-        )
-    if method.name == "landscape":
-        check_activation(wishes.activation, wishes.objective)
 
 
-def _check_threshold(method: Method, threshold: float | None) -> None:
-    if threshold is None:
-        return
-    if not method.lowest_layer:
-        raise InvalidInput(
-            f"threshold= belongs to methods of the lowest layer, not {method.name!r}: leave it out."
-        )
-    if not (_is_number(threshold) and math.isfinite(threshold)):
-        raise InvalidInput(f"threshold must be a finite number, not {threshold!r}.")
+def _check_seen(wishes: Wishes) -> None:
+    """Whether the objective sees units of this activation."""
+    from provenet.landscape.objectives import check_activation  # takes long to import
+
+    check_activation(wishes.activation, wishes.objective)
 
 
-def _check_order(method: Method, order: int | None) -> None:
-    if order is None:
-        return
-    if method.name != "overcomplete":
+def check_units_and_noise(units: Any, noise: Any) -> None:
+    """What both doors may be told; None is what they are to find."""
+    if units is not None:
+        check_units("units", units)
+    if noise is not None:
+        check_deviation("noise", noise)
+
+
+def check_surroundings(progress: Any, **files: Any) -> None:
+    """What both doors tell and write beside the answer; None is nothing."""
+    if progress is not None and not callable(progress):
         raise InvalidInput(
-            f'order= belongs to method="overcomplete", not {method.name!r}: leave it out.'
+            f"progress must be a function of stage, fraction and message, not {progress!r}."
         )
-    if not isinstance(order, Integral) or isinstance(order, bool) or order < 1:
-        raise InvalidInput(f"order must be a whole number from 1 on, not {order!r}.")
+    for name, path in files.items():
+        if path is not None:
+            check_path(name, path)
 
 
 def open_checkpoint(path: Any, source: Source) -> Checkpoint:
@@ -114,10 +116,6 @@ def as_generator(rng: Any) -> np.random.Generator:
         raise InvalidInput(
             f"rng must be a whole number from 0 on, or a numpy.random.Generator, not {rng!r}."
         ) from None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def as_source(X: Any, y: Any) -> Source:
@@ -196,9 +194,10 @@ def _numeric(data: Any, name: str) -> AnyArray:
 def check_data(source: Source, units: int | None, method: Method) -> Standardisation:
     """Check shapes and values, and standardise: the passes that every method needs anyway."""
     _check_counts(source, units, method)
+    _check_memory(source, method)
     if not source.fixed:
         standardisation = source.standardisation()
-        if not standardisation.label_spread > 1e-12 * np.abs(standardisation.label_mean).max():
+        if not standardisation.label_spread > _CONSTANT * np.abs(standardisation.label_mean).max():
             raise _constant_labels(source, method)
         _check_standard_inputs(standardisation, method)
         return standardisation
@@ -212,7 +211,7 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
             f"X or y holds values beyond {_LARGEST:.0e}, whose squares overflow: rescale them."
         )
     variance = label_variance(sums)
-    rounding = 1e-24 * (label_origin**2 + sums.yy / sums.n)
+    rounding = _CONSTANT**2 * (label_origin**2 + sums.yy / sums.n)
     if np.all((variance <= rounding) | (variance < _LARGEST**-2)):
         raise _constant_labels(source, method)
     dependent = dependent_columns(sums)
@@ -282,6 +281,16 @@ def _check_counts(source: Source, units: int | None, method: Method) -> None:
         raise InvalidInput(
             f"{source.size} samples are fewer than the {parameters} parameters of a network with "
             f"{source.features} features and {units or 1} units: take more samples."
+        )
+
+
+def _check_memory(source: Source, method: Method) -> None:
+    if method.in_memory and source.bytes > MOST_BYTES_IN_MEMORY:
+        raise InvalidInput(
+            f"The method {method.name!r} holds all samples in memory, and {source.size} samples "
+            f"are {source.bytes / 1e9:.3g} GB, above its limit of "
+            f"{MOST_BYTES_IN_MEMORY / 1e9:.3g} GB: take at most "
+            f"{MOST_BYTES_IN_MEMORY * source.size // source.bytes} of them."
         )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -260,7 +258,7 @@ def test_one_unit_split_in_two_is_not_two(seed):
         standardisation,
         rng=np.random.default_rng(seed),
         progress=lambda *_: None,
-        deadline=time.monotonic() + 60,
+        deadline=np.inf,
     )
     own = standardisation.network_from_user(truth)
     aside = np.random.default_rng(seed + 5).standard_normal(6)

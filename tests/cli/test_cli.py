@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.cli import app as cli
+from provenet.cli import demo as cli_demo
 from provenet.cli import recover as cli_recover
 from provenet.common.files import load_npz
 from provenet.data.sample_files.door import open_samples, save_samples
@@ -397,7 +399,7 @@ def test_not_recovered_is_exit_code_3(folder: Path) -> None:
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, result: Recovery) -> None:
-    for module in (cli, cli_recover):
+    for module in (cli_demo, cli_recover):
         monkeypatch.setattr(module, "recover_network", lambda *args, **options: result)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -210,9 +209,8 @@ def test_running_out_of_iterations_is_no_convergence(iterations: int) -> None:
 
 
 def test_running_out_of_time_is_no_convergence() -> None:
-    late = time.monotonic() - 1
     start = np.full((2, 3), 30.0)
-    found = minimise(WELL, start, slope=1e-10, curvature=1e-6, deadline=late)
+    found = minimise(WELL, start, slope=1e-10, curvature=1e-6, deadline=-np.inf)
     assert not found.converged and len(found.path) == 1
     np.testing.assert_array_equal(found.B, start)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -43,7 +41,7 @@ def problem(units, features, outputs, n, inputs="gaussian", seed=0):
     return truth, X, truth(X)
 
 
-def workspace_of(X, Y, units=None, seconds=60.0, told=None):
+def workspace_of(X, Y, units=None, deadline=np.inf, told=None):
     source = ArraySource(X, Y)
     return prepare(
         source,
@@ -51,7 +49,7 @@ def workspace_of(X, Y, units=None, seconds=60.0, told=None):
         source.standardisation(),
         rng=np.random.default_rng(77),
         progress=lambda *report: None if told is None else told.append(report),
-        deadline=time.monotonic() + seconds,
+        deadline=deadline,
     )
 
 
@@ -136,6 +134,22 @@ def test_solving_the_equations_first_decides_as_the_printed_program(units, n, in
     assert units <= feasible < len(patterns) / 2
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_solutions_are_linear_on_the_pattern_and_zero_off_it(seed):
+    """On the pattern of each unit: the unit's own values are a solution, and all are such."""
+    truth, X, Y = problem(3, 4, 3, 40, seed=seed)
+    spans = spans_of(X, Y)
+    for values in np.maximum(X @ truth.weights.T, 0.0).T:
+        on = values > 0
+        C, Z = solution_space(spans, on)
+        linear, rectified = spans.Q @ C, spans.V @ Z
+        np.testing.assert_allclose(rectified[on], linear[on], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(rectified[~on], 0.0, rtol=0, atol=1e-12)
+        own = values / spans.size
+        left = own - rectified @ np.linalg.lstsq(rectified, own, rcond=None)[0]
+        assert np.linalg.norm(left) < 1e-10 * np.linalg.norm(own)
+
+
 @pytest.mark.parametrize(("last", "units"), [([-1.0, -1.0], 1), ([1.0, -1.0], 1), ([1.0, 1.0], 0)])
 def test_samples_off_the_pattern_must_be_off(last, units):
     """The two active samples fix w = (1, 1), and the third is off, at the kink, or active."""
@@ -187,7 +201,7 @@ def test_the_cost_is_said_before_the_work_and_progress_is_shown():
 
 def test_a_budget_that_is_used_up_is_said_with_how_far_it_got():
     _, X, Y = problem(3, 4, 3, 60)
-    message = refusal(X, Y, seconds=0.0)
+    message = refusal(X, Y, deadline=-np.inf)
     assert "of" in message and "vertices" in message and "budget=" in message
 
 

@@ -10,7 +10,9 @@ from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
 from provenet.common.typing import AnyArray, Array
+from provenet.fitting.parameters import Parameters
 from provenet.fitting.robust.huber import huber_weighted
+from provenet.methods.arbitrary_noise import directions_of
 
 Noise = Callable[[np.random.Generator, int, int], Array]
 
@@ -65,6 +67,22 @@ def angles(found: pn.Network, truth: pn.Network) -> Array:
 
 def recovered(X: Array, Y: Array, **options: object) -> pn.Recovery:
     return pn.recover(X, Y, method="arbitrary-noise", rng=77, budget=20, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_halfspace_step_gives_every_unit_its_own_direction(seed: int, size: float) -> None:
+    """Theorem 12: unit by unit, in the model's order, each with its sign.
+
+    Within five standard errors, and these far smaller than the distance to another unit's
+    direction, which is orthogonal, or to the opposite one.
+    """
+    truth, X, _, e = problem(seed, student, units=3, n=40_000)
+    truth = truth.replace(weights=np.linalg.qr(truth.weights.T)[0].T)
+    learned = directions_of(X, truth(X) + size * e, Parameters.of(truth))
+    assert learned.standard_errors.max() < 0.15
+    away = np.linalg.norm(learned.directions - truth.weights, axis=1)
+    assert np.all(away < 5 * learned.standard_errors)
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from provenet.certify.result import Recovery, Status
+from helpers import FakeClock, judged
+from provenet.certify.checks import Status
+from provenet.certify.layer_noise import at_the_face
+from provenet.certify.result import Recovery
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, QuerySource, Source
 from provenet.fitting.workspace import Wishes, Workspace, prepare
 from provenet.lowest_layer.faces.search import Faces, find_faces
-from provenet.methods.gradient_search import at_the_face, gradient_search
+from provenet.methods.gradient_search import gradient_search
 from provenet.networks.activations import get_activation
 from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer, sigmoid_of_sum
 
@@ -49,7 +51,7 @@ def workspace(
     source: Source,
     activation: str,
     *,
-    budget: float = 60.0,
+    deadline: float = np.inf,
     seed: int = 0,
     progress: Callable[[str, float, str], None] = lambda stage, fraction, message: None,
     units: int | None = None,
@@ -63,12 +65,12 @@ def workspace(
         source.standardisation(),
         rng=np.random.default_rng(seed),
         progress=progress,
-        deadline=time.monotonic() + budget,
+        deadline=deadline,
     )
 
 
 def search(source: Source, activation: str, **options: object) -> Recovery:
-    (result,) = gradient_search(workspace(source, activation, **options))  # type: ignore[arg-type]
+    result = judged(workspace(source, activation, **options), "gradient-search")  # type: ignore[arg-type]
     assert result.method == "gradient-search" and result.message.endswith(".")
     return result
 
@@ -279,34 +281,24 @@ def test_a_top_that_is_no_polynomial_is_no_success() -> None:
     assert result.status is Status.PARTIAL and "no polynomial" in result.message
 
 
-@pytest.mark.parametrize("budget", [0.0, 0.05])
-def test_the_budget_stops_the_search(budget: float) -> None:
+@pytest.mark.parametrize("looks", [0, 20])
+def test_the_budget_stops_the_search(looks: int, clock: FakeClock) -> None:
+    """Once time is over the clock is read a few times more, not before each of 1,500 directions."""
     network = problem("product", 4, 0.0, "step")
-    given = workspace(samples(network, 4, 100_000), "step", budget=budget)
-    begin = time.monotonic()
+    clock.tick = 1.0
+    given = workspace(samples(network, 4, 20_000), "step", deadline=clock.now + looks)
     with pytest.raises(NoAnswer, match="The budget was used up with"):
         next(gradient_search(given))
-    # The polynomial is fitted before the first look at the clock.
-    assert time.monotonic() - begin < 5
+    assert looks < clock.reads < looks + 10
 
 
-class Ticks:
-    """A clock that goes on by one whenever it is read."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        self.now += 1
-        return self.now
-
-
-def test_what_was_found_in_time_is_returned_as_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_found_in_time_is_returned_as_a_part(clock: FakeClock) -> None:
     """The clock is read before each of 147 directions: time ends within the second scan."""
     network = problem("product", 3, 0.5, "step")
     given = workspace(samples(network, 3, 20_000, noise=0.1), "step")
-    monkeypatch.setattr("provenet.lowest_layer.faces.search.working_time", Ticks().monotonic)
-    (result,) = gradient_search(replace(given, problem=replace(given.problem, deadline=270.0)))
+    clock.tick = 1.0
+    in_time = replace(given.problem, deadline=clock.now + 270.0)
+    result = judged(replace(given, problem=in_time), "gradient-search")
     assert result.status is Status.PARTIAL and "budget" in result.message
     assert_within_errors(result, network, degrees=2.0)
 

@@ -87,6 +87,17 @@ def test_the_zero_of_a_component_is_where_its_mass_lies() -> None:
     assert zero_of(values + 0.02 * rng.standard_normal(10_000)) == pytest.approx(-0.9, abs=0.02)
 
 
+def test_units_are_read_from_where_they_are_on() -> None:
+    """Step 8: on a right pattern the linear system is exact, and a bias comes with the weights."""
+    rng = np.random.default_rng(20)
+    W, b = rng.standard_normal((3, 5)), np.array([0.5, -0.7, 0.0])
+    X = rng.standard_normal((200, 5))
+    values = np.maximum(X @ W.T + b, 0.0)
+    weights, biases = units_on(values > 0, values, X)
+    np.testing.assert_allclose(weights, W, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(biases, b, rtol=0, atol=1e-12)
+
+
 def test_a_component_that_does_not_settle_is_none() -> None:
     gaussian = np.random.default_rng(8).standard_normal((300, 12))
     assert independent_components(gaussian, "logcosh", 9) is None

@@ -15,17 +15,17 @@ from scipy import integrate, stats
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.cli.identify import identify
+from provenet.cli.identify import show_identifiability
 from provenet.common.typing import Array
 from provenet.datasets.sign_ambiguous import sign_ambiguous_network
 from provenet.methods.applicability import judge_methods
 from provenet.methods.identifiability import (
-    MARGIN,
     Identifiability,
     identifiability,
     independent_powers,
     samples_until_seen,
 )
+from provenet.methods.tolerances import MARGIN
 from provenet.networks.hermite import he
 
 
@@ -236,10 +236,10 @@ def test_report_is_readable() -> None:
 @pytest.mark.parametrize("outputs", [None, 2])
 def test_command_line(outputs: int | None, capsys: pytest.CaptureFixture[str]) -> None:
     network = pn.random_network(3, 4, outputs=outputs, rng=0)
-    identify(Console(width=60), network, 5000, json=False)
+    show_identifiability(Console(width=60), network, 5000, json=False)
     text = capsys.readouterr().out
     assert "determines all" in text and "signs" in text
-    identify(Console(), network, 5000, json=True)
+    show_identifiability(Console(), network, 5000, json=True)
     values = json.loads(capsys.readouterr().out)
     assert values["identifiable"] is True and values["samples"] == 5000
     assert values["flips"] == {"sets": [], "complete": True}

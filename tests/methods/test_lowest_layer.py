@@ -216,7 +216,7 @@ def test_sigmoid_units_from_biased_samples() -> None:
     ("options", "words"),
     [
         ({"method": "lowest-layer", "threshold": np.inf}, ("finite",)),
-        ({"method": "biased-relu", "threshold": 2.0}, ("lowest layer",)),
+        ({"method": "biased-relu", "threshold": 2.0}, ("lowest-layer, halfspaces",)),
     ],
 )
 def test_bad_thresholds_are_refused(options: dict[str, object], words: tuple[str, ...]) -> None:

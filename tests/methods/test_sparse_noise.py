@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import provenet as pn
+from provenet.certify.own_labels import most_dependent
 from provenet.common.typing import AnyArray, Array
-from provenet.methods.sparse_noise import most_dependent
 
 
 def problem(

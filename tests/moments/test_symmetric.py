@@ -58,6 +58,10 @@ def test_flattenings_are_sums_of_products_of_powers() -> None:
     two = powers(W, 2)
     expected = np.einsum("i,ia,ib,ic->abc", zeta, two, two, W)
     np.testing.assert_allclose(T.flattened(2, 2), expected, atol=1e-13)
+    for left, middle in ((1, 1), (1, 2), (2, 1)):  # ERRATA, ATV21 7: the rest may be of any order
+        parts = (powers(W, k) for k in (left, middle, 5 - left - middle))
+        expected = np.einsum("i,ia,ib,ic->abc", zeta, *parts)
+        np.testing.assert_allclose(T.flattened(left, middle), expected, atol=1e-13)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])

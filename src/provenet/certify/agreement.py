@@ -9,34 +9,99 @@ the samples come from something else, or are too few.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Check, Claim, Status
+from provenet.certify.network_checks import few_stand_out
+from provenet.certify.result import Recovery
 from provenet.networks.matching import match_units
 
 _MANY_SAMPLES_A_PARAMETER = 30
 _MOST_SEARCHES = 6
+_MOST_PREDICTORS = 5
+_NO_UNITS, _SAME_ENDS = 3, 5
+"""Searches, one after the other and each more patient than the last, that end without a unit, or in
+the same place with some: the next would end there too."""
+_SAME_RESIDUAL = 1e-3
+"""Relative difference of residuals that end in the same place."""
+_SAME_ERROR = 0.01
+"""Relative difference of two predictors' errors below which their searches have met."""
+_NO_ERROR = 1e-12
+"""Of the labels' spread: smaller errors of predictors differ by rounding, so fewer units win."""
 _CLOSE = 2.0
 """Standard errors by which two searches that agree may differ."""
 
 
-def is_beyond_doubt(best: Recovery, results: Sequence[Recovery]) -> bool:
-    """Whether no further search is needed."""
-    certificate = best.certificate
-    if best.status is Status.FAILED or certificate is None:
+def best_of(results: Sequence[Recovery]) -> Recovery:
+    """The first of the best: by status, then by what is left and at what price."""
+    return max(results, key=_value)
+
+
+def _value(result: Recovery) -> tuple[int, float, int]:
+    """Better status first; with noise, then the lower value of Schwarz's criterion."""
+    certificate, rank = result.certificate, result.status.rank
+    if result.claim is Claim.LAYER:  # of equal ones that of which most is confirmed
+        return rank, float(sum(check.holds for check in result.checks)), 0
+    if certificate is None:
+        return rank, -np.inf, 0
+    n, p = certificate.samples_fitted, certificate.parameters
+    if result.claim is Claim.PREDICTOR:
+        return rank, -max(certificate.relative_residual, _NO_ERROR), -p
+    if result.status in (Status.EXACT, Status.FAILED):
+        return rank, -certificate.residual, -p
+    return rank, -(2 * n * np.log(certificate.noise + 1e-300) + p * np.log(n)), -p
+
+
+def is_settled(best: Recovery, results: Sequence[Recovery]) -> bool:
+    """Whether no further search is needed, or none would help."""
+    if best.claim is Claim.LAYER:  # all samples were asked
+        return best.success
+    if best.claim is Claim.PREDICTOR:
+        return _predictors_have_met(results)
+    if best.status is Status.FAILED:
+        return _hopeless(results)
+    return not _needs_a_second_search(best) or _met(best, results)
+
+
+def _hopeless(results: Sequence[Recovery]) -> bool:
+    """Whether searches from different starts keep ending in one place, which explains nothing."""
+    units = 0 if results[-1].network is None else results[-1].network.units
+    last = results[-(_SAME_ENDS if units else _NO_UNITS) :]
+    found = [result.certificate for result in last if result.certificate is not None]
+    if len(found) < (_SAME_ENDS if units else _NO_UNITS):
         return False
+    sizes = [certificate.residual for certificate in found]
+    alike = len({certificate.parameters for certificate in found}) == 1
+    return alike and max(sizes) <= (1 + _SAME_RESIDUAL) * min(sizes)
+
+
+def _needs_a_second_search(best: Recovery) -> bool:
+    certificate = best.certificate
+    assert certificate is not None
     if certificate.noise == 0 or certificate.rounded:
-        return True
-    if best.success and (
-        certificate.labels_fitted >= _MANY_SAMPLES_A_PARAMETER * certificate.parameters
-    ):
-        return True
+        return False
+    enough = _MANY_SAMPLES_A_PARAMETER * certificate.parameters
+    return not best.success or certificate.labels_fitted < enough
+
+
+def _met(best: Recovery, results: Sequence[Recovery]) -> bool:
     if any(agree(best, other) for other in results if other is not best):
         return True
     return best.status is Status.PARTIAL and len(results) >= _MOST_SEARCHES
+
+
+def _predictors_have_met(results: Sequence[Recovery]) -> bool:
+    """Whether the last is a success that leaves nothing to look at, or the next would be no better.
+
+    Bad minima differ.
+    """
+    last = [found.details.error for found in results[-2:]]
+    certificate = results[-1].certificate
+    done = results[-1].success and certificate is not None and not few_stand_out(certificate)
+    same = len(last) == 2 and abs(last[1] / max(last[0], 1e-300) - 1) < _SAME_ERROR
+    return done or same or len(results) == _MOST_PREDICTORS
 
 
 def agree(first: Recovery, second: Recovery) -> bool:
@@ -61,17 +126,27 @@ def agree(first: Recovery, second: Recovery) -> bool:
     return all(bool(np.all(np.abs(x - y) <= _CLOSE * error)) for x, y, error in pairs)
 
 
-def unconfirmed(best: Recovery, searches: int) -> Recovery:
-    """The same answer, no longer called a success."""
-    if searches > 1:
-        message = (
-            f"{searches} searches ended in different networks that all explain the samples up to "
+def searches_agree(best: Recovery, results: Sequence[Recovery]) -> Iterator[Check]:
+    """Did independent searches end at the same network, where the samples alone leave doubts?"""
+    if not _needs_a_second_search(best):
+        return
+    number = len(results)
+    if number > 1:
+        advice = (
+            f"{number} searches ended in different networks that all explain the samples up to "
             "noise; this is the simplest. The samples do not determine the network, or come from "
             "something else: take more samples."
         )
     else:
-        message = (
+        advice = (
             "The samples are explained up to noise, but time ran out before a second search could "
             "confirm the network: give more time with budget=, or take more samples."
         )
-    return replace(best, status=Status.PARTIAL, message=message)
+    yield Check(
+        "independent searches agree",
+        is_settled(best, results),
+        f"{number} {'search' if number == 1 else 'searches'}",
+        f"two that agree, or {_MANY_SAMPLES_A_PARAMETER} labels a parameter",
+        advice,
+        Status.PARTIAL,
+    )

@@ -1,15 +1,32 @@
-"""What a method returns: a network, and what it says of it."""
+"""What a method returns: a network that predicts the user's labels, and what it claims of it.
+
+No method says of itself that it succeeded: `certify` measures every candidate and decides.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
-from provenet.certify.result import Recovery
-from provenet.common.typing import AnyArray
+from provenet.certify.checks import Check, Claim
+from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.workspace import Workspace
-from provenet.landscape.outcome import Outcome
 from provenet.networks.network import Network
+
+Restore = Callable[[Network, StandardErrors], tuple[Network, StandardErrors]]
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """Labels that a method changed before it fitted them: evidence for a fit, never a judge."""
+
+    workspace: Workspace
+    """The samples that are fitted."""
+    restore: Restore | None = None
+    """From a network and its errors in these labels' outputs to the user's, if they are mixed."""
+    most_are_exact: bool = False
+    """Whether the user's labels are taken to be exact but for a few, which are set aside."""
 
 
 @dataclass(frozen=True)
@@ -18,11 +35,20 @@ class Candidate:
 
     network: Network
     width_evidence: str
-    workspace: Workspace | None = None
-    """The samples to judge it on, where the method repaired the labels."""
-    corrupted: AnyArray | None = None
-    """Which of the user's labels (samples, outputs) the method found corrupted."""
-    restore: Callable[[Recovery], Recovery] | None = None
-    """From a recovery in these samples' outputs to one in the user's, where those are combined."""
-    landscape: Outcome | None = None
-    """How an objective was minimised, where the method minimised one."""
+    claim: Claim = Claim.NETWORK
+    repaired: Repaired | None = None
+    refine: bool = True
+    """Whether least squares may finish it; a paper's own answer stands as it is."""
+    findings: tuple[Check, ...] = ()
+    """What the method saw on its way that speaks for the answer or against it."""
+    ambiguities: tuple[str, ...] = ()
+    """What no samples of this kind can tell, in sentences."""
+    details: Any = None
+    """The method's own evidence."""
+    method: str = ""
+    """Who found it, where that is not the method that was asked."""
+
+
+def found_by(method: str, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Candidates that name the method that found them."""
+    return (replace(candidate, method=method) for candidate in candidates)

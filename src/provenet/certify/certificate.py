@@ -8,12 +8,15 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
-from provenet.fitting.covariance import Covariance
+from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.normal_equations import linear_part, without_each_unit
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import ROUNDED
 from provenet.moments.gaussianity import GaussianCheck
 from provenet.networks.network import Network
+
+_UNKNOWN_DIRECTION = 0.5
+"""Standard error, in radians, beyond which a unit has no direction to speak of."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class Certificate:
     distinct_inputs: int
     """Of the inputs fitted and held out, how many differ; repeated ones tell nothing new."""
     samples_held_out: int
+    """Samples that no fit saw when the residual was measured."""
+    samples_refitted: int
+    """Samples of the last fit, those held out among them; 0 if there was none after these judged.
+    """
     parameters: int
     condition: float
     """Condition number of the weights, rows of norm 1."""
@@ -131,10 +138,7 @@ def condition_number(network: Network) -> float:
     return float(np.linalg.cond(rows))
 
 
-def unresolved_units(
-    covariance: Covariance, noise: float, sides: AnyArray, fewest: int
-) -> AnyArray:
+def unresolved_units(errors: StandardErrors, sides: AnyArray, fewest: int) -> AnyArray:
     """Units that the samples do not pin down: hardly ever on one side, or of unknown direction."""
-    errors = covariance.standard_errors(noise)
-    unknown = np.linalg.norm(errors.weights, axis=1) > 0.5
+    unknown = np.linalg.norm(errors.weights, axis=1) > _UNKNOWN_DIRECTION
     return np.flatnonzero(unknown | (sides < fewest))

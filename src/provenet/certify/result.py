@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from provenet.certify.certificate import Certificate
+from provenet.certify.checks import Check, Claim, Status, judge
+from provenet.certify.summary import as_html, as_text
 from provenet.common.typing import AnyArray
 from provenet.fitting.covariance import StandardErrors
-from provenet.landscape.outcome import Outcome
-from provenet.lowest_layer.evidence import LayerEvidence
-from provenet.networks.layered import LayeredNetwork
 from provenet.networks.network import Network
-
-
-class Status(StrEnum):
-    """How far a recovery got."""
-
-    EXACT = "exact"
-    """Every parameter to machine precision: unseen samples are predicted to the last digits."""
-    WITHIN_NOISE = "within noise"
-    """The least-squares network; what is left on unseen samples is noise."""
-    PARTIAL = "partial"
-    """Some units are recovered; others are missing, undetermined, or hidden in a linear term."""
-    FAILED = "failed"
-    """The network, if there is one, does not explain the samples."""
 
 
 @dataclass(frozen=True)
@@ -33,30 +19,87 @@ class Recovery:
     """A recovered network, how it was found, and how far it can be trusted.
 
     `network` is the best one found, in canonical form; None only when nothing was found at all.
-    `message` says what happened and what to try next. `ambiguities` lists, in words, what the data
-    leave open. `corrupted` marks the labels (samples, outputs) that a method for corrupted labels
-    set aside, and is None otherwise. `landscape` tells how an objective was minimised and what its
-    minimum is worth, where the method minimised one. Methods for the lowest layer of a deeper
-    network return its units as `network` (with the linear part of what lies above), `layer` for the
-    evidence, and `layered`, which predicts labels, where the top is known. `timings` are seconds a
-    stage. `queries` counts the answers that were used where a model was asked.
+    `claim` is what a success speaks of: "network", "layer" or "predictor". `checks` are the
+    questions that were put to the evidence; `status` is the worst of them and `message` says what
+    happened and what to try next. `ambiguities` lists, in words, what the data leave open.
+    `details` is the method's own evidence, of a class of its own (None where it has none); what is
+    in it can be asked for here as `layer`, `layered`, `landscape`, `corrupted`. `timings` are
+    seconds a stage. `queries` counts the answers that were used where a model was asked.
     """
 
     network: Network | None
     status: Status
     message: str
     method: str
+    claim: Claim = Claim.NETWORK
+    checks: tuple[Check, ...] = ()
     certificate: Certificate | None = None
     standard_errors: StandardErrors | None = None
     ambiguities: tuple[str, ...] = ()
-    corrupted: AnyArray | None = None
-    landscape: Outcome | None = None
-    layer: LayerEvidence | None = None
-    layered: LayeredNetwork | None = None
+    details: Any = None
     timings: Mapping[str, float] = field(default_factory=dict)
     queries: int | None = None
+
+    @classmethod
+    def judged(
+        cls,
+        network: Network | None,
+        checks: Iterable[Check],
+        best: Status,
+        praise: str,
+        **evidence: Any,
+    ) -> Recovery:
+        """What the checks leave of a network that is called `best`, with `praise`, if all hold."""
+        checks = tuple(checks)
+        status, message = judge(checks, best, praise)
+        return cls(network, status, message, checks=checks, **evidence)
+
+    @classmethod
+    def nothing(cls, method: str, reason: str, claim: Claim = Claim.NETWORK) -> Recovery:
+        """Nothing was found, for this reason."""
+        found = Check("a network was found", False, "none", "one", reason)
+        return cls.judged(None, [found], Status.FAILED, reason, method=method, claim=claim)
+
+    def with_checks(self, *checks: Check) -> Recovery:
+        """The same answer after further questions."""
+        status, message = judge(checks, self.status, self.message)
+        return replace(self, status=status, message=message, checks=(*self.checks, *checks))
+
+    def stopped_by(self, reason: str) -> Recovery:
+        """The same answer, failed, of a method that could not go on for this reason."""
+        stop = Check("the method could go on", False, "no", "yes", reason)
+        checks = (stop, *self.checks)
+        return replace(self, status=Status.FAILED, message=reason, checks=checks)
+
+    def __str__(self) -> str:
+        """A summary for people: status, checks, units."""
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook."""
+        return as_html(self)
 
     @property
     def success(self) -> bool:
         """True when all the units that were asked for, or found, are recovered."""
         return self.status in (Status.EXACT, Status.WITHIN_NOISE)
+
+    @property
+    def corrupted(self) -> AnyArray | None:
+        """Which labels (samples, outputs) a method for corrupted labels set aside."""
+        return getattr(self.details, "corrupted", None)
+
+    @property
+    def landscape(self) -> Any:
+        """How an objective was minimised and what its minimum is worth."""
+        return getattr(self.details, "landscape", None)
+
+    @property
+    def layer(self) -> Any:
+        """How well each unit of a lowest layer is pinned down."""
+        return getattr(self.details, "layer", None)
+
+    @property
+    def layered(self) -> Any:
+        """The lowest layer with what lies above it, which predicts labels, where that is known."""
+        return getattr(self.details, "layered", None)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from provenet.certify.result import Recovery
+from provenet.cli.ending import exit_unless, stderr, stdout
 from provenet.cli.progress import StageProgress
 from provenet.cli.shared import (
     Json,
@@ -16,11 +17,8 @@ from provenet.cli.shared import (
     check_network_to_write,
     check_written,
     error_of,
-    exit_unless,
     load_network_file,
     save_result,
-    stderr,
-    stdout,
     summary_of,
 )
 from provenet.common.exceptions import InvalidInput
@@ -49,6 +47,9 @@ def extract(
     ] = None,
     budget: Annotated[
         int | None, typer.Option(min=1, help="Most answers to use, those of the cache included.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Stop after so long with what was found until then.")
     ] = None,
     noise: Annotated[
         float | None, typer.Option(min=0, help="Noise of the answers, if known; else estimated.")
@@ -95,7 +96,9 @@ def extract(
             retries=retries,
         )
         _check_truth(truth, known, oracle)
-        result = extract_network(oracle, noise=noise, units=units, rng=seed, progress=progress)
+        result = extract_network(
+            oracle, seconds=seconds, noise=noise, units=units, rng=seed, progress=progress
+        )
     error = None if known is None else error_of(result, known)
     if json:
         extra = {} if error is None else {"parameter_error": error}

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from provenet.cli.ending import stdout
+from provenet.cli.shared import NETWORK_FILES, Json, load_network_file
 from provenet.methods.identifiability import Identifiability, identifiability
 from provenet.networks.network import Network
 from provenet.report import console as show
 
 
-def identify(out: Console, network: Network, samples: int | None, json: bool) -> None:
+def identify(
+    network: Annotated[
+        Path, typer.Argument(metavar="NETWORK", help=f"A network file ({NETWORK_FILES}).")
+    ],
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="How many samples there will be; else any number.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say what of a network its samples can tell, and which methods apply."""
+    show_identifiability(stdout(), load_network_file(network), samples, json)
+
+
+def show_identifiability(out: Console, network: Network, samples: int | None, json: bool) -> None:
     """Judge the network and print what was found, as a table or as JSON."""
     report = identifiability(network, samples)
     if json:

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from provenet.cli.ending import exit_unless, note, stderr, stdout
+from provenet.cli.options import wishes_of, with_method_options
 from provenet.cli.progress import StageProgress
 from provenet.cli.shared import (
     NETWORK_FILES,
@@ -20,13 +22,9 @@ from provenet.cli.shared import (
     check_network_to_write,
     check_written,
     error_of,
-    exit_unless,
     finite,
     load_network_file,
-    note,
     save_result,
-    stderr,
-    stdout,
     summary_of,
 )
 from provenet.common.exceptions import InvalidInput
@@ -40,6 +38,7 @@ from provenet.report import check_report, write_report
 from provenet.report import console as show
 
 
+@with_method_options
 def recover(
     samples: Annotated[
         Path,
@@ -70,21 +69,6 @@ def recover(
     budget: Annotated[
         float, typer.Option(min=0, callback=finite, help="Seconds to go on trying.")
     ] = DEFAULT_BUDGET,
-    faithful: Annotated[
-        bool, typer.Option("--faithful", help="The paper's algorithm as is.")
-    ] = False,
-    no_refine: Annotated[
-        bool, typer.Option("--no-refine", help="The method's own answer, not refined.")
-    ] = False,
-    objective: Annotated[
-        str, typer.Option(help="For the method landscape: G, F, f2f4, abs, l2, ...")
-    ] = "auto",
-    threshold: Annotated[
-        float | None, typer.Option(help="For methods of the lowest layer; else estimated.")
-    ] = None,
-    order: Annotated[
-        int | None, typer.Option(min=1, help="For the method overcomplete: moments up to 2l + 2.")
-    ] = None,
     out: Annotated[
         Path | None, typer.Option(help=f"Write the network here ({NETWORK_FILES}).")
     ] = None,
@@ -106,6 +90,7 @@ def recover(
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
+    **options: Any,
 ) -> None:
     """Recover a network from samples in files."""
     check_network_to_write(out)
@@ -127,12 +112,8 @@ def recover(
             rng=seed,
             progress=progress,
             budget=budget,
-            faithful=faithful,
-            refine=not no_refine,
-            objective=objective,
-            threshold=threshold,
-            order=order,
             checkpoint=checkpoint,
+            **wishes_of(options),
         )
         if report is not None:
             progress("Writing the report", -1)

@@ -1,43 +1,29 @@
-"""What the commands share: options, exit codes, consoles, and files named on the command line."""
+"""What the commands share: options, and files and networks named on the command line."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.text import Text
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
+from provenet.cli.ending import note
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable
 from provenet.data.sample_files.door import save_mask
+from provenet.datasets import random_network
 from provenet.networks.formats import check_network_name
 from provenet.networks.matching import parameter_error
 from provenet.networks.network import Network, load_network
 
-BAD_INPUT, NOT_RECOVERED, INTERRUPTED = 2, 3, 130
 NETWORK_FILES = ".npz, .safetensors or .onnx"
-
-
-def fail(message: str, code: int, title: str = "Error: ") -> NoReturn:
-    """One sentence on stderr, and the end."""
-    stderr().print(Text.assemble((title, "bold red"), message), soft_wrap=True)
-    raise typer.Exit(code)
-
-
-def stdout() -> Console:
-    """Where results go."""
-    return Console(highlight=False)
-
-
-def stderr() -> Console:
-    """Where progress and messages go."""
-    return Console(stderr=True, highlight=False)
+EXACT = 1e-8
+"""Parameter error at most, of what counts as recovered exactly: the project's convention."""
 
 
 def finite(value: float | None) -> float | None:
@@ -113,22 +99,19 @@ def error_of(result: Recovery, truth: Network) -> float:
 
 def summary_of(result: Recovery, **extra: Any) -> dict[str, Any]:
     """A result for JSON."""
-    fields = ("status", "success", "message", "method", "network", "standard_errors")
-    more = ("certificate", "ambiguities", "timings", "layer", "layered", "queries")
+    fields = ("status", "success", "message", "method", "claim", "checks", "network")
+    more = ("standard_errors", "certificate", "ambiguities", "timings", "layer", "layered")
     mask = result.corrupted
     count = None if mask is None else int(np.count_nonzero(mask))
-    values = {name: getattr(result, name) for name in (*fields, *more)}
+    values = {name: getattr(result, name) for name in (*fields, *more, "queries")}
     landscape = None if result.landscape is None else result.landscape.summary()
     return {**values, "corrupted": count, "landscape": landscape, **extra}
 
 
-def note(message: str, quiet: bool = False) -> None:
-    """A message beside the result."""
-    if not quiet:
-        stderr().print(Text(message), soft_wrap=True)
-
-
-def exit_unless(success: bool) -> None:
-    """End with the exit code of what was not recovered."""
-    if not success:
-        raise typer.Exit(NOT_RECOVERED)
+def random_network_of(
+    units: int, features: int, outputs: int, *, rng: np.random.Generator, **options: Any
+) -> Network:
+    """A random network with an output bias; labels of one output are plain numbers."""
+    several = None if outputs == 1 else outputs
+    network = random_network(units, features, outputs=several, rng=rng, **options)
+    return network.replace(output_bias=rng.standard_normal(several))

@@ -20,11 +20,24 @@ class NoAnswer(Exception):
     """
 
 
-class BudgetSpent(Exception):
-    """The answers that are needed next would exceed the budget; nothing was asked.
+class Spent(Exception):
+    """Questions or time are used up.
 
     It never leaves `extract`, which turns it into a status.
     """
+
+
+class TimeSpent(Spent):
+    """Time is over; what was answered until then is kept."""
+
+    def __init__(self, used: int) -> None:
+        """`used` answers were had so far."""
+        super().__init__(f"time is over, after {used:,} queries")
+        self.used = used
+
+
+class BudgetSpent(Spent):
+    """The answers that are needed next would exceed the budget; nothing was asked."""
 
     def __init__(self, used: int, needed: int) -> None:
         """`used` answers were had so far, `needed` more would be."""

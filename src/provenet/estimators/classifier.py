@@ -14,13 +14,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
+from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
 from provenet.estimators.columns import check_size, on_all_columns, usable_columns
+from provenet.estimators.deadlines import fit_deadline
 from provenet.estimators.fit_halfspaces import FittedHalfspaces, fit_halfspaces, margin
+from provenet.estimators.tolerances import FIRES, MOST_ROWS_TO_FIT
 from provenet.fitting.workspace import Wishes
 from provenet.lowest_layer.unions.faces import Flags
 from provenet.methods import METHODS
@@ -29,7 +33,6 @@ from provenet.recover import recover
 from provenet.validation import check_options
 
 _METHOD = "halfspaces"
-_MOST_ROWS_TO_FIT = 20_000
 
 
 class HalfspaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -46,7 +49,8 @@ class HalfspaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     intersection
         True for an intersection, False for a union, "auto" for whichever explains the labels.
     budget
-        Seconds after which the search for halfspaces begins no further attempt.
+        Seconds after which the search for halfspaces begins no further attempt. A fit, where one
+        follows, has what is left of them, and ten seconds at least.
     random_state
         Seed; the same seed gives the same answer.
 
@@ -92,10 +96,12 @@ class HalfspaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seeds = check_random_state(self.random_state).randint(2**31, size=2)
         source = ArraySource(X, fired.astype(float))
         self.used_features_ = usable_columns(source.linear_sums()[0])
+        started = working_time()
         self.recovery_ = self._recovered(source, int(seeds[0]))
         found = self._usable(self.recovery_)
         if found is None or not self.recovery_.success:
-            fitted = self._fitted(X, fired, int(seeds[1]))
+            deadline = fit_deadline(started, self.budget)
+            fitted = self._fitted(X, fired, int(seeds[1]), deadline)
             if found is None or _wrong(fitted, X, fired) < _wrong(found, X, fired):
                 return self._settle(_layered(fitted), _fit_message(fitted, self.recovery_), True)
         return self._settle(found, self.recovery_.message, False)
@@ -147,7 +153,7 @@ class HalfspaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _recovered(self, source: ArraySource, seed: int) -> Recovery:
         if not len(self.used_features_):
-            return Recovery(None, Status.FAILED, "All columns of X are constant.", _METHOD)
+            return Recovery.nothing(_METHOD, "All columns of X are constant.")
         try:
             return recover(
                 ArraySource(source.X[:, self.used_features_], source.y),
@@ -157,7 +163,7 @@ class HalfspaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 rng=seed,
             )
         except InvalidInput as why:  # the options are checked: these samples show no halfspaces
-            return Recovery(None, Status.FAILED, str(why), _METHOD)
+            return Recovery.nothing(_METHOD, str(why))
 
     def _usable(self, recovery: Recovery) -> LayeredNetwork | None:
         """What was recovered, in full or in part, on all inputs, if it is of the kind asked for."""
@@ -174,16 +180,18 @@ class HalfspaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.message_, self.fitted_only_ = message, fitted_only
         return self
 
-    def _fitted(self, X: Array, fired: Flags, seed: int) -> FittedHalfspaces:
+    def _fitted(self, X: Array, fired: Flags, seed: int, deadline: float) -> FittedHalfspaces:
         rng = np.random.default_rng(seed)
-        rows = rng.permutation(len(X))[:_MOST_ROWS_TO_FIT]
+        rows = rng.permutation(len(X))[:MOST_ROWS_TO_FIT]
         kind = None if self.intersection == "auto" else bool(self.intersection)
         X, fired = np.asarray(X[rows], float), fired[rows]
-        return fit_halfspaces(X, fired, units=self.units, intersection=kind, rng=rng)
+        return fit_halfspaces(
+            X, fired, units=self.units, intersection=kind, rng=rng, deadline=deadline
+        )
 
 
 def _wrong(found: LayeredNetwork | FittedHalfspaces, X: Array, fired: Flags) -> int:
-    return int(np.sum((found(X) > 0.5) != fired))
+    return int(np.sum((found(X) > FIRES) != fired))
 
 
 def _layered(fitted: FittedHalfspaces) -> LayeredNetwork:

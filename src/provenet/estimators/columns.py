@@ -7,17 +7,15 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray
 from provenet.data.standardisation import LinearSums, dependent_columns
+from provenet.estimators.tolerances import LARGEST_VALUE
 from provenet.networks.network import Network
-
-_LARGEST = 1e70
-"""As in `validation`: fourth powers must stay finite."""
 
 
 def check_size(X: AnyArray, y: AnyArray) -> None:
     """Raise for values that no fit can work with."""
-    if max(float(np.abs(X).max()), float(np.abs(y).max())) > _LARGEST:
+    if max(float(np.abs(X).max()), float(np.abs(y).max())) > LARGEST_VALUE:
         raise InvalidInput(
-            f"X or y holds values beyond {_LARGEST:.0e}, whose squares overflow: rescale them."
+            f"X or y holds values beyond {LARGEST_VALUE:.0e}, whose squares overflow: rescale them."
         )
 
 

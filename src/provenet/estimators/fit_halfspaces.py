@@ -13,24 +13,34 @@ is chosen by the held-out value of the same loss.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
+from sklearn.cluster import KMeans
+from sklearn.model_selection import StratifiedKFold
+from threadpoolctl import threadpool_limits
 
 from provenet.common.typing import AnyArray, Array
-from provenet.data.parallel import one_blas_thread
+from provenet.estimators.deadlines import choice_deadline, is_over, stop_after
+from provenet.estimators.tolerances import (
+    CONSTANT,
+    FOLDS,
+    HALFSPACE_ITERATIONS,
+    HALFSPACE_PATIENCE,
+    HALFSPACE_TOLERANCE,
+    MOST_HALFSPACES,
+    MOST_ROWS_TO_COUNT,
+    ROUNDS_OF_CLUSTERING,
+    SAMPLES_A_PARAMETER,
+    TINY_SPREAD,
+)
 from provenet.lowest_layer.unions.faces import Flags
 
-_FOLDS = 5
-_MOST_HALFSPACES = 16
-_SAMPLES_A_PARAMETER = 2
-_PATIENCE = 2
-_MOST_ROWS_TO_CHOOSE = 4000
-_ITERATIONS, _TOLERANCE = 100, 1e-6
-_ROUNDS = 5
+Parts = Sequence[tuple[AnyArray, AnyArray]]
+"""Numbers of the samples to fit and of those to judge by, part by part."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +72,19 @@ def fit_halfspaces(
     units: int | None = None,
     intersection: bool | None = None,
     rng: np.random.Generator,
+    deadline: float = np.inf,
 ) -> FittedHalfspaces:
     """Fit samples (n, features), some of which fire, by as many halfspaces as held-out loss wants.
 
     With `units` there are so many; with `intersection` of that kind. Some must fire and some not.
+    After `deadline` the step that is under way is the last.
     """
     mean, scale = X.mean(axis=0), X.std(axis=0)
-    scale[scale <= 1e-10 * np.abs(mean) + 1e-150] = np.inf
+    scale[scale <= CONSTANT * np.abs(mean) + TINY_SPREAD] = np.inf
     Z = (X - mean) / scale
-    with one_blas_thread():
-        choice = _choose(Z, fired, units, intersection, rng)
-        theta = _fit(Z, fired != choice.complement, choice.units, rng)
+    with threadpool_limits(limits=1):  # BLAS, and the loops of KMeans: these problems are small
+        choice = _choose(Z, fired, units, intersection, rng, choice_deadline(deadline))
+        theta = _fit(Z, fired != choice.complement, choice.units, rng, deadline)
     sign = -1.0 if choice.complement else 1.0
     weights, thresholds = sign * theta[:, :-1] / scale, -sign * theta[:, -1]
     thresholds = thresholds + weights @ mean
@@ -84,7 +96,7 @@ def fit_halfspaces(
 
 
 @dataclass(frozen=True)
-class _Choice:
+class _CountChoice:
     complement: bool
     units: int
     loss: float
@@ -97,27 +109,20 @@ def _choose(
     units: int | None,
     intersection: bool | None,
     rng: np.random.Generator,
-) -> _Choice:
+    deadline: float,
+) -> _CountChoice:
     """Kind and number of the least held-out loss; one halfspace is both, so a union comes first."""
     kinds = (False, True) if intersection is None else (intersection,)
-    folds = min(_FOLDS, int(fired.sum()), int((~fired).sum()))
+    folds = min(FOLDS, int(fired.sum()), int((~fired).sum()))
     if folds < 2:
-        return _Choice(kinds[0], units or 1, np.inf, np.nan)
-    order = rng.permutation(len(X))[:_MOST_ROWS_TO_CHOOSE]
+        return _CountChoice(kinds[0], units or 1, np.inf, np.nan)
+    order = rng.permutation(len(X))[:MOST_ROWS_TO_COUNT]
     X, fired = X[order], fired[order]
-    part = _parts(fired, folds)
-    tried: list[_Choice] = []
+    parts = list(StratifiedKFold(folds).split(X, fired))  # the order is random already
+    tried: list[_CountChoice] = []
     for complement in kinds:
-        tried.extend(_growing(X, fired, complement, units, part, rng))
+        tried.extend(_growing(X, fired, complement, units, parts, rng, deadline))
     return min(tried, key=lambda choice: choice.loss)
-
-
-def _parts(fired: Flags, folds: int) -> AnyArray:
-    """Parts with as many of either class each."""
-    part = np.empty(len(fired), dtype=int)
-    for group in (fired, ~fired):
-        part[group] = np.arange(group.sum()) % folds
-    return part
 
 
 def _growing(
@@ -125,36 +130,41 @@ def _growing(
     fired: Flags,
     complement: bool,
     units: int | None,
-    part: AnyArray,
+    parts: Parts,
     rng: np.random.Generator,
-) -> Iterator[_Choice]:
+    deadline: float,
+) -> Iterator[_CountChoice]:
     """Held-out losses of more and more halfspaces, until more no longer pay."""
     lowest, failures = np.inf, 0
-    most = int(np.clip(len(X) // (_SAMPLES_A_PARAMETER * (X.shape[1] + 1)), 1, _MOST_HALFSPACES))
+    most = int(np.clip(len(X) // (SAMPLES_A_PARAMETER * (X.shape[1] + 1)), 1, MOST_HALFSPACES))
     for count in range(1, most + 1) if units is None else (units,):
-        loss, error = _held_out(X, fired != complement, count, part, rng)
-        yield _Choice(complement, count, loss, error)
+        loss, error = _held_out(X, fired != complement, count, parts, rng, deadline)
+        yield _CountChoice(complement, count, loss, error)
         failures = 0 if loss < lowest else failures + 1
         lowest = min(lowest, loss)
-        if failures == _PATIENCE:
+        if failures == HALFSPACE_PATIENCE or is_over(deadline):
             return
 
 
 def _held_out(
-    X: Array, fired: Flags, units: int, part: AnyArray, rng: np.random.Generator
+    X: Array,
+    fired: Flags,
+    units: int,
+    parts: Parts,
+    rng: np.random.Generator,
+    deadline: float,
 ) -> tuple[float, float]:
     """Mean loss, and share of wrong answers, on parts that were left out."""
     losses, wrong = 0.0, 0
-    for fold in np.unique(part):
-        seen, unseen = part != fold, part == fold
-        theta = _fit(X[seen], fired[seen], units, rng)
+    for seen, unseen in parts:
+        theta = _fit(X[seen], fired[seen], units, rng, deadline)
         g = (X[unseen] @ theta[:, :-1].T + theta[:, -1]).max(axis=1)
         losses += float(np.logaddexp(0.0, np.where(fired[unseen], -g, g)).sum())
         wrong += int(np.sum((g > 0) != fired[unseen]))
     return losses / len(X), wrong / len(X)
 
 
-def _fit(X: Array, fired: Flags, units: int, rng: np.random.Generator) -> Array:
+def _fit(X: Array, fired: Flags, units: int, rng: np.random.Generator, deadline: float) -> Array:
     """Rows (w, -t) of a union of halfspaces."""
     inputs = np.column_stack([X, np.ones(len(X))])
     sign = np.where(fired, 1.0, -1.0)
@@ -165,7 +175,12 @@ def _fit(X: Array, fired: Flags, units: int, rng: np.random.Generator) -> Array:
         args=(inputs, sign, units),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": _ITERATIONS, "ftol": _TOLERANCE, "maxfun": _ITERATIONS},
+        callback=stop_after(deadline),
+        options={
+            "maxiter": HALFSPACE_ITERATIONS,
+            "ftol": HALFSPACE_TOLERANCE,
+            "maxfun": HALFSPACE_ITERATIONS,
+        },
     )
     return np.asarray(found.x).reshape(units, -1)
 
@@ -199,11 +214,8 @@ def _start(inputs: Array, fired: Flags, units: int, rng: np.random.Generator) ->
 
 
 def _clusters(rows: Array, count: int, rng: np.random.Generator) -> AnyArray:
-    """Lloyd's algorithm, a few rounds from random centres."""
-    centres = rows[rng.permutation(len(rows))[:count]]
-    for _ in range(_ROUNDS):
-        distance = np.sum(centres**2, axis=1) - 2 * rows @ centres.T
-        nearest = np.argmin(distance, axis=1)
-        means = (rows[nearest == k].mean(axis=0) for k in np.unique(nearest))
-        centres = np.array(list(means))
-    return np.asarray(nearest)
+    """The number of its cluster for each row; no more clusters than different rows."""
+    different = min(count, len(np.unique(rows, axis=0)))
+    seed = int(rng.integers(2**31))
+    means = KMeans(different, n_init=1, max_iter=ROUNDS_OF_CLUSTERING, random_state=seed)
+    return np.asarray(means.fit_predict(rows))

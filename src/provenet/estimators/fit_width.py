@@ -16,38 +16,41 @@ unseen samples better.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from sklearn.model_selection import KFold
 
 from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import one_blas_thread
 from provenet.data.sources.arrays import ArraySource
 from provenet.data.standardisation import Standardisation
+from provenet.estimators.deadlines import choice_deadline, is_over
 from provenet.estimators.penalised import Penalised
+from provenet.estimators.tolerances import (
+    CONSTANT,
+    FITS_TO_AVERAGE,
+    FOLDS,
+    ITERATIONS,
+    LAST_ITERATIONS,
+    LAST_TOLERANCE,
+    MOST_ROWS_TO_CHOOSE,
+    PATIENCE,
+    RIDGES,
+    SAMPLES_A_UNIT,
+    TINY_SPREAD,
+    TOLERANCE,
+    USELESS,
+    WIDTHS,
+)
 from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.units import promising_units
 from provenet.networks.activations import ABS, Activation
 from provenet.networks.conversions import as_rectified
 from provenet.networks.network import Network
-
-_RIDGES = (0.1, 0.03, 0.01, 0.003, 0.001, 1e-4, 1e-6)
-_WIDTHS = (1, 2, 4, 8, 16, 32, 64)
-_PATIENCE = 3
-"""Steps without gain after which neither width nor penalty is driven further."""
-_FOLDS = 5
-_MOST_ROWS_TO_CHOOSE = 2000
-_SAMPLES_A_UNIT = 5
-_ITERATIONS, _TOLERANCE = 40, 1e-5
-_LAST_ITERATIONS, _LAST_TOLERANCE = 300, 1e-9
-_FITS_TO_AVERAGE = 5
-_USELESS = 1e-4
-"""A unit that moves the labels by less than this share of their spread is dropped."""
-_CONSTANT = 1e-10
 
 
 @dataclass(frozen=True)
@@ -91,21 +94,21 @@ def fit_width(
 ) -> WidthFit:
     """Fit samples (n, features) and (n,) or (n, outputs) by as many units as held-out error wants.
 
-    With `units` the width is that one. No further width or penalty is tried after `deadline`.
+    With `units` the width is that one. After `deadline` the step that is under way is the last.
     """
     scaled = _scaled(X, y)
-    kind = _Kind(activation)
+    kind = _UnitKind(activation)
     widths = _widths(len(X), units)
     with one_blas_thread():
-        choice = _choose(scaled, kind, widths, rng, deadline, units)
-        parameters = _refitted(scaled, kind, choice, widths, rng, units)
+        choice = _choose(scaled, kind, widths, rng, choice_deadline(deadline), units)
+        parameters = _refitted(scaled, kind, choice, widths, rng, units, deadline)
     network = _to_user(parameters, kind, scaled, several=y.ndim > 1)
     best = choice.errors[choice.ridge, choice.width]
     return WidthFit(network, choice.width, choice.ridge, best, choice.errors[0.0, 0], choice.errors)
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _UnitKind:
     """What is fitted in place of units of an activation."""
 
     activation: Activation
@@ -122,8 +125,8 @@ class _Kind:
 
 def _widths(samples: int, units: int | None) -> tuple[int, ...]:
     if units is None:
-        return tuple(w for w in _WIDTHS if w * _SAMPLES_A_UNIT <= samples)
-    return (*(w for w in _WIDTHS if w < units), units)
+        return tuple(w for w in WIDTHS if w * SAMPLES_A_UNIT <= samples)
+    return (*(w for w in WIDTHS if w < units), units)
 
 
 def _scaled(X: Array, y: Array) -> _Scaled:
@@ -142,14 +145,14 @@ def _scaled(X: Array, y: Array) -> _Scaled:
 def _spread(values: Array, mean: Array) -> Array:
     """Standard deviations; infinite for what is constant, so that it is divided to zero."""
     spread = values.std(axis=0)
-    return np.where(spread > _CONSTANT * np.abs(mean) + 1e-150, spread, np.inf)
+    return np.where(spread > CONSTANT * np.abs(mean) + TINY_SPREAD, spread, np.inf)
 
 
 # ---------------------------------------------------------------- the choice
 
 
 @dataclass(frozen=True)
-class _Choice:
+class _WidthChoice:
     ridge: float
     width: int
     errors: dict[tuple[float, int], float]
@@ -157,45 +160,44 @@ class _Choice:
 
 def _choose(
     scaled: _Scaled,
-    kind: _Kind,
+    kind: _UnitKind,
     widths: Sequence[int],
     rng: np.random.Generator,
     deadline: float,
     units: int | None,
-) -> _Choice:
+) -> _WidthChoice:
     """Penalty and width of the least held-out error."""
     splits = list(_splits(scaled, rng))
     seeds = rng.integers(2**32, size=len(splits))
     plain = [Penalised(train.X, train.Y, 0.0, kind.fitted) for train, _ in splits]
     errors = {(0.0, 0): _held_out(splits, kind, [p.linear_fit(kind.linear) for p in plain])}
     lowest, failures = np.inf, 0
-    for ridge in _RIDGES:
+    for ridge in RIDGES:
         along = _errors_by_width(splits, kind, ridge, widths, seeds, deadline, units)
         errors |= {(ridge, width): error for width, error in along.items()}
         reached = min(along.values())
         failures = 0 if reached < lowest else failures + 1
         lowest = min(lowest, reached)
-        if failures == _PATIENCE or time.monotonic() > deadline:
+        if failures == PATIENCE or is_over(deadline):
             break
     candidates = [key for key in errors if units is None or key[1] == units]
     ridge, width = min(candidates, key=lambda key: errors[key])
-    return _Choice(ridge, width, errors)
+    return _WidthChoice(ridge, width, errors)
 
 
 def _splits(scaled: _Scaled, rng: np.random.Generator) -> Iterator[tuple[_Scaled, _Scaled]]:
     """Samples to fit and samples to judge by; of a great many samples only some."""
-    order = rng.permutation(len(scaled.X))[:_MOST_ROWS_TO_CHOOSE]
+    order = rng.permutation(len(scaled.X))[:MOST_ROWS_TO_CHOOSE]
     if len(order) == 1:
         yield scaled, scaled
         return
-    part = np.arange(len(order)) % min(_FOLDS, len(order))
-    for fold in np.unique(part):
-        yield scaled.rows(order[part != fold]), scaled.rows(order[part == fold])
+    for seen, unseen in KFold(min(FOLDS, len(order))).split(order):  # the order is random already
+        yield scaled.rows(order[seen]), scaled.rows(order[unseen])
 
 
 def _errors_by_width(
     splits: Sequence[tuple[_Scaled, _Scaled]],
-    kind: _Kind,
+    kind: _UnitKind,
     ridge: float,
     widths: Sequence[int],
     seeds: AnyArray,
@@ -204,7 +206,7 @@ def _errors_by_width(
 ) -> dict[int, float]:
     """Held-out error of growing widths at one penalty, until growth no longer pays."""
     paths = [
-        _path(train, kind, ridge, widths, np.random.default_rng(seed))
+        _path(train, kind, ridge, widths, np.random.default_rng(seed), deadline)
         for (train, _), seed in zip(splits, seeds, strict=True)
     ]
     if units is not None:
@@ -215,13 +217,18 @@ def _errors_by_width(
         errors[width] = _held_out(splits, kind, [next(path) for path in paths])
         failures = 0 if errors[width] < lowest else failures + 1
         lowest = min(lowest, errors[width])
-        if failures == _PATIENCE or time.monotonic() > deadline:
+        if failures == PATIENCE or is_over(deadline):
             break
     return errors
 
 
 def _path(
-    samples: _Scaled, kind: _Kind, ridge: float, widths: Sequence[int], rng: np.random.Generator
+    samples: _Scaled,
+    kind: _UnitKind,
+    ridge: float,
+    widths: Sequence[int],
+    rng: np.random.Generator,
+    deadline: float,
 ) -> Iterator[Parameters]:
     """Without units, then of each width in turn, each grown from the one before it."""
     penalised = Penalised(samples.X, samples.Y, ridge, kind.fitted)
@@ -230,12 +237,12 @@ def _path(
     yield parameters
     for width in widths:
         new = promising_units(problem, parameters, width - parameters.units, rng)
-        parameters = penalised.minimise(parameters.widened(new), _ITERATIONS, _TOLERANCE)
+        parameters = penalised.minimise(parameters.widened(new), ITERATIONS, TOLERANCE, deadline)
         yield parameters
 
 
 def _held_out(
-    splits: Sequence[tuple[_Scaled, _Scaled]], kind: _Kind, fits: Sequence[Parameters]
+    splits: Sequence[tuple[_Scaled, _Scaled]], kind: _UnitKind, fits: Sequence[Parameters]
 ) -> float:
     """Mean square error on the samples left out, over the labels' variance."""
     squares, count = 0.0, 0
@@ -251,22 +258,23 @@ def _held_out(
 
 def _refitted(
     scaled: _Scaled,
-    kind: _Kind,
-    choice: _Choice,
+    kind: _UnitKind,
+    choice: _WidthChoice,
     widths: Sequence[int],
     rng: np.random.Generator,
     units: int | None,
+    deadline: float,
 ) -> Parameters:
     """The chosen width and penalty on all samples; a mean of several fits where that is free."""
     penalised = Penalised(scaled.X, scaled.Y, choice.ridge, kind.fitted)
     if choice.width == 0:
         return penalised.linear_fit(kind.linear)
     path = [width for width in widths if width <= choice.width]
-    fits = _FITS_TO_AVERAGE if units is None and len(scaled.X) <= _MOST_ROWS_TO_CHOOSE else 1
-    found = []
-    for _ in range(fits):
-        *_, grown = _path(scaled, kind, choice.ridge, path, rng)
-        found.append(penalised.minimise(grown, _LAST_ITERATIONS, _LAST_TOLERANCE))
+    fits = FITS_TO_AVERAGE if units is None and len(scaled.X) <= MOST_ROWS_TO_CHOOSE else 1
+    found: list[Parameters] = []
+    while len(found) < fits and not (found and is_over(deadline)):
+        *_, grown = _path(scaled, kind, choice.ridge, path, rng, deadline)
+        found.append(penalised.minimise(grown, LAST_ITERATIONS, LAST_TOLERANCE, deadline))
     mean = _mean(found)
     return mean if units is not None else _pruned(penalised, mean)
 
@@ -282,7 +290,7 @@ def _pruned(penalised: Penalised, fit: Parameters) -> Parameters:
     """Without the units that hardly change a value."""
     z, _ = model_features(fit, penalised.activation, penalised.X)
     moved = np.std(penalised.activation(z), axis=0) * np.linalg.norm(fit.output_weights, axis=0)
-    useful = moved > _USELESS
+    useful = moved > USELESS
     constant = (penalised.activation(z).mean(axis=0)[~useful]) @ fit.beta[: fit.units][~useful]
     kept = fit.keep(useful)
     beta = kept.beta.copy()
@@ -290,7 +298,7 @@ def _pruned(penalised: Penalised, fit: Parameters) -> Parameters:
     return Parameters(kept.theta, beta)
 
 
-def _to_user(parameters: Parameters, kind: _Kind, scaled: _Scaled, several: bool) -> Network:
+def _to_user(parameters: Parameters, kind: _UnitKind, scaled: _Scaled, several: bool) -> Network:
     """The network of the user's inputs and labels."""
     own = parameters.network(kind.fitted)
     if kind.linear:

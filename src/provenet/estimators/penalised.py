@@ -18,13 +18,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from provenet.common.typing import Array
+from provenet.estimators.deadlines import stop_after
+from provenet.estimators.tolerances import FLAT, LEAST_SCALE, MEMORY
 from provenet.fitting.parameters import Parameters, model_features
 from provenet.networks.activations import Activation
-
-_MEMORY = 10
-"""Earlier steps that L-BFGS remembers."""
-_LEAST = 1e-3
-"""Scale, at the start, of a unit that has no output weight yet."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +51,16 @@ class Penalised:
         theta = parameters.theta
         if self.activation.degree == 1 and m:
             weights = np.linalg.norm(theta[:, :-1], axis=1)
-            scale = np.sqrt((np.linalg.norm(beta[:m], axis=1) + _LEAST**2) / (weights + _LEAST**2))
+            scale = np.sqrt(
+                (np.linalg.norm(beta[:m], axis=1) + LEAST_SCALE**2) / (weights + LEAST_SCALE**2)
+            )
             theta, beta[:m] = theta * scale[:, None], beta[:m] / scale[:, None]
         return Parameters(theta, beta)
 
-    def minimise(self, start: Parameters, iterations: int, tolerance: float) -> Parameters:
-        """From the given units, with the best output layer for them, downhill."""
+    def minimise(
+        self, start: Parameters, iterations: int, tolerance: float, deadline: float = np.inf
+    ) -> Parameters:
+        """From the given units, with the best output layer for them, downhill until a deadline."""
         first = self.outputs_fitted(start)
         if first.units == 0:
             return first
@@ -69,7 +70,8 @@ class Penalised:
             args=(first,),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": iterations, "maxcor": _MEMORY, "ftol": tolerance, "gtol": 1e-6},
+            callback=stop_after(deadline),
+            options={"maxiter": iterations, "maxcor": MEMORY, "ftol": tolerance, "gtol": FLAT},
         )
         return _unpacked(np.asarray(found.x), first)
 

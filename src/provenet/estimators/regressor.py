@@ -6,7 +6,6 @@ network is fitted (`fit_width`), and the estimator says so.
 
 from __future__ import annotations
 
-import time
 from typing import Any, Self
 
 import numpy as np
@@ -14,15 +13,20 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
+from provenet.common.arguments import check_whole
 from provenet.common.exceptions import InvalidInput
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import Array
 from provenet.common.words import counted
+from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
 from provenet.data.standardisation import label_variance
 from provenet.estimators.columns import check_size, on_all_columns, usable_columns
+from provenet.estimators.deadlines import fit_deadline
 from provenet.estimators.fit_width import WidthFit, fit_width
 from provenet.estimators.reservoir import ReservoirSource
+from provenet.estimators.tolerances import MOST_ROWS_TO_FIT, STILL_EXACT
 from provenet.fitting.workspace import Wishes
 from provenet.methods import METHODS
 from provenet.networks.activations import RELU, Activation, get_activation
@@ -33,11 +37,6 @@ from provenet.validation import check_options
 
 FIT_ONLY = "fit"
 """The method that does not look for a hidden network."""
-_MOST_ROWS_TO_FIT = 20_000
-_LONGEST_CHOICE = 60.0
-"""Seconds after which a fit tries no further width."""
-_STILL_EXACT = 1e-9
-"""Of the labels' spread: what an exact network may leave of a new batch."""
 
 
 class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -60,8 +59,8 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     noise
         Standard deviation of the label noise, if known.
     budget
-        Seconds after which the search for a hidden network begins no further attempt. A fit comes
-        after the search, and tries no further width after a minute.
+        Seconds after which the search for a hidden network begins no further attempt. A fit, where
+        one follows, has what is left of them, and ten seconds at least.
     reservoir
         Samples that `partial_fit` keeps.
     random_state
@@ -183,10 +182,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"The method {self.method!r} finds the lowest layer of a deeper network, not a "
                 "regressor: use provenet.recover, or HalfspaceClassifier for two classes."
             )
-        if not isinstance(self.reservoir, (int, np.integer)) or self.reservoir < 1:
-            raise InvalidInput(
-                f"reservoir must be a whole number of samples from 1 on, not {self.reservoir!r}."
-            )
+        check_whole("reservoir", self.reservoir, 1)
 
     def _seeds(self) -> tuple[int, int, int]:
         """For the search, the fit and the reservoir: how long one takes must not move another."""
@@ -198,11 +194,12 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _learn(self, source: ArraySource, seeds: tuple[int, int, int]) -> Self:
         self.n_outputs_ = source.outputs or 1
         self.used_features_ = usable_columns(source.linear_sums()[0])
+        started = working_time()
         self.recovery_ = self._recovered(source, seeds[0])
         network, self.width_fit_ = self.recovery_.network, None
         self.fitted_only_ = network is None or not _explains(self.recovery_)
         if network is None or self.fitted_only_:
-            self.width_fit_ = self._fitted(source, seeds[1])
+            self.width_fit_ = self._fitted(source, seeds[1], fit_deadline(started, self.budget))
             self.network_ = self.width_fit_.network
             self.message_ = _fit_message(self.recovery_, self.width_fit_)
         else:
@@ -214,11 +211,11 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _recovered(self, source: ArraySource, seed: int) -> Recovery:
         if self.method == FIT_ONLY:
             message = 'No hidden network was looked for (method="fit").'
-            return Recovery(None, Status.FAILED, message, FIT_ONLY)
+            return Recovery.nothing(FIT_ONLY, message)
         if not len(self.used_features_):
-            return Recovery(None, Status.FAILED, "All columns of X are constant.", self.method)
+            return Recovery.nothing(self.method, "All columns of X are constant.")
         if len(self.used_features_) < source.features:
-            source = _with_columns(source, self.used_features_)
+            source = source.columns(self.used_features_)
         try:
             return recover(
                 source,
@@ -230,18 +227,18 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 rng=seed,
             )
         except InvalidInput as why:  # the options are checked: these samples show no network
-            return Recovery(None, Status.FAILED, str(why), self.method)
+            return Recovery.nothing(self.method, str(why))
 
-    def _fitted(self, source: ArraySource, seed: int) -> WidthFit:
+    def _fitted(self, source: ArraySource, seed: int, deadline: float) -> WidthFit:
         rng = np.random.default_rng(seed)
-        X, y = source.draw(min(source.size, _MOST_ROWS_TO_FIT), rng)
+        drawn = source.draw(min(source.size, MOST_ROWS_TO_FIT), rng)
         return fit_width(
-            X,
-            y,
+            drawn.X,
+            drawn.y,
             activation=get_activation(self.activation),
             units=self.units,
             rng=rng,
-            deadline=time.monotonic() + _LONGEST_CHOICE,
+            deadline=deadline,
         )
 
     def _is_exact_on(self, X: Array, y: Array) -> bool:
@@ -250,7 +247,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return False
         assert self.stream_ is not None
         spread = float(np.sqrt(np.mean(label_variance(self.stream_.sums))))
-        return bool(np.abs(self.network_(X) - y).max() <= _STILL_EXACT * spread)
+        return bool(np.abs(self.network_(X) - y).max() <= STILL_EXACT * spread)
 
 
 def _explains(recovery: Recovery) -> bool:
@@ -260,12 +257,6 @@ def _explains(recovery: Recovery) -> bool:
     """
     exact = recovery.certificate is not None and recovery.certificate.noise == 0
     return recovery.success or (recovery.status is Status.PARTIAL and exact)
-
-
-def _with_columns(source: ArraySource, which: AnyArray) -> ArraySource:
-    if isinstance(source, ReservoirSource):
-        return source.columns(which)
-    return ArraySource(source.X[:, which], source.y)
 
 
 def _recovery_message(recovery: Recovery) -> str:

@@ -20,13 +20,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from provenet.common.exceptions import BudgetSpent
+from provenet.certify.asked import AGREES, Answered
+from provenet.common.exceptions import Spent
 from provenet.common.typing import Array
 from provenet.common.words import counted
+from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.lines import ROUNDING, Ask, trace_line
 from provenet.extraction.sharpen import Sharpened, sharpened
 from provenet.extraction.stages import Stages
-from provenet.extraction.units import Pieces, Region, Units, factored
+from provenet.extraction.units import Pieces, Region, Units, binary_scale, factored
 
 _REACH = 1e5
 """How far out kinks are looked for, in units of the distance of a typical one."""
@@ -39,8 +41,6 @@ _TRIES = 3
 _BELIEVED = 1e-13
 _ROUGHLY = 1e-2
 """Where fresh points are off by more, a unit is missing: measuring others again would mislead."""
-AGREES = 1e-9
-"""Fresh points off by more, relatively, are not explained."""
 
 
 @dataclass(frozen=True)
@@ -55,29 +55,30 @@ class Line:
 
 @dataclass(frozen=True)
 class Traced:
-    """Units of a function, and what fresh points say of them."""
+    """Units of a function, and the points that led to them."""
 
     units: Units
     errors: Array
     """Of each unit, relatively, as far as rounding explains them."""
-    linear_error: float
-    """Of the linear part."""
-    left: Array
-    """What the units leave unexplained at the fresh points."""
+    guides: Answered
+    """Points that led the lines, and the function's values there."""
     kinks: tuple[int, ...]
     """How many each line met."""
     complete: bool
     """Whether some line could be followed from end to end and measured in every piece."""
-    answers: Array
-    """At the fresh points."""
-    spent: BudgetSpent | None = None
+    spent: Spent | None = None
     """What ended the search too early."""
 
     @property
+    def left(self) -> Array:
+        """What the units leave unexplained at the guiding points: (n, outputs)."""
+        return np.asarray(self.guides.values - self.units(self.guides.X))
+
+    @property
     def deviations(self) -> Array:
-        """What is left at each fresh point, beside the largest answer."""
-        size = np.abs(self.answers).max() + 1e-300
-        return np.asarray(np.abs(self.left).max(axis=1) / size)
+        """What is left at each guiding point, beside the size of the output."""
+        allowed = self.guides.allowed(AGREES) + 1e-300
+        return np.asarray(AGREES * (np.abs(self.left) / allowed).max(axis=1))
 
     @property
     def deviation(self) -> float:
@@ -86,7 +87,7 @@ class Traced:
 
     @property
     def explained(self) -> bool:
-        """Whether all fresh points are."""
+        """Whether all guiding points are."""
         return self.complete and self.deviation <= AGREES
 
 
@@ -113,24 +114,33 @@ def trace_units(
     spare: Callable[[int], int] = lambda units: 10**9,
     lines: int = 6,
     stages: Stages | None = None,
+    deadline: Deadline = NEVER,
 ) -> Traced:
     """Units of a function; `spare` says how many questions may sharpen so many units.
 
-    Where the budget is spent on the way, `Traced.spent` says so beside what was found until then.
+    Where questions or time are spent on the way, `Traced.spent` says so beside what was found until
+    then.
     """
-    search = _Search(ask, checks, ask(checks), region, rng)
+    search = _search(ask, checks, region, rng)
     stages = stages or Stages()
     try:
         for number in range(lines):
             with stages.stage("trace", f"line {number + 1}"):
                 search.follow(search.next_line())
             with stages.stage("sharpen", counted(len(search.found.units), "unit")):
-                search.sharpen(spare)
+                search.sharpen(spare, deadline)
             if search.traced().explained:
                 break
-    except BudgetSpent as spent:
+    except Spent as spent:
         return search.traced(spent)
     return search.traced()
+
+
+def _search(ask: Ask, guides: Array, region: Region, rng: np.random.Generator) -> _Search:
+    """Nothing is known yet but how large each output is; scaled, all are of one size."""
+    answers = ask(guides)
+    scale = binary_scale(np.abs(answers).max(axis=0))
+    return _Search(lambda X: ask(X) / scale, guides, answers / scale, scale, region, rng)
 
 
 @dataclass
@@ -138,8 +148,10 @@ class _Search:
     """What is known while lines are followed one after the other."""
 
     ask: Ask
+    """The function, every output over its scale."""
     checks: Array
     answers: Array
+    scale: Array
     region: Region
     rng: np.random.Generator
     found: Sharpened = field(init=False)
@@ -192,24 +204,22 @@ class _Search:
         self.found = Sharpened.of(known + units_of(measured, line))
         self.pieces = measured if pieces is None else pieces + measured.beside(known)
 
-    def sharpen(self, spare: Callable[[int], int]) -> None:
+    def sharpen(self, spare: Callable[[int], int], deadline: Deadline) -> None:
         """Measure the units again, unless one is missing."""
         if self.pieces is None or self.traced().deviation > _ROUGHLY:
             return
         self.found, self.pieces = sharpened(
-            self.ask, self.found.units, self.pieces, self.region, spare, self.rng
+            self.ask, self.found.units, self.pieces, self.region, spare, self.rng, deadline
         )
 
-    def traced(self, spent: BudgetSpent | None = None) -> Traced:
+    def traced(self, spent: Spent | None = None) -> Traced:
         """What is known by now."""
         return Traced(
-            units=self.found.units,
+            units=self.found.units.scaled(self.scale),
             errors=self.found.errors,
-            linear_error=self.found.linear_error,
-            left=self.answers - self.found.units(self.checks),
+            guides=Answered(self.checks, self.scale * self.answers),
             kinks=tuple(self.kinks),
             complete=self.pieces is not None,
-            answers=self.answers,
             spent=spent,
         )
 

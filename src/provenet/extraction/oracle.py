@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from provenet.common.exceptions import BudgetSpent, EndpointLost, InvalidInput
+from provenet.common.exceptions import BudgetSpent, EndpointLost, InvalidInput, TimeSpent
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.extraction.answers import Answers, row_keys
@@ -26,6 +26,7 @@ from provenet.extraction.clients.callables import CallableClient
 from provenet.extraction.clients.client import (
     BatchTooLarge,
     Client,
+    TooLate,
     Unreachable,
     counted_queries,
     first_line,
@@ -35,6 +36,7 @@ from provenet.extraction.clients.client import (
 from provenet.extraction.clients.http import HttpClient
 from provenet.extraction.clients.onnx_file import OnnxClient
 from provenet.extraction.clients.torchscript import TorchScriptClient
+from provenet.extraction.deadline import NEVER, Deadline
 
 Model = Callable[[Any], Any] | str | PathLike[str]
 _ADDRESSES, _TORCHSCRIPT = ("http://", "https://"), (".pt", ".pts")
@@ -44,8 +46,11 @@ class Oracle:
     """Answers to points of `features` numbers, in the box from `low` to `high` if there is one.
 
     `queries` counts the answers that the model gave in this run, `cached` those that came from the
-    file; both together are `used`, and the budget limits them.
+    file; both together are `used`, and the budget limits them. After the deadline nothing is
+    answered any more.
     """
+
+    deadline: Deadline = NEVER
 
     def __init__(
         self,
@@ -95,8 +100,10 @@ class Oracle:
         """Answers to the rows of `X`, rounded to `input_dtype` first: (n,) or (n, outputs).
 
         With `fresh=True` every row is a question of its own, also where its answer is known: that
-        shows noise. Raises `BudgetSpent`, before anything is asked, if it would take too many.
+        shows noise. Raises `BudgetSpent`, before anything is asked, if it would take too many, and
+        `TimeSpent` at the deadline.
         """
+        self._check_time()
         points = self._rounded(X)
         places = self._answers.places(row_keys(points), fresh)
         first: dict[tuple[bytes, int], int] = {}
@@ -131,6 +138,10 @@ class Oracle:
         if self.remaining is not None and needed > self.remaining:
             raise BudgetSpent(self.used, needed)
 
+    def _check_time(self) -> None:
+        if self.deadline.passed:
+            raise TimeSpent(self.used)
+
     def _take_sizes_from_file(self) -> None:
         """Not before the first question, when a run without the file would know them too."""
         if self._file is not None and self._file.outputs is not None:
@@ -141,15 +152,23 @@ class Oracle:
         """Ask the model, batch by batch; what is answered is kept whatever happens next."""
         done = 0
         while done < len(points):
+            self._check_time()
             batch = slice(done, done + self._client.batch)
             try:
-                answers = self._checked(points[batch], self._client.answers(points[batch]))
+                answers = self._answered(points[batch])
             except BatchTooLarge:
                 continue
-            except Unreachable as problem:
-                raise self._lost(problem) from None
             self._keep(keys[batch], answers)
             done += len(answers)
+
+    def _answered(self, points: AnyArray) -> Array:
+        """What the model says to one batch."""
+        try:
+            return self._checked(points, self._client.answers(points, self.deadline))
+        except TooLate:
+            raise TimeSpent(self.used) from None
+        except Unreachable as problem:
+            raise self._lost(problem) from None
 
     def _keep(self, keys: list[bytes], answers: Array) -> None:
         self.queries += len(answers)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
-
 import numpy as np
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.asked import stopped_early
+from provenet.certify.result import Recovery
+from provenet.common.exceptions import TimeSpent
 from provenet.common.typing import Array, Progress
 from provenet.common.words import counted
 from provenet.extraction.oracle import Oracle
@@ -21,6 +20,8 @@ _MOST, _MOST_A_FEATURE = 20_000, 200
 _SECONDS_A_BATCH = 5.0
 """For the first; with too few points no attempt succeeds, and later ones may take longer."""
 _SECONDS = 300.0
+_SHORTEST = 0.01
+"""Seconds that an attempt is given at least, however near the deadline is."""
 _METHOD = "expand-prune"
 
 
@@ -37,12 +38,17 @@ def sampled(
     limit = _limit(oracle)
     size = max(_FIRST, _FIRST_A_FEATURE * oracle.features)
     X, y = np.empty((0, oracle.features)), None
-    deadline, seconds = time.monotonic() + _SECONDS, _SECONDS_A_BATCH
-    best = Recovery(None, Status.FAILED, "The budget allows no questions: raise budget.", _METHOD)
-    while len(X) < limit and time.monotonic() < deadline:
+    deadline, seconds = oracle.deadline.or_after(_SECONDS), _SECONDS_A_BATCH
+    best = Recovery.nothing(_METHOD, "The budget allows no questions: raise budget.")
+    while len(X) < limit and (y is None or not deadline.passed):
         # A last batch that would be hardly larger than this one is joined with it.
         size = limit if size * _GROWTH**0.5 > limit else size
-        X, y = _grown(oracle, region, rng, X, y, size)
+        try:
+            X, y = _grown(oracle, region, rng, X, y, size)
+        except TimeSpent:
+            if y is None:
+                raise
+            break
         if progress is not None:
             progress("ask", -1, counted(len(X), "random point"))
         best = recover(
@@ -53,12 +59,20 @@ def sampled(
             units=units,
             rng=rng,
             progress=progress,
-            budget=seconds,
+            budget=max(min(seconds, deadline.left), _SHORTEST),
         )
         if best.success:
             return best
         size, seconds = int(_GROWTH * size), _GROWTH * seconds
-    return replace(best, message=_exhausted(best, len(X)))
+    return stopped_early(best, _exhausted(oracle, len(X)))
+
+
+def _exhausted(oracle: Oracle, number: int) -> str:
+    asked = counted(number, "random point")
+    if not oracle.deadline.passed:
+        return f"({asked} asked: more may do, see budget.)"
+    allowed = f"{oracle.deadline.seconds:g} s allowed"
+    return f"({asked} asked when the {allowed} were over: give more time with seconds=.)"
 
 
 def _limit(oracle: Oracle) -> int:
@@ -79,7 +93,3 @@ def _grown(
     more = region.sample(size - len(X), rng).astype(oracle.input_dtype).astype(float)
     answers = oracle.ask(more)
     return np.vstack([X, more]), answers if y is None else np.concatenate([y, answers])
-
-
-def _exhausted(result: Recovery, asked: int) -> str:
-    return f"{result.message} ({counted(asked, 'random point')} asked: more may do, see budget.)"

@@ -22,6 +22,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.lines import Ask
 from provenet.extraction.units import Pieces, Region, Units
 
@@ -46,12 +47,11 @@ class Sharpened:
 
     units: Units
     errors: Array
-    linear_error: float
 
     @classmethod
     def of(cls, units: Units) -> Sharpened:
         """Nothing is known of the errors."""
-        return cls(units, np.full(len(units), np.inf), np.inf)
+        return cls(units, np.full(len(units), np.inf))
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,12 @@ def sharpened(
     region: Region,
     spare: Callable[[int], int],
     rng: np.random.Generator,
+    deadline: Deadline = NEVER,
 ) -> tuple[Sharpened, Pieces]:
     """Least squares on what was measured, and on more until all units are known well.
 
-    `spare` says how many questions so many units may still take.
+    `spare` says how many questions so many units may still take. At the deadline the design of
+    further measurements ends; asking for them does, too.
     """
     features = units.W.shape[1]
     found = _without_nothing(_fitted(units, pieces), pieces)
@@ -89,7 +91,7 @@ def sharpened(
         if len(found.units) == 0 or most == 0 or found.errors.max() <= _WELL_KNOWN:
             break
         places = _places(found, region, rng)
-        chosen = _design(found.units, pieces, places, most)
+        chosen = _design(found.units, pieces, places, most, deadline)
         if len(chosen) == 0:
             break
         pieces = pieces + _measured(ask, places[np.array(chosen)])
@@ -110,7 +112,7 @@ def _fitted(units: Units, pieces: Pieces) -> Sharpened:
     left = pieces.affine - np.einsum("nm,mod->nod", S, units.affine)
     change, C = _least_squares(S, weights, left.reshape(len(S), -1), _prior(units))
     better = units.with_affine(units.affine + change.reshape(units.affine.shape))
-    return Sharpened(better, *_relative_errors(better, C))
+    return Sharpened(better, _relative_errors(better, C))
 
 
 def _prior(units: Units) -> Array:
@@ -130,12 +132,11 @@ def _least_squares(S: Array, weights: Array, targets: Array, prior: Array) -> tu
     return inverse @ (Q.T @ sides[order]), inverse @ inverse.T
 
 
-def _relative_errors(units: Units, C: Array) -> tuple[Array, float]:
-    """Norm of a unit's error over that of its weights, and the same of the linear part's error."""
-    deviations = np.sqrt(np.diag(C) * units.W.shape[1])
-    sizes = np.linalg.norm(units.A, axis=0)
+def _relative_errors(units: Units, C: Array) -> Array:
+    """Norm of a unit's error over that of its weights."""
+    deviations = np.sqrt(np.diag(C)[1:] * units.W.shape[1])
     with np.errstate(divide="ignore"):
-        return deviations[1:] / sizes, float(deviations[0])
+        return np.asarray(deviations / np.linalg.norm(units.A, axis=0))
 
 
 def _places(found: Sharpened, region: Region, rng: np.random.Generator) -> _Places:
@@ -169,17 +170,21 @@ def _room(z: Array, W: Array) -> Array:
     return room
 
 
-def _design(units: Units, pieces: Pieces, places: _Places, most: int) -> list[int]:
+def _design(
+    units: Units, pieces: Pieces, places: _Places, most: int, deadline: Deadline
+) -> list[int]:
     """Places to measure, one after the other the best for the worst unit."""
     if len(places.X) == 0:
         return []
     S, weights = units.pattern(pieces.X), 1 / pieces.errors
     chosen: list[int] = []
     for _ in range(min(most, 2 * len(units) + 1)):
+        if deadline.passed:
+            break
         rows = np.vstack([S, places.patterns[chosen]])
         all_weights = np.append(weights, 1 / places.errors[chosen])
         _, C = _least_squares(rows, all_weights, np.zeros((len(rows), 0)), _prior(units))
-        errors, _ = _relative_errors(units, C)
+        errors = _relative_errors(units, C)
         worst = int(np.argmax(errors))
         if errors[worst] <= _WELL_KNOWN:
             break

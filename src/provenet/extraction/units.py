@@ -66,6 +66,11 @@ class Units:
             W[i], b[i], A[:, i] = factored(own[:, :-1], own[:, -1], self.W[i])
         return Units(W, b, A, affine[0, :, :-1], affine[0, :, -1])
 
+    def scaled(self, factors: Array) -> Units:
+        """Every output times a factor of its own."""
+        A, linear = factors[:, None] * self.A, factors[:, None] * self.linear
+        return Units(self.W, self.b, A, linear, factors * self.constant)
+
     def keep(self, units: AnyArray) -> Units:
         """Some of the units (a mask or indices); the linear part stays."""
         return Units(self.W[units], self.b[units], self.A[:, units], self.linear, self.constant)
@@ -78,12 +83,18 @@ class Units:
         return _merged(Units(W, b, A, linear, constant))
 
 
+def binary_scale(sizes: Array) -> Array:
+    """The power of two next to each size, by which numbers are scaled without rounding; 1 for 0."""
+    return np.asarray(np.exp2(np.round(np.log2(np.where(sizes > 0, sizes, 1.0)))))
+
+
 def factored(J: Array, c: Array, side: Array) -> tuple[Array, float, Array]:
     """`J x + c = a (w.x + b)` for a unit vector w on the given side: w, b and a."""
     left, size, right = np.linalg.svd(J, full_matrices=False)
     sign = 1.0 if right[0] @ side > 0 else -1.0
     b = sign * float(left[:, 0] @ c / size[0]) if size[0] > 0 else 0.0
-    return sign * right[0], b, sign * left[:, 0] * size[0]
+    w = sign * right[0]
+    return w, b, np.asarray(J @ w)  # an output that is zero stays zero
 
 
 def _merged(units: Units) -> Units:
@@ -189,6 +200,11 @@ class Region:
     def contains(self, X: Array) -> AnyArray:
         """Which points lie inside."""
         return np.asarray(((self.low <= X) & (self.high >= X)).all(axis=1))
+
+    def nearest(self, X: Array) -> Array:
+        """The points of the box that are nearest, a hair inside, since points are rounded."""
+        hair = 1e-9 * self.width
+        return np.asarray(np.clip(X, self.low + hair, self.high - hair))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Standard normal points, uniform in a feature with a limit."""

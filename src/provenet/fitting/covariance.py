@@ -47,6 +47,17 @@ class StandardErrors:
     output_bias: Array | float
     linear: Array | None
 
+    @classmethod
+    def none(cls, network: Network) -> StandardErrors:
+        """No errors, in the shapes of a network's parameters."""
+        return cls(
+            np.zeros_like(network.weights),
+            np.zeros_like(network.biases),
+            np.zeros_like(network.output_weights),
+            np.zeros_like(network.output_bias),
+            None if network.linear is None else np.zeros_like(network.linear),
+        )
+
     def scaled(self, scale: Array) -> StandardErrors:
         """The errors when each output is multiplied by a number."""
         return StandardErrors(

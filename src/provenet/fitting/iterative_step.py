@@ -20,7 +20,6 @@ from provenet.common.blocks import row_blocks
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.parallel import sum_over
-from provenet.data.sources.arrays import ArraySource
 from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
 from provenet.fitting.normal_equations import (
@@ -200,10 +199,11 @@ def _at_point(
     """The samples, unless they lie elsewhere or are too many to keep, and the sums at a point."""
     m = parameters.units
     bytes_kept = np.dtype(dtype).itemsize * source.size * (source.features + 2 * m)
-    if not isinstance(source, ArraySource) or bytes_kept > MOST_KEPT:
+    if not source.in_memory or bytes_kept > MOST_KEPT:
         return None, source.total(partial(_point_term, parameters, activation))
     values, slope = np.empty((2, source.size, m), dtype)
-    kept = Linearised(np.asarray(source.X, dtype), values, slope, parameters.has_linear)
+    inputs, _ = source.rows(0, source.size)
+    kept = Linearised(np.asarray(inputs, dtype), values, slope, parameters.has_linear)
 
     def keep(block: slice) -> PointSums:
         X, y = source.rows(block.start, block.stop)

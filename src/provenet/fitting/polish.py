@@ -12,9 +12,10 @@ An activation that is not piecewise linear is refined as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
@@ -163,7 +164,8 @@ def _flip_while_better(
 ) -> tuple[Array, tuple[Array, ...]]:
     """With noise the linear part may mislead: flip one sign or two while that lowers the residual.
 
-    Returns the best signs, and those a flip or two away that the samples do not rule out.
+    Returns the best signs, and those a flip or two away that the samples do not rule out; where the
+    budget is used up, of those that were looked at.
     """
     samples = workspace.problem.for_width(parameters.units).samples
 
@@ -175,13 +177,14 @@ def _flip_while_better(
     pairs = [{i, j} for i in range(m) for j in range(i, m)]
     while True:
         flips = [signs * np.where(np.isin(np.arange(m), list(pair)), -1.0, 1.0) for pair in pairs]
-        values = np.array([misfit(xi) for xi in flips])
-        i = int(np.argmin(values))
-        if values[i] >= best:
+        looked_at = takewhile(lambda xi: not workspace.out_of_time, flips)
+        values = np.array([misfit(xi) for xi in looked_at])
+        i = int(np.argmin(values)) if len(values) else 0
+        if workspace.out_of_time or values[i] >= best:
             break
         signs, best = flips[i], float(values[i])
     possible = samples.labels * np.log(values / best) < CLEARLY_WORSE
-    return signs, tuple(xi for xi, as_good in zip(flips, possible, strict=True) if as_good)
+    return signs, tuple(xi for xi, as_good in zip(flips, possible, strict=False) if as_good)
 
 
 def _linear_term_needed(workspace: Workspace, free: Fit, settled: Fit) -> bool:
@@ -194,7 +197,7 @@ def _linear_term_needed(workspace: Workspace, free: Fit, settled: Fit) -> bool:
     if spare <= 0:
         return False
     F = (settled.rss - free.rss) / extra / (free.rss / spare)
-    return bool(stats.f.sf(F, extra, spare) < UNLIKELY)
+    return bool(scipy.stats.f.sf(F, extra, spare) < UNLIKELY)
 
 
 def _sign_ambiguity(network: Network) -> tuple[str, ...]:
@@ -206,11 +209,27 @@ def _sign_ambiguity(network: Network) -> tuple[str, ...]:
     )
 
 
+@dataclass(frozen=True)
+class Expected:
+    """What noise would leave of samples that were not fitted."""
+
+    residual: float
+    """Root mean square: that of fitted samples, enlarged by what their fit has hidden of it."""
+    limit: float
+    """What chance hardly ever exceeds (F-test)."""
+
+
+def expected_on_unseen(workspace: Workspace, network: Network, rss: float) -> Expected:
+    """From the residual sum of squares of the samples that were fitted."""
+    spare = max(workspace.problem.samples.labels - network.free_parameters, 1)
+    size = np.sqrt(rss / spare * (1 + network.free_parameters / spare))
+    factor = scipy.stats.f.isf(UNLIKELY, workspace.held_out.labels, spare)
+    return Expected(float(size), float(size * np.sqrt(factor)))
+
+
 def excess_on_unseen(workspace: Workspace, network: Network, rss: float) -> float | None:
-    """How much larger the residual is on held-out samples than noise explains, or None (F-test)."""
-    held_out, fitted = workspace.held_out, workspace.problem.samples.labels
-    spare = max(fitted - network.free_parameters, 1)
+    """How much larger the residual is on held-out samples than noise explains, or None."""
+    expected = expected_on_unseen(workspace, network, rss)
     user = workspace.standardisation.network_to_user(network)
-    expected = rss / spare * (1 + network.free_parameters / spare)
-    F = residual_on(held_out, user) ** 2 / max(expected, TINY)
-    return float(np.sqrt(F)) if stats.f.sf(F, held_out.labels, spare) < UNLIKELY else None
+    found = residual_on(workspace.held_out, user)
+    return found / max(expected.residual, TINY) if found > expected.limit else None

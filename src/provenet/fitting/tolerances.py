@@ -102,6 +102,17 @@ POLISH_DAMPING = 1e-6
 TOLD_DIGITS = 4
 """Convention: of output weights that name units in a sentence."""
 
+# ---- The last fit with noise
+
+REFIT_TOLERANCE = 1e-8
+"""Convention: fall of the sum of squares at which it rests: far below the chance in it."""
+LEAST_NOISE = 1e-6
+"""Convention: noise of an output over that of the noisiest: weights beyond its inverse would be
+rounding's."""
+MANY_SAMPLES = 10
+"""Convention: times as many samples as were drawn: from there on the drawn ones give the
+curvature."""
+
 # ---- The exact finish
 
 SURELY_OFF = (0.05, 0.15, 0.3, 0.5, 0.7)
@@ -229,7 +240,8 @@ TIGHTER = 0.05
 """Convention: by how much, in the logarithm of the volume and an output, a mixture of outputs must
 enclose the data more tightly."""
 WEIGHTINGS = 2
-"""Convention: rounds of weighting: the second has the weights of a fit that was weighted."""
+"""Convention: rounds of weighting: the second has the weights of a fit that was weighted. Of
+robust fits, and of the last fit with several outputs."""
 REWEIGHTED_STEPS, REWEIGHTED_TOLERANCE = 10, 1e-9
 """Convention: of least squares on evened labels, from next to the answer."""
 UNEVEN = 2.0

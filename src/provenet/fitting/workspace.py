@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array, Progress
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource, Source
@@ -50,6 +50,8 @@ class Workspace:
     """The samples to fit, standardised, in random order."""
     held_out: ArraySource
     """Samples that no fit sees, in the user's coordinates."""
+    held_out_rows: AnyArray
+    """Their numbers in the source; none if they were made afresh."""
     inputs: Array
     """All inputs drawn, in the user's coordinates, each once however often it is repeated."""
     unseen: int
@@ -107,15 +109,6 @@ class Workspace:
         samples = self.problem.samples
         return ArraySource(self.standardisation.undo(samples.X), samples.y)
 
-    def held_out_rows(self) -> AnyArray:
-        """Numbers of the source's samples that are held out; none if these were drawn afresh."""
-        keys = row_keys(self.held_out.X)
-        parts = []
-        for block in row_blocks(self.source.size):
-            X, _ = self.source.rows(block.start, block.stop)
-            parts.append(block.start + np.flatnonzero(np.isin(row_keys(X), keys)))
-        return np.concatenate(parts)
-
     @property
     def spread(self) -> float:
         """Standard deviation of the labels."""
@@ -131,6 +124,10 @@ class Workspace:
         """Fraction of the time budget that has passed."""
         total = self.problem.deadline - self.started
         return float(np.clip((working_time() - self.started) / total, 0.0, 1.0))
+
+    def wishing(self, **wishes: Any) -> Workspace:
+        """The same recovery with other wishes."""
+        return replace(self, wishes=replace(self.wishes, **wishes))
 
     def on(self, source: Source) -> Workspace:
         """The same recovery on other samples, such as repaired ones, by the same clock."""
@@ -186,7 +183,8 @@ def prepare(
     """Draw samples to fit and samples to hold out, and look at the inputs."""
     started = working_time()
     n = min(source.size, max(_MOST_DRAWN, _DRAWN_A_FEATURE * source.features))
-    X, y = source.draw(n, rng)
+    drawn = source.draw(n, rng)
+    X, y = drawn.X, drawn.y
     _, first, group = np.unique(row_keys(X), return_index=True, return_inverse=True)
     # Repeated inputs are held out together: a sample that was fitted tells nothing about its twin.
     distinct = len(first)
@@ -199,6 +197,7 @@ def prepare(
         standardisation=standardisation,
         problem=Problem(samples, standardisation.label_spread, deadline, fitted, label_rounding(y)),
         held_out=ArraySource(X[held], y[held]),
+        held_out_rows=np.empty(0, int) if drawn.rows is None else drawn.rows[held],
         inputs=X[first],
         unseen=count,
         gaussian=check_gaussian(X, standardisation),

@@ -24,7 +24,7 @@ import numpy as np
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
-from provenet.data.sources import PopulationSource, Source
+from provenet.data.sources import Source
 from provenet.landscape.constants import Constants, constants_for_F, constants_for_G
 from provenet.landscape.designed import Design, interference
 from provenet.landscape.kernels import ABS_HALF, Shape, even_kernel, hermite_shape, kernel
@@ -194,20 +194,21 @@ def objective(
     """
     if name not in OBJECTIVES:
         raise InvalidInput(_unknown(name))
-    network = source.network if isinstance(source, PopulationSource) else source
-    if isinstance(network, Network):
-        m = units or network.units
-        return population_objective(name, network, m, output_weights=output_weights, mu=mu)
-    own, m = get_activation(activation), units or network.features
+    if isinstance(source, Network):
+        m = units or source.units
+        return population_objective(name, source, m, output_weights=output_weights, mu=mu)
+    if source.population is not None:
+        return objective(name, source.population, units=units, output_weights=output_weights, mu=mu)
+    own, m = get_activation(activation), units or source.features
     check_activation(own, name)
-    s = network.standardisation()
+    s = source.standardisation()
     if name in ("l2", "abs"):
-        X, y = network.rows(0, min(network.size, _MOST_SAMPLES))
+        X, y = source.rows(0, min(source.size, _MOST_SAMPLES))
         y = y - s.label_mean
         return sample_objective(
             name, s.apply(X), y, m, own, output_weights=output_weights, centred=True
         )
-    statistics = sample_statistics(network, s, own)
+    statistics = sample_statistics(source, s, own)
     return moment_objective(name, statistics, m, own, output_weights=output_weights, mu=mu)
 
 

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from provenet.landscape.constants import Constants
 from provenet.landscape.newton import Descent
 from provenet.landscape.second_order import SecondOrder
+
+
+@dataclass(frozen=True)
+class LandscapeDetails:
+    """The method's own evidence: what a descent found."""
+
+    landscape: Outcome
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """What there is to tell, as name and text."""
+        yield "landscape", self.landscape.message
 
 
 @dataclass(frozen=True)

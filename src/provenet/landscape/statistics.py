@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.data.sources import PopulationSource, Source
+from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation
 from provenet.landscape.fourth_order import (
     BatchFourth,
@@ -100,9 +100,9 @@ def sample_statistics(
 
     In r dimensions the pass holds about `r^4 / 4` numbers, and what it returns as many.
     """
-    if isinstance(source, PopulationSource):
+    if source.population is not None:
         basis = np.eye(source.features) if span is None else span.basis
-        return population_statistics(source.network, basis)
+        return population_statistics(source.population, basis)
     c_2, c_4 = coefficients(activation)
     inside = None if span is None else span.basis
     lower = estimate_moments(source, MomentRequest(standardisation, 2, inside))

@@ -10,84 +10,101 @@ What labels say beyond their moments depends on the units:
 - `by_bands`: the paper's way, on whether labels of inputs made for it fire in thin bands across a
   direction: any angle, under a monotone top (`faithful=True`: Algorithms 1 and 2).
 
-Each returns a recovery, or None where it has nothing to say.
+`refined` gives what they find, the strongest first, each only when it is asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Check, Status
+from provenet.certify.layer import LayerCandidate
+from provenet.certify.statements import FaceErrors, Fires, FiresAlone
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
-from provenet.data.sources import MappedSource, QuerySource, Source, StandardisedSource
+from provenet.data.sources import MappedSource, Source, StandardisedSource
 from provenet.fitting.workspace import Workspace
 from provenet.lowest_layer.bands.descent import Refinement, descend, random_search
 from provenet.lowest_layer.bands.queries import QueriedBands
+from provenet.lowest_layer.candidates import from_fit, may_explain
 from provenet.lowest_layer.directions import Directions
-from provenet.lowest_layer.evidence import LayerEvidence
-from provenet.lowest_layer.exclusive import Exclusive, exclusive_units
+from provenet.lowest_layer.exclusive import exclusive_units
 from provenet.lowest_layer.fit import fit_layer
-from provenet.lowest_layer.outcome import from_fit
 from provenet.lowest_layer.unions import HalfspaceSet, learn_union
 from provenet.lowest_layer.user_layer import on_user_inputs, open_top
+from provenet.networks.activations import get_activation
+from provenet.networks.layered import LayeredNetwork, union
 from provenet.networks.network import Network
 
-METHOD = "lowest-layer"
 ASKED_ANGLE = 1e-6
 """Radians to which a queried source is refined."""
 _ASKED_OF_PAPER = 1e-2
 """The same by Algorithm 1, whose queries are tens of millions already at this angle."""
 _MOST_FIRING = 400_000
-_ROUNDING = 1e-8
-_FIRES_CLEARLY = 1e-9
 _SAME_UNIT = 10.0
 _DISTINCT = 0.5
 """Share of distinct ones among labels that fire, of continuous units, at least."""
+_STEP = get_activation("step")
 
 
-def refined(workspace: Workspace, start: Directions, silent: float | None) -> Recovery | None:
-    """The strongest way for these units and this source; None if no way leads on."""
-    activation = workspace.activation
+def refined(
+    workspace: Workspace, start: Directions, silent: float | None
+) -> Iterator[LayerCandidate]:
+    """What the ways for these units and this source find, the strongest first."""
     if silent is None:
-        return by_least_squares(workspace, start)
-    if workspace.faithful:
-        if not isinstance(workspace.source, QuerySource):
-            raise NoAnswer(
-                "Algorithm 1 asks for labels of inputs of its own choice, tens of millions of "
-                "them: give a QuerySource, or leave faithful out."
-            )
-        return by_bands(workspace, start, silent)
-    rectified = activation.slope == 0.0
-    found = alone(workspace, start, silent) if rectified else None
-    if found is not None and found.success:
-        return found
-    if isinstance(workspace.source, QuerySource):
-        return by_bands(workspace, start, silent)
-    union = fired_union(workspace, silent)
-    if union.success:
-        nearer = Directions(union.weights, union.thresholds)
-        found = alone(workspace, nearer, silent) if rectified else None
-        if found is None and activation.degree != 0:  # steps have no slope to fit by
-            found = by_least_squares(workspace, nearer)
-        if found is not None and found.success:
-            return found
-    return by_union(workspace, union, silent)
+        yield from by_least_squares(workspace, start)
+        return
+    asks = workspace.source.may_be_asked
+    if workspace.faithful and not asks:
+        raise NoAnswer(
+            "Algorithm 1 asks for labels of inputs of its own choice, tens of millions of them: "
+            "give a QuerySource, or leave faithful out."
+        )
+    rectified = workspace.activation.slope == 0.0
+    if rectified and not workspace.faithful:
+        yield from alone(workspace, start, silent)
+    if asks:
+        yield by_bands(workspace, start, silent)
+        return
+    found = fired_union(workspace, silent)
+    if found.success:
+        nearer = Directions(found.weights, found.thresholds)
+        if rectified:
+            yield from alone(workspace, nearer, silent)
+        if workspace.activation.degree != 0:  # steps have no slope to fit by
+            yield from by_least_squares(workspace, nearer)
+    yield by_union(workspace, found, silent)
 
 
 # ---------------------------------------------------------------- one unit alone
 
 
-def alone(workspace: Workspace, start: Directions, silent: float) -> Recovery | None:
-    """ReLU units where they fire alone; None where no line explains most of these samples."""
+def alone(workspace: Workspace, start: Directions, silent: float) -> Iterator[LayerCandidate]:
+    """ReLU units where they fire alone; nothing where no line explains most of these samples."""
     source = StandardisedSource(workspace.source, workspace.standardisation)
     X, y = firing_samples(source, silent)
     units = exclusive_units(X, y, start.weights, start.thresholds)
-    return _exact(workspace, units, silent) if units.exact.all() else None
+    if not units.exact.all():
+        return
+    k = len(units.weights)
+    layer = Network(units.weights, -units.thresholds, activation=workspace.activation)
+    top = open_top(layer, units.coefficients, silent)
+    user = on_user_inputs(top, workspace.standardisation, np.zeros(k), np.zeros(k))
+    yield LayerCandidate(
+        network=user.units,
+        what=counted(k, "unit"),
+        angle_errors=user.angle_errors,
+        threshold_errors=user.threshold_errors,
+        samples=units.explained[user.order],
+        way="labels of one unit alone",
+        statement=FiresAlone(user.units),
+    )
 
 
 def firing_samples(source: Source, silent: float) -> tuple[Array, Array]:
@@ -104,69 +121,17 @@ def firing_samples(source: Source, silent: float) -> tuple[Array, Array]:
     return np.concatenate(inputs), np.concatenate(labels)
 
 
-def _exact(workspace: Workspace, units: Exclusive, silent: float) -> Recovery:
-    """Judge exact units on all samples: each is fitted on a few thousand at most."""
-    source = StandardisedSource(workspace.source, workspace.standardisation)
-    scale = workspace.spread
-    wrong, count = source.total(lambda X, y: contradictions(units, X, y - silent, scale))
-    k = len(units.weights)
-    layer = Network(units.weights, -units.thresholds, activation=workspace.activation)
-    top = open_top(layer, units.coefficients, silent)
-    user = on_user_inputs(top, workspace.standardisation, np.zeros(k), np.zeros(k))
-    evidence = LayerEvidence(
-        user.angle_errors,
-        user.threshold_errors,
-        units.explained[user.order],
-        wrong == 0,
-        "labels of one unit alone",
-    )
-    words, size = counted(k, "unit"), source.size
-    if wrong:
-        status = Status.PARTIAL
-        message = (
-            f"{words} explain the samples on which they fire alone to rounding, but {wrong} of "
-            f"all {size} samples contradict them: a unit is missing that fires too rarely to be "
-            "found, or labels are not those of a lowest layer of ReLU units. Give units=, or more "
-            "samples."
-        )
-    else:
-        status = Status.EXACT
-        message = (
-            f"{words} of the lowest layer to machine precision: every one of {size} samples fires "
-            f"where they do, and the {count} on which one fires alone are predicted exactly. What "
-            "lies above them is open: learn_top fits it."
-        )
-    return Recovery(user.units, status, message, METHOD, layer=evidence)
-
-
-def contradictions(units: Exclusive, X: Array, y: Array, scale: float) -> AnyArray:
-    """How many samples contradict the units, and on how many a single unit fires.
-
-    A sample within rounding of a threshold may be taken either way.
-    """
-    margins = X @ units.weights.T - units.thresholds
-    fires = margins > _FIRES_CLEARLY
-    count = fires.sum(axis=1)
-    unclear = np.any(np.abs(margins) <= _FIRES_CLEARLY, axis=1)
-    predicted = np.maximum(margins, 0.0) @ units.coefficients
-    off = np.abs(predicted - y) > _ROUNDING * (np.abs(y) + scale)
-    wrong = ((count == 0) & (y != 0)) | ((count == 1) & off)
-    return np.array([np.sum(wrong & ~unclear), np.sum(count == 1)])
-
-
 # ---------------------------------------------------------------- units and polynomial at once
 
 
-def by_least_squares(workspace: Workspace, start: Directions) -> Recovery | None:
-    """Units with the polynomial above them; None if unseen labels do not come out."""
+def by_least_squares(workspace: Workspace, start: Directions) -> Iterator[LayerCandidate]:
+    """Units with the polynomial above them; nothing if even fitted labels do not come out."""
     samples = workspace.problem.samples
     rows = _rare_first(samples.y)
     layer = Network(start.weights, -start.thresholds, activation=workspace.activation)
     fit = fit_layer(samples.X[rows], samples.y[rows], layer)
-    if fit is None:
-        return None
-    found = from_fit(workspace, fit, METHOD)
-    return found if found.success else None
+    if fit is not None and may_explain(workspace, fit):
+        yield from_fit(workspace, fit)
 
 
 def _rare_first(y: Array) -> AnyArray:
@@ -187,13 +152,17 @@ def _fires(silent: float, X: Array, y: Array) -> tuple[Array, Array]:
 def fired_union(workspace: Workspace, silent: float) -> HalfspaceSet:
     """The halfspaces in one of which an input is where its label is not the silent one."""
     standardised = StandardisedSource(workspace.source, workspace.standardisation)
-    source = MappedSource(standardised, partial(_fires, silent))
     return learn_union(
-        source, workspace.units, rng=workspace.rng, intersection=False, stage=workspace.stage
+        MappedSource(standardised, partial(_fires, silent)),
+        workspace.units,
+        rng=workspace.rng,
+        intersection=False,
+        hidden=workspace.held_out_rows,
+        stage=workspace.stage,
     )
 
 
-def by_union(workspace: Workspace, found: HalfspaceSet, silent: float) -> Recovery:
+def by_union(workspace: Workspace, found: HalfspaceSet, silent: float) -> LayerCandidate:
     """Units as the faces of that union."""
     layer = Network(found.weights, -found.thresholds, activation=workspace.activation)
     user = on_user_inputs(
@@ -202,69 +171,80 @@ def by_union(workspace: Workspace, found: HalfspaceSet, silent: float) -> Recove
         found.angle_errors,
         found.threshold_errors,
     )
-    problems = (*found.problems, *_rounded(workspace, silent))
-    status = Status.PARTIAL if problems else Status.WITHIN_NOISE
-    evidence = LayerEvidence(
-        user.angle_errors,
-        user.threshold_errors,
-        found.exclusive[user.order],
-        False,
-        "the union of halfspaces on which labels fire",
-        found.evidence,
-    )
-    worst = np.degrees(float(user.angle_errors.max()))
-    message = " ".join(problems) or (
-        f"{counted(found.units, 'unit')}, each direction within about {worst:.2g} degrees: labels "
-        "fire where one of them does, and nowhere else. What lies above them is open: learn_top "
-        "fits it."
-    )
-    return Recovery(
-        user.units, status, message, METHOD, ambiguities=(_HIDDEN_UNITS,), layer=evidence
+    # Under a top that is not monotone units are right where what fires is no union.
+    findings = (replace(check, otherwise=Status.PARTIAL) for check in found.findings)
+    return LayerCandidate(
+        network=user.units,
+        what=counted(found.units, "unit"),
+        angle_errors=user.angle_errors,
+        threshold_errors=user.threshold_errors,
+        samples=found.exclusive[user.order],
+        way="the union of halfspaces on which labels fire",
+        statement=Fires(
+            LayeredNetwork(user.network.layer.replace(activation=_STEP), union),
+            found.face_errors(workspace.standardisation),
+            silent,
+            either_side=True,
+        ),
+        flip_rate=found.flip_rate,
+        findings=(*findings, _all_digits(workspace, silent)),
+        notes=found.evidence,
+        ambiguities=(_HIDDEN_UNITS,),
     )
 
 
 _HIDDEN_UNITS = "A unit that fires only where another does is not seen in what fires."
 
 
-def _rounded(workspace: Workspace, silent: float) -> tuple[str, ...]:
-    """Whether labels of continuous units were rounded, which moves where they seem to fire."""
+def _all_digits(workspace: Workspace, silent: float) -> Check:
+    """Labels of continuous units that were rounded move where they seem to fire."""
     y = workspace.problem.samples.y
     fires = y[y != silent]
-    if workspace.activation.degree == 0 or len(np.unique(fires)) > _DISTINCT * len(fires):
-        return ()
-    return (
+    share = len(np.unique(fires)) / max(len(fires), 1)
+    return Check(
+        "labels have all their digits",
+        workspace.activation.degree == 0 or share > _DISTINCT,
+        f"{100 * share:.3g}% of those that fire are distinct",
+        f"more than {100 * _DISTINCT:.0f}%, of units that are no steps",
         "Labels are rounded, so thresholds are those of the rounded labels: give labels with all "
         "their digits.",
+        Status.PARTIAL,
+        samples=len(fires),
     )
 
 
 # ---------------------------------------------------------------- thin bands
 
 
-def by_bands(workspace: Workspace, start: Directions, silent: float) -> Recovery:
+def by_bands(workspace: Workspace, start: Directions, silent: float) -> LayerCandidate:
     """Every unit by itself, on whether a queried label fires in thin bands (Theorem 5)."""
     source = workspace.source
-    assert isinstance(source, QuerySource)
     oracle = QueriedBands(source.ask, source.features, silent=silent, rng=workspace.rng)
     # Inputs are made standard normal, so directions are needed in the source's coordinates.
     own, _ = workspace.standardisation.units_to_user(start.weights, -start.thresholds)
     found = [_one_unit(workspace, oracle, w) for w in own]
-    W, t = np.array([r.direction for r in found]), np.array([r.threshold for r in found])
-    evidence = LayerEvidence(
-        np.array([r.angle for r in found]),
-        np.array([r.threshold_error for r in found]),
-        np.array([r.queries for r in found]),
-        False,
-        "thin bands across each direction",
-        tuple(r.evidence.message for r in found if not r.evidence.one_unit),
+    layer = Network(
+        np.array([r.direction for r in found]),
+        -np.array([r.threshold for r in found]),
+        activation=workspace.activation,
     )
-    problem = _problem(found)
-    return Recovery(
-        network=Network(W, -t, np.ones(len(W)), silent, workspace.activation),
-        status=Status.PARTIAL if problem else Status.WITHIN_NOISE,
-        message=problem or _reached(found),
-        method=METHOD,
-        layer=evidence,
+    errors = np.array([r.angle for r in found]), np.array([r.threshold_error for r in found])
+    user = on_user_inputs(open_top(layer, silent=silent), None, *errors)
+    queries = np.array([r.queries for r in found])
+    return LayerCandidate(
+        network=user.units,
+        what=counted(len(found), "unit"),
+        angle_errors=user.angle_errors,
+        threshold_errors=user.threshold_errors,
+        samples=queries[user.order],
+        way="thin bands across each direction",
+        statement=Fires(
+            LayeredNetwork(user.network.layer.replace(activation=_STEP), union),
+            FaceErrors(layer.weights, -layer.biases, *errors),
+            silent + oracle.margin,
+        ),
+        findings=tuple(_band_findings([found[i] for i in user.order])),
+        remark=f" Directions were refined by {queries.max():,} queries a unit at most.",
     )
 
 
@@ -276,35 +256,38 @@ def _one_unit(workspace: Workspace, oracle: QueriedBands, w: Array) -> Refinemen
     return descend(oracle, w, ASKED_ANGLE, rng=workspace.rng)
 
 
-def _problem(found: list[Refinement]) -> str:
-    """What stands against the units, in one sentence."""
+def _band_findings(found: list[Refinement]) -> Iterator[Check]:
+    """What the bands about each unit say."""
     for i, r in enumerate(found):
-        if not r.evidence.one_unit:
-            return f"Unit {i}: {r.evidence.message}"
+        yield Check(
+            f"unit {i} is a single one",
+            r.evidence.one_unit,
+            f"shares differ by {r.evidence.misfit:.2g}, strength {r.evidence.strength:.2g}",
+            "the rise of one unit",
+            f"Unit {i}: {r.evidence.message}",
+            Status.PARTIAL,
+        )
         near = [j for j in range(i) if _same(r, found[j])]
-        if near:
-            return (
-                f"Units {near[0]} and {i} came out as one: two units are too close to each other "
-                "to separate, or one was missed by the moments. Take more samples."
-            )
-        if r.reason in ("stuck", "steps"):
-            return (
-                f"Unit {i} ended at an angle of {r.angle:.1e} without reaching the asked one: take "
-                "more samples, or start nearer."
-            )
-    return ""
+        yield Check(
+            f"unit {i} is apart from the others",
+            not near,
+            f"as unit {near[0]}" if near else "apart",
+            "apart",
+            f"Units {near[0] if near else i} and {i} came out as one: two units are too close to "
+            "each other to separate, or one was missed by the moments. Take more samples.",
+            Status.PARTIAL,
+        )
+        yield Check(
+            f"unit {i} reached the angle asked for",
+            r.reason not in ("stuck", "steps"),
+            r.angle,
+            "small enough, or all that the samples allow",
+            f"Unit {i} ended at an angle of {r.angle:.1e} without reaching the asked one: take "
+            "more samples, or start nearer.",
+            Status.PARTIAL,
+        )
 
 
 def _same(a: Refinement, b: Refinement) -> bool:
     apart = float(np.linalg.norm(a.direction - b.direction))
     return apart < _SAME_UNIT * (a.angle + b.angle)
-
-
-def _reached(found: list[Refinement]) -> str:
-    worst = max(r.angle for r in found)
-    queries = max(r.queries for r in found)
-    asked = f" after {queries:,} queries a unit at most" if queries else ""
-    return (
-        f"{counted(len(found), 'unit')}, each direction within {worst:.1e} rad{asked}, by the "
-        "label's sign in thin bands. What lies above them is open: learn_top fits it."
-    )

@@ -44,8 +44,8 @@ def fit_top(
     source: Source, layer: Network, top: Any, degree: int, rng: np.random.Generator
 ) -> LearnedTop:
     """Learn the top on a draw of the source's samples, and try it on others of them."""
-    inputs, labels = source.draw(min(source.size, _MOST_DRAWN), rng)
-    H = unit_values(layer, inputs)
+    drawn = source.draw(min(source.size, _MOST_DRAWN), rng)
+    H, labels = unit_values(layer, drawn.X), drawn.y
     held = max(1, int(_HELD_OUT * len(labels)))
     rows = held + _telling(H[held:])
     fitted = _fit(top, H[rows], labels[rows], degree, steps=layer.activation.degree == 0)

@@ -13,12 +13,8 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.methods import METHODS, Method
+from provenet.methods.tolerances import DEPENDENT, ORTHONORMAL, ZERO_WEIGHT
 from provenet.networks.network import Network
-
-_ZERO = 1e-9
-_ORTHONORMAL = 1e-6
-DEPENDENT = 1e-6
-"""Vectors of norm 1 whose least singular value is below this count as dependent."""
 
 Condition = Callable[[Network], str]
 """What a network lacks, in words; empty if nothing."""
@@ -85,7 +81,7 @@ def _independent(rows: Array, what: str, space: str) -> str:
 
 def _zero_biases(network: Network) -> str:
     worst = float(np.abs(network.biases).max())
-    return f"needs biases 0, and the largest is {worst:.3g}" if worst > _ZERO else ""
+    return f"needs biases 0, and the largest is {worst:.3g}" if worst > ZERO_WEIGHT else ""
 
 
 def _positive_outputs(network: Network) -> str:
@@ -95,7 +91,7 @@ def _positive_outputs(network: Network) -> str:
 
 def _orthonormal(network: Network) -> str:
     gram = network.weights @ network.weights.T
-    far = np.abs(gram - np.diag(np.diag(gram))).max() > _ORTHONORMAL * np.abs(gram).max()
+    far = np.abs(gram - np.diag(np.diag(gram))).max() > ORTHONORMAL * np.abs(gram).max()
     return "needs orthogonal weights" if far else ""
 
 
@@ -128,12 +124,12 @@ def _high_thresholds(network: Network) -> str:
 def _binary(network: Network) -> str:
     W = np.abs(network.weights)
     scale = W.max()
-    far = np.minimum(W, np.abs(network.weights - scale)) > _ORTHONORMAL * scale
+    far = np.minimum(W, np.abs(network.weights - scale)) > ORTHONORMAL * scale
     return "needs 0/1 weights, up to one factor" if far.any() else ""
 
 
 def _disjoint(network: Network) -> str:
-    shared = np.count_nonzero(np.abs(network.weights) > _ZERO, axis=0) > 1
+    shared = np.count_nonzero(np.abs(network.weights) > ZERO_WEIGHT, axis=0) > 1
     return "needs units of different features" if shared.any() else ""
 
 

@@ -50,7 +50,7 @@ from functools import partial
 
 import numpy as np
 
-from provenet.certify.candidate import Candidate
+from provenet.certify.candidate import Candidate, Repaired
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
@@ -96,6 +96,10 @@ _SAME_LOSS = 1e-4
 _WIDE_THRESHOLD = 3.0
 _UNSURE_DEGREES = 20.0
 
+_LOCATION = (
+    "The output bias is that of the network plus the centre of the noise: nothing tells these two "
+    "apart, and where noise is skewed its centre is not its mean."
+)
 _NOTHING = (
     "No unit stands above the noise of the labels: take more samples, or check that the labels "
     "belong to these inputs."
@@ -265,9 +269,12 @@ def _finish(workspace: Workspace, start: Network, evidence: str) -> Finished:
     sentence = " ".join([evidence, *_how(found), _confirmed(X, found)])
     on = workspace.on(ArraySource(inputs, found.labels.reshape(labels.shape)))
     if found.white is None:
-        return Finished(Candidate(_shaped(workspace, found.network), sentence, workspace=on))
-    judged, restore = found.white.whitened(found.network), found.white.recovery
-    return Finished(Candidate(judged, sentence, workspace=on, restore=restore), found.white)
+        network, repaired = _shaped(workspace, found.network), Repaired(on)
+    else:
+        network = found.white.whitened(found.network)
+        repaired = Repaired(on, found.white.restored_errors)
+    candidate = Candidate(network, sentence, repaired=repaired, ambiguities=(_LOCATION,))
+    return Finished(candidate, found.white)
 
 
 def _without_noise(workspace: Workspace, start: Network) -> Network | None:
@@ -346,7 +353,8 @@ def _robust(workspace: Workspace) -> Iterator[Candidate]:
         if rough is None:
             return
         finished = _from_search(workspace, rough, None)
-    on, known = finished.candidate.workspace or workspace, Parameters.of(finished.candidate.network)
+    repaired, known = finished.candidate.repaired, Parameters.of(finished.candidate.network)
+    on = workspace if repaired is None else repaired.workspace
     for other in searched(on, known.theta):
         yield _from_search(workspace, other, finished.white).candidate
 
@@ -377,8 +385,8 @@ def _drawn(workspace: Workspace) -> tuple[Array, Array]:
     samples, source = workspace.problem.samples, workspace.source
     X, y = samples.X, samples.y
     if source.fixed and source.size > 2 * samples.size:
-        inputs, y = source.draw(min(source.size, _START_ROWS), workspace.rng)
-        X = workspace.standardisation.apply(inputs)
+        drawn = source.draw(min(source.size, _START_ROWS), workspace.rng)
+        X, y = workspace.standardisation.apply(drawn.X), drawn.y
     return X, y.reshape(len(y), -1)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from provenet.certify.candidate import Candidate
+from provenet.certify.candidate import Candidate, found_by
 from provenet.common.exceptions import NoAnswer
 from provenet.fitting.moment_start import find_span
 from provenet.fitting.workspace import Workspace
@@ -23,14 +23,17 @@ from provenet.methods.expand_prune import expand_prune
 from provenet.methods.lifting import count_unknowns, lifting
 from provenet.methods.rectified import rectified
 from provenet.methods.stages.one_output import from_span
+from provenet.methods.tolerances import (
+    FEW_SAMPLES_A_FEATURE,
+    FEW_SAMPLES_A_PARAMETER,
+    FLOPS_A_SECOND,
+    LIFTING_SHARE,
+    SEARCH_PARAMETERS,
+    SEARCH_POWER,
+    SEARCH_SECONDS,
+    SHORT_SEARCH,
+)
 from provenet.networks.activations import RELU
-
-_FLOPS_A_SECOND = 5e10
-_SHORT = 3.0
-_FEW_SAMPLES_A_FEATURE = 50
-_FEW_SAMPLES_A_PARAMETER = 20
-_LIFTING_SHARE = 0.5
-"""Of the budget that lifting may take."""
 
 
 def auto(workspace: Workspace) -> Iterator[Candidate]:
@@ -42,11 +45,11 @@ def auto(workspace: Workspace) -> Iterator[Candidate]:
 def _several_outputs(workspace: Workspace) -> Iterator[Candidate]:
     if _lifting_is_affordable(workspace):
         with suppress(NoAnswer):
-            yield from lifting(workspace)
+            yield from found_by("lifting", lifting(workspace))
     if _moments_may_help(workspace):
         with suppress(NoAnswer):
-            yield from rectified(workspace)
-    yield from expand_prune(workspace)
+            yield from found_by("rectified", rectified(workspace))
+    yield from found_by("expand-prune", expand_prune(workspace))
 
 
 def _lifting_is_affordable(workspace: Workspace) -> bool:
@@ -54,30 +57,30 @@ def _lifting_is_affordable(workspace: Workspace) -> bool:
     problem = workspace.problem
     units = workspace.units or min(problem.outputs, problem.samples.features)
     p = count_unknowns(units, problem.samples.features, workspace.activation is RELU)
-    seconds = 2.0 * p**3 / _FLOPS_A_SECOND
-    return seconds < _LIFTING_SHARE * (problem.deadline - workspace.started)
+    seconds = 2.0 * p**3 / FLOPS_A_SECOND
+    return seconds < LIFTING_SHARE * (problem.deadline - workspace.started)
 
 
 def _one_output(workspace: Workspace) -> Iterator[Candidate]:
     # More units than features are dependent: moments of order 2 to 4 do not show them one by one.
     dependent = (workspace.units or 0) > workspace.source.features
     if dependent or not _moments_may_help(workspace):
-        yield from expand_prune(workspace)
+        yield from found_by("expand-prune", expand_prune(workspace))
         return
     span = find_span(workspace)
-    few = workspace.source.size < _FEW_SAMPLES_A_PARAMETER * workspace.problem.parameters(span.rank)
-    if span.rank == 0 or few or _search_seconds(workspace, span.rank) < _SHORT:
-        yield from expand_prune(workspace)
+    few = workspace.source.size < FEW_SAMPLES_A_PARAMETER * workspace.problem.parameters(span.rank)
+    if span.rank == 0 or few or _search_seconds(workspace, span.rank) < SHORT_SEARCH:
+        yield from found_by("expand-prune", expand_prune(workspace))
     else:
-        yield from from_span(workspace, span)
+        yield from found_by("biased-relu", from_span(workspace, span))
 
 
 def _moments_may_help(workspace: Workspace) -> bool:
-    enough = workspace.source.size >= _FEW_SAMPLES_A_FEATURE * workspace.source.features
+    enough = workspace.source.size >= FEW_SAMPLES_A_FEATURE * workspace.source.features
     return enough and workspace.gaussian.ok and workspace.activation is RELU
 
 
 def _search_seconds(workspace: Workspace, units: int) -> float:
-    """A rough forecast for expand and prune, from (20, 10), (50, 20) and (100, 50)."""
+    """A rough forecast for expand and prune."""
     p = workspace.problem.parameters(units + units // 3)
-    return float(0.8 * (p / 300) ** 1.9)
+    return float(SEARCH_SECONDS * (p / SEARCH_PARAMETERS) ** SEARCH_POWER)

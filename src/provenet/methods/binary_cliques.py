@@ -40,7 +40,7 @@ from functools import partial
 import numpy as np
 from scipy.optimize import nnls
 
-from provenet.certify.result import Recovery
+from provenet.certify.layer import LayerCandidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import ArraySource, MappedSource, Source
@@ -53,7 +53,7 @@ from provenet.lowest_layer.binary.exponential_top import (
     ExponentialTop,
     refuse_other_number,
 )
-from provenet.lowest_layer.outcome import from_fit
+from provenet.lowest_layer.candidates import from_fit
 from provenet.networks.layered import LayeredNetwork
 
 _CLEAR = 2.0
@@ -303,8 +303,8 @@ def rho_from_moments(blocks: Blocks, weights: Array, b: Array) -> float:
 # ------------------------------------------------- the recipe
 
 
-def binary_cliques(workspace: Workspace) -> Iterator[Recovery]:
-    """One answer, judged by itself."""
+def binary_cliques(workspace: Workspace) -> Iterator[LayerCandidate]:
+    """One candidate."""
     samples = workspace.fitted_samples
     with workspace.stage("cliques"):
         found = find_cliques(workspace.source, samples, faithful=workspace.faithful)
@@ -312,9 +312,7 @@ def binary_cliques(workspace: Workspace) -> Iterator[Recovery]:
     with workspace.stage("top"):
         fit = ExponentialTop(samples.X, samples.y, found.weights).fit(found.rho)
     notes = (found.evidence, workspace.gaussian.message)
-    yield from_fit(
-        workspace, fit, "binary-cliques", lambda network: notes, AMBIGUITIES, standardised=False
-    )
+    yield from_fit(workspace, fit, lambda network: notes, AMBIGUITIES, standardised=False)
 
 
 def find_cliques(

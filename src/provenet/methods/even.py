@@ -34,14 +34,14 @@ from math import comb, factorial, sqrt
 import numpy as np
 from scipy.linalg import expm
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Check, Status
+from provenet.certify.layer import LayerCandidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.fitting.workspace import Workspace
-from provenet.lowest_layer.evidence import LayerEvidence
+from provenet.lowest_layer.candidates import from_fit, may_explain
 from provenet.lowest_layer.fit import LayerFit, fit_layer
-from provenet.lowest_layer.outcome import from_fit
 from provenet.lowest_layer.user_layer import on_user_inputs, open_top
 from provenet.moments.estimation import estimate_moments, moments_in_span
 from provenet.moments.subspace import Span, span_of_units
@@ -65,35 +65,37 @@ _VANISHES = 1e-9
 _SIGMAS = 6.0
 
 
-def even(workspace: Workspace) -> Iterator[Recovery]:
-    """One answer, judged by itself."""
+def even(workspace: Workspace) -> Iterator[LayerCandidate]:
+    """Least squares from the moments' rotation, if it explains labels; then the moments alone."""
     u = Coefficients.of(workspace.activation)
     moments = _moments(workspace, u)
     with workspace.stage("decompose"):
         sign = u.sign(moments)
         start = maxima(sign * moments.T4, workspace.rng)
         Q = start if workspace.faithful else fit_rotation(moments, start)
-    by_moments = _by_moments(workspace, moments, Q, sign)
-    if workspace.faithful or not workspace.refine:
-        yield by_moments
-        return
-    with workspace.stage("refine"):
-        fit = _fitted(workspace, moments, Q)
-    if fit is None:
-        yield by_moments
-        return
-    found = from_fit(workspace, fit, "even", _notes, _AMBIGUITIES)
-    if found.success and not _orthonormal(fit, workspace.source.size):
-        found = _not_unique(found)
-    yield found if found.success or fit.explains else by_moments
+    if workspace.refine and not workspace.faithful:
+        with workspace.stage("refine"):
+            fit = _fitted(workspace, moments, Q)
+        if fit is not None and may_explain(workspace, fit):
+            yield _by_least_squares(workspace, fit)
+    yield _by_moments(workspace, moments, Q, sign)
 
 
-def _not_unique(found: Recovery) -> Recovery:
-    """Labels come out, but nothing says that these are the weights."""
-    assert found.layer is not None
-    unknown = np.full(len(found.layer.samples), np.nan)
-    layer = replace(found.layer, exact=False, angle_errors=unknown)
-    return replace(found, status=Status.PARTIAL, message=_OTHER_WEIGHTS, layer=layer)
+def _by_least_squares(workspace: Workspace, fit: LayerFit) -> LayerCandidate:
+    """A fit; if its weights are not orthonormal, nothing says that they are the weights."""
+    found = from_fit(workspace, fit, _notes, _AMBIGUITIES)
+    off, slack = _orthonormality(fit, workspace.source.size)
+    orthonormal = Check(
+        "weights are orthonormal on standardised inputs",
+        off < slack,
+        f"off by {off:.2g}",
+        f"less than {slack:.2g}",
+        _OTHER_WEIGHTS,
+        Status.PARTIAL,
+    )
+    unknown = np.full(len(found.samples), np.nan)
+    errors = found.angle_errors if orthonormal.holds else unknown
+    return replace(found, angle_errors=errors, findings=(orthonormal,))
 
 
 # ------------------------------------------------- moments
@@ -242,37 +244,40 @@ def fit_rotation(moments: EvenMoments, Q: Array) -> Array:
     return np.asarray(Q)
 
 
-def _by_moments(workspace: Workspace, moments: EvenMoments, Q: Array, sign: float) -> Recovery:
+def _by_moments(
+    workspace: Workspace, moments: EvenMoments, Q: Array, sign: float
+) -> LayerCandidate:
     """The units as the moments show them: their error is known if they are what is assumed."""
-    _, precision = turns(moments, Q)
-    others = ~np.eye(len(Q), dtype=bool)
-    variance = np.where(others, 1 / np.maximum(precision, 1e-300), 0.0)
-    # Turns inside the span, and those of the span itself.
-    d, k = workspace.source.features, len(Q)
-    outside = moments.sigma2 * sqrt(d - k) / np.abs(np.diag(moments.T2)).min()
-    errors = np.sqrt(np.sum(variance, axis=1) + outside**2)
+    errors = _moment_errors(moments, Q)
     layer = Network(Q @ moments.basis, np.zeros(len(Q)), activation=workspace.activation)
     user = on_user_inputs(open_top(layer), workspace.standardisation, errors, np.zeros(len(Q)))
     worst = min(float(np.degrees(errors.max())), 90.0)
     broken = broken_conditions(*_alpha_gamma(moments, Q), sign)
-    return Recovery(
+    units = counted(len(Q), "unit")
+    return LayerCandidate(
         network=user.units,
-        status=Status.PARTIAL,
-        message=(
-            f"{counted(len(Q), 'unit')} from moments, directions within about {worst:.2g} degrees "
-            "if weights are orthonormal and Theorem 10's condition holds; "
+        what=units,
+        angle_errors=user.angle_errors,
+        threshold_errors=user.threshold_errors,
+        samples=np.full(len(Q), workspace.source.size),
+        way="maxima of E[f h_4(z.x)]",
+        unrefined=(
+            f"{units} from moments, directions within about {worst:.2g} degrees if weights are "
+            "orthonormal and Theorem 10's condition holds; "
             + ("this is not refined." if not workspace.refine or workspace.faithful else _STUCK)
         ),
-        method="even",
-        layer=LayerEvidence(
-            user.angle_errors,
-            user.threshold_errors,
-            np.full(len(Q), workspace.source.size),
-            False,
-            "maxima of E[f h_4(z.x)]",
-            (_told(broken, "by the estimated moments"),),
-        ),
+        notes=(_told(broken, "by the estimated moments"),),
     )
+
+
+def _moment_errors(moments: EvenMoments, Q: Array) -> Array:
+    """Radians: turns inside the span, and those of the span itself."""
+    _, precision = turns(moments, Q)
+    others = ~np.eye(len(Q), dtype=bool)
+    variance = np.where(others, 1 / np.maximum(precision, 1e-300), 0.0)
+    k, d = moments.basis.shape
+    outside = moments.sigma2 * sqrt(d - k) / np.abs(np.diag(moments.T2)).min()
+    return np.asarray(np.sqrt(np.sum(variance, axis=1) + outside**2))
 
 
 _AMBIGUITIES = (
@@ -323,7 +328,12 @@ def _is_likelier(fit: LayerFit, best: LayerFit) -> bool:
 
 
 def _orthonormal(fit: LayerFit, samples: int) -> bool:
-    """Whether weights are orthonormal on inputs that samples standardise, as the theorem asks.
+    off, slack = _orthonormality(fit, samples)
+    return off < slack
+
+
+def _orthonormality(fit: LayerFit, samples: int) -> tuple[float, float]:
+    """How far weights are from orthonormal, and how far samples that standardise let them be.
 
     Otherwise the same labels may have several networks: `cos a + cos b = 2 cos p cos m` and
     `cos a cos b = cos^2 p + cos^2 m - 1` for `p, m = (a +- b) / 2`.
@@ -333,7 +343,7 @@ def _orthonormal(fit: LayerFit, samples: int) -> bool:
         W = W / np.linalg.norm(W, axis=1, keepdims=True)
     off = float(np.abs(W @ W.T - np.eye(len(W))).max())
     slack = _SIGMAS / sqrt(samples) + _SIGMAS * float(fit.angle_errors.max())
-    return off < min(slack, _LARGEST_SLACK)
+    return off, min(slack, _LARGEST_SLACK)
 
 
 def _rotated(Q: Array, rng: np.random.Generator) -> Array:

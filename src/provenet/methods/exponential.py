@@ -34,7 +34,7 @@ from typing import Protocol
 
 import numpy as np
 
-from provenet.certify.result import Recovery
+from provenet.certify.layer import LayerCandidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import Source
@@ -52,7 +52,7 @@ from provenet.lowest_layer.binary.exponential_top import (
     ExponentialTop,
     refuse_other_number,
 )
-from provenet.lowest_layer.outcome import from_fit
+from provenet.lowest_layer.candidates import from_fit
 from provenet.networks.layered import LayeredNetwork
 
 _ITERATIONS = 200
@@ -212,8 +212,8 @@ def _refuse_contradicted(c: Correlations, weights: Array) -> None:
         )
 
 
-def exponential(workspace: Workspace) -> Iterator[Recovery]:
-    """One answer, judged by itself."""
+def exponential(workspace: Workspace) -> Iterator[LayerCandidate]:
+    """One candidate."""
     with workspace.stage("supports"):
         found = find_supports(workspace.source, faithful=workspace.faithful)
     refuse_other_number(len(found.weights), workspace.units)
@@ -221,9 +221,7 @@ def exponential(workspace: Workspace) -> Iterator[Recovery]:
         samples = workspace.fitted_samples
         fit = ExponentialTop(samples.X, samples.y, found.weights).fit(rho=1.0)
     notes = (found.evidence, workspace.gaussian.message)
-    yield from_fit(
-        workspace, fit, "exponential", lambda network: notes, AMBIGUITIES, standardised=False
-    )
+    yield from_fit(workspace, fit, lambda network: notes, AMBIGUITIES, standardised=False)
 
 
 def find_supports(

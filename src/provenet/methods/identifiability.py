@@ -35,31 +35,30 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.methods.applicability import (
-    DEPENDENT,
     MethodVerdict,
     judge_methods,
     normalised_rows,
     smallest_singular_value,
+)
+from provenet.methods.tolerances import (
+    DEPENDENT,
+    LISTED,
+    MARGIN,
+    MOST_POWERS,
+    NEARLY_PARALLEL,
+    SAME_KINK,
+    SERIES,
 )
 from provenet.networks.network import Network
 from provenet.networks.risk import order_part, second_moment
 from provenet.networks.sign_ambiguities import FlipSets, flip_sets, odd_slope
 from provenet.networks.tolerances import FLIP_BUDGET
 
-MARGIN = 5.0
-"""Sampling errors by which a unit's coefficient must stand out."""
-NEARLY_PARALLEL = 0.99
-_SAME_KINK = 1e-9
-_MOST_POWERS = 50
-_SERIES = 40
-"""Orders that stand for all where units are not piecewise linear."""
 _VERDICTS = {
     True: "the function determines all parameters",
     False: "different parameters give the same function",
     None: "whether the function determines all parameters is not decided",
 }
-_LISTED = 6
-"""Pairs, sets and units that the text names; the fields have all."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ class Identifiability:
         return f"independent: s_min(W) = {least:.3g}, condition number {self.condition:.3g}"
 
     def _order(self) -> str:
-        values = ", ".join(f"{value:.2g}" for value in self.power_singular_values[-_LISTED:])
+        values = ", ".join(f"{value:.2g}" for value in self.power_singular_values[-LISTED:])
         if self.order is None:
             return f"none up to {len(self.power_singular_values)} has independent powers"
         return f"l = {self.order}, moments up to {2 * self.order + 2}; s_min of the powers {values}"
@@ -256,7 +255,7 @@ def independent_powers(U: Array) -> tuple[int | None, tuple[float, ...]]:
     gram = np.clip(U @ U.T, -1.0, 1.0)
     np.fill_diagonal(gram, 1.0)
     values = [smallest_singular_value(U)]
-    most = min(max(len(U) - 1, 1), _MOST_POWERS)
+    most = min(max(len(U) - 1, 1), MOST_POWERS)
     while values[-1] <= DEPENDENT:
         if len(values) == most:
             return None, tuple(values)
@@ -301,7 +300,7 @@ def _covariance_from(network: Network, k: int) -> Array:
     """The outputs' covariance without the orders below k."""
     whole = ((1.0, network.canonical()),)
     if network.activation.slope is None:
-        return np.asarray(sum(order_part(whole, j) for j in range(k, _SERIES + 1)))
+        return np.asarray(sum(order_part(whole, j) for j in range(k, SERIES + 1)))
     return np.asarray(second_moment(whole) - sum(order_part(whole, j) for j in range(k)))
 
 
@@ -317,7 +316,7 @@ def _parallel_pairs(network: Network, names: AnyArray) -> Iterator[ParallelUnits
         sign = float(np.sign(cosines[i, j]))
         between = float(abs(h[i] - sign * h[j]))
         apart = float(np.linalg.norm(U[i] - sign * U[j]))
-        scale = _SAME_KINK * (1 + abs(h[i]))
+        scale = SAME_KINK * (1 + abs(h[i]))
         same = network.activation.degree is not None and max(apart, between) <= scale
         cosine = float(np.clip(cosines[i, j], -1.0, 1.0))
         yield ParallelUnits(int(names[i]), int(names[j]), cosine, between, same)
@@ -328,8 +327,8 @@ def _units(units: Sequence[int]) -> str:
 
 
 def _some(items: Sequence[str], separator: str = ", ") -> str:
-    more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
-    return separator.join(items[:_LISTED]) + more
+    more = f" and {len(items) - LISTED} more" if len(items) > LISTED else ""
+    return separator.join(items[:LISTED]) + more
 
 
 def _count(n: float) -> str:

@@ -28,7 +28,7 @@ import numpy as np
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
-from provenet.data.sources import PopulationSource, StandardisedSource
+from provenet.data.sources import StandardisedSource
 from provenet.fitting.moment_start import spectrum_evidence
 from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.workspace import Workspace
@@ -46,7 +46,7 @@ from provenet.landscape.objectives import (
     population_objective,
     sample_objective,
 )
-from provenet.landscape.outcome import Outcome
+from provenet.landscape.outcome import LandscapeDetails, Outcome
 from provenet.landscape.second_order import second_order
 from provenet.landscape.statistics import (
     Statistics,
@@ -109,7 +109,7 @@ def _candidate(
 ) -> Candidate:
     constants = objective.constants if isinstance(objective, Design) else None
     outcome = Outcome(name, constants, descent, second_order(objective, descent.B))
-    return Candidate(network, spectrum_evidence(span), landscape=outcome)
+    return Candidate(network, spectrum_evidence(span), details=LandscapeDetails(outcome))
 
 
 def _check_positive(workspace: Workspace, span: Span) -> None:
@@ -151,18 +151,17 @@ def _on_moments(workspace: Workspace, name: str, statistics: Statistics, span: S
         found: Objective = _whitened(statistics, span, workspace.activation)
     else:
         found = moment_objective(name, statistics, span.rank, workspace.activation)
-    source = workspace.source
-    if isinstance(source, PopulationSource):
-        outside = not in_the_theorem(name, source.network, span.rank)
+    truth = workspace.source.population
+    if truth is not None:
+        outside = not in_the_theorem(name, truth, span.rank)
         found.theorem = None if outside else found.theorem
     return found
 
 
 def _on_samples(workspace: Workspace, name: str, span: Span) -> Objective:
     """A loss that sees all orders, on samples in coordinates of the span."""
-    source, s = workspace.source, workspace.standardisation
-    if isinstance(source, PopulationSource):
-        truth = source.network
+    s, truth = workspace.standardisation, workspace.source.population
+    if truth is not None:
         inside = truth.replace(weights=truth.weights @ span.basis.T, output_bias=0.0)
         return population_objective(name, inside, span.rank)
     samples = workspace.problem.samples
@@ -255,6 +254,10 @@ def _stochastic(workspace: Workspace, name: str, span: Span) -> Candidate:
     samples = StandardisedSource(workspace.source, s)
     size = min(_BATCH.get(name, _DESIGNED_BATCH), workspace.source.size)
 
+    def fresh() -> tuple[Array, Array]:
+        drawn = samples.draw(size, workspace.rng)
+        return drawn.X, drawn.y
+
     def on(X: Array, y: Array) -> Objective:
         y = y - s.label_mean
         return sample_objective(name, X, y, m, activation, constants=constants, centred=True)
@@ -262,12 +265,12 @@ def _stochastic(workspace: Workspace, name: str, span: Span) -> Candidate:
     with workspace.stage("minimise", f"batches of {size}"):
         descent = descend(
             on,
-            lambda: samples.draw(size, workspace.rng),
+            fresh,
             workspace.rng.standard_normal((m, d)) / np.sqrt(d),
             replace(_SCHEDULE, rate=rate),
             deadline=(workspace.started + workspace.problem.deadline) / 2,
         )
-        last = on(*samples.draw(size, workspace.rng))
+        last = on(*fresh())
         rows = descent.B if name not in WHITENED else np.linalg.pinv(descent.B).T
         W = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         network = _network(workspace, name, W, span)

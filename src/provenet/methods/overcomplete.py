@@ -21,7 +21,6 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import Array
 from provenet.data.parallel import memory_at_hand
-from provenet.data.sources import PopulationSource
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched
 from provenet.moments.decomposition.algorithm_4 import unit_directions
@@ -39,7 +38,7 @@ ROOM = 0.99
 
 def overcomplete(workspace: Workspace) -> Iterator[Candidate]:
     """Candidates of the paper's algorithm for a population or if asked, else of the search."""
-    if workspace.faithful or isinstance(workspace.source, PopulationSource):
+    if workspace.faithful or workspace.source.population is not None:
         yield by_moments(workspace)
     else:
         yield from searched(workspace)
@@ -49,8 +48,8 @@ def by_moments(workspace: Workspace) -> Candidate:
     """ATV21, Algorithm 1 (from a population) or 4 (from samples), order l."""
     source = workspace.source
     order = order_for(source.features, workspace.units, workspace.order)
-    if isinstance(source, PopulationSource):
-        _refuse_parallel(source.network)
+    if source.population is not None:
+        _refuse_parallel(source.population)
     top = 2 * order + 2
     with workspace.stage("moments", f"up to order {top}"):
         moments = high_moments(source, workspace.standardisation, top)

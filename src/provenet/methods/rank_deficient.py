@@ -32,6 +32,8 @@ import numpy as np
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
+from provenet.data.sources import Source
+from provenet.data.tolerances import MOST_BYTES_IN_MEMORY
 from provenet.fitting.activity.label_lines import LabelLine, label_lines
 from provenet.fitting.workspace import Workspace
 from provenet.moments.sums import pair_products
@@ -54,7 +56,7 @@ def rank_deficient(workspace: Workspace) -> Iterator[Candidate]:
         try:
             network = algorithm_7(*drawn, workspace.units, workspace.rng)
         except NoAnswer:
-            if not workspace.source.fixed or len(drawn[0]) > _half(workspace):
+            if len(drawn[0]) > _half(workspace) or not _all_can_be_held(workspace.source):
                 raise
             everything = workspace.source.rows(0, workspace.source.size)
             network = algorithm_7(*everything, workspace.units, workspace.rng)
@@ -63,6 +65,10 @@ def rank_deficient(workspace: Workspace) -> Iterator[Candidate]:
         "these explain all others."
     )
     yield Candidate(workspace.standardisation.network_from_user(network), evidence)
+
+
+def _all_can_be_held(source: Source) -> bool:
+    return source.fixed and source.bytes <= MOST_BYTES_IN_MEMORY
 
 
 def _half(workspace: Workspace) -> float:

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from provenet.certify.candidate import Candidate
-from provenet.certify.result import Recovery
-from provenet.fitting.workspace import Workspace
-from provenet.methods.arbitrary_inputs import arbitrary_inputs
-from provenet.methods.arbitrary_noise import arbitrary_noise
-from provenet.methods.auto import auto
-from provenet.methods.biased_relu import biased_relu
-from provenet.methods.binary_cliques import binary_cliques
-from provenet.methods.even import even
-from provenet.methods.expand_prune import expand_prune
-from provenet.methods.exponential import exponential
-from provenet.methods.gradient_search import gradient_search
-from provenet.methods.halfspaces import halfspaces
-from provenet.methods.ica import ica
-from provenet.methods.landscape import landscape
-from provenet.methods.lifting import lifting
-from provenet.methods.lowest_layer import lowest_layer
-from provenet.methods.overcomplete import overcomplete
-from provenet.methods.rank_deficient import rank_deficient
-from provenet.methods.rectified import rectified
-from provenet.methods.regression import regression
-from provenet.methods.sparse_noise import sparse_noise
-from provenet.methods.symmetric_inputs import symmetric_inputs
+from provenet.methods.options import FAITHFUL, OBJECTIVE, ORDER, REFINE, THRESHOLD, Option
 from provenet.networks.activations import RELU, Activation, get_activation
+
+if TYPE_CHECKING:
+    from provenet.certify.candidate import Candidate
+    from provenet.certify.layer import LayerCandidate
+    from provenet.fitting.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -39,7 +24,7 @@ class Method:
     summary: str
     needs: str
     paper: str
-    candidates: Callable[[Workspace], Iterator[Candidate] | Iterator[Recovery]]
+    candidates: Callable[[Workspace], Iterator[Candidate] | Iterator[LayerCandidate]]
     independent_units: bool = False
     """Whether the units must have linearly independent weights, so at most as many as features."""
     independent_outputs: bool = False
@@ -55,7 +40,11 @@ class Method:
     any_even: bool = False
     """Whether an even activation of the user's own serves."""
     lowest_layer: bool = False
-    """Whether it looks for a layer whose top is not known: takes `threshold`, judges itself."""
+    """Whether it looks for a layer whose top is not known."""
+    options: tuple[Option, ...] = (REFINE,)
+    """What may be asked of it beside what every method has; candidates are refined at the door."""
+    in_memory: bool = False
+    """Whether it holds all samples in memory, so at most `MOST_BYTES_IN_MEMORY` of them."""
 
     def activation_for(self, wished: Activation) -> Activation:
         """The activation wished for; in place of ReLU, the default, the method's own if need be."""
@@ -71,6 +60,18 @@ class Method:
         return self.any_activation or own or activation.family in self.activations
 
 
+def _recipe(name: str) -> Callable[[Workspace], Iterator[Any]]:
+    """The generator of that name in the module of that name, imported only when it runs."""
+
+    def candidates(workspace: Workspace) -> Iterator[Any]:
+        recipe: Callable[[Workspace], Iterator[Any]] = getattr(import_module(module), name)
+        return recipe(workspace)
+
+    module = f"{__package__}.{name}"
+    candidates.__module__, candidates.__qualname__ = module, name
+    return candidates
+
+
 _PIECEWISE_LINEAR = ("relu", "leaky_relu", "abs")
 
 METHODS = {
@@ -81,7 +82,7 @@ METHODS = {
             "chooses among the methods below by samples, inputs and cost",
             "-",
             "-",
-            auto,
+            _recipe("auto"),
             activations=_PIECEWISE_LINEAR,
         ),
         Method(
@@ -89,7 +90,7 @@ METHODS = {
             "least squares with swaps, growth and pruning; few samples, width found",
             "any inputs in general position",
             "none: the answer certifies itself",
-            expand_prune,
+            _recipe("expand_prune"),
             activations=_PIECEWISE_LINEAR,
         ),
         Method(
@@ -97,7 +98,7 @@ METHODS = {
             "one linear system in lifted unknowns; exact from few samples",
             "outputs >= units, independent; labels without noise; any inputs in general position",
             "none: the null space certifies itself",
-            lifting,
+            _recipe("lifting"),
             independent_outputs=True,
             fewest_outputs=2,
             activations=_PIECEWISE_LINEAR,
@@ -107,27 +108,29 @@ METHODS = {
             "second moments of every output, joint diagonalisation, exact finish",
             "Gaussian inputs; units <= features, independent; one output goes to order 4",
             "BJW19, Algorithms 4-6 and section 9.1",
-            rectified,
+            _recipe("rectified"),
             independent_units=True,
             activations=("relu", "relu2", "relu3"),
             any_rectified=True,
+            options=(REFINE, FAITHFUL),
         ),
         Method(
             "ica",
             "independent components of the labels, then the exact finish",
             "Gaussian inputs; weights orthonormal on standardised inputs; outputs >= units",
             "BJW19, Algorithm 3",
-            ica,
+            _recipe("ica"),
             independent_units=True,
             independent_outputs=True,
             fewest_outputs=2,
+            options=(REFINE, FAITHFUL),
         ),
         Method(
             "symmetric-inputs",
             "second moments of pairs of labels; any noise that is independent of the inputs",
             "inputs symmetric about their mean; units <= features and outputs; no biases",
             "BJW19, section 4.3",
-            symmetric_inputs,
+            _recipe("symmetric_inputs"),
             independent_units=True,
             independent_outputs=True,
             fewest_outputs=2,
@@ -137,7 +140,7 @@ METHODS = {
             "samples with a single unit on, found by their parallel labels",
             "two or more outputs, no two columns of A parallel; no biases, no noise",
             "BJW19, Algorithm 7",
-            rank_deficient,
+            _recipe("rank_deficient"),
             fewest_outputs=2,
         ),
         Method(
@@ -145,34 +148,39 @@ METHODS = {
             "robust PCA of the labels, then rectified; returns the corrupted labels",
             "a small share of labels corrupted; Gaussian inputs; outputs well above units",
             "BJW19, section 8",
-            sparse_noise,
+            _recipe("sparse_noise"),
+            in_memory=True,
             independent_units=True,
             independent_outputs=True,
             fewest_outputs=3,
+            options=(REFINE, FAITHFUL),
         ),
         Method(
             "arbitrary-noise",
             "robust start, sign step, Huber fit; faithful=True: the paper's enumeration",
             "noise of any kind, independent of the inputs; Gaussian inputs; two or more outputs",
             "BJW19, Algorithm 8, Theorem 12",
-            arbitrary_noise,
+            _recipe("arbitrary_noise"),
+            in_memory=True,
             independent_units=True,
+            options=(REFINE, FAITHFUL),
         ),
         Method(
             "arbitrary-inputs",
             "sign patterns of the labels' span and linear programs",
             "any fixed inputs; units <= 3, samples <= 60; outputs >= units; no biases, no noise",
             "BJW19, Algorithms 1 and 2, Lemma 1",
-            arbitrary_inputs,
+            _recipe("arbitrary_inputs"),
         ),
         Method(
             "biased-relu",
             "Hermite moments, tensor decomposition, then least squares",
             "one output; Gaussian inputs; units <= features, independent",
             "ATV21, Algorithms 1-4 and 6",
-            biased_relu,
+            _recipe("biased_relu"),
             independent_units=True,
             one_output=True,
+            options=(REFINE, FAITHFUL),
         ),
         Method(
             "overcomplete",
@@ -180,56 +188,62 @@ METHODS = {
             "faithful=True, else expand-prune",
             "one output; no two units parallel; faithful: Gaussian inputs, many samples",
             "ATV21, Algorithms 1, 2 and 4 of any order",
-            overcomplete,
+            _recipe("overcomplete"),
             one_output=True,
+            options=(REFINE, FAITHFUL, ORDER),
         ),
         Method(
             "regression",
             "a predictor whatever the biases: resolved units, and two units for all that is linear",
             "one output; Gaussian inputs; units of large bias become a linear part",
             "ATV21, Algorithm 5, Theorem 3.2",
-            regression,
+            _recipe("regression"),
             one_output=True,
+            options=(REFINE, FAITHFUL),
         ),
         Method(
             "landscape",
             "minimises an objective without bad minima (objective=), from two moments",
             "one output; Gaussian inputs; units <= features, independent; A > 0; no biases",
             "GLM17, all objectives; appendices A and B",
-            landscape,
+            _recipe("landscape"),
             independent_units=True,
             one_output=True,
             activations=("relu", "leaky_relu", "abs", "relu3"),
             any_activation=True,
+            options=(REFINE, FAITHFUL, OBJECTIVE),
         ),
         Method(
             "lowest-layer",
             "units of high threshold under any top: moments, then the samples that fire",
             "one output; Gaussian inputs; units <= features, independent; thresholds well above 1",
             "GP19, section 2, appendix B",
-            lowest_layer,
+            _recipe("lowest_layer"),
             independent_units=True,
             one_output=True,
             activations=("relu", "step", "sigmoid", "exp"),
             any_activation=True,
             lowest_layer=True,
+            options=(REFINE, FAITHFUL, THRESHOLD),
         ),
         Method(
             "halfspaces",
             "a union or intersection of halfspaces from 0/1 labels: normals, offsets, a predictor",
             "one output of two values; any inputs that reach the faces; some flipped labels",
             "GP19, section 2.3",
-            halfspaces,
+            _recipe("halfspaces"),
             one_output=True,
             activations=("step",),
             lowest_layer=True,
+            options=(FAITHFUL, THRESHOLD),
         ),
         Method(
             "gradient-search",
             "faces of low thresholds and no linear term: peaks of differences of thin bands",
             "one output; at most 4 features (time grows exponentially); Gaussian inputs",
             "GP19, section 3, appendix C.1",
-            gradient_search,
+            _recipe("gradient_search"),
+            in_memory=True,
             one_output=True,
             activations=("relu", "step"),
             lowest_layer=True,
@@ -239,12 +253,13 @@ METHODS = {
             "even units under a polynomial: rotation of moments, then least squares for all",
             "one output; Gaussian inputs; weights orthonormal on standardised inputs; no biases",
             "GP19, Theorem 10, appendix D.3",
-            even,
+            _recipe("even"),
             independent_units=True,
             one_output=True,
             activations=("abs",),
             any_even=True,
             lowest_layer=True,
+            options=(REFINE, FAITHFUL),
         ),
         Method(
             "binary-cliques",
@@ -252,11 +267,12 @@ METHODS = {
             "one output; inputs standard normal as they are; 0/1 weights of one size, up to a "
             "factor; the coefficient of every unit larger than those of products",
             "GP19, Theorem 8, appendix D.1",
-            binary_cliques,
+            _recipe("binary_cliques"),
             one_output=True,
             activations=("exp",),
             standard_inputs=True,
             lowest_layer=True,
+            options=(FAITHFUL,),
         ),
         Method(
             "exponential",
@@ -264,11 +280,12 @@ METHODS = {
             "one output; inputs standard normal as they are; disjoint 0/1 weights; coefficients "
             "of the polynomial not negative",
             "GP19, Theorem 9, appendix D.2",
-            exponential,
+            _recipe("exponential"),
             one_output=True,
             activations=("exp",),
             standard_inputs=True,
             lowest_layer=True,
+            options=(FAITHFUL,),
         ),
     )
 }

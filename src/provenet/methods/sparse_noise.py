@@ -13,25 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
-from provenet.certify.candidate import Candidate
-from provenet.certify.result import Recovery, Status
+from provenet.certify.candidate import Candidate, Repaired
 from provenet.common.ended import Ended
 from provenet.common.exceptions import NoAnswer
-from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.robust.low_rank import RobustPCA, Separation, robust_pca
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.several_outputs import from_second_moments
 
 _MOST_CORRUPTED = 0.4
-_ROUNDING = 1e-8
-_SIGMAS = 5.0
-_DEPENDENT = 6.0
-"""Standard deviations at which corruption is not independent of the units."""
 
 _REASONS = {
     Separation.NO_LOW_RANK: (
@@ -72,50 +65,8 @@ def sparse_noise(workspace: Workspace) -> Iterator[Candidate]:
         yield replace(
             candidate,
             width_evidence=evidence + candidate.width_evidence,
-            workspace=repaired,
-            corrupted=parts.corrupted,
-            restore=partial(_mark_by_network, X=X, Y=Y),
+            repaired=Repaired(repaired, most_are_exact=True),
         )
-
-
-def _mark_by_network(recovery: Recovery, X: Array, Y: Array) -> Recovery:
-    """A network that is recovered says what each label should be, also in samples left out."""
-    network = recovery.network
-    if not recovery.success or network is None or recovery.certificate is None:
-        return recovery
-    expected = network(X)
-    rounding = _ROUNDING * expected.std(axis=0)
-    corrupted = np.abs(Y - expected) > np.maximum(rounding, _SIGMAS * recovery.certificate.noise)
-    recovery = replace(recovery, corrupted=corrupted)
-    on = X @ network.weights.T + network.biases > 0
-    output, unit, sigmas = most_dependent(corrupted, on)
-    if corrupted.mean(axis=0).max() <= _MOST_CORRUPTED and sigmas < _DEPENDENT:
-        return recovery
-    message = (
-        f"{100 * corrupted[:, output].mean():.0f}% of the labels of output {output} are not what "
-        f"the network says, and they depend on whether unit {unit} is on ({sigmas:.0f} sigma): its "
-        "weight there is wrong, or corruption depends on the inputs. Leave that output out, or "
-        "take more outputs."
-    )
-    return replace(recovery, status=Status.PARTIAL, message=message)
-
-
-def most_dependent(corrupted: AnyArray, on: AnyArray) -> tuple[int, int, float]:
-    """The output and the unit whose activity tells most about corruption, and its significance.
-
-    Corruption at random entries knows nothing of the units. A wrong output weight makes right
-    labels look corrupted, but only where the unit is on.
-    """
-    n, active = len(on), on.sum(axis=0)
-    share = corrupted.mean(axis=0)[:, None]
-    together = corrupted.T.astype(float) @ on
-    difference = together / np.maximum(active, 1) - (n * share - together) / np.maximum(
-        n - active, 1
-    )
-    spread = np.maximum(share * (1 - share), 1 / n) * n / np.maximum(active * (n - active), 1)
-    z = np.abs(difference) / np.sqrt(spread)
-    output, unit = np.unravel_index(np.argmax(z), z.shape)
-    return int(output), int(unit), float(z[output, unit])
 
 
 def _check(parts: RobustPCA) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from provenet.common.typing import Array
 from provenet.data.standardisation import Standardisation
@@ -31,8 +31,8 @@ class GaussianCheck:
 def check_gaussian(X: Array, standardisation: Standardisation) -> GaussianCheck:
     """Skewness and kurtosis of each input, and Mardia's kurtosis of all together."""
     n, d = X.shape
-    skewness = float(np.max(np.abs(stats.skew(X, axis=0))))
-    kurtosis = float(np.max(np.abs(stats.kurtosis(X, axis=0))))
+    skewness = float(np.max(np.abs(scipy.stats.skew(X, axis=0))))
+    kurtosis = float(np.max(np.abs(scipy.stats.kurtosis(X, axis=0))))
     z = standardisation.apply(X)
     squares = np.einsum("nd,nd->n", z, z)
     # Over the square of its own mean: the inputs may be a draw from those that were standardised.

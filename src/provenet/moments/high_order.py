@@ -19,7 +19,7 @@ from numpy.polynomial.hermite_e import herme2poly
 
 from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import workers
-from provenet.data.sources import PopulationSource, Source
+from provenet.data.sources import Source
 from provenet.data.sources.base import ROWS_AT_ONCE
 from provenet.data.standardisation import Standardisation
 from provenet.moments.estimation import estimate_moments
@@ -56,8 +56,8 @@ def memory_needed(features: int, order: int) -> int:
 
 def high_moments(source: Source, standardisation: Standardisation, order: int) -> HighMoments:
     """Moments up to an even order of standardised samples, or of a population."""
-    if isinstance(source, PopulationSource):
-        return population_high_moments(source.network, order)
+    if source.population is not None:
+        return population_high_moments(source.population, order)
     second = estimate_moments(source, MomentRequest(standardisation, order=2))
     request = MomentRequest(standardisation, 2, quadratic=second.tensors[2])
     groups = min(_GROUPS, max(source.size // _FEWEST_IN_GROUP, 1))

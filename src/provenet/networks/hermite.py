@@ -28,6 +28,27 @@ def h(k: int, x: Array | float) -> Array:
     return he(k, x) / math.sqrt(math.factorial(k))
 
 
+def hermite_rows(X: Array, degree: int) -> Array:
+    """Products of orthonormal Hermite polynomials of the columns of X, one product a row.
+
+    Of total degree up to `degree`, the constant first: `binomial(degree + d, d)` rows of n values.
+    """
+    n, d = X.shape
+    rows = np.empty((math.comb(degree + d, d), n))
+    rows[0] = 1
+    powers, count = [degree], 1
+    for x in X.T:
+        table = [np.ones(n), x]
+        for k in range(2, degree + 1):
+            table.append((x * table[-1] - np.sqrt(k - 1) * table[-2]) / np.sqrt(k))
+        for j, left in enumerate(list(powers)):
+            for k in range(1, left + 1):
+                np.multiply(rows[j], table[k], out=rows[count])
+                powers.append(left - k)
+                count += 1
+    return rows
+
+
 def normal_density(x: Array | float) -> Array:
     """Density `phi` of the standard normal distribution."""
     return np.exp(-0.5 * np.square(x)) / math.sqrt(2 * math.pi)

@@ -17,6 +17,7 @@ import numpy as np
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
+from provenet.common.words import counted
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network
 
@@ -45,6 +46,14 @@ class LayeredNetwork:
     def thresholds(self) -> Array:
         """`t_i`: a unit fires where `w_i.x > t_i`."""
         return -self.layer.biases
+
+    @property
+    def top_in_words(self) -> str:
+        """What lies above the layer."""
+        if not isinstance(self.top, Polynomial):
+            return getattr(self.top, "__name__", "learned")
+        degree = max((len(monomial) for monomial in self.top.terms), default=0)
+        return f"a polynomial of degree {degree} with {counted(len(self.top.terms), 'term')}"
 
     def __call__(self, X: Array) -> Array:
         """Labels of the rows of X, a block at a time."""

@@ -133,10 +133,17 @@ class Network:
     def canonical(self) -> Network:
         """The same function with rows of `weights` of norm 1 and units in a fixed order.
 
+        See `normalised`. Units are ordered by falling size of their output weight.
+        """
+        own = self.normalised()
+        return own.keep(own.canonical_order())
+
+    def normalised(self) -> Network:
+        """The same function with rows of `weights` of norm 1, units in the order they have.
+
         The norm moves into the output weights where the activation is positively homogeneous. A
         unit without weights is a constant and moves into the output bias. For an even activation
-        the first non-zero weight is made positive. Units are ordered by falling size of their
-        output weight.
+        the first non-zero weight is made positive.
         """
         W, b, A = self.weights, self.biases, self.output_weights
         norm = np.linalg.norm(W, axis=1)
@@ -149,9 +156,14 @@ class Network:
             first = np.argmax(W != 0, axis=1)
             sign = np.sign(W[np.arange(len(W)), first])
             W, b = W * sign[:, None], b * sign
+        return Network(W, b, A, c, self.activation, linear=self.linear)
+
+    def canonical_order(self) -> AnyArray:
+        """The indices of the units of a normalised network, in the order of its canonical form."""
+        W, b, A = self.weights, self.biases, self.output_weights
         size = np.abs(A) if A.ndim == 1 else np.linalg.norm(A, axis=0)
         # Rounded, so that the last digits of equal sizes do not reorder units.
-        order = np.lexsort(
+        return np.lexsort(
             (
                 *np.atleast_2d(A),
                 b,
@@ -159,7 +171,6 @@ class Network:
                 -np.round(size, SORTED_DIGITS),
             )
         )
-        return Network(W[order], b[order], A[..., order], c, self.activation, linear=self.linear)
 
     def replace(self, **changes: Any) -> Network:
         """A copy with some of the constructor's arguments changed."""

@@ -49,6 +49,8 @@ class Signs:
     """`v - sum_i xi_i a_i w_i / 2`; zero when the network has no linear term."""
     alternatives: tuple[Array, ...] = ()
     """Other signs that explain the linear part as well."""
+    complete: bool = True
+    """Whether no signs were left untried."""
 
 
 def signs_from_linear_part(a: Array, W: Array, v: Array) -> Signs:
@@ -63,7 +65,7 @@ def signs_from_linear_part(a: Array, W: Array, v: Array) -> Signs:
     if exact is not None:
         return exact
     xi = _local_search(M, v)
-    return Signs(xi, v - M @ xi)
+    return Signs(xi, v - M @ xi, complete=len(W) <= MOST_VECTORS)
 
 
 def slope_from_linear_part(alpha: Array, W: Array, v: Array) -> float:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
+from provenet.certify.summary import facts, figure
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable, write_atomically
 from provenet.common.version import __version__
@@ -20,8 +22,7 @@ from provenet.common.words import counted
 from provenet.data.sources import Source
 from provenet.networks.matching import parameter_error
 from provenet.networks.network import Network
-from provenet.report.console import describe, figure, why_infinite
-from provenet.report.evidence import assumptions, notes
+from provenet.report.console import describe, why_infinite
 from provenet.report.gathering import ReportData, gather
 from provenet.report.pictures import pictures
 from provenet.report.tables import small
@@ -88,8 +89,8 @@ def _render(result: Recovery, data: ReportData, command: str | None, seed: int |
         found=_found(result, data),
         comparison=_comparison(result, data.truth),
         facts=_facts(result, data),
-        assumptions=assumptions(result),
-        notes=notes(result),
+        checks=result.checks,
+        notes=[(name.capitalize(), text) for name, text in facts(result)],
         table=unit_table(result, data.truth),
         pictures=pictures(result, data),
         reproduction=_reproduction(data, command, seed),

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from provenet.certify.certificate import Certificate
-from provenet.certify.result import Recovery, Status
-from provenet.common.typing import AnyArray
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
+from provenet.certify.summary import facts
 from provenet.common.words import counted
-from provenet.lowest_layer.evidence import LayerEvidence
 from provenet.networks.activations import Activation
-from provenet.networks.layered import LayeredNetwork, Polynomial
+from provenet.networks.layered import Polynomial
 from provenet.networks.network import Network
 from provenet.report.tables import (
     is_leaky,
@@ -135,102 +133,16 @@ def why_infinite(network: Network | None, truth: Network) -> str:
 
 
 def certificate_table(result: Recovery) -> RenderableType:
-    """The evidence, a line each."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column()
-    for label, text in _evidence(result):
-        grid.add_row(label, Text(text))
-    return Group(Text("Certificate", "bold"), grid)
-
-
-def _evidence(result: Recovery) -> Iterable[tuple[str, str]]:
-    if result.certificate is not None:
-        yield from _certified(result.certificate)
-    yield from further_evidence(result)
-
-
-def further_evidence(result: Recovery) -> Iterable[tuple[str, str]]:
-    """What was seen beside the certificate, and the time it took."""
-    if result.landscape is not None:
-        yield "landscape", result.landscape.message
-    if result.layer is not None:
-        yield from _layer(result.layer)
-    if result.layered is not None:
-        yield "top", _top(result.layered)
-    if result.corrupted is not None:
-        yield "corrupted", _corrupted(result.corrupted)
-    yield from (("ambiguity", ambiguity) for ambiguity in result.ambiguities)
-    yield "time", _timings(result.timings)
-
-
-def _layer(layer: LayerEvidence) -> Iterable[tuple[str, str]]:
-    yield "found by", layer.way
-    if layer.exact:
-        yield "directions", "exact to rounding"
-    else:
-        angle, offset = np.degrees(np.max(layer.angle_errors)), np.max(layer.threshold_errors)
-        known = f", thresholds within {figure(float(offset))}" if np.isfinite(offset) else ""
-        yield "directions", f"within {figure(float(angle))} degrees (one standard error){known}"
-    yield from (("seen", note) for note in layer.notes)
-
-
-def _top(network: LayeredNetwork) -> str:
-    if not isinstance(network.top, Polynomial):
-        return getattr(network.top, "__name__", "learned")
-    degree = max((len(monomial) for monomial in network.top.terms), default=0)
-    return f"a polynomial of degree {degree} with {counted(len(network.top.terms), 'term')}"
-
-
-def _corrupted(corrupted: AnyArray) -> str:
-    count, labels = int(np.count_nonzero(corrupted)), corrupted.size
-    return f"{count:,} of {counted(labels, 'label')} ({count / labels:.2%}) set aside"
-
-
-def _certified(certificate: Certificate) -> Iterable[tuple[str, str]]:
-    residual, noise = figure(certificate.relative_residual), certificate.noise
-    held_out = f"{certificate.samples_held_out:,} samples not used in the fit"
-    yield "residual", f"{residual} of the labels' spread, on {held_out}"
-    yield "noise", figure(noise) if noise else "none"
-    labels = f", {certificate.outputs:,} labels each" if certificate.outputs > 1 else ""
-    parameters = f"{certificate.parameters:,} parameters"
-    yield "samples", f"{certificate.samples_fitted:,} fitted{labels}, for {parameters}"
-    yield "condition", f"{figure(certificate.condition)} (condition number of the weights)"
-    yield "error bound", f"{figure(certificate.parameter_error_bound)} on the parameters"
-    if certificate.weakest_unit is not None:
-        above = f"{figure(certificate.weakest_margin)} standard deviations above "
-        above += "the noise" if noise else "rounding"
-        yield "weakest unit", f"number {certificate.weakest_unit + 1}, {above}"
-    yield "width", certificate.width_evidence
-    yield "inputs", certificate.gaussian.message
-    yield from (("warning", warning) for warning in certificate.warnings)
-
-
-def figure(value: float) -> str:
-    """Three digits, or a word for what is not finite."""
-    return f"{value:.3g}" if math.isfinite(value) else small(value)
-
-
-def _timings(timings: Mapping[str, float]) -> str:
-    stages = ", ".join(f"{name} {seconds:.2g} s" for name, seconds in timings.items())
-    return stages or "not measured"
-
-
-def about(method: Any) -> dict[str, Any]:
-    """All that the registry says of a method, without the code that runs it."""
-    values = {field.name: getattr(method, field.name) for field in fields(method)}
-    return {name: value for name, value in values.items() if not callable(value)}
-
-
-def methods_table(methods: Iterable[Any]) -> RenderableType:
-    """Name, summary, assumptions, activations and paper of each method."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("method", style="bold cyan", no_wrap=True)
-    table.add_column("what it does, what it needs, which units, where it comes from")
-    for method in methods:
-        own = method.any_rectified or method.any_activation or method.any_even
-        units = ", ".join(method.activations) + ", or your own" * own
-        lines = {"needs": method.needs, "units": units, "paper": method.paper}
-        rest = "".join(f"\n{name} {text}" for name, text in lines.items() if text != "-")
-        table.add_row(method.name, Text.assemble(method.summary, (rest, "dim")))
-    return table
+    """The checks and what else was seen, a line each."""
+    checks = Table.grid(padding=(0, 2))
+    for style in ("", "", "dim"):
+        checks.add_column(style=style)
+    for check in result.checks:
+        mark = Text("yes", "green") if check.holds else Text("no", "bold red")
+        checks.add_row(mark, Text(f"{check.name}: {check.figure}"), Text(check.needed))
+    seen = Table.grid(padding=(0, 2))
+    seen.add_column(style="dim", no_wrap=True)
+    seen.add_column()
+    for label, text in facts(result):
+        seen.add_row(label, Text(text))
+    return Group(Text("Checks", "bold"), checks, Text(""), seen)

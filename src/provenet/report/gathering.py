@@ -21,7 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.certify.result import Recovery, Status
+from provenet.certify.checks import Status
+from provenet.certify.result import Recovery
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array, Seed
 from provenet.data.parallel import one_blas_thread
@@ -106,7 +107,8 @@ def gather(
     """
     generator = np.random.default_rng(rng)
     with one_blas_thread():
-        drawn = ArraySource(*source.draw(min(source.size, _MOST_DRAWN), generator))
+        some = source.draw(min(source.size, _MOST_DRAWN), generator)
+        drawn = ArraySource(some.X, some.y)
         refit = _refit(result, drawn, generator)
         return ReportData(
             samples=source.size,

@@ -97,7 +97,7 @@ def _comparison(
             table.add_column(f"\n{heading}", justify="right", style=style)
     table.add_column("\nerror", justify="right")
     values, found = _columns(left, shown), _columns(right, shown)
-    for index, (i, j, error) in enumerate(rows, start=1):
+    for index, (i, j, error) in enumerate(rows):
         cells = ["", *_unit_cells(values, i), "", *_unit_cells(found, j)]
         table.add_row(str(index), *cells, _error_text(error))
     return table
@@ -166,7 +166,7 @@ def _parameters(network: Network, errors: Any, decimals: int, shown: _Shown) -> 
     for i, row in enumerate(values):
         spread = None if spreads is None else spreads[i]
         cells = [with_error(row, spread, k, decimals) for k in range(len(row))]
-        table.add_row(str(i + 1), *cells)
+        table.add_row(str(i), *cells)
     return table
 
 

@@ -42,7 +42,7 @@ def unit_table(result: Recovery, truth: Network | None) -> UnitTable | None:
     for i in range(min(network.units, _MOST_UNITS)):
         spread = None if spreads is None else spreads[i]
         cells = [with_error(values[i], spread, k, decimals) for k in range(values.shape[1])]
-        rows.append((str(i + 1), *(column[i] for column in extra.values()), *cells))
+        rows.append((str(i), *(column[i] for column in extra.values()), *cells))
     headings = ("unit", *extra, *_headings(network))
     return UnitTable(headings, tuple(rows), tuple(_notes(result, network, seen, decimals)))
 

@@ -102,8 +102,8 @@ def test_one_output_in_a_column_of_its_own_is_one_label_a_row(
     source = open_samples(*paths, outputs=1)
     assert source.outputs is None and np.array_equal(everything(source)[1], Y)
     assert np.array_equal(
-        source.draw(9, np.random.default_rng(0))[1],
-        ArraySource(X, Y).draw(9, np.random.default_rng(0))[1],
+        source.draw(9, np.random.default_rng(0)).y,
+        ArraySource(X, Y).draw(9, np.random.default_rng(0)).y,
     )
 
 

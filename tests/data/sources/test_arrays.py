@@ -30,17 +30,18 @@ def test_rows_are_float64_and_not_copied_if_they_are_that_already() -> None:
 def test_a_draw_is_rows_of_the_data_none_twice(size: int, n: int, seed: int) -> None:
     index = np.arange(size)
     source = ArraySource(np.column_stack([index, 2 * index]), -index)
-    x, y = source.draw(n, np.random.default_rng(seed))
+    drawn = source.draw(n, np.random.default_rng(seed))
+    x, y = drawn.X, drawn.y
     assert len(x) == len(y) == min(n, size) == len(set(y))
     np.testing.assert_array_equal(x, np.column_stack([-y, -2 * y]))
-    again = source.draw(n, np.random.default_rng(seed))[1]
-    np.testing.assert_array_equal(y, again)
+    np.testing.assert_array_equal(drawn.rows, -y)
+    np.testing.assert_array_equal(y, source.draw(n, np.random.default_rng(seed)).y)
 
 
 def test_draws_are_in_random_order_and_all_rows_have_the_same_chance() -> None:
     source = ArraySource(np.arange(10.0)[:, None], np.arange(10.0))
     rng = np.random.default_rng(0)
-    first = np.array([source.draw(3, rng)[1] for _ in range(4000)])
+    first = np.array([source.draw(3, rng).y for _ in range(4000)])
     # Each row in each place 400 times: five standard deviations sqrt(400 * 0.9).
     for place in range(3):
         counts = np.bincount(first[:, place].astype(int), minlength=10)
@@ -70,7 +71,7 @@ def test_memory_mapped_files_are_arrays_like_others(tmp_path: Path) -> None:
     ):
         np.testing.assert_array_equal(a, b)
     drawn = mapped.draw(5, np.random.default_rng(0))
-    assert type(drawn[0]) is np.ndarray and drawn[0].dtype == np.float64
+    assert type(drawn.X) is np.ndarray and drawn.X.dtype == np.float64
 
 
 def test_a_far_origin_costs_no_digits() -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import provenet as pn
+from helpers import assert_same_draw
 from provenet.common.exceptions import ClusterLost, InvalidInput
 from provenet.common.typing import Array
 from provenet.data.checkpoint import Checkpoint
@@ -91,8 +92,7 @@ class TestOnThreads:
         for a, b in zip(source.rows(990, 8200), plain.rows(990, 8200), strict=True):
             np.testing.assert_array_equal(a, b)
         draws = (s.draw(500, np.random.default_rng(3)) for s in (source, plain))
-        for a, b in zip(*draws, strict=True):
-            np.testing.assert_array_equal(a, b)
+        assert_same_draw(*draws)
 
     def test_part_of_the_samples_may_begin_and_end_within_a_chunk(self) -> None:
         source = DaskArrays(*on_dask(rows=1000))

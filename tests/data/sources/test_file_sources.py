@@ -13,6 +13,7 @@ import pytest
 import zarr
 
 import provenet as pn
+from helpers import assert_same_draw
 from provenet.data.sample_files.door import open_samples, save_samples
 from provenet.data.sources import ArraySource, FileSource
 from provenet.data.sources.base import Source
@@ -76,8 +77,7 @@ def test_rows_draws_and_sums_are_those_of_the_arrays(tmp_path: Path, kind: str) 
             np.testing.assert_array_equal(found, wanted)
     for n in (1, 50, 3000, 20_000, 30_000):
         pair = (s.draw(n, np.random.default_rng(n)) for s in (source, memory))
-        for found, wanted in zip(*pair, strict=True):
-            np.testing.assert_array_equal(found, wanted)
+        assert_same_draw(*pair)
     # The same blocks in the same order: not a digit may differ.
     np.testing.assert_array_equal(source.standardisation().whiten, memory.standardisation().whiten)
 
@@ -107,7 +107,8 @@ def test_a_draw_from_many_rows_reads_and_remembers_few() -> None:
     X, y = Numbers((10**8, 2), chunks=(100, 2)), Numbers((10**8,))
     source = FileSource(X, y, unused)
     tracemalloc.start()
-    inputs, labels = source.draw(2000, np.random.default_rng(0))
+    drawn = source.draw(2000, np.random.default_rng(0))
+    inputs, labels = drawn.X, drawn.y
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5e6 and X.rows_read < 2000 * 4096  # a list of all rows would be 800 MB
@@ -121,7 +122,7 @@ def test_a_draw_from_many_rows_reads_and_remembers_few() -> None:
 def test_arrays_of_many_rows_are_drawn_from_without_a_list_of_them() -> None:
     X = np.broadcast_to(np.float32(1.0), (10**8, 3))
     tracemalloc.start()
-    inputs, _ = ArraySource(X, X[:, 0]).draw(1000, np.random.default_rng(0))
+    inputs = ArraySource(X, X[:, 0]).draw(1000, np.random.default_rng(0)).X
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert inputs.shape == (1000, 3) and peak < 1e6

@@ -42,7 +42,8 @@ def test_rows_draws_and_sums_are_changed() -> None:
     some = (Y[10:5000] + 1).T @ (X[10:5000, :2] / 2)
     np.testing.assert_allclose(mapped.partial_total(gram, 10, 5000, 512), some, rtol=0, atol=1e-10)
     drawn, plain = (s.draw(7, np.random.default_rng(1)) for s in (mapped, source))
-    np.testing.assert_array_equal(drawn[0], plain[0][:, :2] / 2)
+    np.testing.assert_array_equal(drawn.X, plain.X[:, :2] / 2)
+    np.testing.assert_array_equal(drawn.X, X[drawn.rows, :2] / 2)
 
 
 def test_the_source_itself_adds_up_a_term_that_tells_how_samples_are_changed() -> None:

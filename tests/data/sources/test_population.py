@@ -60,7 +60,8 @@ def test_samples_of_the_population_have_its_moments() -> None:
 def test_rows_and_draws_are_samples_of_the_network() -> None:
     net = special_network(3)
     source = pn.PopulationSource(net, 500, rng=0)
-    for X, y in (source.rows(0, 500), source.draw(300, np.random.default_rng(0))):
+    drawn = source.draw(300, np.random.default_rng(0))
+    for X, y in (source.rows(0, 500), (drawn.X, drawn.y)):
         np.testing.assert_allclose(y, net(X), rtol=0, atol=1e-13)
     assert source.size == 500 and source.features == 6 and source.queries == 800
 

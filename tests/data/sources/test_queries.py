@@ -72,7 +72,9 @@ def test_inputs_are_standard_normal() -> None:
 def test_draws_are_fresh_counted_and_checked() -> None:
     oracle = Oracle()
     source = pn.QuerySource(oracle, 3, 100, rng=1)
-    X, y = source.draw(10_000, np.random.default_rng(3))
+    drawn = source.draw(10_000, np.random.default_rng(3))
+    X, y = drawn.X, drawn.y
+    assert drawn.rows is None  # none of the source's own
     assert source.queries == 10_000 and X.shape == (10_000, 3)
     np.testing.assert_allclose(y, oracle.network(X), rtol=0, atol=1e-14)
     kept = source.rows(0, 100)[0]

@@ -22,10 +22,10 @@ def test_rows_and_draws_are_standardised_and_labels_are_not() -> None:
     Z, y = source.rows(4000, 6000)
     np.testing.assert_array_equal(Z, s.apply(X[4000:6000]))
     np.testing.assert_array_equal(y, Y[4000:6000])
-    Z, y = source.draw(50, np.random.default_rng(3))
-    same = inner.draw(50, np.random.default_rng(3))
-    np.testing.assert_array_equal(Z, s.apply(same[0]))
-    np.testing.assert_array_equal(y, same[1])
+    drawn, same = (t.draw(50, np.random.default_rng(3)) for t in (source, inner))
+    np.testing.assert_array_equal(drawn.X, s.apply(same.X))
+    np.testing.assert_array_equal(drawn.y, same.y)
+    np.testing.assert_array_equal(drawn.rows, same.rows)
 
 
 def test_its_own_standardisation_makes_it_white() -> None:

@@ -7,7 +7,6 @@ import pytest
 from scipy import optimize
 
 import provenet as pn
-from provenet.certify.result import Recovery, Status
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
@@ -223,8 +222,8 @@ def test_uneven_noise_is_whitened() -> None:
     np.testing.assert_allclose(covariance, covariance[0, 0] * np.eye(3), atol=1e-6)
 
 
-def test_a_recovery_is_mapped_back_unit_by_unit() -> None:
-    """Weights and their errors keep together although the canonical order changes."""
+def test_a_network_and_its_errors_are_mapped_back_unit_by_unit() -> None:
+    """Units keep the order they have, also where the canonical order would be another."""
     labels = whitening(np.random.default_rng(14).standard_normal((500, 2)) * [10.0, 0.1])
     truth = pn.Network(np.eye(2), [0.1, 0.2], [[9.0, 1.0], [0.1, 2.0]], [0.0, 0.0]).canonical()
     found = labels.whitened(truth).canonical()
@@ -236,15 +235,14 @@ def test_a_recovery_is_mapped_back_unit_by_unit() -> None:
         output_bias=np.ones(2),
         linear=None,
     )
-    recovery = Recovery(found, Status.WITHIN_NOISE, "", "", standard_errors=errors)
-    mapped = labels.recovery(recovery)
-    assert mapped.network is not None and mapped.standard_errors is not None
-    assert pn.parameter_error(mapped.network, truth) < 1e-12
-    np.testing.assert_allclose(mapped.standard_errors.weights, np.abs(truth.weights) + 1)
-    np.testing.assert_allclose(mapped.standard_errors.biases, truth.biases)
+    network, moved = labels.restored_errors(found, errors)
+    assert pn.parameter_error(network, truth) < 1e-12
+    np.testing.assert_allclose(network.weights, found.weights)
+    np.testing.assert_array_equal(moved.weights, errors.weights)
+    np.testing.assert_array_equal(moved.biases, errors.biases)
     # One whitened unit is about 10 units of the first output and 0.1 of the second.
-    np.testing.assert_allclose(mapped.standard_errors.output_weights[0], 10, rtol=0.2)
-    np.testing.assert_allclose(mapped.standard_errors.output_weights[1], 0.1, rtol=0.2)
+    np.testing.assert_allclose(moved.output_weights[0], 10, rtol=0.2)
+    np.testing.assert_allclose(moved.output_weights[1], 0.1, rtol=0.2)
 
 
 def test_weighting_removes_offsets_that_drown_least_squares() -> None:

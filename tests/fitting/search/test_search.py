@@ -10,7 +10,7 @@ from provenet.data.sources import ArraySource
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.pruning import prune
-from provenet.fitting.search.swaps import expand, start
+from provenet.fitting.search.swaps import expand, start, swap
 from provenet.fitting.search.units import promising_units, random_units, usefulness
 from provenet.networks.activations import ABS
 from provenet.networks.conversions import as_absolute
@@ -60,6 +60,28 @@ def test_promising_units_beat_random_ones(truth, problem):
     chosen = left(promising_units(problem, two, 2, rng))
     chance = np.median([left(random_units(problem.samples.X, 2, rng)) for _ in range(20)])
     assert chosen < chance
+
+
+@pytest.mark.parametrize("failures", [0, 3])
+def test_swaps_exchange_the_least_useful_units(truth, problem, failures, monkeypatch):
+    """Four units that matter among twelve: two of the four least useful go, of more after failures.
+
+    All eight others are useless here, so none of the four is ever among those to choose from.
+    """
+    own = true_parameters(truth).theta
+    theta = np.vstack([random_units(problem.samples.X, 8, np.random.default_rng(5)), own])
+    fit = problem.refine(Parameters(theta, np.zeros(12 + 7)), 0, 1e-3)
+    useless = set(np.argsort(usefulness(problem, fit.parameters))[: 4 + failures].tolist())
+    assert useless <= set(range(8))
+    dropped = []
+    monkeypatch.setattr(
+        "provenet.fitting.search.with_new_units",
+        lambda problem, fit, drop, add, rng: dropped.append((set(drop.tolist()), add)),
+    )
+    for seed in range(10):
+        swap(problem, fit, failures, np.random.default_rng(seed))
+    assert all(len(drop) == add == 2 for drop, add in dropped)
+    assert set.union(*(drop for drop, _ in dropped)) == useless
 
 
 def test_prune_finds_the_true_width_and_what_one_fewer_costs(truth, problem):

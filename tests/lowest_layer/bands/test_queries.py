@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from helpers import random_standardisation
+from helpers import near, parity, random_standardisation
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, QuerySource, StandardisedSource
@@ -22,13 +22,6 @@ from provenet.networks.layered import LayeredNetwork, Polynomial, Top, lowest_la
 
 D = 5
 ANGLE = 0.1
-
-
-def near(w: Array, angle: float, rng: np.random.Generator) -> Array:
-    """A unit vector at an angle from another."""
-    v = rng.standard_normal(len(w))
-    v -= (v @ w) * w
-    return np.asarray(np.cos(angle) * w + np.sin(angle) * v / np.linalg.norm(v))
 
 
 def orthonormal_units(
@@ -241,10 +234,6 @@ def test_tan_alpha_from_samples() -> None:
         scores.append((found.tan_alpha - np.tan(ANGLE)) / found.standard_error)
     # Ten scores: their root mean square strays by 0.22; bisection on a noisy share adds a little.
     assert 0.4 < np.sqrt(np.mean(np.square(scores))) < 1.8
-
-
-def parity(H: Array) -> Array:
-    return np.asarray(np.round(H.sum(axis=1)) % 2)
 
 
 @pytest.mark.parametrize(

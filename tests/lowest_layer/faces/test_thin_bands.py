@@ -15,7 +15,6 @@ from provenet.lowest_layer.faces.thin_bands import (
     Labels,
     Peak,
     band_profile,
-    hermite_rows,
     is_face,
     net_size,
     peak_at,
@@ -25,6 +24,7 @@ from provenet.lowest_layer.faces.thin_bands import (
 )
 from provenet.lowest_layer.faces.tilts import TILT, asked_tilt, measured_tilt
 from provenet.moments.subspace import complement
+from provenet.networks.hermite import hermite_rows
 
 NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(20)
 COS = 0.6

@@ -199,14 +199,6 @@ def test_one_threshold_too_high_says_how_many_samples_are_needed() -> None:
     assert "too high" in problem and "would be needed" in problem
 
 
-@pytest.mark.parametrize("asked", [2, 5])
-def test_another_number_of_halfspaces_than_asked_for(asked: int) -> None:
-    found = learn_union(Truth(normals(3, 4, 15), np.full(3, 1.2)).source(20_000, 15), asked, rng=15)
-    problem = only_problem(found)
-    assert found.units == 3 and found.is_union
-    assert f"{asked} asked for" in problem and ("more" if asked < 3 else "fewer") in problem
-
-
 def test_halfspaces_that_are_too_close() -> None:
     """Of 50,000 samples 9 lie where 0.3 degrees show: enough for doubt, not for two normals."""
     w = normals(1, 5, 0)[0]

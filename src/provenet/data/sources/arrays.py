@@ -11,7 +11,7 @@ import numpy as np
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
 from provenet.data.passes import Term
-from provenet.data.sources.base import Source
+from provenet.data.sources.base import Draw, Source
 
 Sum = TypeVar("Sum")
 
@@ -21,6 +21,8 @@ _PICKED_AT_ONCE = 1000
 
 class ArraySource(Source):
     """Rows of `X` with their labels `y`; only the rows in use are ever copied."""
+
+    in_memory = True
 
     def __init__(self, X: AnyArray, y: AnyArray) -> None:
         """Hold references to the arrays; nothing is read yet (lists become arrays)."""
@@ -33,7 +35,11 @@ class ArraySource(Source):
         """The rows as float64, without a copy where they are that already."""
         return np.asarray(self.X[start:stop], float), np.asarray(self.y[start:stop], float)
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def columns(self, which: AnyArray) -> ArraySource:
+        """The same samples with some of their inputs."""
+        return ArraySource(self.X[:, which], self.y)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """A random subset, or all rows in random order when `n` is as many as there are."""
         return draw_rows(self._pick, self.size, n, rng)
 
@@ -73,14 +79,14 @@ def give_back(array: AnyArray, start: int, stop: int) -> None:
 
 def draw_rows(
     pick: Callable[[AnyArray], tuple[Array, Array]], size: int, n: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
+) -> Draw:
     """`n` of `size` rows at random, in random order; `pick` reads rows of rising number."""
     chosen = _choose(size, n, rng)
     order = np.argsort(chosen)  # sequential reads for files
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     X, y = pick(chosen[order])
-    return X[back], y[back]
+    return Draw(X[back], y[back], chosen)
 
 
 def _choose(size: int, n: int, rng: np.random.Generator) -> AnyArray:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
 from provenet.common.blocks import row_blocks
-from provenet.common.typing import Array
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import sum_over, workers
 from provenet.data.passes import Term, add_up
 from provenet.data.standardisation import LinearSums, Standardisation, standardisation_from
@@ -23,6 +25,16 @@ LARGEST_BLOCK = 4 * ROWS_AT_ONCE
 _STRETCH_BYTES = 2**25
 _BLOCKS_A_THREAD = 8
 """The fewest blocks of a stretch for every thread: threads wait for each other at its end."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Samples drawn at random from a source."""
+
+    X: Array
+    y: Array
+    rows: AnyArray | None = None
+    """Their numbers in the source; None where they were made afresh."""
 
 
 class Source(ABC):
@@ -42,6 +54,11 @@ class Source(ABC):
     """The network whose population this is: its moments are known without sampling error."""
     kept_by_labels: bool = False
     """Whether inputs were kept with probability proportional to their labels, which are all 1."""
+    may_be_asked: bool = False
+    """Whether `ask` answers inputs of one's own choice."""
+    in_memory: bool = False
+    """Whether all rows are arrays of this process, in its memory or mapped into it: at hand, and
+    cheap to read again in any order."""
 
     @property
     def label_shape(self) -> tuple[int, ...]:
@@ -52,6 +69,23 @@ class Source(ABC):
     def labels(self) -> int:
         """How many numbers the labels are: samples times outputs."""
         return self.size * (self.outputs or 1)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all samples as float64."""
+        return 8 * self.size * (self.features + (self.outputs or 1))
+
+    @property
+    def seen(self) -> int:
+        """How many samples the first and second moments are of: more than `size` where only some
+        were kept as rows."""
+        return self.size
+
+    def ask(self, X: Array) -> Array:
+        """Labels of inputs of one's own choice, (n,) or (n, outputs); see `may_be_asked`."""
+        raise InvalidInput(
+            "These samples are given, and no others can be asked for: give a QuerySource."
+        )
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
@@ -91,5 +125,5 @@ class Source(ABC):
         return standardisation_from(*self.linear_sums())
 
     @abstractmethod
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """`n` samples at random, no one twice (fresh ones if the source can make them)."""

@@ -12,7 +12,7 @@ import numpy as np
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array, Seed
-from provenet.data.sources.base import Source
+from provenet.data.sources.base import Draw, Source
 from provenet.data.standardisation import Standardisation
 
 
@@ -39,10 +39,10 @@ class BiasedSource(Source):
         """Inputs, and ones."""
         return np.asarray(self.X[start:stop], dtype=float), np.ones(stop - start)
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """`n` inputs at random, no one twice."""
         rows = rng.permutation(self.size)[:n]
-        return np.asarray(self.X[rows], dtype=float), np.ones(len(rows))
+        return Draw(np.asarray(self.X[rows], dtype=float), np.ones(len(rows)), rows)
 
     def standardisation(self) -> Standardisation:
         """None is needed: the inputs were standard normal, and no lower order may be taken off."""

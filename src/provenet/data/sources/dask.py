@@ -28,7 +28,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import Term
 from provenet.data.sources.arrays import ArraySource, draw_rows
-from provenet.data.sources.base import ROWS_AT_ONCE, Source
+from provenet.data.sources.base import ROWS_AT_ONCE, Draw, Source
 
 try:
     import dask
@@ -103,7 +103,7 @@ class DaskArrays(DaskSource):
         """These rows alone travel."""
         return _gathered((*c.samples, slice(a, b)) for c, a, b in self._overlaps(start, stop))
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """A random subset, the same as that of arrays in memory with the same seed."""
         return draw_rows(self._pick, self.size, n, rng)
 
@@ -134,7 +134,7 @@ class DaskFiles(DaskSource):
         """Read here: the files are here too."""
         return self.source.rows(start, stop)
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """Read here."""
         return self.source.draw(n, rng)
 

@@ -31,8 +31,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import qmc
+import scipy
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
@@ -64,10 +63,9 @@ def get_design(name: str, features: int) -> Design:
     if name not in DESIGNS:
         names = ", ".join(f'"{known}"' for known in DESIGNS)
         raise InvalidInput(f"There is no design {name!r} of inputs: use one of {names}.")
-    if name == "sobol" and features > qmc.Sobol.MAXDIM:
+    if name == "sobol" and features > (most := scipy.stats.qmc.Sobol.MAXDIM):
         raise InvalidInput(
-            f'The design "sobol" has at most {qmc.Sobol.MAXDIM} features: use "independent" for '
-            f"{features}."
+            f'The design "sobol" has at most {most} features: use "independent" for {features}.'
         )
     return DESIGNS[name]
 
@@ -87,10 +85,10 @@ def _orthogonal(entropy: int, block: int, rows: int, features: int) -> Array:
 
 def _sobol(entropy: int, block: int, rows: int, features: int) -> Array:
     net, start = divmod(block * rows, _NET)
-    points = qmc.Sobol(features, seed=np.random.default_rng([entropy, net]))
+    points = scipy.stats.qmc.Sobol(features, seed=np.random.default_rng([entropy, net]))
     if start:
         points.fast_forward(start)
-    return np.asarray(ndtri(points.random(rows) + _HALF_A_CELL))
+    return np.asarray(scipy.special.ndtri(points.random(rows) + _HALF_A_CELL))
 
 
 def _with_opposites(make: Callable[[int, int, int, int], Array]) -> Callable[..., Array]:

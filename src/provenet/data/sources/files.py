@@ -16,7 +16,7 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.arrays import ArraySource, draw_rows
-from provenet.data.sources.base import Source
+from provenet.data.sources.base import Draw, Source
 
 Reopen = Callable[[], Source]
 """How another process gets the same source; it must be picklable."""
@@ -74,7 +74,7 @@ class FileSource(Source):
         """Read, or taken from what was read last, as float64."""
         return self._X.read(start, stop), self._labels(self._y.read(start, stop))
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """A random subset, or all rows in random order when `n` is as many as there are."""
         return draw_rows(self._pick, self.size, n, rng)
 

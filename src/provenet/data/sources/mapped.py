@@ -10,7 +10,7 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.data.passes import Term
-from provenet.data.sources.base import ROWS_AT_ONCE, Source
+from provenet.data.sources.base import ROWS_AT_ONCE, Draw, Source
 from provenet.data.standardisation import Standardisation
 
 Sum = TypeVar("Sum")
@@ -30,9 +30,10 @@ class MappedSource(Source):
         """Rows of the source, changed."""
         return self.change(*self.source.rows(start, stop))
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """A draw of the source, changed."""
-        return self.change(*self.source.draw(n, rng))
+        drawn = self.source.draw(n, rng)
+        return Draw(*self.change(drawn.X, drawn.y), drawn.rows)
 
     def total(self, term: Term[Sum], rows: int = ROWS_AT_ONCE) -> Sum:
         """The sum over the source's samples of the changed term."""

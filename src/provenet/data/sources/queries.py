@@ -10,7 +10,7 @@ import numpy as np
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array, Seed
-from provenet.data.sources.base import Source
+from provenet.data.sources.base import Draw, Source
 from provenet.data.sources.designs import get_design
 
 
@@ -23,6 +23,7 @@ class QuerySource(Source):
     """
 
     fixed = False
+    may_be_asked = True
 
     def __init__(
         self,
@@ -77,14 +78,14 @@ class QuerySource(Source):
             self._answers[start:stop][new] = self.ask(X[new])
         return X, self._answers[start:stop].copy()
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """`n` fresh inputs and their answers; independent ones, whatever the design.
 
         They are fitted exactly, which no design helps, or judge what was fitted, and all tests that
         do so count independent samples.
         """
         X = rng.standard_normal((n, self.features))
-        return X, np.concatenate([self.ask(X[rows]) for rows in row_blocks(n)])
+        return Draw(X, np.concatenate([self.ask(X[rows]) for rows in row_blocks(n)]))
 
     def _inputs(self, block: int, length: int) -> Array:
         return self.design.make(self._entropy, block, length, self.features)

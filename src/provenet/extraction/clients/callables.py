@@ -11,6 +11,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray
 from provenet.data.fingerprint import Nameless, fingerprint
 from provenet.extraction.clients.client import first_line, rows_at_once, such_as
+from provenet.extraction.deadline import NEVER, Deadline
 
 _NUMBERS, _ROWS = 2**22, 8192
 
@@ -30,7 +31,7 @@ class CallableClient:
         self.batch = rows_at_once(_NUMBERS, features, _ROWS)
         self.identity = _identity(function)
 
-    def answers(self, X: AnyArray) -> Any:
+    def answers(self, X: AnyArray, deadline: Deadline = NEVER) -> Any:
         """What the function returns; what it raises is told with the inputs."""
         try:
             return self.function(X.copy())

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from provenet.common.typing import AnyArray
+from provenet.extraction.deadline import NEVER, Deadline
 
 _SHOWN = 4
 
@@ -29,15 +30,20 @@ class Client(Protocol):
     batch: int
     """How many rows to ask at once, at most; it may become smaller."""
 
-    def answers(self, X: AnyArray) -> Any:
+    def answers(self, X: AnyArray, deadline: Deadline = NEVER) -> Any:
         """Something like an array, one answer a row; the oracle checks it.
 
-        Raises `BatchTooLarge` after it has made `batch` smaller, and `Unreachable`.
+        Raises `BatchTooLarge` after it has made `batch` smaller, `Unreachable`, and `TooLate` where
+        it would have to wait for longer than until the deadline.
         """
 
 
 class BatchTooLarge(Exception):
     """So many rows are not taken at once: ask again with the batch that the client has now."""
+
+
+class TooLate(Exception):
+    """No further try ends by the deadline."""
 
 
 class Unreachable(Exception):

@@ -39,6 +39,7 @@ from provenet.common.words import counted
 from provenet.data.fingerprint import fingerprint
 from provenet.extraction.clients.client import (
     BatchTooLarge,
+    TooLate,
     Unreachable,
     counted_queries,
     first_line,
@@ -46,11 +47,14 @@ from provenet.extraction.clients.client import (
     shown,
     such_as,
 )
+from provenet.extraction.deadline import NEVER, Deadline
 
 _NUMBERS, _ROWS = 50_000, 1000
 """At most about a megabyte of JSON, the least that servers usually take."""
 _FIRST_WAIT, _LONGEST_WAIT, _LONGEST_WISH = 0.5, 30.0, 60.0
 """Seconds: after the first failure, after many, and when the server names the time."""
+_SHORTEST = 0.01
+"""Seconds that a request is given at least, however near the deadline is."""
 _TOO_LARGE, _LATER = 413, (408, 425, 429)
 _MOST_BYTES = 2**28
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -82,23 +86,27 @@ class HttpClient:
         self._sleep = sleep
         self._opener = _opener(secure=url.lower().startswith("https"))
 
-    def answers(self, X: AnyArray) -> Array:
+    def answers(self, X: AnyArray, deadline: Deadline = NEVER) -> Array:
         """The answers to one batch, after as many tries as it takes or is allowed."""
         body = json.dumps({"inputs": X.tolist()}).encode()
         for tries in range(1, self._retries + 2):
             try:
-                return _as_numbers(self.name, X, self._post(body, X))
+                timeout = min(self._timeout, max(deadline.left, _SHORTEST))
+                return _as_numbers(self.name, X, self._post(body, X, timeout))
             except _TryAgain as problem:
                 last = problem
+            wait = max(_back_off(tries), last.wish) if tries <= self._retries else 0.0
+            if wait >= deadline.left:
+                raise TooLate
             if tries <= self._retries:
-                self._sleep(max(_back_off(tries), last.wish))
+                self._sleep(wait)
         raise Unreachable(self._retries + 1, last.reason)
 
-    def _post(self, body: bytes, X: AnyArray) -> Any:
+    def _post(self, body: bytes, X: AnyArray, timeout: float) -> Any:
         """What the server says, as parsed JSON."""
         request = Request(self._url, body, _HEADERS, method="POST")
         try:
-            with self._opener.open(request, timeout=self._timeout) as response:
+            with self._opener.open(request, timeout=timeout) as response:
                 return self._parsed(response, X)
         except HTTPError as error:
             with error:

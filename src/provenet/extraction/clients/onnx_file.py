@@ -16,6 +16,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 from provenet.common.typing import AnyArray
 from provenet.extraction.clients.client import first_line, rows_at_once, such_as
+from provenet.extraction.deadline import NEVER, Deadline
 
 _NUMBERS, _ROWS = 2**20, 4096
 _TYPES: dict[str, np.dtype[Any]] = {
@@ -48,7 +49,7 @@ class OnnxClient:
         self.batch = rows_at_once(_NUMBERS, self.features, _ROWS)
         self.identity = _digest(path)
 
-    def answers(self, X: AnyArray) -> AnyArray:
+    def answers(self, X: AnyArray, deadline: Deadline = NEVER) -> AnyArray:
         """The model's output; what the runtime raises is told with the inputs."""
         batches = X[:, None] if self._row_by_row else [X]
         try:

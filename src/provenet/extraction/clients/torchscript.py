@@ -13,6 +13,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 from provenet.common.typing import AnyArray
 from provenet.extraction.clients.client import first_line, rows_at_once, such_as
+from provenet.extraction.deadline import NEVER, Deadline
 
 _NUMBERS, _ROWS = 2**20, 4096
 
@@ -32,7 +33,7 @@ class TorchScriptClient:
         self.batch = rows_at_once(_NUMBERS, features, _ROWS)
         self.identity = hashlib.sha256(path.read_bytes()).hexdigest()
 
-    def answers(self, X: AnyArray) -> Any:
+    def answers(self, X: AnyArray, deadline: Deadline = NEVER) -> Any:
         """The module's output; what it raises is told with the inputs."""
         try:
             with self._torch.inference_mode():

@@ -34,10 +34,10 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from provenet.certify.result import Recovery
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources.arrays import ArraySource
+from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.tolerances import (
@@ -138,28 +138,21 @@ class Whitening:
         """The inverse of `whitened`."""
         return _mapped(network, self.backward.T, self.centre)
 
-    def recovery(self, recovery: Recovery) -> Recovery:
-        """A recovery from whitened labels as one for the labels: network and standard errors.
+    def restored_errors(
+        self, found: Network, errors: StandardErrors
+    ) -> tuple[Network, StandardErrors]:
+        """A network of whitened labels and its errors as those of the labels, units in their order.
 
         Errors of different outputs of a unit are taken for unrelated, as whitened noise is.
         """
-        found, errors = recovery.network, recovery.standard_errors
-        if found is None:
-            return recovery
-        network = self.restored(found).canonical()
-        if errors is None:
-            return replace(recovery, network=network)
-        order = np.argmax(network.weights @ found.weights.T, axis=1)
         squares = self.backward.T**2
         moved = replace(
             errors,
-            weights=errors.weights[order],
-            biases=errors.biases[order],
-            output_weights=np.sqrt(squares @ errors.output_weights[:, order] ** 2),
+            output_weights=np.sqrt(squares @ errors.output_weights**2),
             output_bias=np.sqrt(squares @ np.asarray(errors.output_bias) ** 2),
             linear=None if errors.linear is None else np.sqrt(squares @ errors.linear**2),
         )
-        return replace(recovery, network=network, standard_errors=moved)
+        return self.restored(found).normalised(), moved
 
 
 def _mapped(network: Network, matrix: Array, shift: Array) -> Network:

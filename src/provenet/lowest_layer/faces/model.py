@@ -16,7 +16,8 @@ import numpy as np
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
-from provenet.lowest_layer.faces.thin_bands import BANDS, Labels, Peak, hermite_rows
+from provenet.lowest_layer.faces.thin_bands import BANDS, Labels, Peak
+from provenet.networks.hermite import hermite_rows
 
 WIDTH = {1: 0.125, 2: 0.2}
 """Bands of the scan, by order: 1 for steps, 2 for ReLUs."""

@@ -12,8 +12,8 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.lowest_layer.faces.model import solved
-from provenet.lowest_layer.faces.thin_bands import hermite_rows
 from provenet.networks.activations import Activation
+from provenet.networks.hermite import hermite_rows
 
 _ROWS = 50_000
 _MOST_ORIENTED = 6

@@ -28,7 +28,6 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array, Seed
 from provenet.data.passes import working_time
 from provenet.data.sources.base import Source
-from provenet.data.sources.queries import QuerySource
 from provenet.lowest_layer.faces.model import SAME_ANGLE, WIDTH, Controlled, Unit
 from provenet.lowest_layer.faces.orientation import orientation_of_relus, oriented_steps
 from provenet.lowest_layer.faces.sharpen import (
@@ -186,7 +185,7 @@ def find_faces(
     X, y = source.rows(0, source.size)
     found, looked, strongest, complete = _search(X, y, order, clock, rng)
     found = sorted(found, key=lambda unit: -unit.significance)[:units]
-    if ask is None and isinstance(source, QuerySource):
+    if ask is None and source.may_be_asked:
         ask = source.ask
     queries = 0
     if ask is not None:

@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import comb
 
 import numpy as np
 from scipy.ndimage import maximum_filter1d
@@ -296,24 +295,3 @@ def is_face(levels: Sequence[Peak], order: int) -> bool:
 
 def _unit(z: Array) -> Array:
     return np.asarray(z / np.linalg.norm(z))
-
-
-def hermite_rows(X: Array, degree: int) -> Array:
-    """Products of orthonormal Hermite polynomials of the columns of X, one product a row.
-
-    Of total degree up to `degree`, the constant first: `binomial(degree + d, d)` rows of n values.
-    """
-    n, d = X.shape
-    rows = np.empty((comb(degree + d, d), n))
-    rows[0] = 1
-    powers, count = [degree], 1
-    for x in X.T:
-        table = [np.ones(n), x]
-        for k in range(2, degree + 1):
-            table.append((x * table[-1] - np.sqrt(k - 1) * table[-2]) / np.sqrt(k))
-        for j, left in enumerate(list(powers)):
-            for k in range(1, left + 1):
-                np.multiply(rows[j], table[k], out=rows[count])
-                powers.append(left - k)
-                count += 1
-    return rows

@@ -21,9 +21,9 @@ from provenet.lowest_layer.faces.thin_bands import (
     PEAK,
     Labels,
     band_weights,
-    hermite_rows,
 )
 from provenet.moments.subspace import complement
+from provenet.networks.hermite import hermite_rows
 
 TILT = {1: band_weights(0, (0, 1, 2), (0,)), 2: band_weights(1, (0, 1, 2), (1, 2))}
 """Weights one order lower than `PEAK`, blind to the face itself."""

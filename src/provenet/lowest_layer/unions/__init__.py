@@ -12,8 +12,8 @@ thresholds of any height and for more halfspaces than features:
 3. `finish`: the version space of every face (`version_space`), its mean and its spread. With many
    flipped labels the soft fit stands, with its standard errors.
 
-`judgement` says what the answer is worth; `learn` is the recipe. Nothing but the first guess of a
-candidate's threshold assumes Gaussian inputs.
+`findings` says what speaks for it and against, `learn` is the recipe. Nothing but the first guess
+of a candidate's threshold assumes Gaussian inputs.
 
 Cost: several passes over the samples a halfspace and a stage, the early ones over a part of them.
 Memory: the positives (some 200,000 at most) and the samples near the faces (some 60,000).

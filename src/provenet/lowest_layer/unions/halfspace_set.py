@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from provenet.certify.checks import Check, Status
+from provenet.certify.statements import FaceErrors
 from provenet.common.typing import AnyArray, Array
+from provenet.data.standardisation import Standardisation
 from provenet.lowest_layer.unions.faces import Flags
 from provenet.networks.layered import LayeredNetwork, intersection, lowest_layer, union
 
@@ -29,12 +32,10 @@ class HalfspaceSet:
     """Share of labels that are wrong far from every face: 0 for labels without noise."""
     samples: int
     intersection: bool
-    is_union: bool
-    """Whether labels that are wrong inside the halfspaces are so at random, as flips are."""
     evidence: tuple[str, ...]
     """What was found and how far to trust it."""
-    problems: tuple[str, ...]
-    """What stands against it, one sentence each; none for a full success."""
+    findings: tuple[Check, ...]
+    """What speaks for it or against it; failed ones that leave nothing say that it is no union."""
 
     @property
     def units(self) -> int:
@@ -42,15 +43,35 @@ class HalfspaceSet:
         return len(self.thresholds)
 
     @property
+    def problems(self) -> tuple[str, ...]:
+        """What stands against it, in sentences."""
+        return tuple(check.advice for check in self.findings if not check.holds)
+
+    @property
     def success(self) -> bool:
-        """Whether nothing stands against the answer."""
+        """Whether nothing stands against it."""
         return not self.problems
+
+    @property
+    def is_union(self) -> bool:
+        """Whether labels that are wrong away from the faces are so at random, as flips are."""
+        return all(check.holds or check.otherwise is not Status.FAILED for check in self.findings)
 
     @property
     def network(self) -> LayeredNetwork:
         """The same as steps under OR, or AND."""
         layer = lowest_layer(self.weights, self.thresholds, "step")
         return LayeredNetwork(layer, intersection if self.intersection else union)
+
+    def face_errors(self, standardisation: Standardisation) -> FaceErrors:
+        """How near to a face labels may be taken either way, if these are standardised inputs."""
+        return FaceErrors(
+            self.weights,
+            self.thresholds,
+            self.angle_errors,
+            self.threshold_errors,
+            standardisation,
+        )
 
     def __call__(self, X: Array) -> Array:
         """Predicted labels, 0 or 1."""

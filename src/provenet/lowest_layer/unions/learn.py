@@ -1,4 +1,4 @@
-"""The recipe: labels are checked and read, then search, sharpen, finish and judge.
+"""The recipe: labels are checked and read, then search, sharpen, finish and describe.
 
 An intersection, `w_i.x > t_i` for all i, is the complement of the union of `-w_i.x > -t_i`.
 """
@@ -16,9 +16,9 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Seed
 from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import Source
+from provenet.lowest_layer.unions.findings import NEEDED, described, too_rare
 from provenet.lowest_layer.unions.finish import finish
 from provenet.lowest_layer.unions.halfspace_set import HalfspaceSet
-from provenet.lowest_layer.unions.judgement import NEEDED, judged, too_rare
 from provenet.lowest_layer.unions.samples import Rows, Samples
 from provenet.lowest_layer.unions.search import search
 from provenet.lowest_layer.unions.sharpen import sharpen
@@ -43,7 +43,7 @@ def learn_union(
     """Normals and offsets of a union (or intersection) of halfspaces from its 0/1 labels.
 
     Inputs should have mean 0 and variance 1. `units` is how many halfspaces there should be, None
-    if unknown: it is compared with what is found. Without `intersection` the rarer label is taken
+    if unknown: at least so many are looked for. Without `intersection` the rarer label is taken
     for the union's, so mostly 1 means an intersection; if the labels contradict that, the other way
     is tried. Labels fire above `above`, by default half way between their two values. Samples
     numbered in `hidden` are not looked at. `stage` is told what goes on. Raises `NoAnswer` when
@@ -95,7 +95,7 @@ def _learn(
     with stage("sharpen", _faces(len(faces))):
         fit = sharpen(samples, faces, positives, rng)
     with stage("finish", _faces(len(fit.faces))):
-        return judged(samples, finish(samples, fit, rng), units)
+        return described(samples, finish(samples, fit, rng))
 
 
 def _faces(number: int) -> str:

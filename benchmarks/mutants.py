@@ -1,0 +1,971 @@
+"""The mutations of `mutations`: one error each, in every stage of the papers' algorithms.
+
+Files are relative to the package, tests to `tests/`. A text stands exactly once in its file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One error on purpose."""
+
+    stage: str
+    """The paper's step, and what is wrong with it."""
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    """One of these must fail: node ids, as narrow as possible."""
+    fast: bool = False
+    """Whether its tests take less than a second: these mutations run with all other tests."""
+
+
+_SCALARS = "moments/test_scalars.py::"
+_FAITHFUL = "methods/test_biased_relu.py::test_faithful_road_is_exact_on_a_population[0-4-6]"
+
+ATV21 = (
+    Mutation(
+        "ATV21 Lemma 3.5: the sign of odd orders is lost",
+        "networks/activations.py",
+        "(-1) ** (k - 1) * normal_density(b)",
+        "normal_density(b)",
+        ("networks/test_activations.py",),
+    ),
+    Mutation(
+        "ATV21 section 2: He_2 without its identity",
+        "moments/sums.py",
+        "out[2] -= np.multiply.outer(raw[0],",
+        "out[2] -= 0 * np.multiply.outer(raw[0],",
+        ("moments/test_sums.py::test_moments_and_their_errors_are_their_definition",),
+    ),
+    Mutation(
+        "ATV21 Algorithm 1: the flattening forgets how often an entry stands in the tensor",
+        "moments/symmetric.py",
+        "a[:, None, None] * b[None, :, None] * c",
+        "a[:, None, None] * b[None, :, None]",
+        ("moments/test_symmetric.py::test_flattenings_are_sums_of_products_of_powers",),
+    ),
+    Mutation(
+        "ATV21 Claim 4.4 (Jennrich): rows and columns of the eigenvectors exchanged",
+        "moments/decomposition/jennrich.py",
+        "gap, vectors.real.T",
+        "gap, vectors.real",
+        (
+            "moments/decomposition/test_jennrich.py::"
+            "test_third_order_sees_all_units_but_those_with_bias_0",
+        ),
+        fast=True,
+    ),
+    Mutation(
+        "ATV21 Algorithm 2, order 1: the sign of the bias",
+        "moments/scalars.py",
+        "np.clip(-third /",
+        "np.clip(third /",
+        (_SCALARS + "test_scalars_of_a_network",),
+        fast=True,
+    ),
+    Mutation(
+        "ATV21 Algorithm 2: the multiplier q of the text (ERRATA 6)",
+        "moments/scalars.py",
+        "(q - 2) * below",
+        "q * below",
+        (_SCALARS + "test_the_recurrence_gives_back_any_unit",),
+        fast=True,
+    ),
+    Mutation(
+        "ATV21 Algorithm 2: He_q of the text (ERRATA 6)",
+        "moments/scalars.py",
+        "he(int(k) - 2, bias)",
+        "he(int(k), bias)",
+        (_SCALARS + "test_the_recurrence_gives_back_any_unit",),
+    ),
+    Mutation(
+        "ATV21 Algorithm 2: the sign (-1)^q of the output weight",
+        "moments/scalars.py",
+        "(-1.0) ** q * here",
+        "here",
+        (_SCALARS + "test_the_recurrence_gives_back_any_unit",),
+    ),
+    Mutation(
+        "ATV21 Algorithm 3 (FixSigns): all signs reversed",
+        "networks/signs.py",
+        "np.where(z < 0, -1.0, 1.0)",
+        "np.where(z < 0, 1.0, -1.0)",
+        ("networks/test_signs.py::test_first_moments_fix_the_signs",),
+    ),
+    Mutation(
+        "ATV21 Algorithm 3 (FixSigns): output weights left out",
+        "networks/signs.py",
+        "np.linalg.lstsq(unit_terms(a, W), T1",
+        "np.linalg.lstsq(unit_terms(np.ones_like(a), W), T1",
+        ("networks/test_signs.py::test_first_moments_fix_the_signs",),
+    ),
+    Mutation(
+        "ATV21 Algorithm 4: duplicates of opposite sign are kept",
+        "moments/decomposition/algorithm_4.py",
+        "1 - abs(W[i] @ W[j])",
+        "1 - W[i] @ W[j]",
+        ("methods/test_biased_relu.py::test_each_tensor_alone_misses_the_units_it_cannot_see",),
+    ),
+    Mutation(
+        "ATV21 Algorithm 4: weak terms (eta_2) are kept",
+        "moments/decomposition/algorithm_4.py",
+        "strong = alpha > threshold",
+        "strong = alpha > -1.0",
+        ("moments/decomposition/test_algorithm_4.py::test_a_term_below_the_noise_is_left_out",),
+    ),
+    Mutation(
+        "ATV21 Algorithm 4: no rank threshold (eta_1)",
+        "moments/decomposition/algorithm_4.py",
+        "threshold = max(edge, 1e-10 * values[0])",
+        "threshold = 1e-10 * values[0]",
+        (
+            "moments/decomposition/test_algorithm_4.py::"
+            "test_the_rank_is_what_stands_above_the_noise",
+        ),
+    ),
+    Mutation(
+        "ATV21 Algorithm 5: samples beyond tau are kept",
+        "methods/regression.py",
+        "np.linalg.norm(phi, axis=1) <= tau",
+        "np.linalg.norm(phi, axis=1) <= np.inf",
+        (
+            "methods/test_regression_method.py::"
+            "test_samples_beyond_the_truncation_level_have_no_say",
+        ),
+    ),
+    Mutation(
+        "ATV21 Algorithm 5: the second side of a unit is the first",
+        "methods/regression.py",
+        "alpha * RELU(-z)",
+        "alpha * RELU(z)",
+        (
+            "methods/test_regression_method.py::"
+            "test_the_paper_s_algorithm_is_exact_on_a_population[0]",
+        ),
+    ),
+    Mutation(
+        "ATV21 Algorithm 6: biases keep the sign of the unsigned direction",
+        "methods/stages/one_output.py",
+        "W, b = W * signs[:, None], b * signs\n    c = moments",
+        "W = W * signs[:, None]\n    c = moments",
+        (_FAITHFUL,),
+    ),
+    Mutation(
+        "ATV21 Algorithm 6: the constant's sign",
+        "methods/stages/one_output.py",
+        "c = moments.tensors[0] - a @",
+        "c = moments.tensors[0] + a @",
+        (_FAITHFUL,),
+    ),
+    Mutation(
+        "ATV21 equation 2: the linear part of a unit (order l)",
+        "methods/overcomplete.py",
+        "RELU.hermite(1, b) - 0.5",
+        "RELU.hermite(1, b)",
+        ("methods/test_overcomplete.py::test_a_population_is_recovered_by_moments_alone",),
+    ),
+    Mutation(
+        "moments: the span leaves negative output weights out",
+        "moments/subspace.py",
+        "order = np.argsort(-np.abs(values))",
+        "order = np.argsort(-values)",
+        ("moments/test_subspace.py::test_the_span_of_the_population",),
+        fast=True,
+    ),
+    Mutation(
+        "moments: a power iteration's fixed point for the direction",
+        "moments/decomposition/power.py",
+        "_normalised(best @ T2)",
+        "_normalised(best)",
+        ("moments/decomposition/test_power.py::test_few_units_and_many",),
+    ),
+    Mutation(
+        "moments: the gradient of the fit forgets the order k",
+        "moments/decomposition/moment_fit.py",
+        "grad_V += 2 * k * weight",
+        "grad_V += 2 * weight",
+        ("moments/decomposition/test_moment_fit.py::test_gradient_is_finite_differences",),
+        fast=True,
+    ),
+    Mutation(
+        "moments: high orders of samples with the wrong Hermite weights",
+        "moments/high_order.py",
+        "herme2poly([0.0] * n + [1.0])",
+        "np.array([0.0] * n + [1.0])",
+        ("moments/test_high_order.py::test_orders_three_and_four_are_those_of_the_other_pass",),
+    ),
+)
+
+_ICA = "methods/test_ica.py::"
+_FINISH = "fitting/test_exact_finish.py::"
+_INPUTS = "methods/test_arbitrary_inputs.py::"
+_NOISY = "fitting/robust/test_noisy_signs.py::"
+
+BJW19 = (
+    Mutation(
+        "BJW19 Lemma 1: patterns of the opposite sign",
+        "fitting/activity/sign_patterns.py",
+        "smallest < Z @ D.T",
+        "smallest < -(Z @ D.T)",
+        ("fitting/activity/test_sign_patterns.py::test_all_patterns_in_general_position",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 1: what is off the pattern may be anything",
+        "methods/arbitrary_inputs.py",
+        "np.where(on[:, None], -V, V)",
+        "np.where(on[:, None], -V, 0.0)",
+        (_INPUTS + "test_solutions_are_linear_on_the_pattern_and_zero_off_it",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 1: the program without its off side",
+        "methods/arbitrary_inputs.py",
+        "b = np.where(on, -1.0, 0.0)",
+        "b = np.where(on, -1.0, 1e9)",
+        (_INPUTS + "test_samples_off_the_pattern_must_be_off",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 2: output weights of unscaled samples",
+        "methods/arbitrary_inputs.py",
+        "return Network(W / spans.feature_size, None",
+        "return Network(W, None",
+        (_INPUTS + "test_units_of_measurement_and_the_size_of_samples_do_not_matter",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 3, step 3: the sign of a component",
+        "methods/ica.py",
+        "S * np.sign(np.mean(S**3, axis=0))",
+        "S",
+        (_ICA + "test_components_are_positive_multiples_whatever_the_contrast",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 3, step 4: zero where the mass is thinnest",
+        "methods/ica.py",
+        "np.argmin(values[width:]",
+        "np.argmax(values[width:]",
+        (_ICA + "test_the_zero_of_a_component_is_where_its_mass_lies",),
+        fast=True,
+    ),
+    Mutation(
+        "BJW19 Algorithm 3, step 8: the system on all samples",
+        "methods/ica.py",
+        "np.linalg.lstsq(inputs[on], value[on], rcond=None)",
+        "np.linalg.lstsq(inputs, value, rcond=None)",
+        (_ICA + "test_units_are_read_from_where_they_are_on",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 3: the sketch as it comes, not of variance 1",
+        "methods/ica.py",
+        "left[:, :units] * np.sqrt(len(left))",
+        "left[:, :units]",
+        (_ICA + "test_components_are_the_units_values",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 4: rows and columns of the diagonalisation exchanged",
+        "methods/stages/several_outputs.py",
+        "congruence(inside).rows @ basis",
+        "congruence(inside).rows.T @ basis",
+        ("methods/test_rectified.py::test_with_noise_the_moments_alone_are_near",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 4, faithful: the outputs in the wrong mode",
+        "methods/stages/several_outputs.py",
+        "inside.transpose(1, 2, 0)",
+        "inside.transpose(2, 0, 1)[..., :1].repeat(2, axis=2)",
+        ("methods/test_rectified.py::test_the_paper_s_road_by_itself[0]",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 4: joint diagonalisation goes uphill",
+        "moments/decomposition/joint_diagonalisation.py",
+        "downhill = 2 * np.einsum",
+        "downhill = -2 * np.einsum",
+        (
+            "moments/decomposition/test_joint_diagonalisation.py::"
+            "test_noise_that_makes_every_pencil_complex_is_no_obstacle",
+        ),
+    ),
+    Mutation(
+        "beyond BJW19 Algorithm 4: the sign of biases",
+        "methods/stages/several_outputs.py",
+        "b = -np.sum(zeta2 * zeta3, axis=1)",
+        "b = np.sum(zeta2 * zeta3, axis=1)",
+        ("methods/test_rectified.py::test_biases_from_orders_two_and_three[0]",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 5: a unit's values keep the null vector's sign",
+        "fitting/exact_finish.py",
+        "h *= np.sign(h.sum())",
+        "h *= 1.0",
+        (_FINISH + "test_linear_solves_finish_from_directions_that_are_a_tenth_off",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 5: a vector that is no null vector will do (ERRATA 11)",
+        "fitting/exact_finish.py",
+        "if ratio < min(NULL, best[1])",
+        "if ratio < best[1]",
+        (_FINISH + "test_the_finish_says_what_it_lacks",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 5: only one side of the kink is tried",
+        "fitting/exact_finish.py",
+        "for side in (z, -z):",
+        "for side in (z, z):",
+        (_FINISH + "test_linear_solves_finish_from_directions_that_are_a_tenth_off",),
+    ),
+    Mutation(
+        "BJW19 section 9.1: the activation is not inverted",
+        "fitting/exact_finish.py",
+        "np.linalg.lstsq(rows, activation.inverse(values), rcond=None)",
+        "np.linalg.lstsq(rows, values, rcond=None)",
+        ("methods/test_rectified.py::test_powers_of_relu",),
+    ),
+    Mutation(
+        "BJW19 section 9.1: the scale of an activation without degree",
+        "fitting/exact_finish.py",
+        "inverse(values * np.exp(log_scale))",
+        "inverse(values)",
+        (_FINISH + "test_an_activation_without_degree_is_finished_by_its_inverse",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 6: all signs reversed",
+        "fitting/signs_by_projection.py",
+        "loss[: len(W)], -1.0, 1.0)",
+        "loss[: len(W)], 1.0, -1.0)",
+        ("fitting/test_signs_by_projection.py::test_signs_that_were_reversed_are_found",),
+        fast=True,
+    ),
+    Mutation(
+        "BJW19 Algorithm 6: the opposite unit without its opposite bias",
+        "fitting/signs_by_projection.py",
+        "np.append(b, -b)",
+        "np.append(b, b)",
+        ("fitting/test_signs_by_projection.py",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 6: signs are decided and not used",
+        "methods/stages/several_outputs.py",
+        "np.column_stack([W, b]) * signs[:, None]",
+        "np.column_stack([W, b])",
+        ("methods/test_rectified.py::test_with_noise_the_moments_alone_are_near",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 7: the sign of a line's multiples",
+        "methods/rank_deficient.py",
+        "np.sign(line.multiples[0]) * w[None]",
+        "w[None]",
+        ("methods/test_rank_deficient.py::test_exact_with_fewer_outputs_than_units",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 7: what the units found leave is not looked at",
+        "methods/rank_deficient.py",
+        "left = Y - np.maximum(X @ W.T, 0.0) @ A",
+        "left = 0 * Y",
+        ("methods/test_rank_deficient.py::test_units_are_found_in_what_others_leave",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 7: opposite columns, the discriminant",
+        "methods/rank_deficient.py",
+        "np.outer(s, s) - 2 * (R + R.T)",
+        "np.outer(s, s) - (R + R.T)",
+        ("methods/test_rank_deficient.py::test_opposite_columns_are_told_apart",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 7: lines of labels, the two directions of a line are two lines",
+        "fitting/activity/label_lines.py",
+        "V *= np.where(V @ towards < 0, -1.0, 1.0)[:, None]",
+        "V *= 1.0",
+        ("fitting/activity/test_label_lines.py::test_lines_among_labels_in_general_position",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 8, step 3b: signs reversed",
+        "fitting/robust/noisy_signs.py",
+        "< 0, -1.0, 1.0)",
+        "< 0, 1.0, -1.0)",
+        (_NOISY + "test_expected_response_is_the_mean_of_signs",),
+        fast=True,
+    ),
+    Mutation(
+        "BJW19 Algorithm 8, step 3c: strengths of the wrong mean",
+        "fitting/robust/noisy_signs.py",
+        "mean = s.T @ X / n",
+        "mean = s.T @ X / n**0.5",
+        (_NOISY + "test_strength_is_the_closed_form",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 8: a grid without signs (ERRATA 22)",
+        "fitting/robust/noisy_signs.py",
+        "np.concatenate([[0.0], powers, -powers])",
+        "np.concatenate([[0.0], powers, powers])",
+        (_NOISY + "test_each_guess_once",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 8, step 4: pairs of units compared as if orthogonal",
+        "fitting/robust/noisy_signs.py",
+        "np.outer(g, k) - 2 * G * K",
+        "np.outer(g, k)",
+        (_NOISY + "test_best_units_are_those_of_all_regressions",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 8: halfspaces of the units in another order",
+        "methods/arbitrary_noise.py",
+        "return learn_directions(X, values, usual_size(values))",
+        "return learn_directions(X, values[:, ::-1], usual_size(values)[::-1])",
+        (
+            "methods/test_arbitrary_noise.py::"
+            "test_the_halfspace_step_gives_every_unit_its_own_direction[0-1.0]",
+        ),
+    ),
+    Mutation(
+        "BJW19 Algorithm 8: the left inverse is the transpose",
+        "methods/arbitrary_noise.py",
+        "Z @ np.linalg.pinv(model.output_weights).T",
+        "Z @ model.output_weights",
+        (
+            "methods/test_arbitrary_noise.py::"
+            "test_the_halfspace_step_gives_every_unit_its_own_direction",
+        ),
+    ),
+    Mutation(
+        "BJW19 Theorem 12: order 2 of bounded labels without its identity",
+        "fitting/robust/noisy_signs.py",
+        "second -= left.sum(axis=0)",
+        "second -= 0 * left.sum(axis=0)",
+        (_NOISY + "test_hermite_moments_in_blocks_are_the_plain_formula",),
+    ),
+    Mutation(
+        "BJW19 section 4.3: the relation of a unit, q",
+        "methods/symmetric_inputs.py",
+        "np.hstack([quadratic, v - 2 * y])",
+        "np.hstack([quadratic, v + 2 * y])",
+        ("methods/test_symmetric_inputs.py::test_the_lifted_factors_are_the_relation_of_a_unit",),
+    ),
+    Mutation(
+        "BJW19 section 4.3: moments in place of covariances",
+        "methods/symmetric_inputs.py",
+        "self.FG / self.n - np.outer(self.F, self.G) / self.n**2",
+        "self.FG / self.n",
+        ("methods/test_symmetric_inputs.py::test_directions_and_number_of_units_with_noise",),
+    ),
+    Mutation(
+        "BJW19 section 4.3: the signs of the units",
+        "methods/symmetric_inputs.py",
+        "label_squares = -equations",
+        "label_squares = equations",
+        ("methods/test_symmetric_inputs.py::test_directions_and_number_of_units_with_noise",),
+    ),
+    Mutation(
+        "BJW19 section 8: the sparse term without its weight (ERRATA 12)",
+        "fitting/robust/pursuit.py",
+        "np.full(Y.shape, 1 / np.sqrt(max(Y.shape)))",
+        "np.full(Y.shape, 1.0)",
+        ("fitting/robust/test_pursuit.py::test_exact_where_the_theorem_holds",),
+    ),
+    Mutation(
+        "BJW19 section 8: singular values are not shrunk",
+        "fitting/robust/pursuit.py",
+        "V * (1 - threshold / values)",
+        "V",
+        ("fitting/robust/test_pursuit.py::test_exact_where_the_theorem_holds",),
+    ),
+    Mutation(
+        "beyond BJW19 section 8: decoding by squares, not by absolute values",
+        "fitting/robust/low_rank.py",
+        "weights = usable * floor / np.hypot(R, floor)",
+        "weights = usable * np.ones_like(R)",
+        ("fitting/robust/test_low_rank.py::test_decoding_finds_the_sparsest_errors",),
+    ),
+)
+
+_DESIGNED = "landscape/test_designed.py::"
+
+GLM17 = (
+    Mutation(
+        "GLM17 P': rows interfere with themselves",
+        "landscape/designed.py",
+        "float(np.sum(self.fourth.matrix(S) * S)) - own)",
+        "float(np.sum(self.fourth.matrix(S) * S)))",
+        (_DESIGNED + "test_P_prime_is_the_first_term_alone",),
+        fast=True,
+    ),
+    Mutation(
+        "GLM17 G: the sign of the second term",
+        "landscape/designed.py",
+        "np.sum(B * B)) - weight.attraction * own",
+        "np.sum(B * B)) + weight.attraction * own",
+        (_DESIGNED + "test_G_and_F_of_a_population_are_the_closed_form",),
+    ),
+    Mutation(
+        "GLM17 F: one estimate of the norm squared, not a product of two (ERRATA 4)",
+        "landscape/designed.py",
+        "float(excess @ other)",
+        "float(excess @ excess)",
+        (_DESIGNED + "test_F_on_samples_is_the_mean_of_the_papers_formula",),
+    ),
+    Mutation(
+        "GLM17 F: norms of T_2 not divided by c_2 (ERRATA 4)",
+        "landscape/statistics.py",
+        "_second(X[part], y[part]) / c_2 for part",
+        "_second(X[part], y[part]) for part",
+        ("landscape/test_statistics.py::test_a_batch_is_what_the_definition_says",),
+    ),
+    Mutation(
+        "GLM17 F: N is the identity",
+        "landscape/designed.py",
+        "if euclidean else statistics.norms",
+        "if True else statistics.norms",
+        (_DESIGNED + "test_G_and_F_of_a_population_are_the_closed_form",),
+    ),
+    Mutation(
+        "GLM17 gradient of G: the second term forgotten",
+        "landscape/designed.py",
+        "g -= 4 * (weight.interference + weight.attraction)",
+        "g -= 4 * (weight.interference)",
+        (_DESIGNED + "test_derivatives_along_the_way_rows_may_move",),
+    ),
+    Mutation(
+        "GLM17 gradient of the norm's penalty: half of it",
+        "landscape/designed.py",
+        "g += 2 * weight.penalty",
+        "g += weight.penalty",
+        (_DESIGNED + "test_derivatives_along_the_way_rows_may_move",),
+    ),
+    Mutation(
+        "GLM17 Hessian of G: 4 for 12",
+        "landscape/designed.py",
+        "h -= 12 *",
+        "h -= 4 *",
+        (_DESIGNED + "test_hessian_products_are_differences_of_the_gradient",),
+    ),
+    Mutation(
+        "GLM17 gradient of F's l2 term",
+        "landscape/designed.py",
+        "self.fourth.matrix(B.T @ B) + weight.ridge * B",
+        "self.fourth.matrix(B.T @ B) + 2 * weight.ridge * B",
+        (_DESIGNED + "test_derivatives_along_the_way_rows_may_move",),
+    ),
+    Mutation(
+        "GLM17 Theorem 4.6: constants twice too large (ERRATA 3)",
+        "landscape/constants.py",
+        "abs(c_4) / 2, abs(c_4) / 24",
+        "abs(c_4), abs(c_4) / 12",
+        (_DESIGNED + "test_G_on_samples_is_the_mean_of_the_papers_formula",),
+    ),
+    Mutation(
+        "GLM17 equation 2.10: +2 for -2 (ERRATA 2)",
+        "landscape/fourth_order.py",
+        "((z * z - squares) * t - 2 * inner * z)",
+        "((z * z - squares) * t + 2 * inner * z)",
+        ("landscape/test_fourth_order.py::test_a_batch_is_the_mean_of_hermite_tensors",),
+    ),
+    Mutation(
+        "GLM17 He_4 of a batch: the pairs of the identity",
+        "landscape/fourth_order.py",
+        "mean * (trace * np.eye(d) + 2 * S)",
+        "mean * (trace * np.eye(d) + S)",
+        ("landscape/test_fourth_order.py::test_a_batch_is_the_mean_of_hermite_tensors",),
+    ),
+    Mutation(
+        "GLM17 Theorem 5.1: lambda below its range",
+        "landscape/constants.py",
+        "penalty = _AMPLE * 4 * largest",
+        "penalty = 0.1 * 4 * largest",
+        ("landscape/test_constants.py::test_G_is_within_the_ranges_of_theorem_5_1",),
+    ),
+    Mutation(
+        "GLM17 Theorem 5.1: mu beyond its range",
+        "landscape/constants.py",
+        "most = SMALL * interference / beta / ratio",
+        "most = SMALL * interference / beta * ratio",
+        ("landscape/test_constants.py::test_G_is_within_the_ranges_of_theorem_5_1",),
+    ),
+    Mutation(
+        "GLM17 Theorem A.4: weights a_i where F has 1 / a_i",
+        "landscape/constants.py",
+        "_within_ranges(name, 1 / largest, 1 / smallest,",
+        "_within_ranges(name, smallest, largest,",
+        ("landscape/test_constants.py::test_F_is_within_the_same_ranges_for_one_over_a",),
+    ),
+    Mutation(
+        "GLM17 footnote 4: the Hermite form without its middle term (ERRATA 1)",
+        "landscape/kernels.py",
+        "alpha - 6 * beta, 3 * beta - alpha",
+        "alpha + 6 * beta, 3 * beta - alpha",
+        ("landscape/test_kernels.py::test_shapes_are_the_functions_they_are_named_after",),
+    ),
+    Mutation(
+        "GLM17 Claim 4.3: the kernel of ReLU",
+        "landscape/kernels.py",
+        "(sine + rho * rest) / (2 * pi)",
+        "(sine - rho * rest) / (2 * pi)",
+        ("landscape/test_kernels.py::test_closed_forms_are_the_integral",),
+    ),
+    Mutation(
+        "GLM17 Theorem A.4: rows of F's minimum for the units, not its inverse",
+        "methods/landscape.py",
+        "np.linalg.pinv(B).T * np.sqrt",
+        "B * np.sqrt",
+        ("methods/test_landscape.py::test_the_minimum_on_a_population_is_the_network",),
+    ),
+    Mutation(
+        "GLM17 appendix B: Algorithm 1 where units are not orthogonal",
+        "landscape/linear_layer.py",
+        "a = u if orthogonal else",
+        "a = u if True else",
+        ("landscape/test_linear_layer.py::test_both_algorithms_are_exact_on_moments",),
+    ),
+    Mutation(
+        "GLM17 appendix B: signs of the units",
+        "landscape/linear_layer.py",
+        "np.where(a < 0, -1.0, 1.0)",
+        "np.where(a < 0, 1.0, -1.0)",
+        ("landscape/test_linear_layer.py::test_both_algorithms_are_exact_on_moments",),
+    ),
+    Mutation(
+        "GLM17 section 6: a step uphill",
+        "landscape/stochastic.py",
+        "B - rate * slope",
+        "B + rate * slope",
+        ("landscape/test_stochastic.py::test_steps_are_what_the_schedule_says",),
+    ),
+    Mutation(
+        "GLM17 Theorem 2.3: curvature downhill counts for none (ERRATA 5)",
+        "landscape/second_order.py",
+        "flat and self.lowest >= -self.theorem.curvature",
+        "flat",
+        ("landscape/test_second_order.py::test_when_a_theorem_applies",),
+    ),
+)
+
+_BANDS = "lowest_layer/bands/"
+_EVEN = "methods/test_even.py::"
+_CLIQUES = "methods/test_binary_cliques.py::"
+_EXPONENTIAL = "methods/test_exponential.py::"
+_UNIONS = "lowest_layer/unions/"
+
+GP19 = (
+    Mutation(
+        "GP19 step 1: minimisers for units, not their inverse (ERRATA 18)",
+        "lowest_layer/directions.py",
+        "np.linalg.pinv(solve(statistics, c_4, rng)).T",
+        "solve(statistics, c_4, rng)",
+        (
+            "lowest_layer/test_directions.py::test_a_sum_of_units_is_found_exactly_from_exact_moments",
+        ),
+    ),
+    Mutation(
+        "GP19 step 1: where units fire",
+        "lowest_layer/directions.py",
+        "np.where(second * third < 0, -1.0, 1.0)",
+        "np.where(second * third < 0, 1.0, -1.0)",
+        (
+            "lowest_layer/test_directions.py::test_a_sum_of_units_is_found_exactly_from_exact_moments",
+        ),
+    ),
+    Mutation(
+        "GP19 step 1, one by one: the next minimum is the last one again",
+        "lowest_layer/directions.py",
+        "np.linalg.svd(found @ N, full_matrices=True)[2][len(found) :]",
+        "np.eye(m)",
+        (
+            "lowest_layer/test_directions.py::test_a_sum_of_units_is_found_exactly_from_exact_moments",
+        ),
+    ),
+    Mutation(
+        "GP19 Algorithm 2: the width of the two levels (ERRATA 15)",
+        "lowest_layer/bands/queries.py",
+        "TanAlpha((t2 - t1) / _WIDTH",
+        "TanAlpha((t2 - t1) * _WIDTH",
+        (_BANDS + "test_queries.py::test_tan_alpha_within_its_stated_error",),
+    ),
+    Mutation(
+        "GP19 Algorithm 2: a band stands for its upper end",
+        "lowest_layer/bands/queries.py",
+        "(t1 + t2 - eps) / 2",
+        "(t1 + t2) / 2",
+        (_BANDS + "test_queries.py",),
+    ),
+    Mutation(
+        "GP19 Lemma 5: the levels of the text, whatever the others do",
+        "lowest_layer/bands/queries.py",
+        "return floor + (1 - floor) * LEVELS[0], floor + (1 - floor) * LEVELS[1]",
+        "return LEVELS",
+        (_BANDS + "test_queries.py::test_other_units_are_taken_off",),
+    ),
+    Mutation(
+        "GP19 Algorithm 2: the threshold of the offset",
+        "lowest_layer/bands/queries.py",
+        "self.offset * np.cos(self.angle)",
+        "self.offset / np.cos(self.angle)",
+        (_BANDS + "test_queries.py::test_tan_alpha_within_its_stated_error",),
+    ),
+    Mutation(
+        "GP19 Algorithm 1: the printed test of a step (ERRATA 16)",
+        "lowest_layer/bands/descent.py",
+        "there.angle <= (1 - 0.01 / d) * now.angle",
+        "there.angle <= 0.01 / d * now.angle",
+        (_BANDS + "test_descent.py::test_the_papers_random_search_reaches_the_angle",),
+    ),
+    Mutation(
+        "GP19 Algorithm 1: a step that does not shrink with the angle",
+        "lowest_layer/bands/descent.py",
+        "_perturbed(z, 0.1 * np.sin(now.angle) / d, rng)",
+        "_perturbed(z, 0.1 / d, rng)",
+        (_BANDS + "test_descent.py::test_the_papers_random_search_reaches_the_angle",),
+    ),
+    Mutation(
+        "GP19 descent: a step away from the unit",
+        "lowest_layer/bands/descent.py",
+        "w = self.z + self.tan_alpha * self.error.direction",
+        "w = self.z - self.tan_alpha * self.error.direction",
+        (_BANDS + "test_descent.py::test_descent_reaches_any_angle",),
+    ),
+    Mutation(
+        "GP19 descent: what others add is left in",
+        "lowest_layer/bands/descent.py",
+        "V = terms.mean(axis=0) - silent @ others / len(below.X)",
+        "V = terms.mean(axis=0)",
+        (_BANDS + "test_descent.py::test_direction_of_the_error_within_its_own_error",),
+    ),
+    Mutation(
+        "GP19 band estimates: the score of the width",
+        "lowest_layer/bands/profile.py",
+        "np.column_stack([normal_cdf(-e), -slope, -slope * e])",
+        "np.column_stack([normal_cdf(-e), -slope, slope * e])",
+        (_BANDS + "test_profile.py::test_fit_within_its_standard_errors",),
+    ),
+    Mutation(
+        "GP19 band estimates: a top that falls past the threshold passes",
+        "lowest_layer/bands/profile.py",
+        "if share < _FIRES_PAST - _SIGNIFICANT * error:",
+        "if share < -1.0:",
+        (_BANDS + "test_profile.py::test_past_a_threshold_a_monotone_top_always_fires",),
+    ),
+    Mutation(
+        "GP19 thin bands: the sign of a kink",
+        "lowest_layer/exclusive.py",
+        "-line.constant / slope",
+        "line.constant / slope",
+        ("lowest_layer/test_exclusive.py::test_units_five_degrees_off_become_exact",),
+    ),
+    Mutation(
+        "GP19 unions: intersections are not turned over",
+        "lowest_layer/unions/samples.py",
+        "(y > self.above) != self.complement",
+        "y > self.above",
+        (_UNIONS + "test_union_samples.py::test_labels_are_read_by_level_and_complement",),
+    ),
+    Mutation(
+        "GP19 unions: the sides of a face exchanged",
+        "lowest_layer/unions/version_space.py",
+        "side = np.where(beyond, -1.0, 1.0)",
+        "side = np.where(beyond, 1.0, -1.0)",
+        (_UNIONS + "test_version_space.py::test_on_a_line_it_is_the_gap_between_the_samples",),
+    ),
+    Mutation(
+        "GP19 unions: the slope of the noisy OR forgets the other units",
+        "lowest_layer/unions/noisy_or.py",
+        "clear * beta * silent * expit(beta * m)",
+        "clear * beta * expit(beta * m)",
+        (_UNIONS + "test_noisy_or.py::test_the_slope_is_the_derivative",),
+    ),
+    Mutation(
+        "GP19 unions: the first guess is the worst",
+        "lowest_layer/unions/candidates.py",
+        "np.argmax([excess for excess, _ in scores])",
+        "np.argmin([excess for excess, _ in scores])",
+        (_UNIONS + "test_candidates.py",),
+    ),
+    Mutation(
+        "GP19 Theorem 10: gamma with 6 for sqrt(6) (ERRATA 19)",
+        "methods/even.py",
+        "four * C, sqrt(6) * two**2 * CC",
+        "four * C, 6 * two**2 * CC",
+        (_EVEN + "test_pairs_that_break_the_condition_are_found_and_named",),
+    ),
+    Mutation(
+        "GP19 Theorem 10: gamma of the moments",
+        "methods/even.py",
+        "sqrt(24), sqrt(1.5) * np.einsum",
+        "sqrt(24), 1.5 * np.einsum",
+        (_EVEN + "test_correlation_with_h4_is_the_corrected_polynomial",),
+    ),
+    Mutation(
+        "GP19 Theorem 10: minima for maxima",
+        "methods/even.py",
+        "Z[np.argmax(values)] @ outside",
+        "Z[np.argmin(values)] @ outside",
+        (_EVEN + "test_maxima_of_a_population_are_the_units",),
+    ),
+    Mutation(
+        "beyond GP19 Theorem 10: pairs are turned the other way",
+        "methods/even.py",
+        "angle = -pull /",
+        "angle = pull /",
+        (_EVEN + "test_turns_undo_a_small_rotation",),
+    ),
+    Mutation(
+        "GP19 Theorem 8: mu of the text (ERRATA 20)",
+        "lowest_layer/binary/correlations.py",
+        "np.exp(b + np.sum(V**2, axis=1) / 2)",
+        "np.exp(b + np.sum(V**2, axis=1))",
+        (_CLIQUES + "test_correlations_are_appendix_d_with_the_corrected_mu",),
+    ),
+    Mutation(
+        "GP19 Algorithm 3: cliques that are not maximal",
+        "methods/binary_cliques.py",
+        "if not more and not done:",
+        "if not more:",
+        (_CLIQUES + "test_maximal_cliques_are_those_of_all_subsets",),
+    ),
+    Mutation(
+        "GP19 Theorem 8: rho upside down",
+        "methods/binary_cliques.py",
+        "return float(s @ s) / linear",
+        "return linear / float(s @ s)",
+        (_CLIQUES + "test_population_is_answered_exactly",),
+    ),
+    Mutation(
+        "GP19 Theorem 9: g without its normalisation",
+        "methods/exponential.py",
+        "np.exp(X @ z - z @ z / 2)",
+        "np.exp(X @ z)",
+        (_EXPONENTIAL + "test_g_is_the_mean_of_f_moved",),
+    ),
+    Mutation(
+        "GP19 Theorem 9: the ascent without its regulariser",
+        "methods/exponential.py",
+        "gain = g_moved - g - gamma * (moved @ moved - z @ z)",
+        "gain = g_moved - g + gamma * (moved @ moved - z @ z)",
+        (_EXPONENTIAL + "test_local_maxima_divide_the_mass_evenly_among_one_unit",),
+    ),
+    Mutation(
+        "GP19 Theorem 9: the projection misses the simplex",
+        "methods/exponential.py",
+        "(np.cumsum(falling) - total)",
+        "(np.cumsum(falling) + total)",
+        (_EXPONENTIAL + "test_simplex_projection_is_the_nearest_point",),
+    ),
+)
+
+_SEARCH = "fitting/test_search.py::"
+_LIFTING = "methods/test_lifting.py::"
+
+OURS = (
+    Mutation(
+        "expand and prune: the most useful units are swapped",
+        "fitting/search.py",
+        "order = np.argsort(usefulness(problem, fit.parameters))",
+        "order = np.argsort(-usefulness(problem, fit.parameters))",
+        (_SEARCH + "test_swaps_exchange_the_least_useful_units",),
+    ),
+    Mutation(
+        "expand and prune: the least promising units are added",
+        "fitting/search.py",
+        "best = int(np.argmax(gain))",
+        "best = int(np.argmin(gain))",
+        (_SEARCH + "test_promising_units_beat_random_ones",),
+    ),
+    Mutation(
+        "expand and prune: the most useful units are pruned",
+        "fitting/search.py",
+        "order = np.argsort(cost)",
+        "order = np.argsort(-cost)",
+        (_SEARCH + "test_prune_finds_the_true_width_and_what_one_fewer_costs",),
+    ),
+    Mutation(
+        "expand and prune: nothing is ever good enough to be pruned",
+        "fitting/search.py",
+        "return problem.is_zero(narrower)",
+        "return False",
+        (_SEARCH + "test_prune_finds_the_true_width_and_what_one_fewer_costs",),
+    ),
+    Mutation(
+        "expand and prune: parameters cost nothing",
+        "fitting/search.py",
+        "+ price * p * np.log(n)",
+        "+ 0 * price * p * np.log(n)",
+        (_SEARCH + "test_noise_stops_the_growth_near_the_true_width",),
+    ),
+    Mutation(
+        "expand and prune: what a unit is worth, without its refit",
+        "fitting/normal_equations.py",
+        "np.asarray(size / np.abs(np.diag(inverse[:m])))",
+        "np.asarray(size)",
+        ("fitting/test_normal_equations.py::test_what_each_unit_is_worth",),
+    ),
+    Mutation(
+        "lifting: the sign of h x~",
+        "methods/lifting.py",
+        "np.multiply(-H[:, i : i + 1], x,",
+        "np.multiply(H[:, i : i + 1], x,",
+        (_LIFTING + "test_units_are_read_from_their_relations",),
+    ),
+    Mutation(
+        "lifting: the discriminant's sign",
+        "methods/lifting.py",
+        '+ 4 * np.einsum("is,sab->iab", c, R)',
+        '- 4 * np.einsum("is,sab->iab", c, R)',
+        (_LIFTING + "test_units_are_read_from_their_relations",),
+    ),
+    Mutation(
+        "lifting: entries of P off the diagonal counted twice",
+        "methods/lifting.py",
+        "/ np.where(rows == columns, 1, 2)",
+        "/ np.where(rows == columns, 1, 1)",
+        (_LIFTING + "test_units_are_read_from_their_relations",),
+    ),
+    Mutation(
+        "lifting: the largest singular vectors for the null space",
+        "methods/lifting.py",
+        "rotation[::-1][:dimension]",
+        "rotation[:dimension]",
+        (_LIFTING + "test_the_null_space_is_that_of_the_singular_value_decomposition",),
+    ),
+    Mutation(
+        "extraction: where tangents meet",
+        "extraction/lines.py",
+        "t = self.left.t + float(np.vdot(apart, turn)) / size",
+        "t = self.left.t - float(np.vdot(apart, turn)) / size",
+        ("extraction/test_lines.py::test_all_kinks_on_a_line_are_found",),
+    ),
+    Mutation(
+        "extraction: a kink is believed without the questions beside it",
+        "extraction/lines.py",
+        "on_left = np.abs(middle.first - self.left.at(middle.places[0])).max() <= error",
+        "on_left, error = True, np.inf",
+        ("extraction/test_lines.py",),
+    ),
+    Mutation(
+        "extraction: the side of a unit",
+        "extraction/units.py",
+        "sign = 1.0 if right[0] @ side > 0 else -1.0",
+        "sign = 1.0",
+        ("extraction/test_kinks.py::test_units_have_the_hyperplanes_of_the_network",),
+    ),
+    Mutation(
+        "extraction: relu(-z) = relu(z) + z",
+        "extraction/units.py",
+        "linear -= np.outer(A[:, i], W[same])",
+        "linear += np.outer(A[:, i], W[same])",
+        ("extraction/test_kinks.py::test_the_same_unit_met_twice_is_one",),
+    ),
+    Mutation(
+        "extraction: constants of the pieces",
+        "extraction/kinks.py",
+        'constants = values[:, 0] - np.einsum("nod,nd->no", gradients, X)',
+        "constants = values[:, 0]",
+        ("extraction/test_kinks.py::test_units_have_the_hyperplanes_of_the_network",),
+    ),
+    Mutation(
+        "extraction: a gradient is believed that predicts no step",
+        "extraction/kinks.py",
+        "believed = np.abs(predicted - rises[:, d]).max(axis=1) <= allowed",
+        "believed = np.abs(predicted).max(axis=1) >= 0",
+        ("extraction/test_kinks.py",),
+    ),
+)
+
+MUTATIONS = (*ATV21, *BJW19, *GLM17, *GP19, *OURS)

@@ -1,0 +1,281 @@
+"""What is measured of a network with one hidden layer, before anything is said of it.
+
+The order is: look at the samples that no fit saw; with noise fit once more, on all samples; measure
+the network that comes out, which is the one returned. Every field of the certificate speaks of that
+network, its units in their final order, but for the residual on unseen samples: with noise these
+judged the fit before the last one, and were used in the last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from provenet.certify.candidate import Candidate
+from provenet.certify.certificate import (
+    Certificate,
+    closest_pair,
+    condition_number,
+    rarer_side,
+    residual_kurtosis,
+    unresolved_units,
+    weakest_unit,
+)
+from provenet.common.typing import AnyArray, Array
+from provenet.fitting.covariance import (
+    Covariance,
+    StandardErrors,
+    covariance,
+    covariance_bound,
+)
+from provenet.fitting.polish import Polished, excess_on_unseen, expected_on_unseen
+from provenet.fitting.refit import (
+    covariance_of_all,
+    of_more_samples,
+    refit_on_all,
+    scale_outputs,
+)
+from provenet.fitting.residuals import rounding_level
+from provenet.fitting.tolerances import DENSE_LIMIT, ROUNDED
+from provenet.fitting.workspace import Workspace
+from provenet.networks.network import Network
+
+ROUNDING_MARGIN = 10.0
+"""Residuals up to this multiple of the mean rounding error of an evaluation are rounding."""
+_UNREFINED = 1e-10
+"""A residual, over the labels' spread, that an answer without least squares may leave: linear
+algebra on ill-conditioned numbers loses digits that least squares would bring back."""
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """How samples that no fit saw are predicted, before they are used."""
+
+    residual: float
+    """Root mean square."""
+    rounding: float
+    """What floating point alone would leave."""
+    samples: int
+    fitted: float
+    """Root mean square residual of the samples that were fitted."""
+    exact: bool
+    """Whether both are rounding."""
+    limit: float
+    """What noise leaves at most, but for chance."""
+    excess: float | None
+    """By how much the residual exceeds what noise explains; None if it does not."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A network in the user's coordinates with everything that was measured of it."""
+
+    network: Network
+    own: Network
+    """The same on standardised inputs and the labels that were fitted, units in the same order."""
+    certificate: Certificate
+    standard_errors: StandardErrors
+    unresolved: AnyArray
+    """Units that the samples do not pin down."""
+    unseen: Unseen
+    ambiguities: tuple[str, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing but rounding is left."""
+        return self.unseen.exact
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """The network that is returned, on standardised inputs, and how sure its parameters are."""
+
+    network: Network
+    noise: float
+    covariance: Covariance
+    errors: StandardErrors
+    bound: float
+    """How far the residual lets a unit be from the truth."""
+    refitted: int
+    """Samples of the fit that came after the unseen ones were looked at; 0 if there was none."""
+
+
+def gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> Evidence:
+    """Settle the network, and measure it on the samples that it was fitted to."""
+    problem, samples = workspace.problem, workspace.problem.samples
+    unseen = look_at_unseen(workspace, polished)
+    settled = _settle(workspace, candidate, polished, unseen)
+    own = settled.network
+    user = workspace.standardisation.network_to_user(own).normalised()
+    sides = rarer_side(user, workspace.inputs)
+    weakest, margin, without = weakest_unit(samples, own, max(settled.noise, unseen.rounding))
+    certificate = Certificate(
+        residual=unseen.residual,
+        relative_residual=unseen.residual / workspace.spread,
+        rounding=unseen.rounding,
+        noise=settled.noise,
+        label_rounding=problem.label_rounding,
+        outputs=problem.outputs,
+        samples_fitted=samples.size,
+        distinct_inputs=len(workspace.inputs),
+        samples_held_out=unseen.samples,
+        samples_refitted=settled.refitted,
+        parameters=user.free_parameters,
+        condition=condition_number(user),
+        parameter_error_bound=settled.bound,
+        undetermined=settled.covariance.rank_deficiency,
+        weakest_unit=weakest,
+        weakest_margin=margin,
+        closest_pair=closest_pair(user, workspace.inputs),
+        residual_kurtosis=residual_kurtosis(samples, own),
+        rarer_side=sides,
+        width_evidence=_width_evidence(candidate, without / workspace.spread),
+        gaussian=workspace.gaussian,
+        warnings=() if workspace.gaussian.ok else (workspace.gaussian.message,),
+    )
+    unresolved = unresolved_units(settled.errors, sides, fewest_to_confirm(user))
+    shown, errors = _restored(candidate, user, settled.errors)
+    return Evidence(shown, own, certificate, errors, unresolved, unseen, polished.ambiguities)
+
+
+def fewest_to_confirm(network: Network) -> int:
+    """Samples a linear piece of the function needs: its parameters, and two to confirm them."""
+    return network.features + 3
+
+
+def _width_evidence(candidate: Candidate, without: float) -> str:
+    if not np.isfinite(without):
+        return candidate.width_evidence
+    return (
+        f"{candidate.width_evidence} Without its weakest unit the residual would be "
+        f"{without:.1e} of the labels' spread."
+    )
+
+
+def _restored(
+    candidate: Candidate, user: Network, errors: StandardErrors
+) -> tuple[Network, StandardErrors]:
+    """In the user's outputs, where those that were fitted are mixtures of them."""
+    repaired = candidate.repaired
+    if repaired is None or repaired.restore is None:
+        return user, errors
+    return repaired.restore(user, errors)
+
+
+def _in_order(workspace: Workspace, candidate: Candidate, network: Network) -> Network:
+    """The network on standardised inputs with its units as the user's canonical form has them."""
+    own = network.normalised()
+    user = workspace.standardisation.network_to_user(own).normalised()
+    repaired = candidate.repaired
+    if repaired is not None and repaired.restore is not None:
+        user = repaired.restore(user, StandardErrors.none(user))[0].normalised()
+    return own.keep(user.canonical_order())
+
+
+# ---------------------------------------------------------------- samples that no fit saw
+
+
+def look_at_unseen(workspace: Workspace, polished: Polished) -> Unseen:
+    """What is left of held-out labels, against rounding and against what is left of fitted ones."""
+    network = workspace.standardisation.network_to_user(polished.network)
+    by_output, samples = _unseen_residuals(workspace, network)
+    roundings = rounding_level(network, workspace.held_out.X)
+    allowed = ROUNDING_MARGIN * roundings
+    if not workspace.refine:
+        allowed = np.maximum(allowed, _UNREFINED * workspace.spread)
+    fitted = float(np.sqrt(polished.rss / workspace.problem.samples.labels))
+    exact = bool(
+        np.all(np.isfinite(roundings))
+        and fitted <= _root_mean_square(allowed)
+        and np.all(by_output <= allowed)
+    )
+    return Unseen(
+        _root_mean_square(by_output),
+        _root_mean_square(roundings),
+        samples,
+        fitted,
+        exact,
+        expected_on_unseen(workspace, polished.network, polished.rss).limit,
+        None if exact else excess_on_unseen(workspace, polished.network, polished.rss),
+    )
+
+
+def _unseen_residuals(workspace: Workspace, network: Network) -> tuple[Array, int]:
+    """Residual, an output, on samples not fitted: those held out, or all the others there are."""
+    source, samples = workspace.source, workspace.problem.samples
+    held_out = workspace.held_out
+    squares = partial(_squares, network)
+    if source.size <= samples.size + held_out.size or not source.fixed:
+        return np.sqrt(held_out.total(squares) / held_out.size), held_out.size
+    fitted = squares(workspace.standardisation.undo(samples.X), samples.y)
+    unseen = source.size - samples.size
+    return np.sqrt(np.maximum(source.total(squares) - fitted, 0.0) / unseen), unseen
+
+
+def _squares(network: Network, X: Array, y: Array) -> Array:
+    return np.asarray(np.sum((network(X) - y) ** 2, axis=0))
+
+
+def _root_mean_square(x: Array) -> float:
+    return float(np.sqrt(np.mean(x**2)))
+
+
+# ---------------------------------------------------------------- the network that is returned
+
+
+def _settle(
+    workspace: Workspace, candidate: Candidate, polished: Polished, unseen: Unseen
+) -> _Settled:
+    """With noise the fit on all samples, if what is left may be noise; else the fit as it is."""
+    rounded = 0 < unseen.residual <= ROUNDED * workspace.problem.label_rounding
+    noisy = not unseen.exact and (rounded or unseen.excess is None)
+    if noisy and workspace.refine and polished.network.units:
+        return _refitted(workspace, candidate, polished)
+    return _as_it_is(workspace, _in_order(workspace, candidate, polished.network), polished, unseen)
+
+
+def _refitted(workspace: Workspace, candidate: Candidate, polished: Polished) -> _Settled:
+    fit = refit_on_all(workspace, polished.network)
+    network = _in_order(workspace, candidate, fit.network)
+    found = covariance_of_all(workspace, network, fit.scale)
+    user = workspace.standardisation.network_to_user(network).normalised()
+    return _Settled(
+        network,
+        fit.pooled_noise,
+        found,
+        found.standard_errors(fit.noise).scaled(fit.scale),
+        found.error_bound(scale_outputs(user, 1 / fit.scale), fit.noise),
+        workspace.source.size,
+    )
+
+
+def _as_it_is(
+    workspace: Workspace, network: Network, polished: Polished, unseen: Unseen
+) -> _Settled:
+    labels = workspace.problem.samples.labels
+    spare = max(labels - network.free_parameters, 1)
+    noise = 0.0 if unseen.exact else float(np.sqrt(polished.rss / spare))
+    found = _covariance_of_fit(workspace, network, unseen.exact)
+    size = np.sqrt(labels) * max(unseen.fitted, unseen.rounding) if unseen.exact else noise
+    user = workspace.standardisation.network_to_user(network).normalised()
+    return _Settled(
+        network, noise, found, found.standard_errors(noise), found.error_bound(user, size), 0
+    )
+
+
+def _covariance_of_fit(workspace: Workspace, network: Network, exact: bool) -> Covariance:
+    """From as many samples as the width needs; from all of them if those leave anything open.
+
+    An exact answer needs only a bound, which is far cheaper for many parameters.
+    """
+    problem = workspace.problem
+    estimate = covariance_bound if exact and network.weights.size > DENSE_LIMIT else covariance
+    part = problem.for_width(network.units)
+    found = estimate(part.samples, network, workspace.standardisation)
+    if part is problem:
+        return found
+    if found.rank_deficiency:
+        return estimate(problem.samples, network, workspace.standardisation)
+    return of_more_samples(found, part.samples.size / problem.samples.size)

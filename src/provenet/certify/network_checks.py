@@ -1,0 +1,454 @@
+"""What is asked of a network with one hidden layer of which all weights are claimed.
+
+- *exact* asks for a residual at the level of rounding on samples that no fit saw, for every unit to
+  have more samples than it has parameters on both sides of its kink, and for a Jacobian of full
+  rank: otherwise other networks fit the samples as well;
+- *within noise* asks that unseen samples are predicted no worse than fitted ones, and that no
+  further unit explains anything of what is left.
+
+Checks that leave "failed" come first, the cheap before the dear; what follows a failed one of these
+is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from provenet.certify.certificate import Certificate
+from provenet.certify.checks import Check, Status
+from provenet.certify.evidence import ROUNDING_MARGIN, Evidence, fewest_to_confirm
+from provenet.common.words import counted
+from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.search.swaps import with_new_units
+from provenet.fitting.workspace import Workspace
+from provenet.networks.conversions import as_absolute
+from provenet.networks.network import Network
+from provenet.networks.signs import is_one_slope
+
+SPARE_SAMPLES = 5
+"""Different inputs beyond the parameters that confirm a fit."""
+_SAMPLES_A_PARAMETER = 1.2
+"""With noise: what leaves a sixth of the labels to tell it from a fit of everything."""
+_VISIBLE = 0.2
+"""Share of the residual that a further unit would have to explain to be missed."""
+_SMALL_RESIDUAL = 1e-3
+_FEWEST_UNSEEN = 5
+_LARGEST_EXACT_ERROR = 1e-7
+_MORE_THAN_GIVEN = 1.25
+"""Times the noise that was given: what is left beyond that is no noise."""
+_HEAVY_TAILS = 4.0
+"""Excess kurtosis; that of Laplace noise is 3."""
+_NEIGHBOURS = 0.9
+"""Cosine of the angle between units above which they may be one."""
+_MOVES = 0.25
+"""By how many noise variances a parameter least squares may lower the sum of squares of an answer
+that was not refined: a quarter means that parameters are off by half a standard error."""
+
+
+def network_checks(workspace: Workspace, evidence: Evidence) -> Iterator[Check]:
+    """All questions, in order."""
+    about = _About(workspace, evidence)
+    yield from what_is_left(workspace, evidence)
+    yield about.some_unit()
+    if evidence.network.units:
+        yield from about.inputs()
+        yield from about.each_unit()
+        yield from about.all_units()
+        yield from about.settled()
+
+
+def what_is_left(workspace: Workspace, evidence: Evidence) -> Iterator[Check]:
+    """Is what is left of unseen samples rounding, or noise and nothing else?"""
+    about = _About(workspace, evidence)
+    yield about.unseen()
+    if not evidence.exact:
+        yield from about.noise()
+
+
+def few_stand_out(certificate: Certificate) -> bool:
+    """Whether a few samples are explained far worse than the others, as noise would not do."""
+    return certificate.noise > 0 and certificate.residual_kurtosis > _HEAVY_TAILS
+
+
+@dataclass(frozen=True)
+class _About:
+    """The questions to one answer."""
+
+    workspace: Workspace
+    evidence: Evidence
+
+    @property
+    def certificate(self) -> Certificate:
+        return self.evidence.certificate
+
+    @property
+    def network(self) -> Network:
+        return self.evidence.network
+
+    @property
+    def left(self) -> str:
+        relative = self.certificate.relative_residual
+        return f"A residual of {relative:.1e} of the labels' spread is left"
+
+    @property
+    def found(self) -> str:
+        how = "exactly" if self.evidence.exact else "up to noise"
+        return f"The samples are explained {how}"
+
+    @property
+    def labels(self) -> int:
+        """Numbers that were fitted, repeated inputs counted once."""
+        certificate = self.certificate
+        return certificate.outputs * min(certificate.samples_fitted, certificate.distinct_inputs)
+
+    # ------------------------------------------------------------ what is left
+
+    def unseen(self) -> Check:
+        """Are samples predicted that no fit saw?"""
+        seen, spread = self.evidence.unseen, self.workspace.spread
+        if self.evidence.exact:
+            limit, what = ROUNDING_MARGIN * seen.rounding / spread, "rounding"
+        else:
+            limit, what = seen.limit / spread, "noise"
+        excess = 0.0 if seen.excess is None else seen.excess
+        return Check(
+            "unseen samples are predicted",
+            self.evidence.exact or self.certificate.rounded or seen.excess is None,
+            seen.residual / spread,
+            f"at most {limit:.2g} of the labels' spread ({what})",
+            f"{self.left} on samples that were not fitted, {excess:.1f} times what noise would "
+            "leave: this is not yet the network. Take more samples, give more time with budget=, "
+            "or ask for more units.",
+            samples=seen.samples,
+        )
+
+    def noise(self) -> Iterator[Check]:
+        """Can what is left be told from further units, and is it noise?"""
+        certificate, p = self.certificate, self.certificate.parameters
+        fitted = counted(certificate.samples_fitted, "sample")
+        fewest = int(np.ceil(_SAMPLES_A_PARAMETER * p)) + SPARE_SAMPLES
+        yield Check(
+            "labels are enough for the parameters",
+            certificate.labels_fitted >= fewest,
+            certificate.labels_fitted,
+            f"at least {fewest:,}",
+            f"{self.left}, and {fitted} are too few to tell whether {p} parameters explain them "
+            "or merely fit them: take more samples.",
+        )
+        yield self._enough_to_see_units(fitted)
+        yield from self._noise_as_given()
+        if not self.workspace.refine:
+            yield self._at_the_minimum()
+        if self.network.units and not certificate.rounded:
+            yield self._nothing_for_further_units()
+
+    def _enough_to_see_units(self, fitted: str) -> Check:
+        """Would a unit that makes a fifth of the residual be seen by Schwarz's criterion?
+
+        A residual of less than a thousandth of the labels is not asked: no unit hides there by
+        chance.
+        """
+        price = (self.network.features + self.certificate.outputs) * np.log(self.labels)
+        small = self.certificate.relative_residual <= _SMALL_RESIDUAL
+        return Check(
+            "further units would show",
+            bool(small or price < _VISIBLE * self.labels),
+            f"{price / self.labels:.2g} of the residual",
+            f"less than {_VISIBLE:g}, or a residual below {_SMALL_RESIDUAL:g} of the spread",
+            f"{self.left}, and {fitted} are too few to tell noise from further units: take more "
+            "samples.",
+        )
+
+    def _noise_as_given(self) -> Iterator[Check]:
+        given, noise = self.workspace.noise, self.certificate.noise
+        if given is None or self.certificate.rounded:
+            return
+        yield Check(
+            "noise is as large as was given",
+            noise <= _MORE_THAN_GIVEN * given,
+            noise,
+            f"at most {_MORE_THAN_GIVEN * given:.3g}",
+            f"{self.left}, noise of {noise:.3g} where {given:.3g} was given: there are more units, "
+            "or the activation is another one.",
+        )
+
+    def _at_the_minimum(self) -> Check:
+        """Is an answer that was not refined where least squares would end?"""
+        gain = _gain_of_least_squares(self.workspace, self.evidence.own)
+        moved = gain / max(self.certificate.noise**2, 1e-300) / self.certificate.parameters
+        return Check(
+            "least squares would not move it",
+            moved <= _MOVES,
+            f"{moved:.2g} noise variances a parameter",
+            f"at most {_MOVES:g}",
+            f"This is the method's own answer, not refined. {self.left}: use refine=True to "
+            "finish it.",
+        )
+
+    def _nothing_for_further_units(self) -> Check:
+        """Do one or two more units, the best of many, lower Schwarz's criterion?
+
+        This is part of the certificate, so it is done even when the budget is used up.
+        """
+        gain = _gain_of_further_units(self.workspace, self.evidence.own)
+        return Check(
+            "further units explain nothing of what is left",
+            gain <= 0,
+            f"Schwarz's criterion gains {gain:.3g}",
+            "no gain",
+            f"{self.left} that further units explain in part: the labels come from more units than "
+            f"{self.network.units}, or not from such a network. Leave units out to find their "
+            "number, take more samples, give more time with budget=, or name another activation.",
+        )
+
+    def some_unit(self) -> Check:
+        """Is there a unit at all?"""
+        advice = (
+            "The labels are a linear function of the inputs: no unit has its kink within reach of "
+            "the samples. Take samples further out."
+            if self.evidence.exact
+            else "No unit stands above the noise of the labels: take more samples, or check that "
+            "the labels belong to these inputs."
+        )
+        return Check(
+            "a unit shows",
+            self.network.units > 0,
+            self.network.units,
+            "at least 1",
+            advice,
+            Status.PARTIAL if self.evidence.exact else Status.FAILED,
+        )
+
+    # ------------------------------------------------------------ what is missing
+
+    def inputs(self) -> Iterator[Check]:
+        """Do enough different inputs confirm the fit?"""
+        p = self.certificate.parameters
+        distinct = min(self.certificate.samples_fitted, self.certificate.distinct_inputs)
+        yield Check(
+            "different inputs are enough",
+            self.labels >= p + SPARE_SAMPLES,
+            self.labels,
+            f"at least {p + SPARE_SAMPLES:,}",
+            f"{self.found}, but {distinct} different inputs cannot confirm {p} parameters: take "
+            "more samples.",
+            Status.PARTIAL,
+        )
+        if self.evidence.exact:
+            yield Check(
+                "unseen inputs differ",
+                self.workspace.unseen >= _FEWEST_UNSEEN,
+                self.workspace.unseen,
+                f"at least {_FEWEST_UNSEEN}",
+                f"{self.found}, but the inputs repeat each other so much that none is left to "
+                "confirm it: other networks may agree on these. Take samples with other inputs.",
+                Status.PARTIAL,
+            )
+
+    def each_unit(self) -> Iterator[Check]:
+        """Is each unit needed, pinned down, and apart from the others?"""
+        certificate, fewest = self.certificate, fewest_to_confirm(self.network)
+        needed = margin_needed(certificate, self.network.features)
+        unit = "noise" if certificate.noise else "rounding"
+        yield Check(
+            "every unit is needed",
+            bool(certificate.weakest_margin > needed),
+            f"unit {certificate.weakest_unit}: {certificate.weakest_margin:.3g} times {unit}",
+            f"more than {needed:.3g}",
+            f"{self.found}, but unit {certificate.weakest_unit} hardly contributes: it cannot be "
+            "told from nothing. Ask for fewer units, or take more samples.",
+            Status.PARTIAL,
+        )
+        rarest = int(np.argmin(certificate.rarer_side))
+        yield Check(
+            "every unit is pinned down",
+            len(self.evidence.unresolved) == 0,
+            f"unit {rarest}: {certificate.rarer_side[rarest]} samples beyond its kink",
+            f"at least {fewest} on either side, and a known direction",
+            f"{self.found}, but units {self.evidence.unresolved.tolist()} are not pinned down by "
+            "them (too few samples on one side of the kink, or too much noise): take more samples.",
+            Status.PARTIAL,
+        )
+        if certificate.closest_pair is not None:
+            first, second, between = certificate.closest_pair
+            yield Check(
+                "no two units are alike",
+                between >= fewest,
+                f"{between} samples between the kinks of units {first} and {second}",
+                f"at least {fewest}",
+                f"{self.found}, but only {between} of them lie between the kinks of units {first} "
+                f"and {second}, too few to tell the two apart: take more samples.",
+                Status.PARTIAL,
+            )
+
+    def all_units(self) -> Iterator[Check]:
+        """Might other units, or fewer, explain the samples as well?"""
+        certificate = self.certificate
+        if not (self.evidence.exact or certificate.rounded):
+            yield self._no_tails()
+        if not self.evidence.exact:
+            yield self._no_unit_in_two()
+        yield Check(
+            "all parameters are determined",
+            certificate.undetermined == 0,
+            f"{counted(certificate.undetermined, 'direction')} free",
+            "none",
+            f"{self.found}, but they leave {certificate.undetermined} directions of the parameters "
+            "free (units too close to each other to tell apart): take more samples.",
+            Status.PARTIAL,
+        )
+        if self.evidence.exact:
+            bound = certificate.parameter_error_bound
+            yield Check(
+                "rounding leaves the units known",
+                bound <= _LARGEST_EXACT_ERROR,
+                bound,
+                f"at most {_LARGEST_EXACT_ERROR:.0e}, relatively",
+                f"{self.found}, but they hardly determine the units: relative errors up to "
+                f"{bound:.0e} would not show. Take more samples, centre inputs that are far from "
+                "zero, or remove nearly dependent ones.",
+                Status.PARTIAL,
+            )
+
+    def _no_tails(self) -> Check:
+        """Noise is Gaussian or nearly so; few samples that stand out may be a missed unit."""
+        kurtosis = self.certificate.residual_kurtosis
+        chance = 6 * np.sqrt(24 / self.certificate.samples_fitted)
+        limit = float(max(chance, _HEAVY_TAILS))
+        return Check(
+            "no few samples stand out",
+            kurtosis <= limit,
+            f"excess kurtosis {kurtosis:.3g}",
+            f"at most {limit:.3g}",
+            f"{self.found}, but most are explained far better than a few (excess kurtosis "
+            f"{kurtosis:.0f}): these may be outliers, or two units close to each other that were "
+            "taken for one. Look at the largest residuals.",
+            Status.PARTIAL,
+        )
+
+    def _no_unit_in_two(self) -> Check:
+        """Does one unit, refined, do as well as the two that are most alike (Schwarz)?
+
+        Part of the certificate, too, so without a deadline.
+        """
+        gain = _gain_of_one_for_two(self.workspace, self.evidence.own)
+        return Check(
+            "no unit is split in two",
+            gain <= 0,
+            f"Schwarz's criterion gains {gain:.3g}" if np.isfinite(gain) else "no two are alike",
+            "no gain",
+            f"{self.found}, but one unit in place of two that are much alike does as well: ask for "
+            f"{counted(self.network.units - 1, 'unit')}, or take more samples.",
+            Status.PARTIAL,
+        )
+
+    def settled(self) -> Iterator[Check]:
+        """Is a linear term left, a sign open, a unit missing that was asked for?"""
+        units = counted(self.network.units, "unit")
+        yield Check(
+            "no linear term is left",
+            self.network.linear is None,
+            "none" if self.network.linear is None else "one",
+            "none",
+            self._about_linear_term(units),
+            Status.PARTIAL,
+        )
+        yield Check(
+            "signs are determined",
+            not self.evidence.ambiguities or self.network.linear is not None,
+            f"{len(self.evidence.ambiguities)} open",
+            "none",
+            f"{self.found}, but the signs of some units cannot be known from any samples: see the "
+            "ambiguities.",
+            Status.PARTIAL,
+        )
+        wanted = self.workspace.units
+        if wanted is not None:
+            yield Check(
+                "all units that were asked for show",
+                self.network.units >= wanted,
+                self.network.units,
+                f"{wanted}",
+                f"{self.found} by {units}, not {wanted}: the others show no kink in these samples. "
+                "Take more samples, or ask for fewer units.",
+                Status.PARTIAL,
+            )
+
+    def _about_linear_term(self, units: str) -> str:
+        if self.network.linear is None:
+            return ""
+        if _another_slope(self.evidence.own):
+            return (
+                f"{self.found} by {units} and a linear term that one slope of all units below zero "
+                'explains: name activation="leaky_relu", or "abs".'
+            )
+        return (
+            f"{self.found} by {units} and a linear term: one or more units have no kink within "
+            "reach of the samples. Take more samples, or samples further out, to tell them apart."
+        )
+
+
+def _gain_of_least_squares(workspace: Workspace, network: Network) -> float:
+    """By how much least squares lowers the sum of squares of a network's residuals."""
+    problem, samples = workspace.problem, workspace.problem.samples
+    left = network(samples.X) - samples.y
+    fit = refine(
+        samples,
+        Parameters.of(network),
+        network.activation,
+        spread=problem.spread,
+        iterations=20,
+        tolerance=1e-6,
+        deadline=np.inf,
+    )
+    return float(np.vdot(left, left)) - fit.rss
+
+
+def _gain_of_further_units(workspace: Workspace, network: Network) -> float:
+    """What Schwarz's criterion gains by one unit more, or if that is nothing by two."""
+    smooth = network.activation.slope is None
+    parameters = Parameters.of(network if smooth else as_absolute(network))
+    part = replace(workspace.problem.for_width(parameters.units + 2), deadline=np.inf)
+    fit = part.refine(parameters, 5, 1e-3)
+    gain = -np.inf
+    for units in (1, 2):
+        if gain <= 0:
+            wider = with_new_units(part, fit, np.empty(0, dtype=int), units, workspace.rng)
+            gain = part.criterion(fit) - part.criterion(wider)
+    return gain
+
+
+def _gain_of_one_for_two(workspace: Workspace, network: Network) -> float:
+    """What Schwarz's criterion gains by one unit for the two most alike; -inf if none are alike."""
+    if network.units < 2 or network.activation.slope is None:
+        return -np.inf
+    problem = replace(workspace.problem, deadline=np.inf)
+    parameters = Parameters.of(as_absolute(network))
+    theta = parameters.theta / np.linalg.norm(parameters.theta, axis=1, keepdims=True)
+    alike = np.abs(theta @ theta.T) - np.eye(len(theta))
+    i, j = (int(k) for k in np.unravel_index(np.argmax(alike), alike.shape))
+    if alike[i, j] < _NEIGHBOURS:
+        return -np.inf
+    both = problem.criterion(problem.refine(parameters, 5, 1e-3))
+    others = (parameters.keep(np.arange(network.units) != drop) for drop in (i, j))
+    return max(both - problem.criterion(problem.refine(fewer, 20, 1e-3)) for fewer in others)
+
+
+def _another_slope(network: Network) -> bool:
+    """Whether units of another slope below zero explain the samples without a linear term."""
+    if network.activation.slope is None or network.units == 0:
+        return False
+    own = Parameters.of(as_absolute(network))
+    m = own.units
+    return is_one_slope(own.beta[:m].T, own.theta[:, :-1], own.beta[m:-1].T)
+
+
+def margin_needed(certificate: Certificate, features: int) -> float:
+    """The margin at which the weakest unit is worth its parameters (Schwarz's criterion)."""
+    if certificate.noise == 0:
+        return float(100 * np.sqrt(certificate.labels_fitted))
+    return float(np.sqrt((features + certificate.outputs) * np.log(certificate.labels_fitted)))

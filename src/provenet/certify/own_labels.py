@@ -1,0 +1,140 @@
+"""An answer from repaired labels, held against the labels that were given.
+
+A method for corrupted labels fits others than the user's. What it took for corruption must look
+like it: in a minority of the labels of every output, and with no regard to what the units do. A
+wrong output weight makes right labels look corrupted, but only where its unit is on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from provenet.certify.candidate import Repaired
+from provenet.certify.checks import Check, Status
+from provenet.certify.evidence import Evidence
+from provenet.common.typing import AnyArray, Array
+from provenet.fitting.robust.huber import robust_scale
+from provenet.fitting.tolerances import HUBER
+from provenet.fitting.workspace import Workspace
+
+_MOST_CORRUPTED = 0.4
+"""Share of an output's labels: what explains less than most of them proves nothing."""
+_LAST_DIGITS = 1e-8
+"""Of an output's spread: what an evaluation with inputs of ordinary size may lose."""
+_SIGMAS = 5.0
+"""Standard deviations of the noise beyond which a label is not that of the network."""
+_DEPENDENT = 6.0
+"""Standard deviations at which what is left is not independent of the units."""
+
+
+@dataclass(frozen=True)
+class OwnLabels:
+    """The labels that were given, beside what the network says of them."""
+
+    X: Array
+    """Inputs (samples, features)."""
+    left: Array
+    """What the network leaves of the labels, (samples, outputs)."""
+    size: Array
+    """Standard deviation of the network's outputs."""
+    noise: float
+    corrupted: AnyArray
+    """Which labels are not what the network says, beyond noise: set aside."""
+
+    @classmethod
+    def of(cls, workspace: Workspace, evidence: Evidence) -> Self:
+        """All samples of the source; those who repair labels hold them in memory."""
+        X, y = workspace.source.rows(0, workspace.source.size)
+        expected = evidence.network(X).reshape(len(X), -1)
+        left, size = y.reshape(len(X), -1) - expected, expected.std(axis=0)
+        noise = evidence.certificate.noise
+        corrupted = np.abs(left) > np.maximum(_LAST_DIGITS * size, _SIGMAS * noise)
+        return cls(X, left, size, noise, corrupted)
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """What there is to tell, as name and text."""
+        count, labels = int(np.count_nonzero(self.corrupted)), self.corrupted.size
+        yield "corrupted", f"{count:,} of {labels:,} labels ({count / labels:.2%}) set aside"
+
+    def checks(self, repaired: Repaired, evidence: Evidence) -> Iterator[Check]:
+        """What the labels say to the network, and whether what it leaves knows of the units."""
+        if repaired.most_are_exact:
+            yield self._a_minority()
+            yield self._independent(self.corrupted.astype(float), evidence)
+        else:
+            yield self._none_is_off()
+            scale = robust_scale(self.left - np.median(self.left, axis=0))
+            bounded = (self.left - np.median(self.left, axis=0)) / scale
+            yield self._independent(np.clip(bounded, -HUBER, HUBER), evidence)
+
+    def _a_minority(self) -> Check:
+        share = self.corrupted.mean(axis=0)
+        worst = int(np.argmax(share))
+        return Check(
+            "labels set aside are a minority",
+            bool(share[worst] <= _MOST_CORRUPTED),
+            f"{100 * share[worst]:.1f}% of output {worst}",
+            f"at most {100 * _MOST_CORRUPTED:.0f}% of every output",
+            f"{100 * share[worst]:.0f}% of the labels of output {worst} are not what the network "
+            "says: what explains so few of them proves nothing. Leave that output out, or take "
+            "more outputs.",
+            Status.PARTIAL,
+            samples=len(self.X),
+        )
+
+    def _none_is_off(self) -> Check:
+        """Labels that are off are noise, whatever the repaired ones say: exact it is not."""
+        off = int(np.sum(np.abs(self.left) > _LAST_DIGITS * self.size))
+        return Check(
+            "the labels given are predicted to the last digits",
+            off == 0,
+            f"{self.left.size - off:,} of {self.left.size:,}",
+            "all of them",
+            f"The network explains the labels up to noise of size {self.noise:.3g} in most of "
+            f"them; {off:,} of {self.left.size:,} are not predicted to the last digits, and "
+            f"{int(self.corrupted.sum()):,} lie beyond {_SIGMAS:g} times the noise.",
+            Status.WITHIN_NOISE,
+            samples=len(self.X),
+        )
+
+    def _independent(self, values: Array, evidence: Evidence) -> Check:
+        network = evidence.network
+        on = self.X @ network.weights.T + network.biases > 0
+        output, unit, sigmas = most_dependent(values, on)
+        share = 100 * float(self.corrupted[:, output].mean())
+        return Check(
+            "what is left does not depend on the units",
+            sigmas < _DEPENDENT,
+            f"{sigmas:.2g} sigma (output {output}, unit {unit})",
+            f"less than {_DEPENDENT:g}",
+            f"{share:.0f}% of the labels of output {output} are not what the network says, and "
+            f"what is left depends on whether unit {unit} is on ({sigmas:.0f} sigma): its weight "
+            "there is wrong, or corruption depends on the inputs. Leave that output out, or take "
+            "more outputs.",
+            Status.PARTIAL,
+            samples=len(self.X),
+        )
+
+
+def most_dependent(values: AnyArray, on: AnyArray) -> tuple[int, int, float]:
+    """The output and the unit whose activity tells most about values, and its significance.
+
+    The difference of the values' means where the unit is on and where it is off, over its standard
+    error.
+    """
+    n, active = len(on), on.sum(axis=0)
+    if on.shape[1] == 0:
+        return 0, 0, 0.0
+    B = np.asarray(values, dtype=float)
+    together = B.T @ on
+    total = B.sum(axis=0)[:, None]
+    difference = together / np.maximum(active, 1) - (total - together) / np.maximum(n - active, 1)
+    variance = np.maximum(B.var(axis=0), 1 / n)[:, None]
+    spread = variance * n / np.maximum(active * (n - active), 1)
+    z = np.abs(difference) / np.sqrt(spread)
+    output, unit = np.unravel_index(np.argmax(z), z.shape)
+    return int(output), int(unit), float(z[output, unit])

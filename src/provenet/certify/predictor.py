@@ -1,0 +1,159 @@
+"""What is asked of an answer that claims values, not weights (ATV21, Theorem 3.2).
+
+Units that change sides on fewer samples than they have parameters are taken as linear (Claim D.14):
+the samples do not tell, and predictions hardly do. It is a success ("within noise") when the error
+beyond noise, as far as so many samples tell, is at most 1e-3 of the labels' spread; noise is what
+was given or, left out, what is left if it has neither heavy tails nor anything that further units
+explain. Up to a tenth of the spread it is partial, beyond that failed. It is never "exact": the
+weights need not be those of the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from provenet.certify.certificate import (
+    Certificate,
+    closest_pair,
+    condition_number,
+    rarer_side,
+)
+from provenet.certify.checks import Check, Claim, Status, asked
+from provenet.certify.evidence import Evidence, fewest_to_confirm
+from provenet.certify.network_checks import few_stand_out, what_is_left
+from provenet.certify.result import Recovery
+from provenet.common.words import counted
+from provenet.fitting.residuals import residual_on
+from provenet.fitting.workspace import Workspace
+from provenet.networks.conversions import linear_as_units, merge_linear_units
+from provenet.networks.network import Network
+
+_SMALL_ERROR = 1e-3
+"""Of the labels' spread: an error beyond noise that does no harm to predictions."""
+_LARGE_ERROR = 0.1
+"""Of the labels' spread: an error beyond which nothing is predicted."""
+_SIGMAS = 4.0
+_MUCH_LARGER = 2.0
+_ROUNDINGS = 100.0
+_MERGED = (
+    "Units of large bias, which the samples do not tell from a linear function, are merged into a "
+    "linear part: the last two units are its two signs. The sign of each other unit is a "
+    "convention then, as reversing it changes only the linear part."
+)
+
+
+@dataclass(frozen=True)
+class PredictorDetails:
+    """What a predictor's values are worth."""
+
+    error: float
+    """Root mean square error on samples held out or fitted, the larger."""
+
+
+def predictor(workspace: Workspace, evidence: Evidence, method: str) -> Recovery:
+    """The predictor that a network gives, and what its predictions are worth."""
+    kept = merge_linear_units(
+        evidence.network, workspace.inputs, fewest_to_confirm(evidence.network)
+    )
+    network = linear_as_units(kept)
+    certificate = _certificate(workspace, evidence, kept, network)
+    error = max(certificate.residual, residual_on(workspace.fitted_samples, kept))
+    said = _message(certificate, network.units, error)
+    checks = asked(_questions(workspace, certificate, _noise(workspace, evidence), error, said))
+    return Recovery.judged(
+        network,
+        checks,
+        Status.WITHIN_NOISE,
+        said,
+        method=method,
+        claim=Claim.PREDICTOR,
+        certificate=certificate,
+        ambiguities=evidence.ambiguities if kept.linear is None else (_MERGED,),
+        details=PredictorDetails(error),
+    )
+
+
+def _noise(workspace: Workspace, evidence: Evidence) -> float:
+    """The noise given; or what is left, if it looks like noise."""
+    if workspace.noise is not None:
+        return workspace.noise
+    is_noise = all(check.holds for check in asked(what_is_left(workspace, evidence)))
+    some = evidence.exact or evidence.network.units > 0
+    if is_noise and some and not few_stand_out(evidence.certificate):
+        return evidence.certificate.noise
+    return 0.0
+
+
+def _questions(
+    workspace: Workspace, certificate: Certificate, noise: float, error: float, said: str
+) -> Iterator[Check]:
+    spread, beyond = workspace.spread, _beyond_the_paper(workspace)
+    chance = _SIGMAS * np.sqrt(2 / certificate.samples_held_out)
+    overfit = certificate.parameters / certificate.samples_fitted
+    harmless = float(np.hypot(noise * np.sqrt(1 + chance + overfit), _SMALL_ERROR * spread))
+    useless = float(np.hypot(noise, _LARGE_ERROR * spread))
+    yield Check(
+        "samples are predicted",
+        error <= max(useless, harmless),
+        error / spread,
+        f"at most {max(useless, harmless) / spread:.2g} of the labels' spread",
+        f"{said} An error above {_LARGE_ERROR} of the spread is no prediction: units were not "
+        "resolved, or labels are not those of such a network. Take more samples, give noise= if it "
+        f"is known, or more time with budget={beyond}.",
+        samples=certificate.samples_held_out,
+    )
+    yield Check(
+        "samples are predicted up to noise",
+        error <= harmless,
+        error / spread,
+        f"at most {harmless / spread:.2g} of the labels' spread",
+        f"{said} What is left is noise, or units that were not resolved: give noise= if it is "
+        f"known, or take more samples{beyond}.",
+        Status.PARTIAL,
+        samples=certificate.samples_held_out,
+    )
+
+
+def _beyond_the_paper(workspace: Workspace) -> str:
+    return ", or leave out faithful= and refine=" if not workspace.refine else ""
+
+
+def _certificate(
+    workspace: Workspace, evidence: Evidence, kept: Network, network: Network
+) -> Certificate:
+    """The certificate of the predictor that is returned."""
+    certificate = evidence.certificate
+    if kept.units == evidence.network.units and kept.linear is None:
+        return certificate
+    residual = residual_on(workspace.held_out, kept)
+    if certificate.samples_refitted:  # these were fitted since
+        residual = max(residual, certificate.residual)
+    return replace(
+        certificate,
+        residual=residual,
+        relative_residual=residual / workspace.spread,
+        samples_held_out=workspace.held_out.size,
+        parameters=kept.free_parameters,
+        condition=condition_number(kept),
+        weakest_unit=None,
+        closest_pair=closest_pair(kept, workspace.inputs),
+        rarer_side=rarer_side(network, workspace.inputs),
+    )
+
+
+def _message(certificate: Certificate, units: int, error: float) -> str:
+    message = (
+        f"A predictor with {counted(units, 'unit')}: root mean square error "
+        f"{certificate.residual:.3g} on {certificate.samples_held_out} samples that were not "
+        f"fitted, {certificate.relative_residual:.1e} of their spread; its weights need not be "
+        "those of the network."
+    )
+    if error <= max(_MUCH_LARGER * certificate.residual, _ROUNDINGS * certificate.rounding):
+        return message
+    return message + (
+        f" On the samples given for the fit it is {error:.3g}: a few of them stand out, as they do "
+        "beyond the kink of a unit that is taken as linear."
+    )

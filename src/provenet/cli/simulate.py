@@ -1,0 +1,85 @@
+"""What `provenet simulate` does: samples of a random network, in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from provenet.cli.ending import note, stderr
+from provenet.cli.progress import StageProgress
+from provenet.cli.shared import (
+    NETWORK_FILES,
+    Features,
+    Json,
+    Noise,
+    Outputs,
+    Quiet,
+    Samples,
+    Seed,
+    Units,
+    check_network_to_write,
+    check_written,
+    finite,
+    random_network_of,
+)
+from provenet.common.words import counted
+from provenet.data.sample_files.door import check_pairing, save_samples
+from provenet.datasets import sample
+from provenet.report import console as show
+
+
+def simulate(
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help="Samples to write: .npz, .csv, .parquet, .h5, .zarr, or .npy for X alone.",
+        ),
+    ],
+    features: Features = 20,
+    units: Units = 10,
+    outputs: Outputs = 1,
+    activation: Annotated[
+        str, typer.Option(help='Of the units: relu, leaky_relu, "leaky_relu(0.2)", abs, relu2, ...')
+    ] = "relu",
+    samples: Samples = 1000,
+    noise: Noise = 0.0,
+    bias_scale: Annotated[
+        float, typer.Option(min=0, callback=finite, help="Biases lie between minus this and this.")
+    ] = 1.5,
+    labels: Annotated[Path | None, typer.Option(help="Where y goes when OUT is .npy.")] = None,
+    truth: Annotated[
+        Path | None, typer.Option(help=f"Write the true network here ({NETWORK_FILES}).")
+    ] = None,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw a random network and write samples of it to a file."""
+    _check_simulated(out, labels, truth)
+    rng = np.random.default_rng(seed)
+    network = random_network_of(
+        units, features, outputs, bias_scale=bias_scale, activation=activation, rng=rng
+    )
+    with StageProgress(stderr(), quiet=quiet) as progress:
+        progress("Drawing samples", -1)
+        X, y = sample(network, samples, noise=noise, rng=rng)
+        progress("Writing samples", -1)
+        save_samples(out, X, y, labels)
+        if truth is not None:
+            network.save(truth)
+    written = {"samples": out, "labels": labels, "truth": truth}
+    if json:
+        typer.echo(show.to_json(written))
+    elif not quiet:
+        names = ", ".join(str(path) for path in written.values() if path is not None)
+        note(f"Wrote {counted(samples, 'sample')} of {show.describe(network)}: {names}")
+
+
+def _check_simulated(out: Path, labels: Path | None, truth: Path | None) -> None:
+    check_pairing(out, labels)
+    check_network_to_write(truth)
+    check_written((out, labels, truth))

@@ -1,0 +1,116 @@
+"""The last fit with noise: every sample counts, outputs weighted by their noise.
+
+One noisy output must not spoil the others, so labels are divided by the noise of their output. Of a
+great many samples those that were drawn give the curvature, and all give the gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource, Source, StandardisedSource
+from provenet.fitting.covariance import Covariance, covariance
+from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.tolerances import (
+    LEAST_NOISE,
+    MANY_SAMPLES,
+    POLISH_DAMPING,
+    POLISH_LAST_STEPS,
+    REFIT_TOLERANCE,
+    WEIGHTINGS,
+)
+from provenet.fitting.workspace import Workspace
+from provenet.networks.network import Network
+from provenet.networks.tolerances import TINY
+
+
+@dataclass(frozen=True)
+class Refit:
+    """Least squares on all samples, on standardised inputs."""
+
+    network: Network
+    scale: Array
+    """The noise of every output before this fit: what labels were divided by."""
+    noise: float
+    """Standard deviation of what is left, over `scale`."""
+
+    @property
+    def pooled_noise(self) -> float:
+        """Standard deviation of the noise, its root mean square over the outputs."""
+        return self.noise * float(np.sqrt(np.mean(self.scale**2)))
+
+
+def refit_on_all(workspace: Workspace, network: Network) -> Refit:
+    """Weighted least squares from a network that explains the samples up to noise."""
+    noise, scale = 1.0, np.ones(())
+    for _ in range(1 if workspace.source.outputs is None else WEIGHTINGS):
+        scale = _noise_by_output(workspace, network)
+        network, noise = _weighted_fit(workspace, network, scale)
+    return Refit(network, scale, noise)
+
+
+def covariance_of_all(workspace: Workspace, network: Network, scale: Array) -> Covariance:
+    """From all samples; of a great many from those that were drawn, if these leave nothing open.
+
+    For outputs over `scale`.
+    """
+    scaled = scale_outputs(network, 1 / scale)
+    source, part = _scaled_samples(workspace, scale)
+    if part is not None:
+        found = covariance(part, scaled, workspace.standardisation)
+        if not found.rank_deficiency:
+            return of_more_samples(found, part.size / source.size)
+    return covariance(source, scaled, workspace.standardisation)
+
+
+def of_more_samples(found: Covariance, share: float) -> Covariance:
+    """What a share of the samples tells of the covariance that all of them give."""
+    return replace(found, units=found.units * share, linear=found.linear * share)
+
+
+def scale_outputs(network: Network, scale: Array) -> Network:
+    """The network with each output multiplied by a number."""
+    return network.replace(
+        output_weights=(network.output_weights.T * scale).T,
+        output_bias=network.output_bias * scale,
+        linear=None if network.linear is None else (network.linear.T * scale).T,
+    )
+
+
+def _scaled_samples(workspace: Workspace, scale: Array) -> tuple[Source, Source | None]:
+    """All samples, labels divided by `scale`, and those drawn if they are far fewer."""
+    drawn = workspace.problem.samples
+    source = StandardisedSource(workspace.source, workspace.standardisation, scale)
+    many = source.size > MANY_SAMPLES * drawn.size
+    return source, ArraySource(drawn.X, drawn.y / scale) if many else None
+
+
+def _weighted_fit(workspace: Workspace, network: Network, scale: Array) -> tuple[Network, float]:
+    """Least squares on all samples, outputs divided by `scale`, and the noise in these units."""
+    source, part = _scaled_samples(workspace, scale)
+    fit = refine(
+        source,
+        Parameters.of(scale_outputs(network, 1 / scale)),
+        network.activation,
+        spread=workspace.spread / float(np.min(scale)),
+        iterations=POLISH_LAST_STEPS,
+        tolerance=REFIT_TOLERANCE,
+        damping=POLISH_DAMPING,
+        deadline=workspace.problem.deadline,
+        part=part,
+    )
+    spare = max(source.labels - network.free_parameters, 1)
+    found = scale_outputs(fit.parameters.network(network.activation), scale)
+    return found, float(np.sqrt(fit.rss / spare))
+
+
+def _noise_by_output(workspace: Workspace, network: Network) -> Array:
+    """Root mean square residual of every output, none much smaller than the largest."""
+    samples = workspace.problem.samples
+    squares = np.mean((network(samples.X) - samples.y) ** 2, axis=0)
+    least = LEAST_NOISE**2 * np.max(squares) + TINY
+    return np.asarray(np.sqrt(np.maximum(squares, least)))

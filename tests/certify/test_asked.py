@@ -1,0 +1,246 @@
+"""The checks on a network that was read off a model's answers: each breaks on its own problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet.certify.asked import (
+    AGREES,
+    Answered,
+    TracedCandidate,
+    conclude_traced,
+    stopped_early,
+)
+from provenet.common.typing import Array
+
+FEATURES, UNITS = 6, 4
+NET = pn.random_network(UNITS, FEATURES, rng=0).replace(output_bias=0.3).canonical()
+NETS = {
+    "one output": NET,
+    "two outputs": pn.random_network(UNITS, FEATURES, outputs=2, rng=1).canonical(),
+}
+X = np.random.default_rng(0).standard_normal((60, FEATURES))
+
+
+def at_kinks(net: pn.Network) -> tuple[Array, Array]:
+    """One point on the hyperplane of each unit and one to either side, and whose they are."""
+    x = X[: net.units]
+    on = x - (np.sum(net.weights * x, axis=1) + net.biases)[:, None] * net.weights
+    points = np.vstack([on, on + 1e-8 * net.weights, on - 1e-8 * net.weights])
+    return points, np.tile(np.arange(net.units), 3)
+
+
+def honest(net: pn.Network = NET, f: Callable[[Array], Array] | None = None) -> TracedCandidate:
+    """A candidate whose network is the model's own, or so it claims of another model `f`."""
+    f = f or net
+    Z, kink_of = at_kinks(net)
+    return TracedCandidate(
+        network=net,
+        guides=Answered(X[:30], f(X[:30])),
+        fresh=Answered(X[30:], f(X[30:])),
+        at_kinks=Answered(Z, f(Z)),
+        kink_of=kink_of,
+        error_bound=1e-11,
+        kinks=(net.units,),
+        complete=True,
+        asked=100,
+    )
+
+
+def failed(candidate: TracedCandidate) -> list[str]:
+    return [check.name for check in conclude_traced(candidate).checks if not check.holds]
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_an_honest_answer_is_exact(name: str) -> None:
+    candidate = honest(NETS[name])
+    result = conclude_traced(replace(candidate, wanted=UNITS))
+    assert result.status is pn.Status.EXACT and all(check.holds for check in result.checks)
+    assert len(result.checks) == 10 and result.ambiguities == ()
+    assert result.certificate is not None
+    assert result.certificate.parameter_error_bound == candidate.error_bound
+
+
+def off_at(rows: Any, size: float) -> Callable[[Array], Array]:
+    """The network, but for a few points."""
+    wrong = X[rows]
+    return lambda points: NET(points) + size * (points[:, None] == wrong).all(axis=2).any(axis=1)
+
+
+LINEAR = NET.replace(linear=np.ones(FEATURES))
+NOTHING = pn.Network(np.empty((0, FEATURES)), output_weights=np.empty(0), output_bias=2.0)
+PARTIAL, FAILED = pn.Status.PARTIAL, pn.Status.FAILED
+BROKEN: dict[str, tuple[TracedCandidate, str, pn.Status, str]] = {
+    "a fresh point": (
+        honest(f=off_at([41], 1e-6)),
+        "fresh points are predicted",
+        FAILED,
+        "29 of 30 fresh points are explained",
+    ),
+    "a point that led the search": (
+        honest(f=off_at([7], 1e-6)),
+        "points that led the search are explained",
+        FAILED,
+        "29 of 30 points that led the search",
+    ),
+    "a line that was given up": (
+        replace(honest(), complete=False),
+        "the function was traced from end to end",
+        FAILED,
+        "one hidden layer",
+    ),
+    "rounding": (
+        replace(honest(), error_bound=2e-9),
+        "rounding leaves the units known",
+        PARTIAL,
+        "2e-09",
+    ),
+    "an error that is not known": (
+        replace(honest(), error_bound=np.nan),
+        "rounding leaves the units known",
+        PARTIAL,
+        "rounding lets some be off",
+    ),
+    "a linear term": (honest(LINEAR), "no linear term is left", PARTIAL, "and a linear term"),
+    "a constant": (
+        honest(NOTHING),
+        "a unit shows",
+        PARTIAL,
+        "constant at all 130 points asked",
+    ),
+    "other signs": (
+        replace(honest(), alternatives=1),
+        "signs are determined",
+        PARTIAL,
+        "not the signs of all units",
+    ),
+    "signs that were not tried": (
+        replace(honest(), all_signs=False),
+        "signs are determined",
+        PARTIAL,
+        "not the signs of all units",
+    ),
+    "more units than there are": (
+        replace(honest(), wanted=UNITS + 1),
+        "there are as many units as were asked for",
+        PARTIAL,
+        "4 units, not 5",
+    ),
+    "fewer units than there are": (
+        replace(honest(), wanted=UNITS - 1),
+        "there are as many units as were asked for",
+        PARTIAL,
+        "4 units, not 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_each_check_fails_on_what_it_is_for(what: str) -> None:
+    candidate, name, status, words = BROKEN[what]
+    result = conclude_traced(candidate)
+    assert failed(candidate) == [name]
+    assert result.status is status and words in result.message and not result.success
+
+
+def test_two_units_with_almost_one_hyperplane_show_at_the_kink() -> None:
+    """One unit was taken for two: only points beside the kink can tell."""
+    two = pn.Network(
+        np.vstack([NET.weights, NET.weights[2]]),
+        np.append(NET.biases, NET.biases[2] + 1e-7),
+        np.append(NET.output_weights, 0.5 * NET.output_weights[2]),
+        NET.output_bias,
+    )
+    one = NET.replace(output_weights=NET.output_weights * np.where(np.arange(4) == 2, 1.5, 1.0))
+    shifted = NET.biases + np.where(np.arange(4) == 2, 1e-7 / 3, 0.0)  # the mean of the two
+    candidate = honest(one.replace(biases=shifted), two)
+    assert failed(candidate) == ["points beside every kink are predicted"]
+    result = conclude_traced(candidate)
+    assert result.status is pn.Status.PARTIAL and "kinks of units [2]" in result.message
+
+
+def test_a_kink_that_could_not_be_asked_is_not_confirmed() -> None:
+    candidate = honest()
+    seen = candidate.kink_of != 1
+    points = Answered(candidate.at_kinks.X[seen], candidate.at_kinks.y[seen])
+    candidate = replace(candidate, at_kinks=points, kink_of=candidate.kink_of[seen])
+    assert failed(candidate) == ["points beside every kink are predicted"]
+    assert "kinks of units [1] could be asked" in conclude_traced(candidate).message
+
+
+@pytest.mark.parametrize("part", ["guides", "fresh", "at_kinks"])
+def test_a_check_on_no_points_has_failed(part: str) -> None:
+    nothing = {part: Answered(X[:0], NET(X[:0]))}
+    if part == "at_kinks":
+        nothing["kink_of"] = np.empty(0, dtype=int)  # type: ignore[assignment]
+    candidate = replace(honest(), **nothing)  # type: ignore[arg-type]
+    assert len(failed(candidate)) == 1 and not conclude_traced(candidate).success
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+def test_each_output_is_judged_by_its_own_size(size: float) -> None:
+    scales = np.array([1.0, size])
+    net = NETS["two outputs"]
+    net = net.replace(
+        output_weights=scales[:, None] * net.output_weights, output_bias=scales * net.output_bias
+    )
+    assert conclude_traced(honest(net)).success
+
+    def curved(points: Array) -> Array:
+        return np.asarray(net(points) + 1e-3 * scales * np.tanh(points[:, :1]) * [0.0, 1.0])
+
+    assert "fresh points are predicted" in failed(
+        replace(honest(net, curved), guides=honest(net).guides)
+    )
+
+
+def test_a_small_unit_on_a_large_constant_is_not_overlooked() -> None:
+    f = NET.replace(output_weights=1e-9 * NET.output_weights, output_bias=3.0)
+    assert not conclude_traced(honest(NOTHING.replace(output_bias=3.0), f)).success
+    assert failed(honest(NOTHING.replace(output_bias=3.0), f))[0].startswith("points that led")
+
+
+def test_errors_up_to_what_is_allowed_agree() -> None:
+    y = NET(X)
+    size = np.abs(y - y.mean()).max()
+    for times, holds in ((0.5, True), (2.0, False)):
+        points = Answered(X, y + times * AGREES * size * (np.arange(len(X)) == 3))
+        agree = points.explained_by(NET, Answered(X, y).allowed(AGREES))
+        assert agree.all() == holds and agree[np.arange(len(X)) != 3].all()
+
+
+@pytest.mark.parametrize("opened", [{"alternatives": 2}, {"all_signs": False}, {"network": LINEAR}])
+def test_no_error_bound_is_stated_where_signs_are_open(opened: dict[str, Any]) -> None:
+    result = conclude_traced(replace(honest(), **opened))
+    if "network" in opened:
+        result = conclude_traced(honest(LINEAR))
+    assert result.certificate is not None and len(result.ambiguities) == 1
+    assert result.certificate.parameter_error_bound == np.inf
+
+
+def test_a_search_that_was_stopped_is_partial_and_says_so() -> None:
+    nothing = Answered(X[:0], NET(X[:0]))
+    candidate = replace(
+        honest(f=off_at([7], 1e-6)),
+        fresh=nothing,
+        at_kinks=nothing,
+        kink_of=np.empty(0, dtype=int),
+        stopped="Time is over: give more.",
+    )
+    result = conclude_traced(candidate)
+    assert result.status is pn.Status.PARTIAL and result.certificate is None
+    assert result.message.startswith("Time is over: give more. The 4 units found so far are not")
+    assert "29 of 30 points are explained" in result.message
+    assert failed(candidate)[0] == "the search came to its end"
+
+
+def test_an_answer_of_a_search_that_was_stopped_keeps_its_words() -> None:
+    result = stopped_early(conclude_traced(honest()), "Time is over.")
+    assert result.status is pn.Status.PARTIAL and result.message.endswith("Time is over.")
+    assert result.message.startswith("Recovered") and not result.checks[-1].holds

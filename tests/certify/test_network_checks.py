@@ -1,0 +1,189 @@
+"""Each question fails on an answer that is wrong in just that, and holds on an honest one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet.certify.candidate import Candidate
+from provenet.certify.checks import Status, asked
+from provenet.certify.conclude import conclude
+from provenet.certify.evidence import gather
+from provenet.certify.network_checks import network_checks
+from provenet.data.sources import ArraySource
+from provenet.fitting.polish import Polished, polish
+from provenet.fitting.workspace import Wishes, prepare
+
+FEATURES, UNITS, SAMPLES = 6, 4, 1200
+
+
+def workspace_of(truth, sigma=0.0, n=SAMPLES, seed=1, **wishes):
+    X, y = pn.sample(truth, n, noise=sigma, rng=seed)
+    source = ArraySource(X, y)
+    return prepare(
+        source,
+        Wishes(**wishes),
+        source.standardisation(),
+        rng=np.random.default_rng(0),
+        progress=lambda *told: None,
+        deadline=np.inf,
+    )
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return pn.random_network(UNITS, FEATURES, rng=3)
+
+
+def candidate_of(workspace, network):
+    return Candidate(workspace.standardisation.network_from_user(network), "Known.")
+
+
+def evidence_of(workspace, network):
+    candidate = candidate_of(workspace, network)
+    return gather(workspace, candidate, polish(workspace, candidate.network))
+
+
+def failed(workspace, evidence):
+    return {check.name for check in asked(network_checks(workspace, evidence)) if not check.holds}
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_the_truth_passes_every_question(truth, noise):
+    workspace = workspace_of(truth, noise)
+    evidence = evidence_of(workspace, truth)
+    assert failed(workspace, evidence) == set()
+    result = conclude(workspace, candidate_of(workspace, truth), "known")
+    assert result.status is (Status.EXACT if noise == 0 else Status.WITHIN_NOISE)
+    assert {check.name for check in result.checks} >= {"every unit is needed", "a unit shows"}
+
+
+BROKEN = {
+    "every unit is needed": {"weakest_margin": 1.0},
+    "no two units are alike": {"closest_pair": (0, 2, FEATURES + 2)},
+    "all parameters are determined": {"undetermined": 1},
+    "rounding leaves the units known": {"parameter_error_bound": 1e-6},
+    "different inputs are enough": {"distinct_inputs": UNITS * (FEATURES + 1) + 5},
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_one_number_that_is_wrong_fails_one_check(truth, name):
+    workspace = workspace_of(truth)
+    evidence = evidence_of(workspace, truth)
+    certificate = replace(evidence.certificate, **BROKEN[name])
+    assert failed(workspace, replace(evidence, certificate=certificate)) == {name}
+
+
+def test_a_unit_that_is_not_pinned_down_is_named(truth):
+    workspace = workspace_of(truth)
+    evidence = replace(evidence_of(workspace, truth), unresolved=np.array([2]))
+    checks = {check.name: check for check in network_checks(workspace, evidence)}
+    assert not checks["every unit is pinned down"].holds
+    assert "[2]" in checks["every unit is pinned down"].advice
+
+
+def test_a_missing_unit_fails(truth):
+    # The weakest unit makes some tenths of the labels' spread; noise is a tenth of it.
+    workspace = workspace_of(truth, 0.1)
+    small = truth.canonical().keep(np.arange(UNITS - 1))
+    result = conclude(workspace, candidate_of(workspace, small), "known")
+    assert result.status is Status.FAILED
+    names = {check.name for check in result.checks if not check.holds}
+    assert names <= {
+        "unseen samples are predicted",
+        "further units explain nothing of what is left",
+    }
+
+
+def test_a_unit_split_in_two_is_noticed(truth):
+    workspace = workspace_of(truth, 0.3)
+    own = truth.canonical()
+    rng = np.random.default_rng(5)
+    twin = own.weights[0] + 0.02 * rng.standard_normal(FEATURES)
+    half = np.array([0.5, *np.ones(UNITS - 1), 0.5])
+    split = own.replace(
+        weights=np.vstack([own.weights, twin]),
+        biases=np.append(own.biases, own.biases[0]),
+        output_weights=np.append(own.output_weights, own.output_weights[0]) * half,
+    )
+    result = conclude(workspace, candidate_of(workspace, split), "known")
+    assert not result.success
+
+
+def test_more_noise_than_was_given_is_no_noise(truth):
+    workspace = workspace_of(truth, 0.1, noise=0.05)
+    assert failed(workspace, evidence_of(workspace, truth)) == {"noise is as large as was given"}
+
+
+def test_units_that_were_asked_for_and_do_not_show(truth):
+    workspace = workspace_of(truth, units=UNITS + 1)
+    assert failed(workspace, evidence_of(workspace, truth)) == {
+        "all units that were asked for show"
+    }
+
+
+def test_labels_that_are_linear_show_no_unit():
+    # All kinks are far from the samples: the function is linear where they are.
+    far = pn.random_network(2, 3, rng=0).canonical()
+    far = far.replace(biases=np.array([30.0, 30.0]))
+    workspace = workspace_of(far, n=200)
+    result = conclude(workspace, candidate_of(workspace, far), "known")
+    assert result.status is Status.PARTIAL
+
+
+def test_too_few_samples_to_tell_noise_from_units(truth):
+    workspace = workspace_of(truth, 0.5, n=40)
+    missing = failed(workspace, evidence_of(workspace, truth))
+    assert "labels are enough for the parameters" in missing
+
+
+@pytest.mark.parametrize(("error", "status"), [(1e-13, Status.EXACT), (0.05, Status.FAILED)])
+def test_an_answer_without_refinement_is_judged_by_the_same_questions(truth, error, status):
+    workspace = workspace_of(truth, refine=False)
+    rng = np.random.default_rng(0)
+    near = truth.replace(weights=truth.weights + error * rng.standard_normal(truth.weights.shape))
+    result = conclude(workspace, candidate_of(workspace, near), "known")
+    assert result.status is status
+
+
+def test_an_answer_without_refinement_under_noise_must_be_the_least_squares_one(truth):
+    # Off by many standard errors (0.1 / sqrt(1200) is 0.003), yet hidden below the noise.
+    noisy = workspace_of(truth, 0.1, refine=False)
+    rng = np.random.default_rng(0)
+    near = truth.replace(weights=truth.weights + 0.02 * rng.standard_normal(truth.weights.shape))
+    result = conclude(noisy, candidate_of(noisy, near), "known")
+    assert not result.success and "refine=True" in result.message
+    fitted = conclude(workspace_of(truth, 0.1), candidate_of(noisy, truth), "known")
+    again = conclude(noisy, candidate_of(noisy, fitted.network), "known")
+    assert again.status is Status.WITHIN_NOISE
+
+
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_the_certificate_speaks_of_the_network_that_is_returned(outputs):
+    for seed in range(10):
+        hidden = pn.random_network(5, 6, outputs=outputs, rng=seed)
+        X, y = pn.sample(hidden, 1500, noise=0.2, rng=seed + 100)
+        result = pn.recover(X, y, units=5, rng=seed, budget=20)
+        network, certificate = result.network, result.certificate
+        on = X @ network.weights.T + network.biases > 0
+        rarer = np.minimum(on.sum(axis=0), len(X) - on.sum(axis=0))
+        np.testing.assert_array_equal(certificate.rarer_side, rarer)
+        i, j, between = certificate.closest_pair
+        differ = int(np.sum(on[:, i] != on[:, j]))
+        assert between == min(differ, len(X) - differ)
+        assert certificate.samples_refitted in (0, len(X))
+        again = network.canonical()
+        np.testing.assert_allclose(again.weights, network.weights, rtol=0, atol=1e-14)
+
+
+def test_polished_networks_that_stopped_early_are_not_called_exact(truth):
+    workspace = workspace_of(truth)
+    own = candidate_of(workspace, truth)
+    off = own.network.replace(output_bias=float(own.network.output_bias) + 1e-6)
+    r = off(workspace.problem.samples.X) - workspace.problem.samples.y
+    evidence = gather(workspace, own, Polished(off, float(r @ r)))
+    assert not evidence.exact

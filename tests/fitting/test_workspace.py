@@ -1,0 +1,46 @@
+"""What a recovery is given: samples to fit, and samples that no fit sees."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import provenet as pn
+from provenet.data.sources import Source
+from provenet.fitting.workspace import Wishes, Workspace, prepare
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((3000, 2))
+NETWORK = pn.Network(np.eye(2), [0.1, -0.2])
+
+
+def prepared(source: Source) -> Workspace:
+    return prepare(
+        source,
+        Wishes(),
+        source.standardisation(),
+        rng=np.random.default_rng(1),
+        progress=lambda stage, fraction, message: None,
+        deadline=np.inf,
+    )
+
+
+def test_held_out_rows_are_the_numbers_of_the_samples_held_out() -> None:
+    workspace = prepared(pn.ArraySource(X, NETWORK(X)))
+    rows = workspace.held_out_rows
+    assert len(rows) == len(set(rows)) == workspace.held_out.size == 300
+    np.testing.assert_array_equal(X[rows], workspace.held_out.X)
+    np.testing.assert_array_equal(NETWORK(X[rows]), workspace.held_out.y)
+
+
+def test_repeated_inputs_are_held_out_together() -> None:
+    twice = np.repeat(X, 2, axis=0)
+    workspace = prepared(pn.ArraySource(twice, NETWORK(twice)))
+    rows = np.sort(workspace.held_out_rows)
+    assert workspace.unseen == 300 and len(rows) == 600
+    np.testing.assert_array_equal(rows[::2] + 1, rows[1::2])
+    np.testing.assert_array_equal(rows[::2] % 2, 0)
+
+
+def test_samples_made_afresh_have_no_numbers() -> None:
+    workspace = prepared(pn.QuerySource(NETWORK, 2, 3000, rng=0))
+    assert workspace.held_out.size > 0 and workspace.held_out_rows.shape == (0,)
