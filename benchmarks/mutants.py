@@ -297,7 +297,7 @@ BJW19 = (
     Mutation(
         "BJW19 Algorithm 5: a vector that is no null vector will do (ERRATA 11)",
         "fitting/exact_finish.py",
-        "if ratio < min(_NULL, best[1])",
+        "if ratio < min(NULL, best[1])",
         "if ratio < best[1]",
         (_FINISH + "test_the_finish_says_what_it_lacks",),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,13 @@ import pytest
 
 import provenet as pn
 
-ROOMS = ("estimators", "methods")
+LISTED = ("networks", "fitting")
+"""Rooms that have every small number in their list."""
+ROOMS = ("estimators", "methods", *LISTED)
+SMALL = 1e-2
+"""Literals below this are tolerances, whatever they are called."""
+FREE = {"workspace.py"}
+SOURCE = Path(pn.__file__).parent
 ORIGINS = ("Derived", "Convention", "Measured")
 
 
@@ -28,3 +35,23 @@ def entries(room: str) -> Iterator[tuple[str, str]]:
 def test_every_number_says_where_it_comes_from(room: str) -> None:
     silent = [name for name, text in entries(room) if not text.startswith(ORIGINS)]
     assert list(entries(room)) and not silent
+
+
+@pytest.mark.parametrize("room", LISTED)
+def test_every_number_is_used(room: str) -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    names = [name for target, _ in entries(room) for name in re.findall(r"\w+", target)]
+    assert not [name for name in names if len(re.findall(rf"\b{name}\b", text)) < 2]
+
+
+@pytest.mark.parametrize("room", LISTED)
+def test_no_small_number_stands_elsewhere(room: str) -> None:
+    found = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}: {node.value}"
+        for path in sorted((SOURCE / room).rglob("*.py"))
+        if path.name not in {"tolerances.py", *FREE}
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, float)
+        if 0 < abs(node.value) < SMALL
+    ]
+    assert found == []

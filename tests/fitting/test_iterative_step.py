@@ -36,7 +36,7 @@ def model(truth: pn.Network, request: pytest.FixtureRequest) -> pn.Network:
 def in_memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether samples are kept in memory between products."""
     if request.param == "read again":
-        monkeypatch.setattr(module, "_MOST_KEPT", 0)
+        monkeypatch.setattr(module, "MOST_KEPT", 0)
     return bool(request.param == "kept")
 
 

@@ -12,7 +12,7 @@ from provenet.data.sources.base import Source
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.normal_equations import linear_part, without_each_unit
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.residuals import ROUNDED
+from provenet.fitting.tolerances import ROUNDED
 from provenet.moments.gaussianity import GaussianCheck
 from provenet.networks.network import Network
 

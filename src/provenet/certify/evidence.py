@@ -26,7 +26,6 @@ from provenet.certify.certificate import (
 from provenet.certify.tolerances import ROUNDING_MARGIN, SPARE_ON_A_PIECE, UNREFINED
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.covariance import (
-    DENSE_LIMIT,
     Covariance,
     StandardErrors,
     covariance,
@@ -39,7 +38,8 @@ from provenet.fitting.refit import (
     refit_on_all,
     scale_outputs,
 )
-from provenet.fitting.residuals import ROUNDED, rounding_level
+from provenet.fitting.residuals import rounding_level
+from provenet.fitting.tolerances import DENSE_LIMIT, ROUNDED
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
 

@@ -18,7 +18,8 @@ from provenet.certify.checks import Check, Status
 from provenet.certify.evidence import Evidence
 from provenet.certify.tolerances import CORRUPTED_SIGMAS, DEPENDENT, LAST_DIGITS, MOST_CORRUPTED
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.robust.huber import HUBER, robust_scale
+from provenet.fitting.robust.huber import robust_scale
+from provenet.fitting.tolerances import HUBER
 from provenet.fitting.workspace import Workspace
 
 

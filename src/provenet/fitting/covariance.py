@@ -24,15 +24,17 @@ from provenet.fitting.normal_equations import (
     normal_equations,
 )
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.tolerances import (
+    LANCZOS_ACCURACY,
+    LANCZOS_SHIFT,
+    LANCZOS_VECTORS,
+    LANCZOS_ZERO,
+    RIDGE_OF_COVARIANCE,
+    SINGULAR,
+)
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network
-
-_SINGULAR = 1e-12
-DENSE_LIMIT = 3000
-"""With more nonlinear parameters a bound is far cheaper than the covariance."""
-_LANCZOS_ZERO = 1e-5
-_LANCZOS_ACCURACY = 0.1
-_LANCZOS_VECTORS = 100
+from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Covariance:
         d = self.features
         scale[:, d] = 1 / (1 + np.abs(network.biases))
         size = np.linalg.norm(np.atleast_2d(network.output_weights), axis=0)
-        scale[:, d + 1 :] = 1 / np.maximum(size, 1e-300)[:, None]
+        scale[:, d + 1 :] = 1 / np.maximum(size, TINY)[:, None]
         largest = np.linalg.eigvalsh(self.units * scale[:, :, None] * scale[:, None, :])[:, -1]
         return float(residual_norm * np.sqrt(max(largest.max(), 0.0)))
 
@@ -124,7 +126,7 @@ def covariance(source: Source, network: Network, standardisation: Standardisatio
     """
     parameters = Parameters.of(network)
     equations = normal_equations(source, parameters, network.activation)
-    S, eliminated = eliminate(equations, parameters, 1e-15)
+    S, eliminated = eliminate(equations, parameters, RIDGE_OF_COVARIANCE)
     thetas = parameters.theta.size
     diagonal = np.diag(equations.hessian)
     size = np.repeat(np.sum(parameters.output_weights**2, axis=0), parameters.theta.shape[1])
@@ -210,12 +212,12 @@ def covariance_bound(
     smallest = _smallest_eigenvalue(
         curvature, scale, _scale_directions(parameters, scale, activation)
     )
-    theta = 1 / (max(smallest, _LANCZOS_ZERO) * scale**2).reshape(parameters.theta.shape)
+    theta = 1 / (max(smallest, LANCZOS_ZERO) * scale**2).reshape(parameters.theta.shape)
     G_inverse, dependent = _scaled_inverse(curvature.gram)
     follow = cross_products(source, parameters, activation) @ G_inverse
     moved = np.einsum("mwr,mw->mr", follow**2, theta)
     beta = np.diag(G_inverse)[:, None] + moved.T @ parameters.output_weights.T**2
-    undetermined = int(smallest <= _LANCZOS_ZERO) + dependent
+    undetermined = int(smallest <= LANCZOS_ZERO) + dependent
     return _in_user_coordinates(
         _Bound(2 * theta, 2 * beta), undetermined, parameters, standardisation, activation
     )
@@ -223,14 +225,13 @@ def covariance_bound(
 
 def _smallest_eigenvalue(curvature: IterativeStep, scale: Array, scales: Array) -> float:
     """Of the scaled S, which has each unit's own scale as a null direction: that is left out."""
-    # ARPACK moves its start into the range of the operator, where a null space has no part.
-    shift = 1e-2
 
+    # ARPACK moves its start into the range of the operator, where a null space has no part.
     def apply(v: Array) -> Array:
         v = v.ravel()
         units = v.reshape(scales.shape)
         own = scales * np.einsum("mw,mw->m", scales, units)[:, None]
-        return np.asarray(curvature.product(v / scale) / scale + own.ravel() + shift * v)
+        return np.asarray(curvature.product(v / scale) / scale + own.ravel() + LANCZOS_SHIFT * v)
 
     operator = LinearOperator((scale.size, scale.size), matvec=apply, dtype=float)
     start = np.random.default_rng(0).standard_normal(scale.size)
@@ -240,12 +241,12 @@ def _smallest_eigenvalue(curvature: IterativeStep, scale: Array, scales: Array) 
             1,
             which="SA",
             v0=start,
-            tol=_LANCZOS_ACCURACY,
-            ncv=min(_LANCZOS_VECTORS, scale.size),
+            tol=LANCZOS_ACCURACY,
+            ncv=min(LANCZOS_VECTORS, scale.size),
         )
     except ArpackNoConvergence:
         return 0.0  # nothing is known of it: the bound is then the loosest there is
-    return float(found[0][0]) - shift
+    return float(found[0][0]) - LANCZOS_SHIFT
 
 
 def _in_user_coordinates(
@@ -310,11 +311,11 @@ def _inverse(H: Array) -> tuple[Array, int]:
     if H.size == 0:
         return H, 0
     factor, failed = lapack.dpotrf(H, lower=True)
-    if not failed and lapack.dpocon(factor, np.abs(H).sum(axis=0).max(), uplo="L")[0] > _SINGULAR:
+    if not failed and lapack.dpocon(factor, np.abs(H).sum(axis=0).max(), uplo="L")[0] > SINGULAR:
         inverse = lapack.dpotri(factor, lower=True)[0]
         return np.tril(inverse) + np.tril(inverse, -1).T, 0
     values, vectors = np.linalg.eigh(H)
-    keep = values > _SINGULAR * values[-1]
+    keep = values > SINGULAR * values[-1]
     root = vectors[:, keep] / np.sqrt(values[keep])
     return root @ root.T, int(np.sum(~keep))
 

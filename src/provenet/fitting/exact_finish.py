@@ -20,17 +20,23 @@ from scipy.optimize import minimize_scalar
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.output_layer import with_output_layer
+from provenet.fitting.tolerances import (
+    FINISH_ROWS,
+    LABEL_RANK,
+    MOSTLY,
+    NOT_NULL,
+    NULL,
+    POSITIVE,
+    SCALE_ACCURACY,
+    SCALE_GRID,
+    SCALE_REACH,
+    SURELY_NULL,
+    SURELY_OFF,
+)
 from provenet.networks.activations import RELU, Activation
 from provenet.networks.network import Network
+from provenet.networks.tolerances import TINY
 
-_SURELY_OFF = (0.05, 0.15, 0.3, 0.5, 0.7)
-"""Margins to try, as quantiles of the distance from the kink on the side that may be off."""
-_FINISH_ROWS = 20_000
-_NULL = 1e-7
-"""Ratio of the two smallest singular values below which the smallest counts as zero."""
-_SURELY_NULL = 1e-12
-_POSITIVE = 1e-6
-_MOSTLY = 0.9
 Inverse = Callable[[Array], Array]
 
 
@@ -51,7 +57,7 @@ def exact_finish(
     `activation` must be rectified: zero below zero, and with an inverse above. Raises `NoAnswer`
     when a unit has no null vector with either sign.
     """
-    X, Y = X[:_FINISH_ROWS], Y[:_FINISH_ROWS].reshape(min(len(Y), _FINISH_ROWS), -1)
+    X, Y = X[:FINISH_ROWS], Y[:FINISH_ROWS].reshape(min(len(Y), FINISH_ROWS), -1)
     H = _label_coordinates(Y, len(W))
     side = X @ W.T + (0.0 if b is None else b)
     inputs = np.column_stack([X, np.ones(len(X))])
@@ -66,9 +72,9 @@ def _label_coordinates(Y: Array, rank: int) -> Array:
     """The labels in their `rank` principal coordinates, of spread 1, and a constant."""
     centred = Y - Y.mean(axis=0)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    if len(sizes) < rank or sizes[rank - 1] <= 1e-10 * sizes[0]:
+    if len(sizes) < rank or sizes[rank - 1] <= LABEL_RANK * sizes[0]:
         raise NoAnswer(
-            f"The labels have rank {int(np.sum(sizes > 1e-10 * sizes[0]))}, fewer than {rank} "
+            f"The labels have rank {int(np.sum(sizes > LABEL_RANK * sizes[0]))}, fewer than {rank} "
             "units: some units have dependent output weights, or there are too few outputs. Use "
             'method="expand-prune", or "rank-deficient".'
         )
@@ -87,9 +93,9 @@ def _unit_values(H: Array, z: Array) -> tuple[Array, float]:
         smallest = min(smallest, ratio)
         h = H @ vector
         h *= np.sign(h.sum())
-        if ratio < min(_NULL, best[1]) and np.mean(h[on] > _POSITIVE * h.max()) > _MOSTLY:
+        if ratio < min(NULL, best[1]) and np.mean(h[on] > POSITIVE * h.max()) > MOSTLY:
             best = h, ratio
-        if best[1] < _SURELY_NULL:
+        if best[1] < SURELY_NULL:
             break
     if best[1] < np.inf:
         return best
@@ -107,7 +113,7 @@ def _unit_values(H: Array, z: Array) -> tuple[Array, float]:
 
 def _sides(z: Array, fewest: int) -> Iterator[tuple[AnyArray, AnyArray]]:
     """Samples on one side of the kink, those nearest to it left out, and the other side's."""
-    for margin in _SURELY_OFF:
+    for margin in SURELY_OFF:
         for side in (z, -z):
             far, other = (np.sort(s[s > 0]) for s in (side, -side))
             start = int(margin * len(far))
@@ -122,16 +128,16 @@ def _null_vector(H: Array) -> tuple[Array, float]:
     A ratio that the normal equations show to be no zero is not computed to the last digits.
     """
     values, vectors = np.linalg.eigh(H.T @ H)
-    rough = float(np.sqrt(max(values[0], 0.0) / max(values[1], 1e-300)))
-    if rough > 100 * _NULL:
+    rough = float(np.sqrt(max(values[0], 0.0) / max(values[1], TINY)))
+    if rough > NOT_NULL:
         return vectors[:, 0], rough
     _, sizes, rows = np.linalg.svd(H, full_matrices=False)
-    return rows[-1], float(sizes[-1] / max(sizes[-2], 1e-300))
+    return rows[-1], float(sizes[-1] / max(sizes[-2], TINY))
 
 
 def _unit_behind(inputs: Array, h: Array, activation: Activation) -> Array:
     """Weights and bias with `activation(w.x + b)` proportional to h, from samples that are on."""
-    on = h > _POSITIVE * h.max()
+    on = h > POSITIVE * h.max()
     rows, values = inputs[on], h[on]
     if len(values) < inputs.shape[1]:
         raise NoAnswer(
@@ -153,11 +159,11 @@ def _unit_of_unknown_scale(rows: Array, values: Array, inverse: Inverse) -> Arra
         return np.asarray(theta, float), float(np.linalg.norm(rows @ theta - z) / np.linalg.norm(z))
 
     middle = -np.log(np.median(values))
-    grid = middle + np.linspace(-6.0, 6.0, 49)
+    grid = middle + np.linspace(-SCALE_REACH, SCALE_REACH, SCALE_GRID)
     i = int(np.argmin([solve(s)[1] for s in grid]))
     around = (grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)])
     found = minimize_scalar(
-        lambda s: solve(s)[1], bounds=around, method="bounded", options={"xatol": 1e-14}
+        lambda s: solve(s)[1], bounds=around, method="bounded", options={"xatol": SCALE_ACCURACY}
     )
     if not found.success:
         raise NoAnswer("The scale of a unit could not be found: take more samples.")

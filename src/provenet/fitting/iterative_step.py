@@ -23,19 +23,22 @@ from provenet.data.parallel import sum_over
 from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
 from provenet.fitting.normal_equations import (
-    RIDGE,
     DampedStep,
     input_gram,
     solver_scaled,
     with_input_gram,
 )
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.tolerances import (
+    LEAST_DAMPING,
+    MOST_KEPT,
+    MOST_PRODUCTS,
+    RIDGE,
+    ROWS_KEPT,
+    STEP_ACCURACY,
+)
 from provenet.networks.activations import Activation
-
-MOST_PRODUCTS = 200
-_ROWS_KEPT = 1024
-_MOST_KEPT = 10**9
-"""Bytes of samples that are kept in memory between products."""
+from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)
@@ -113,20 +116,20 @@ class IterativeStep:
         self.source, self.parameters, self.activation = source, parameters, activation
         A = parameters.output_weights
         root: Array = np.linalg.qr(A).R
-        self.size = float(np.abs(root).max(initial=1e-300))
+        self.size = float(np.abs(root).max(initial=TINY))
         self.root = (root / self.size).astype(dtype)  # at most 1: no scale of labels overflows
         self.kept, sums = _at_point(source, parameters, activation, dtype)
         inputs = input_gram(source, parameters) if inputs is None else inputs
         self.rss, self.gram = sums.rss, with_input_gram(sums.gram, inputs)
         self.best_linear_part = solver_scaled(self.gram, RIDGE * len(self.gram))
         diagonal = (sums.diagonal * np.sum(A**2, axis=0)[:, None]).ravel()
-        self.diagonal = diagonal + 1e-10 * diagonal.mean() + 1e-300
+        self.diagonal = diagonal + LEAST_DAMPING * diagonal.mean() + TINY
         self.rhs = sums.theta_gradient.ravel() - self._explained(sums.gradient)
 
     def _explained(self, overlap: Array) -> Array:
         """`D^T Phi G^-1 (Phi^T r) A`: what a better beta takes off the gradient, nearly nothing."""
         A, g = self.parameters.output_weights, self.best_linear_part(overlap)
-        sizes = (float(np.abs(x).max(initial=1e-300)) for x in (A, g))
+        sizes = (float(np.abs(x).max(initial=TINY)) for x in (A, g))
         (A, a), (g, b) = ((x / size, size) for x, size in zip((A, g), sizes, strict=True))
         if self.kept is None:
             term = partial(_explained_term, self.parameters, self.activation, A, g)
@@ -168,7 +171,7 @@ class IterativeStep:
 
         return sum_over(blocks, curvature)
 
-    def solve(self, damping: float, accuracy: float = 1e-3) -> DampedStep:
+    def solve(self, damping: float, accuracy: float = STEP_ACCURACY) -> DampedStep:
         """The damped step, to a relative residual of `accuracy`.
 
         Conjugate gradients that end early still give a direction of descent; `ended` says so.
@@ -187,7 +190,7 @@ class IterativeStep:
 
 
 def _blocks(kept: Linearised) -> list[slice]:
-    return list(row_blocks(len(kept.X), _ROWS_KEPT))
+    return list(row_blocks(len(kept.X), ROWS_KEPT))
 
 
 def _at_point(
@@ -196,7 +199,7 @@ def _at_point(
     """The samples, unless they lie elsewhere or are too many to keep, and the sums at a point."""
     m = parameters.units
     bytes_kept = np.dtype(dtype).itemsize * source.size * (source.features + 2 * m)
-    if not source.in_memory or bytes_kept > _MOST_KEPT:
+    if not source.in_memory or bytes_kept > MOST_KEPT:
         return None, source.total(partial(_point_term, parameters, activation))
     values, slope = np.empty((2, source.size, m), dtype)
     inputs, _ = source.rows(0, source.size)

@@ -29,13 +29,17 @@ from provenet.fitting.normal_equations import (
 )
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.tolerances import (
+    ACCURACIES,
+    FLOAT32_ABOVE,
+    ITERATIVE_ABOVE,
+    RIDGE_DOUBLE,
+    RIDGE_SINGLE,
+    ROUNDING_ZERO,
+    STEPS,
+    TOLERANCE,
+)
 from provenet.networks.activations import Activation
-
-_FLOAT32_ABOVE = 1e-3
-_ACCURACIES = (1e-4, 0.1)
-"""Of an iterative step: as the sum of squares fell in the last one (Eisenstat and Walker 1996)."""
-ITERATIVE_ABOVE = 600
-"""With more nonlinear parameters than this, steps are found by conjugate gradients."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,10 @@ def refine(
     activation: Activation,
     *,
     spread: float,
-    iterations: int = 60,
-    tolerance: float = 1e-6,
-    zero: float = 1e-15,
-    damping: float = 1e-2,
+    iterations: int = STEPS,
+    tolerance: float = TOLERANCE,
+    zero: float = ROUNDING_ZERO,
+    damping: float = Damping.first,
     deadline: float = np.inf,
     part: Source | None = None,
 ) -> Fit:
@@ -115,11 +119,11 @@ class _Model:
             return iterative, iterative.rss
         if part is not None:
             equations = with_curvature_of(part, source, current, activation)
-            return DenseStep(equations, current, 1e-6), equations.rss
-        single = np.sqrt(rss / source.labels) > _FLOAT32_ABOVE * self.spread
-        dtype = np.float32 if single else np.float64
+            return DenseStep(equations, current, RIDGE_SINGLE), equations.rss
+        single = np.sqrt(rss / source.labels) > FLOAT32_ABOVE * self.spread
+        dtype, ridge = (np.float32, RIDGE_SINGLE) if single else (np.float64, RIDGE_DOUBLE)
         equations = normal_equations(source, current, activation, dtype)
-        return DenseStep(equations, current, 1e-6 if single else 1e-12), equations.rss
+        return DenseStep(equations, current, ridge), equations.rss
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ class _Point:
     def attempt(self, damping: float) -> _Point | None:
         assert self.step is not None
         fallen = self.value / self.before if self.before < np.inf else 1.0
-        found = self.step.solve(damping, float(np.clip(fallen, *_ACCURACIES)))
+        found = self.step.solve(damping, float(np.clip(fallen, *ACCURACIES)))
         if found is None:
             return None
         theta = self.parameters.theta - found.move.reshape(self.parameters.theta.shape)

@@ -11,6 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from provenet.common.typing import Array
+from provenet.fitting.tolerances import (
+    LARGEST_BIAS,
+    LEAST_ERROR,
+    POWER_BIAS,
+    RANDOM_STARTS,
+    START_BIAS,
+)
 from provenet.fitting.workspace import Workspace
 from provenet.moments.decomposition import MomentFit, fit_moments, power_directions
 from provenet.moments.decomposition.algorithm_4 import unit_directions
@@ -22,8 +29,6 @@ from provenet.moments.symmetric import SymmetricTensor
 from provenet.networks.activations import RELU
 from provenet.networks.network import Network
 from provenet.networks.signs import fix_signs
-
-_RANDOM_STARTS = 10
 
 
 def find_span(workspace: Workspace) -> Span:
@@ -53,19 +58,19 @@ def moment_fit(workspace: Workspace, moments: Moments, random: bool) -> MomentFi
     rank = len(T[2])
     if random:
         starts = [
-            (rng.standard_normal((rank, rank)), rng.uniform(-1.5, 1.5, rank))
-            for _ in range(_RANDOM_STARTS)
+            (rng.standard_normal((rank, rank)), rng.uniform(-START_BIAS, START_BIAS, rank))
+            for _ in range(RANDOM_STARTS)
         ]
         return min((fit_moments(T, RELU, W, b) for W, b in starts), key=lambda fit: fit.risk)
-    trust = (1 / max(moments.errors[3], 1e-12), 1 / max(moments.errors[4], 1e-12))
-    W = power_directions(T[2], T[3], T[4], rng, trust)
-    return fit_moments(T, RELU, W, np.clip(recover_scalars(T, W)[1], -2.5, 2.5))
+    third, fourth = (1 / max(error, LEAST_ERROR) for error in moments.errors[3:5])
+    W = power_directions(T[2], T[3], T[4], rng, (third, fourth))
+    return fit_moments(T, RELU, W, np.clip(recover_scalars(T, W)[1], -POWER_BIAS, POWER_BIAS))
 
 
 def network_of(workspace: Workspace, fit: MomentFit, basis: Array) -> Network:
     """A fit in moment space as a network on standardised inputs, signs and constant settled."""
     s = workspace.standardisation
-    b = np.clip(fit.b, -4.0, 4.0)
+    b = np.clip(fit.b, -LARGEST_BIAS, LARGEST_BIAS)
     signs = fix_signs(basis @ s.linear, fit.a, fit.W)
     W, b = fit.W * signs[:, None], b * signs
     c = s.label_mean - fit.a @ RELU.hermite(0, b)

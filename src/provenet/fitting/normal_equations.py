@@ -27,10 +27,16 @@ from provenet.common.typing import Array
 from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
 from provenet.fitting.parameters import Parameters, model_features
+from provenet.fitting.tolerances import (
+    BLOCK_BYTES,
+    BLOCK_ROWS,
+    LEAST_DAMPING,
+    RIDGE,
+    RIDGE_ATTEMPTS,
+    RIDGE_GROWTH,
+)
 from provenet.networks.activations import Activation
-
-_BLOCK_BYTES = 4_000_000
-RIDGE = 1e-13
+from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,7 @@ def normal_equations(
 ) -> NormalEquations:
     """One pass: the Gauss-Newton system, its matrix summed in `dtype`."""
     p = parameters.theta.size + len(parameters.beta)
-    rows = int(np.clip(_BLOCK_BYTES / (np.dtype(dtype).itemsize * p), 128, 512))
+    rows = int(np.clip(BLOCK_BYTES / (np.dtype(dtype).itemsize * p), *BLOCK_ROWS))
     return source.total(partial(_normal_term, parameters, activation, dtype), rows)
 
 
@@ -166,8 +172,8 @@ def solver_scaled(matrix: Array, ridge: float) -> Callable[[Array], Array]:
     scale = np.sqrt(np.diag(matrix))
     scale[scale == 0] = 1.0
     A = matrix / scale / scale[:, None]
-    for attempt in range(6):
-        A[np.diag_indices(len(A))] += ridge * 1000.0**attempt
+    for attempt in range(RIDGE_ATTEMPTS):
+        A[np.diag_indices(len(A))] += ridge * RIDGE_GROWTH**attempt
         try:
             factor = cho_factor(A, lower=True, check_finite=False)
         except LinAlgError:
@@ -227,7 +233,7 @@ class DenseStep:
         self.rhs = equations.theta_gradient - np.einsum("mwo,om->mw", moved, A).ravel()
         size = np.repeat(np.sum(A**2, axis=0), width)
         diagonal = np.diag(equations.hessian)[:thetas] * size
-        self.damping = diagonal + 1e-10 * diagonal.mean() + 1e-300
+        self.damping = diagonal + LEAST_DAMPING * diagonal.mean() + TINY
 
     def solve(self, damping: float, accuracy: float = 0.0) -> DampedStep | None:
         """The step, exact for any accuracy; None if the matrix is not positive definite then."""

@@ -23,19 +23,25 @@ from provenet.fitting.levenberg_marquardt import Fit, refine
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.residuals import residual_on, rounding_level
+from provenet.fitting.tolerances import (
+    CLEARLY_WORSE,
+    EXPLAINED,
+    FREE_TOLERANCE,
+    POLISH_DAMPING,
+    POLISH_LAST_STEPS,
+    POLISH_STEPS,
+    POLISH_TOLERANCE,
+    ROUNDED,
+    ROUNDING_ROWS,
+    TOLD_DIGITS,
+    UNLIKELY,
+)
 from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import ABS, RELU, Activation, leaky_relu
 from provenet.networks.conversions import as_absolute, as_rectified
 from provenet.networks.network import Network
 from provenet.networks.signs import Signs, signs_from_linear_part, slope_from_linear_part
-
-UNLIKELY = 1e-4
-"""Level of the tests for what is not noise."""
-_EXPLAINED = 1e-13
-_ROUNDING = 2.0
-_ROUNDING_ROWS = 2000
-_CLEARLY_WORSE = 15.0
-"""Twice the difference in log-likelihood at which a choice of signs is ruled out."""
+from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,9 @@ def polish(workspace: Workspace, network: Network) -> Polished:
     problem = workspace.problem
     if workspace.activation.slope is None:
         with np.errstate(over="ignore", invalid="ignore"):  # a step too long is not accepted
-            smooth = problem.refine_in_steps(Parameters.of(network), 100, 1e-9, last=20)
+            smooth = problem.refine_in_steps(
+                Parameters.of(network), POLISH_STEPS, POLISH_TOLERANCE, POLISH_LAST_STEPS
+            )
         network = smooth.parameters.network(workspace.activation)
         return Polished(network, smooth.rss, ended=smooth.ended)
     free = _refined_up_to_signs(workspace, network)
@@ -79,9 +87,9 @@ def _refined_up_to_signs(workspace: Workspace, network: Network) -> Fit:
     problem, start = workspace.problem, Parameters.of(as_absolute(network))
     r = network(problem.samples.X) - problem.samples.y
     as_it_is = Fit(start, float(np.vdot(r, r)), problem.samples.labels, 0, Ended.ZERO)
-    if network.linear is None and as_it_is.rms <= _EXPLAINED * problem.spread:
+    if network.linear is None and as_it_is.rms <= EXPLAINED * problem.spread:
         return as_it_is
-    return problem.refine_in_steps(start, 100, 1e-5, last=20)
+    return problem.refine_in_steps(start, POLISH_STEPS, FREE_TOLERANCE, POLISH_LAST_STEPS)
 
 
 def _activation(workspace: Workspace, parameters: Parameters) -> Activation:
@@ -117,16 +125,16 @@ def settle_signs(
         _describe_reversal(workspace, free.parameters, other != signs) for other in alternatives
     )
     start = without_linear(free.parameters, signs, activation)
-    rounding = rounding_level(start, problem.samples.X[:_ROUNDING_ROWS])
+    rounding = rounding_level(start, problem.samples.X[:ROUNDING_ROWS])
     fit = refine(
         problem.samples,
         Parameters.of(start),
         activation,
         spread=problem.spread,
-        zero=_ROUNDING * float(np.sqrt(np.mean(rounding**2))) / problem.spread,
-        iterations=100,
-        tolerance=1e-9,
-        damping=1e-6,
+        zero=ROUNDED * float(np.sqrt(np.mean(rounding**2))) / problem.spread,
+        iterations=POLISH_STEPS,
+        tolerance=POLISH_TOLERANCE,
+        damping=POLISH_DAMPING,
         deadline=problem.deadline,
     )
     return fit, ambiguities
@@ -144,9 +152,10 @@ def _describe_reversal(workspace: Workspace, parameters: Parameters, units: AnyA
     """Name units by their output weights, which do not depend on the order of units."""
     norm = np.linalg.norm(parameters.theta[:, :-1] @ workspace.standardisation.whiten, axis=1)
     weights = (2 * parameters.beta[: parameters.units].T * norm)[..., units]
+    told = np.round(weights, TOLD_DIGITS).tolist()
     return (
-        f"The units with output weights {np.round(weights, 4).tolist()} may as well all have the "
-        "opposite sign: the samples do not tell."
+        f"The units with output weights {told} may as well all have the opposite sign: the samples "
+        "do not tell."
     )
 
 
@@ -174,7 +183,7 @@ def _flip_while_better(
         if workspace.out_of_time or values[i] >= best:
             break
         signs, best = flips[i], float(values[i])
-    possible = samples.labels * np.log(values / best) < _CLEARLY_WORSE
+    possible = samples.labels * np.log(values / best) < CLEARLY_WORSE
     return signs, tuple(xi for xi, as_good in zip(flips, possible, strict=False) if as_good)
 
 
@@ -223,4 +232,4 @@ def excess_on_unseen(workspace: Workspace, network: Network, rss: float) -> floa
     expected = expected_on_unseen(workspace, network, rss)
     user = workspace.standardisation.network_to_user(network)
     found = residual_on(workspace.held_out, user)
-    return found / max(expected.residual, 1e-150) if found > expected.limit else None
+    return found / max(expected.residual, TINY) if found > expected.limit else None

@@ -15,14 +15,17 @@ from provenet.data.sources import ArraySource, Source, StandardisedSource
 from provenet.fitting.covariance import Covariance, covariance
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.tolerances import (
+    LEAST_NOISE,
+    MANY_SAMPLES,
+    POLISH_DAMPING,
+    POLISH_LAST_STEPS,
+    REFIT_TOLERANCE,
+    WEIGHTINGS,
+)
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
-
-_LEAST_NOISE = 1e-6
-"""Of an output, over that of the noisiest: weights beyond its inverse would be rounding's."""
-_WEIGHTINGS = 2
-_MANY = 10
-"""Times as many samples as were drawn: from there on the drawn ones give the curvature."""
+from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Refit:
 def refit_on_all(workspace: Workspace, network: Network) -> Refit:
     """Weighted least squares from a network that explains the samples up to noise."""
     noise, scale = 1.0, np.ones(())
-    for _ in range(1 if workspace.source.outputs is None else _WEIGHTINGS):
+    for _ in range(1 if workspace.source.outputs is None else WEIGHTINGS):
         scale = _noise_by_output(workspace, network)
         network, noise = _weighted_fit(workspace, network, scale)
     return Refit(network, scale, noise)
@@ -82,7 +85,7 @@ def _scaled_samples(workspace: Workspace, scale: Array) -> tuple[Source, Source 
     """All samples, labels divided by `scale`, and those drawn if they are far fewer."""
     drawn = workspace.problem.samples
     source = StandardisedSource(workspace.source, workspace.standardisation, scale)
-    many = source.size > _MANY * drawn.size
+    many = source.size > MANY_SAMPLES * drawn.size
     return source, ArraySource(drawn.X, drawn.y / scale) if many else None
 
 
@@ -94,9 +97,9 @@ def _weighted_fit(workspace: Workspace, network: Network, scale: Array) -> tuple
         Parameters.of(scale_outputs(network, 1 / scale)),
         network.activation,
         spread=workspace.spread / float(np.min(scale)),
-        iterations=20,
-        tolerance=1e-8,
-        damping=1e-6,
+        iterations=POLISH_LAST_STEPS,
+        tolerance=REFIT_TOLERANCE,
+        damping=POLISH_DAMPING,
         deadline=workspace.problem.deadline,
         part=part,
     )
@@ -109,5 +112,5 @@ def _noise_by_output(workspace: Workspace, network: Network) -> Array:
     """Root mean square residual of every output, none much smaller than the largest."""
     samples = workspace.problem.samples
     squares = np.mean((network(samples.X) - samples.y) ** 2, axis=0)
-    least = _LEAST_NOISE**2 * np.max(squares) + 1e-300
+    least = LEAST_NOISE**2 * np.max(squares) + TINY
     return np.asarray(np.sqrt(np.maximum(squares, least)))

@@ -7,9 +7,7 @@ import numpy as np
 from provenet.common.typing import Array
 from provenet.data.sources.arrays import ArraySource
 from provenet.networks.network import Network
-
-ROUNDED = 2.0
-"""Residuals up to this multiple of the labels' own rounding are explained by it."""
+from provenet.networks.tolerances import EPS
 
 
 def rounding_level(network: Network, X: Array) -> Array:
@@ -22,7 +20,7 @@ def rounding_level(network: Network, X: Array) -> Array:
     total = worth @ np.abs(network.output_weights).T + np.abs(network.output_bias)
     if network.linear is not None:
         total += np.abs(X) @ np.abs(network.linear).T
-    return np.asarray(np.finfo(float).eps * np.sqrt(np.mean(total**2, axis=0)))
+    return np.asarray(EPS * np.sqrt(np.mean(total**2, axis=0)))
 
 
 def residual_on(samples: ArraySource, network: Network) -> float:

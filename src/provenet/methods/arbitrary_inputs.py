@@ -48,7 +48,6 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.activity.sign_patterns import (
-    ZERO,
     distinct_directions,
     most_patterns,
     pattern_blocks,
@@ -57,6 +56,7 @@ from provenet.fitting.activity.sign_patterns import (
     unpack,
     vertex_count,
 )
+from provenet.fitting.tolerances import ZERO_RATIO
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
 
@@ -158,7 +158,7 @@ def solution_space(spans: Spans, on: AnyArray) -> tuple[Array, Array]:
     Q, V = spans.Q, spans.V
     M = np.hstack([np.where(on[:, None], Q, 0.0), np.where(on[:, None], -V, V)])
     _, s, Vt = np.linalg.svd(M, full_matrices=True)
-    null = Vt[int(np.sum(s > ZERO * s[0])) :].T
+    null = Vt[int(np.sum(s > ZERO_RATIO * s[0])) :].T
     return null[: Q.shape[1]], null[Q.shape[1] :]
 
 
@@ -183,7 +183,7 @@ def _independent_solution(
     values: Array, on: AnyArray, new: Array, programs: Programs
 ) -> Array | None:
     """A solution of the program whose new part `new t` is not zero (Remark 1)."""
-    if np.linalg.norm(new) <= ZERO:
+    if np.linalg.norm(new) <= ZERO_RATIO:
         return None
     t = programs.solve(values, on)
     if t is None or _is_new(new, t):
@@ -193,7 +193,7 @@ def _independent_solution(
 
 
 def _is_new(new: Array, t: Array) -> bool:
-    return bool(np.linalg.norm(new @ t) > ZERO * np.linalg.norm(t))
+    return bool(np.linalg.norm(new @ t) > ZERO_RATIO * np.linalg.norm(t))
 
 
 def network_of(X: Array, Y: Array, spans: Spans, found: FoundUnits) -> Network:
@@ -207,7 +207,7 @@ def network_of(X: Array, Y: Array, spans: Spans, found: FoundUnits) -> Network:
 
 
 def _least_squares(M: Array, b: Array) -> Array:
-    return np.asarray(np.linalg.lstsq(M, b, rcond=ZERO)[0], dtype=float)
+    return np.asarray(np.linalg.lstsq(M, b, rcond=ZERO_RATIO)[0], dtype=float)
 
 
 def correct(x: Array, y: Array, W: Array, A: Array) -> tuple[Array, Array]:

@@ -58,7 +58,6 @@ from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.polish import without_linear
 from provenet.fitting.robust.huber import (
-    HUBER,
     RobustFit,
     WeightedFit,
     Whitening,
@@ -77,6 +76,7 @@ from provenet.fitting.robust.noisy_signs import (
     span_from_bounded_labels,
     surest_directions,
 )
+from provenet.fitting.tolerances import HUBER
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched
 from provenet.moments.decomposition.joint_diagonalisation import congruence

@@ -40,7 +40,7 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.exact_finish import exact_finish
 from provenet.fitting.output_layer import with_output_layer
-from provenet.fitting.search.problem import ZERO
+from provenet.fitting.tolerances import ZERO
 from provenet.fitting.workspace import Workspace
 from provenet.moments.subspace import possible_widths
 from provenet.networks.network import Network

@@ -51,7 +51,8 @@ from provenet.methods.tolerances import (
 )
 from provenet.networks.network import Network
 from provenet.networks.risk import order_part, second_moment
-from provenet.networks.sign_ambiguities import BUDGET, FlipSets, flip_sets, odd_slope
+from provenet.networks.sign_ambiguities import FlipSets, flip_sets, odd_slope
+from provenet.networks.tolerances import FLIP_BUDGET
 
 _VERDICTS = {
     True: "the function determines all parameters",
@@ -197,7 +198,7 @@ class Identifiability:
 
 
 def identifiability(
-    network: Network, samples: int | None = None, *, budget: float = BUDGET
+    network: Network, samples: int | None = None, *, budget: float = FLIP_BUDGET
 ) -> Identifiability:
     """Which of the papers' conditions hold for a network, and how strongly.
 

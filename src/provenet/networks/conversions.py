@@ -23,9 +23,7 @@ import numpy as np
 from provenet.common.typing import Array
 from provenet.networks.activations import ABS, RELU, Activation
 from provenet.networks.network import Network
-
-_NO_SLOPE = 1e-15
-"""A linear term below this fraction of the steepest unit is rounding."""
+from provenet.networks.tolerances import NO_SLOPE
 
 
 def as_absolute(network: Network) -> Network:
@@ -82,7 +80,7 @@ def linear_as_units(network: Network) -> Network:
     A, V = np.atleast_2d(network.output_weights), np.atleast_2d(network.linear)
     steepness = np.linalg.norm(V, axis=1)
     steepest = np.max(np.abs(A) * np.linalg.norm(network.weights, axis=1), initial=0.0)
-    shown = steepness > _NO_SLOPE * steepest
+    shown = steepness > NO_SLOPE * steepest
     W = V[shown] / steepness[shown, None]
     carriers = np.diag(steepness)[:, shown] / (1 + slope)
     joined = np.hstack([A, carriers, -carriers])

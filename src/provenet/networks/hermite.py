@@ -15,6 +15,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy import special
 
 from provenet.common.typing import Array
+from provenet.networks.tolerances import QUADRATURE_NODES, QUADRATURE_REACH
 
 
 def he(k: int, x: Array | float) -> Array:
@@ -63,8 +64,8 @@ def quadrature_coefficient(
     k: int,
     breakpoints: Sequence[float] = (),
     *,
-    reach: float = 12.0,
-    nodes: int = 200,
+    reach: float = QUADRATURE_REACH,
+    nodes: int = QUADRATURE_NODES,
 ) -> float:
     """`E[function(g) He_k(g)]`, g standard normal, by Gauss-Legendre between the break points.
 

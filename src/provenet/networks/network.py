@@ -17,6 +17,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.networks import formats as network_formats
 from provenet.networks.activations import Activation, get_activation
+from provenet.networks.tolerances import SORTED_DIGITS
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -162,7 +163,14 @@ class Network:
         W, b, A = self.weights, self.biases, self.output_weights
         size = np.abs(A) if A.ndim == 1 else np.linalg.norm(A, axis=0)
         # Rounded, so that the last digits of equal sizes do not reorder units.
-        return np.lexsort((*np.atleast_2d(A), b, *np.round(W.T[::-1], 9), -np.round(size, 9)))
+        return np.lexsort(
+            (
+                *np.atleast_2d(A),
+                b,
+                *np.round(W.T[::-1], SORTED_DIGITS),
+                -np.round(size, SORTED_DIGITS),
+            )
+        )
 
     def replace(self, **changes: Any) -> Network:
         """A copy with some of the constructor's arguments changed."""

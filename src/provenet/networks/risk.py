@@ -38,9 +38,7 @@ from provenet.networks.activations import ABS
 from provenet.networks.conversions import as_absolute
 from provenet.networks.hermite import normal_density, quadrature_coefficient
 from provenet.networks.network import Network
-
-MOST_ORDERS = 150
-"""Beyond it `He_k` and `k!` leave the range of floating point numbers."""
+from provenet.networks.tolerances import MOST_ORDERS
 
 Combination = tuple[tuple[float, Network], ...]
 """Networks in canonical form and the factors with which they are added."""

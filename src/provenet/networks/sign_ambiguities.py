@@ -36,19 +36,25 @@ from provenet.networks.activations import Activation
 from provenet.networks.matching import parameter_error
 from provenet.networks.network import Network
 from provenet.networks.signs import unit_terms
-from provenet.networks.subset_sums import MOST_VECTORS, subsets_with_sum
+from provenet.networks.subset_sums import subsets_with_sum
+from provenet.networks.tolerances import (
+    BIT_BLOCK,
+    EPS,
+    FLIP_BUDGET,
+    FLIP_TOLERANCE,
+    LARGEST_COEFFICIENT,
+    LINEAR_ODD_PART,
+    MOST_CANDIDATES,
+    MOST_FREE,
+    MOST_VECTORS,
+    NEAR_BINARY,
+    NULL_SLACK,
+    SAME_NETWORK,
+    SOLVER_BINARY,
+    SOLVER_TOLERANCE,
+    TINY,
+)
 
-TOLERANCE = 1e-9
-BUDGET = 10.0
-_MOST_FREE = 20
-_MOST_CANDIDATES = 100_000
-_BLOCK = 1 << 14
-_SLACK = 1000.0
-"""Singular values up to this many tolerances count as zero; they are looked at more closely."""
-_ROUNDED = 0.25
-_SAME_NETWORK = 1e-6
-_SOLVER_TOLERANCE = 1e-6
-"""To which HiGHS keeps constraints."""
 _INFEASIBLE, _OPTIMAL = 2, 0
 
 
@@ -62,7 +68,9 @@ class FlipSets:
     """Whether there are no others."""
 
 
-def flip_sets(network: Network, tolerance: float = TOLERANCE, budget: float = BUDGET) -> FlipSets:
+def flip_sets(
+    network: Network, tolerance: float = FLIP_TOLERANCE, budget: float = FLIP_BUDGET
+) -> FlipSets:
     """All inclusion-minimal sets of units that may be flipped together.
 
     Parameters
@@ -88,7 +96,7 @@ def flip_sets(network: Network, tolerance: float = TOLERANCE, budget: float = BU
     found, complete = _minimal_sets(V[:, members], tolerance * float(size.sum()), budget)
     sets = (tuple(int(i) for i in members[x]) for x in found)
     others = (
-        units for units in sets if parameter_error(flipped(network, units), network) > _SAME_NETWORK
+        units for units in sets if parameter_error(flipped(network, units), network) > SAME_NETWORK
     )
     return FlipSets(tuple(sorted(others, key=lambda units: (len(units), units))), complete)
 
@@ -116,22 +124,22 @@ def odd_slope(activation: Activation) -> float | None:
     """The s of `sigma(z) - sigma(-z) = s z`, or None if that is not linear."""
     z = np.array([1.0, 0.1, 0.3, 0.7, 1.9, 3.3])
     ratio = (activation(z) - activation(-z)) / z
-    linear = np.allclose(ratio, ratio[0], rtol=0, atol=1e-12 * (1 + np.abs(ratio[0])))
+    linear = np.allclose(ratio, ratio[0], rtol=0, atol=LINEAR_ODD_PART * (1 + np.abs(ratio[0])))
     return float(ratio[0]) if linear else None
 
 
 def _minimal_sets(V: Array, allowed: float, budget: float) -> tuple[AnyArray, bool]:
     """Minimal indicator vectors (rows) with `|V x| <= allowed`, and whether these are all."""
     _, s, rows = np.linalg.svd(V, full_matrices=True)
-    rank = int(np.sum(s > _SLACK * max(allowed, np.finfo(float).eps * s[0])))
+    rank = int(np.sum(s > NULL_SLACK * max(allowed, EPS * s[0])))
     null = rows[rank:].T
     reduced = s[:, None] * rows[: len(s)]  # the same norms |V x|, in as few rows as there can be
     m, k = null.shape
     if m < 2 * k and m <= MOST_VECTORS:
-        cancelling = subsets_with_sum(reduced.T, np.zeros(len(reduced)), allowed, _MOST_CANDIDATES)
+        cancelling = subsets_with_sum(reduced.T, np.zeros(len(reduced)), allowed, MOST_CANDIDATES)
         if cancelling.complete:
             return _minimal(_vanishing(reduced, cancelling.masks, allowed)), True
-    if k <= _MOST_FREE:
+    if k <= MOST_FREE:
         candidates, sure = _from_null_space(null, reduced, allowed)
         return _minimal(candidates), sure
     return _by_programs(reduced, allowed, budget)
@@ -146,8 +154,8 @@ def _vanishing(V: Array, X: AnyArray, allowed: float) -> AnyArray:
 def _from_null_space(null: Array, V: Array, allowed: float) -> tuple[AnyArray, bool]:
     """Try all values of k entries that fix a vector of the null space (m, k); round the others.
 
-    A solution is within `1 / _SLACK` of the null space. Rounding takes care of that for sure if the
-    matrix that gives the other entries does not make it larger than `_ROUNDED`.
+    A solution is within `1 / NULL_SLACK` of the null space. Rounding takes care of that for sure if
+    the matrix that gives the other entries does not make it larger than `NEAR_BINARY`.
     """
     m, k = null.shape
     if k == 0:
@@ -157,18 +165,18 @@ def _from_null_space(null: Array, V: Array, allowed: float) -> tuple[AnyArray, b
     blocks = []
     for Z in _bit_blocks(k):
         X = Z @ others
-        near = np.abs(X - np.round(X)).max(axis=1) < _ROUNDED
+        near = np.abs(X - np.round(X)).max(axis=1) < NEAR_BINARY
         X = np.round(X[near])
         binary = np.all((X == 0) | (X == 1), axis=1)
         blocks.append(_vanishing(V, X[binary].astype(bool), allowed))
-    sure = (1 + np.linalg.norm(others, 2)) / _SLACK < _ROUNDED
+    sure = (1 + np.linalg.norm(others, 2)) / NULL_SLACK < NEAR_BINARY
     return np.concatenate(blocks), bool(sure)
 
 
 def _bit_blocks(k: int) -> Iterator[Array]:
     """All 0/1 vectors of length k, in blocks of rows."""
-    for start in range(0, 1 << k, _BLOCK):
-        yield _bits(np.arange(start, min(start + _BLOCK, 1 << k)), k).astype(float)
+    for start in range(0, 1 << k, BIT_BLOCK):
+        yield _bits(np.arange(start, min(start + BIT_BLOCK, 1 << k)), k).astype(float)
 
 
 def _bits(numbers: AnyArray, k: int) -> AnyArray:
@@ -190,7 +198,7 @@ def _by_programs(V: Array, allowed: float, budget: float) -> tuple[AnyArray, boo
     deadline = time.monotonic() + budget
     m = V.shape[1]
     # Scaled so that the tolerance is what the solver keeps, as far as the numbers stay moderate.
-    scale = min(_SOLVER_TOLERANCE / max(allowed, 1e-300), 1e3 / np.abs(V).max())
+    scale = min(SOLVER_TOLERANCE / max(allowed, TINY), LARGEST_COEFFICIENT / np.abs(V).max())
     vanish = LinearConstraint(scale * V, -scale * allowed, scale * allowed)
     cuts = [LinearConstraint(np.ones(m), 1, np.inf)]
     found: list[AnyArray] = []
@@ -206,7 +214,7 @@ def _by_programs(V: Array, allowed: float, budget: float) -> tuple[AnyArray, boo
             return _minimal(np.array(found, dtype=bool).reshape(-1, m)), True
         if answer.status != _OPTIMAL:
             break
-        x = answer.x > 0.5
+        x = answer.x > SOLVER_BINARY
         real = len(_vanishing(V, x[None], allowed)) > 0
         found += [x] if real else []
         cuts.append(_without_supersets(x) if real else _other_than(x))

@@ -21,12 +21,18 @@ from itertools import product
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.networks.subset_sums import MOST_VECTORS, subsets_with_sum
-
-_EXHAUSTIVE_UNITS = 16
-_EXPLAINED = 1e-6
-_EXACT = 1e-7
-_MOST_PATTERNS = 64
+from provenet.networks.subset_sums import subsets_with_sum
+from provenet.networks.tolerances import (
+    DEPENDENT,
+    EQUALLY_GOOD,
+    EXACT_SIGNS,
+    EXHAUSTIVE_UNITS,
+    MOST_PATTERNS,
+    MOST_VECTORS,
+    NO_GAIN,
+    ONE_SLOPE,
+    TINY,
+)
 
 
 def fix_signs(T1: Array, a: Array, W: Array) -> Array:
@@ -53,7 +59,7 @@ def signs_from_linear_part(a: Array, W: Array, v: Array) -> Signs:
     if _independent(M):
         xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
         return Signs(xi, v - M @ xi)
-    if len(W) <= _EXHAUSTIVE_UNITS:
+    if len(W) <= EXHAUSTIVE_UNITS:
         return _exhaustive(M, v)
     exact = _exact(M, v) if len(W) <= MOST_VECTORS else None
     if exact is not None:
@@ -75,13 +81,13 @@ def is_one_slope(alpha: Array, W: Array, v: Array) -> bool:
     """Whether one slope of all units explains the linear part, as units of ReLU would not."""
     M = unit_terms(alpha, W)
     _, left = _shared_factor(M, v.ravel())
-    return bool(left < _EXPLAINED * np.linalg.norm(M))
+    return bool(left < ONE_SLOPE * np.linalg.norm(M))
 
 
 def _shared_factor(M: Array, v: Array) -> tuple[float, float]:
     """The rho for which `rho sum_i xi_i M_i` is nearest to v, and how far it is."""
     explained = M @ _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
-    rho = float(explained @ v) / max(float(explained @ explained), 1e-300)
+    rho = float(explained @ v) / max(float(explained @ explained), TINY)
     return rho, float(np.linalg.norm(v - rho * explained))
 
 
@@ -94,7 +100,7 @@ def unit_terms(a: Array, W: Array) -> Array:
 def _independent(M: Array) -> bool:
     if M.shape[1] > M.shape[0]:
         return False
-    return bool(np.linalg.matrix_rank(M, tol=1e-8 * np.linalg.norm(M)) == M.shape[1])
+    return bool(np.linalg.matrix_rank(M, tol=DEPENDENT * np.linalg.norm(M)) == M.shape[1])
 
 
 def _signs_of(z: AnyArray) -> Array:
@@ -106,14 +112,14 @@ def _exhaustive(M: Array, v: Array) -> Signs:
     misfit = np.linalg.norm(patterns @ M.T - v, axis=1)
     order = np.argsort(misfit, kind="stable")
     best = patterns[order[0]]
-    same = misfit[order[1:]] <= misfit[order[0]] + 1e-9 * np.linalg.norm(M)
+    same = misfit[order[1:]] <= misfit[order[0]] + EQUALLY_GOOD * np.linalg.norm(M)
     return Signs(best, v - M @ best, tuple(patterns[order[1:][same]]))
 
 
 def _exact(M: Array, v: Array) -> Signs | None:
     """Signs with `sum_i xi_i M_i = v`, the units with -1 being those of a subset of known sum."""
     target = (M.sum(axis=1) - v) / 2
-    found = subsets_with_sum(M.T, target, _EXACT * float(np.linalg.norm(M)), _MOST_PATTERNS)
+    found = subsets_with_sum(M.T, target, EXACT_SIGNS * float(np.linalg.norm(M)), MOST_PATTERNS)
     if len(found.masks) == 0:
         return None
     patterns = np.where(found.masks, -1.0, 1.0)
@@ -134,7 +140,7 @@ def _local_search(M: Array, v: Array) -> Array:
         pairs = single[:, None] + single + 2 * gram
         np.fill_diagonal(pairs, single)
         i, j = np.unravel_index(np.argmin(pairs), pairs.shape)
-        if pairs[i, j] >= -1e-12 * (v @ v + np.sum(M**2)):  # rounding is no gain
+        if pairs[i, j] >= -NO_GAIN * (v @ v + np.sum(M**2)):  # rounding is no gain
             return xi
         xi = xi.copy()
         xi[[i, j]] *= -1

@@ -12,10 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-
-MOST_VECTORS = 40
-"""`2^20` sums a half: 32 megabytes."""
-_ROUNDING = 1e-14
+from provenet.networks.tolerances import MOST_VECTORS, SUM_ROUNDING
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,9 @@ def subsets_with_sum(V: Array, target: Array, tolerance: float, most: int = 1000
     """Subsets of the rows of V whose sum is within `tolerance` of the target, up to `most`."""
     m = len(V)
     if m > MOST_VECTORS:
-        raise ValueError(f"{m} vectors are too many for an exact search, which ends at 40")
+        raise ValueError(
+            f"{m} vectors are too many for an exact search, which ends at {MOST_VECTORS}"
+        )
     rng = np.random.default_rng(0)
     G = rng.standard_normal((V.shape[1], 2))
     G /= np.linalg.norm(G, axis=0)
@@ -41,7 +40,7 @@ def subsets_with_sum(V: Array, target: Array, tolerance: float, most: int = 1000
     wanted = target @ G - _sums(V[half:] @ G)
     order = np.argsort(first[:, 0])
     line = first[order, 0]
-    near_enough = tolerance + _ROUNDING * float(np.abs(V @ G).sum())
+    near_enough = tolerance + SUM_ROUNDING * float(np.abs(V @ G).sum())
     low = np.searchsorted(line, wanted[:, 0] - near_enough, "left")
     high = np.searchsorted(line, wanted[:, 0] + near_enough, "right")
     found: list[AnyArray] = []

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-
-_SAME = 1e-12
-_ZERO = 1e-12
+from provenet.fitting.tolerances import LINE_WIDTH, SAME_DIRECTION, ZERO_LABEL
 
 
 @dataclass(frozen=True)
@@ -33,14 +31,14 @@ class LabelLine:
 
 
 def label_lines(
-    Y: Array, fewest: int, rng: np.random.Generator, same: float = _SAME
+    Y: Array, fewest: int, rng: np.random.Generator, same: float = SAME_DIRECTION
 ) -> list[LabelLine]:
     """The lines that hold at least `fewest` labels, the fullest first (zero labels left out).
 
     Directions within `same` of each other count as equal.
     """
     size = np.linalg.norm(Y, axis=1)
-    rows = np.flatnonzero(size > _ZERO * size.max()) if len(Y) else np.empty(0, dtype=int)
+    rows = np.flatnonzero(size > ZERO_LABEL * size.max()) if len(Y) else np.empty(0, dtype=int)
     V = Y[rows] / size[rows, None]
     towards = rng.standard_normal(Y.shape[1])
     V *= np.where(V @ towards < 0, -1.0, 1.0)[:, None]  # a line has two directions
@@ -56,6 +54,6 @@ def label_lines(
         direction = V[own].mean(axis=0)
         direction /= np.linalg.norm(direction)
         # Noise makes chains: each label near the next, but not all near each other.
-        if np.abs(V[own] - direction).max() < 10 * same:
+        if np.abs(V[own] - direction).max() < LINE_WIDTH * same:
             lines.append(LabelLine(direction, rows[own], Y[rows[own]] @ direction))
     return lines

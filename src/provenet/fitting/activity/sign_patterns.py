@@ -17,9 +17,9 @@ A unit's own values `relu(w.x)` are never negative, so its pattern passes a shar
 of the span is positive on S and *zero* elsewhere. `supports` keeps the patterns whose complement
 leaves such a vector room, a rank test.
 
-All decisions are ratios: rows are normalised, a value counts as zero below `ZERO` of the largest it
-could have. Cost: a k x k system and k n products a vertex; memory is bounded by `_BLOCK` vertices,
-and one byte for eight samples for each distinct pattern.
+All decisions are ratios: rows are normalised, a value counts as zero below `ZERO_RATIO` of the
+largest it could have. Cost: a k x k system and k n products a vertex; memory is bounded by
+`VERTEX_BLOCK` vertices, and one byte for eight samples for each distinct pattern.
 """
 
 from __future__ import annotations
@@ -31,14 +31,10 @@ from math import comb
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-
-ZERO = 1e-9
-"""Ratios below this are rounding: of singular values, of a product to the norms of its factors."""
-_NO_SAMPLE = 1e-10
-_BLOCK = 2048
+from provenet.fitting.tolerances import NO_SAMPLE, VERTEX_BLOCK, ZERO_RATIO
 
 
-def span_basis(M: Array, tolerance: float = ZERO) -> Array:
+def span_basis(M: Array, tolerance: float = ZERO_RATIO) -> Array:
     """Orthonormal columns (n, rank) that span the columns of M; the rank is a ratio's decision."""
     U, s, _ = np.linalg.svd(M, full_matrices=False)
     return np.asarray(U[:, s > tolerance * s[0]] if s.size and s[0] > 0 else U[:, :0])
@@ -47,13 +43,13 @@ def span_basis(M: Array, tolerance: float = ZERO) -> Array:
 def distinct_directions(V: Array) -> tuple[Array, AnyArray]:
     """Unit vectors (q, k), each once, and which of them each row of V has (-1: the row is zero)."""
     norm = np.linalg.norm(V, axis=1)
-    seen = norm > _NO_SAMPLE * norm.max(initial=0.0)
+    seen = norm > NO_SAMPLE * norm.max(initial=0.0)
     member = np.full(len(V), -1)
     if not seen.any():
         return V[:0], member
     D = V[seen] / norm[seen, None]
     apart = np.linalg.norm(D[:, None, :] - D[None, :, :], axis=2)
-    first, group = np.unique(np.argmax(apart <= ZERO, axis=1), return_inverse=True)
+    first, group = np.unique(np.argmax(apart <= ZERO_RATIO, axis=1), return_inverse=True)
     member[seen] = group
     return D[first], member
 
@@ -81,9 +77,9 @@ def vertices(D: Array) -> Iterator[tuple[int, Array]]:
     q, k = D.shape
     values = np.array(list(product([0.0, 1.0], repeat=k)))[1:]
     choices, done = combinations(range(q), k), 0
-    while block := list(islice(choices, _BLOCK)):
+    while block := list(islice(choices, VERTEX_BLOCK)):
         chosen = D[np.array(block)]
-        regular = np.abs(np.linalg.det(chosen)) > ZERO
+        regular = np.abs(np.linalg.det(chosen)) > ZERO_RATIO
         solved = np.linalg.solve(chosen[regular], np.broadcast_to(values.T, (k, len(values))))
         done += len(block) * len(values)
         yield done, np.moveaxis(solved, 1, 2).reshape(-1, k)
@@ -91,7 +87,7 @@ def vertices(D: Array) -> Iterator[tuple[int, Array]]:
 
 def positive_rows(D: Array, Z: Array) -> AnyArray:
     """(p, q): which rows of D (unit vectors) have a positive product with each row of Z."""
-    smallest = ZERO * np.linalg.norm(Z, axis=1, keepdims=True)
+    smallest = ZERO_RATIO * np.linalg.norm(Z, axis=1, keepdims=True)
     return np.asarray(smallest < Z @ D.T)
 
 
@@ -134,9 +130,9 @@ def supports(V: Array, patterns: AnyArray) -> AnyArray:
     if len(patterns) == 0:
         return patterns
     norm = np.linalg.norm(V, 2)
-    blocks = np.array_split(patterns, -(-len(patterns) // _BLOCK))
+    blocks = np.array_split(patterns, -(-len(patterns) // VERTEX_BLOCK))
     smallest = [
         np.linalg.svd(np.where(block[:, :, None], 0.0, V), compute_uv=False)[:, -1]
         for block in blocks
     ]
-    return patterns[np.concatenate(smallest) <= ZERO * norm]
+    return patterns[np.concatenate(smallest) <= ZERO_RATIO * norm]

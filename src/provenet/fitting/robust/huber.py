@@ -40,23 +40,30 @@ from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters, model_features
+from provenet.fitting.tolerances import (
+    FLATTEST,
+    FRACTION_OF_ERROR,
+    HUBER,
+    LEAST_SLOPE,
+    MAD_TO_SIGMA,
+    REWEIGHTED_STEPS,
+    REWEIGHTED_TOLERANCE,
+    ROBUST_ROUNDS,
+    ROBUST_TOLERANCE,
+    ROUND_STEPS,
+    SCATTER_FLOOR,
+    SCATTER_ROUNDS,
+    SCATTER_TOLERANCE,
+    TIGHTER,
+    UNEVEN,
+    UPPER_QUANTILE,
+    USUAL_QUANTILE,
+    USUAL_SHARE,
+    WEIGHTINGS,
+)
 from provenet.networks.activations import RELU, Activation
 from provenet.networks.network import Network
-
-HUBER = 1.345
-"""Threshold in standard deviations that keeps 95% of the efficiency when the noise is Gaussian."""
-_MAD_TO_SIGMA = 1.4826
-_SCATTER_ROUNDS = 40
-_SCATTER_TOLERANCE = 1e-6
-_SCATTER_FLOOR = 1e-10
-_FLATTEST = 1e-6
-_LEAST_SLOPE = 0.05
-_SHARE, _QUANTILE = 0.5, 0.6
-_TIGHTER = 0.05
-_WEIGHTINGS = 2
-_FRACTION_OF_ERROR = 0.1
-_LEAST_SQUARES_STEPS = 10
-_UNEVEN = 2.0
+from provenet.networks.tolerances import EPS, TINY
 
 Model = TypeVar("Model")
 
@@ -67,8 +74,8 @@ def robust_scale(R: Array) -> Array:
     Where half of the residuals or more are zero: what rounding could make of them; or 1.
     """
     size = np.abs(R)
-    rounding = np.finfo(float).eps * np.quantile(size, 0.9, axis=0)
-    scale = np.maximum(_MAD_TO_SIGMA * np.median(size, axis=0), rounding)
+    rounding = EPS * np.quantile(size, UPPER_QUANTILE, axis=0)
+    scale = np.maximum(MAD_TO_SIGMA * np.median(size, axis=0), rounding)
     return np.where(scale > 0, scale, 1.0)
 
 
@@ -77,7 +84,7 @@ def usual_size(R: Array) -> Array:
 
     So do the labels of a single unit with hardly any noise: half of them are equal.
     """
-    return np.maximum(robust_scale(R), _SHARE * np.quantile(np.abs(R), _QUANTILE, axis=0))
+    return np.maximum(robust_scale(R), USUAL_SHARE * np.quantile(np.abs(R), USUAL_QUANTILE, axis=0))
 
 
 def pseudo_labels(predicted: Array, Y: Array, scale: Array, threshold: float = HUBER) -> Array:
@@ -95,7 +102,7 @@ def corrected_residuals(R: Array, scale: Array, threshold: float = HUBER) -> Arr
     """
     reach = threshold * scale
     slope = np.mean(np.abs(R) <= reach, axis=0)
-    return np.asarray(np.clip(R, -reach, reach) / np.maximum(slope, _LEAST_SLOPE))
+    return np.asarray(np.clip(R, -reach, reach) / np.maximum(slope, LEAST_SLOPE))
 
 
 def clipped_share(R: Array, scale: Array, threshold: float = HUBER) -> float:
@@ -168,11 +175,11 @@ def scatter(R: Array) -> Array:
     norms = np.linalg.norm(R, axis=1)
     R = R[norms > 0] / norms[norms > 0, None]
     S = np.eye(m)
-    for _ in range(_SCATTER_ROUNDS if len(R) else 0):
+    for _ in range(SCATTER_ROUNDS if len(R) else 0):
         weights = 1 / np.einsum("ni,ni->n", R @ np.linalg.inv(S), R)
-        new = (R * weights[:, None]).T @ R + _SCATTER_FLOOR * np.sum(weights) * np.eye(m) / m
+        new = (R * weights[:, None]).T @ R + SCATTER_FLOOR * np.sum(weights) * np.eye(m) / m
         new *= m / np.trace(new)
-        if np.abs(new - S).max() < _SCATTER_TOLERANCE:
+        if np.abs(new - S).max() < SCATTER_TOLERANCE:
             return np.asarray(new)
         S = new
     return S
@@ -192,7 +199,7 @@ def whitening(R: Array) -> Whitening:
     root = (vectors / np.sqrt(values)) @ vectors.T
     mixed, alone = root / usual_size(centred @ root), np.diag(1 / usual_size(centred))
     tighter = np.linalg.slogdet(mixed)[1] - np.linalg.slogdet(alone)[1]
-    forward = mixed if tighter > _TIGHTER * R.shape[1] else alone
+    forward = mixed if tighter > TIGHTER * R.shape[1] else alone
     return Whitening(middle, forward, np.linalg.inv(forward))
 
 
@@ -222,8 +229,8 @@ def robust_fit(
     fit: Callable[[Array, Model], Model],
     *,
     threshold: float = HUBER,
-    tolerance: float = 1e-3,
-    iterations: int = 40,
+    tolerance: float = ROBUST_TOLERANCE,
+    iterations: int = ROBUST_ROUNDS,
     scale: Array | None = None,
     out_of_time: Callable[[], bool] = lambda: False,
 ) -> RobustFit[Model]:
@@ -234,7 +241,7 @@ def robust_fit(
     `fit` need not converge: one step that lowers the sum of squares is enough. A `scale` given is
     kept; otherwise it follows the residuals.
     """
-    floor = _FLATTEST * robust_scale(Y - np.median(Y, axis=0))
+    floor = FLATTEST * robust_scale(Y - np.median(Y, axis=0))
     predicted = predict(start)
     state = _state(start, Y, predicted, floor, scale, threshold, 0, Ended.OUT_OF_STEPS)
     for iteration in range(1, iterations + 1):
@@ -277,9 +284,9 @@ def evened(predicted: Array, R: Array) -> tuple[Array, Whitening | None, float]:
     its typical size. Also returned: the whitening, and by how much the noise was uneven.
     """
     values, vectors = np.linalg.eigh(R.T @ R / len(R))
-    levels = np.sqrt(np.maximum(values, _SCATTER_FLOOR * values[-1] + np.finfo(float).tiny))
+    levels = np.sqrt(np.maximum(values, SCATTER_FLOOR * values[-1] + TINY))
     unevenness = float(levels[-1] / levels[0])
-    if unevenness <= _UNEVEN:
+    if unevenness <= UNEVEN:
         return predicted + R, None, unevenness
     relative = levels / np.exp(np.mean(np.log(levels)))
     centre = np.median(predicted, axis=0)
@@ -304,7 +311,9 @@ def huber_network(
 
     def fit(labels: Array, p: Parameters) -> Parameters:
         samples = ArraySource(X, labels)
-        return refine(samples, p, activation, spread=1.0, iterations=3, tolerance=0.0).parameters
+        return refine(
+            samples, p, activation, spread=1.0, iterations=ROUND_STEPS, tolerance=0.0
+        ).parameters
 
     return robust_fit(
         Y, start, predict, fit, tolerance=tolerance, scale=scale, out_of_time=out_of_time
@@ -315,7 +324,7 @@ def huber_weighted(
     X: Array, Y: Array, network: Network, out_of_time: Callable[[], bool] = lambda: False
 ) -> WeightedFit:
     """Huber's estimate of a network of ReLU units, weighted by the scatter of its residuals."""
-    for _ in range(_WEIGHTINGS):
+    for _ in range(WEIGHTINGS):
         white = whitening(Y - network(X))
         Z = white.apply(Y)
         fit = huber_network(
@@ -323,13 +332,13 @@ def huber_weighted(
             Z,
             Parameters.of(white.whitened(network)),
             RELU,
-            tolerance=_FRACTION_OF_ERROR / np.sqrt(len(X)),
+            tolerance=FRACTION_OF_ERROR / np.sqrt(len(X)),
             out_of_time=out_of_time,
         )
         network = white.restored(fit.model.network(RELU))
     ended = fit.ended
     labels, even, unevenness = _repaired(X, Z, network, white, fit.scale)
-    for _ in range(_WEIGHTINGS):
+    for _ in range(WEIGHTINGS):
         if even is None or out_of_time():
             break
         network, ended = _reweighted(X, network, labels, even)
@@ -355,7 +364,8 @@ def _reweighted(
     """
     start = Parameters.of(white.whitened(network))
     samples = ArraySource(X, labels)
-    fit = refine(samples, start, RELU, spread=1.0, iterations=_LEAST_SQUARES_STEPS, tolerance=1e-9)
+    steps, tolerance = REWEIGHTED_STEPS, REWEIGHTED_TOLERANCE
+    fit = refine(samples, start, RELU, spread=1.0, iterations=steps, tolerance=tolerance)
     return white.restored(fit.parameters.network(RELU)), fit.ended
 
 
@@ -375,7 +385,7 @@ def _state(
     return RobustFit(
         model,
         predicted,
-        predicted + np.clip(R, -threshold * s, threshold * s),
+        pseudo_labels(predicted, Y, s, threshold),
         s,
         clipped_share(R, s, threshold),
         huber_loss(R, s, threshold),

@@ -33,32 +33,41 @@ from provenet.common.blocks import row_blocks
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.robust.pursuit import principal_component_pursuit
-
-_GROSS = 10.0
-"""Entries this many times the usual size of their output are not used for the column space."""
-_ROWS_FOR_SPACE = 3000
-_ALTERNATIONS = 150
-_LOOK_BACK, _STANDING = 5, 0.97
-_TRIMMED_SHARES = (0.02, 0.1, 0.25)
-_MORE_RANKS = 4
-_PATIENCE = 2
-_BETTER = 0.5
-_AGREEMENT = 0.1
-_ABSOLUTE_ROUNDS, _LOGARITHM_ROUNDS = 10, 20
-_BLOCK_NUMBERS = 2**22
-_FRESH_DECODINGS = 20
-_NOISE_STANDING = 3e-3
-_ROUNDING = 1e-11
-_EXACT = 1e-9
-"""Residuals below this, in units of an output's usual size, are no noise but rounding."""
-_NOISE_MARGIN = 5.0
-_LEAST_GAP = 3.0
-_LEAST_ROWS = 0.5
-_LEAST_EIGENVALUE = 1e-6
-_MOST_LEVERAGE = 1 - 1e-6
-_LEAST_CLEAN = 0.05
-_NORMAL_MEDIAN = 0.6745
-"""The median of |g| for a standard normal g."""
+from provenet.fitting.tolerances import (
+    ABSOLUTE_ROUNDS,
+    AGREEMENT,
+    ALTERNATIONS,
+    BETTER,
+    BLOCK_NUMBERS,
+    CLEAN_ROUNDS,
+    CUT_RESIDUALS,
+    EXACT_LABELS,
+    FEWEST_BLOCK_ROWS,
+    FRESH_DECODINGS,
+    GROSS,
+    LEAST_CLEAN,
+    LEAST_EIGENVALUE,
+    LEAST_GAP,
+    LEAST_GRAM,
+    LEAST_ROWS,
+    LEAST_SQUARE,
+    LOGARITHM_ROUNDS,
+    LOOK_BACK,
+    MORE_RANKS,
+    MOST_LEVERAGE,
+    NOISE_MARGIN,
+    NOISE_STANDING,
+    NORMAL_MEDIAN,
+    PATIENCE,
+    ROW_SHARE,
+    ROWS_FOR_SPACE,
+    SPACE_AT_REST,
+    SPACE_ROUNDING,
+    STANDING,
+    TRIMMED_SHARES,
+    WORST_ROWS,
+)
+from provenet.networks.tolerances import TINY
 
 
 class Separation(StrEnum):
@@ -108,7 +117,7 @@ class _Space:
 
     @property
     def exact(self) -> bool:
-        return self.residual <= _EXACT
+        return self.residual <= EXACT_LABELS
 
 
 # ------------------------------------------------------------------ rows, given the column space
@@ -119,7 +128,7 @@ def weighted_rows(Y: Array, weights: Array, V: Array) -> Array:
     gram = _grams(weights, V)
     trace = np.einsum("nii->n", gram)
     # Keeps rows with too little weight solvable; below the rounding of all others.
-    gram += (1e-15 * trace + np.finfo(float).tiny)[:, None, None] * np.eye(V.shape[1])
+    gram += (LEAST_GRAM * trace + TINY)[:, None, None] * np.eye(V.shape[1])
     return np.asarray(np.linalg.solve(gram, ((weights * Y) @ V)[:, :, None])[:, :, 0])
 
 
@@ -143,10 +152,10 @@ def decode(Y: Array, usable: AnyArray, V: Array) -> Array:
     Z = weighted_rows(Y, usable.astype(float), V)
     R = np.abs(Y - Z @ V.T)
     floor = np.full((len(Y), 1), np.inf)
-    for step in range(_ABSOLUTE_ROUNDS + _LOGARITHM_ROUNDS):
-        floor = np.minimum(floor, _row_levels(R, usable, V.shape[1], 0.0)) + _ROUNDING
+    for step in range(ABSOLUTE_ROUNDS + LOGARITHM_ROUNDS):
+        floor = np.minimum(floor, _row_levels(R, usable, V.shape[1], 0.0)) + SPACE_ROUNDING
         weights = usable * floor / np.hypot(R, floor)
-        Z = weighted_rows(Y, weights if step < _ABSOLUTE_ROUNDS else weights**2, V)
+        Z = weighted_rows(Y, weights if step < ABSOLUTE_ROUNDS else weights**2, V)
         R = np.abs(Y - Z @ V.T)
     return Z
 
@@ -157,7 +166,7 @@ def decode(Y: Array, usable: AnyArray, V: Array) -> Array:
 def _column_step(Y: Array, weights: Array, Z: Array) -> Array:
     """Orthonormal basis of the column space: each output regressed on z (whitened first)."""
     values, vectors = np.linalg.eigh(Z.T @ Z)
-    Q = Z @ (vectors / np.sqrt(np.maximum(values, 1e-30 * values[-1] + np.finfo(float).tiny)))
+    Q = Z @ (vectors / np.sqrt(np.maximum(values, LEAST_SQUARE * values[-1] + TINY)))
     return np.asarray(np.linalg.qr(weighted_rows(Y.T, weights.T, Q))[0])
 
 
@@ -170,23 +179,25 @@ def _alternate(
     """
     Z = weighted_rows(Y, usable.astype(float), V)
     levels: list[float] = []
-    for _ in range(_ALTERNATIONS):
+    for _ in range(ALTERNATIONS):
         R = np.abs(Y - Z @ V.T)
         levels.append(float(np.median(R[usable])))
-        if len(levels) > _LOOK_BACK and levels[-1] > _STANDING * levels[-1 - _LOOK_BACK]:
+        if len(levels) > LOOK_BACK and levels[-1] > STANDING * levels[-1 - LOOK_BACK]:
             break
         w = weights(R, usable, V.shape[1])
         Z = weighted_rows(Y, w, V)
         before, V = V, _column_step(Y, w, Z)
         Z = weighted_rows(Y, w, V)
-        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING:
+        if np.linalg.norm(V - before @ (before.T @ V)) <= SPACE_ROUNDING:
             break
     return V
 
 
 def _absolute_weights(R: Array, usable: AnyArray, rank: int) -> Array:
     """`1 / |residual|`, levelled off at each row's usual one: the least absolute residuals."""
-    return np.asarray(usable / np.hypot(R, _row_levels(R, usable, rank, 0.5) + _ROUNDING))
+    return np.asarray(
+        usable / np.hypot(R, _row_levels(R, usable, rank, ROW_SHARE) + SPACE_ROUNDING)
+    )
 
 
 def _trimmed_weights(share: float, R: Array, usable: AnyArray, rank: int) -> Array:
@@ -197,18 +208,18 @@ def _trimmed_weights(share: float, R: Array, usable: AnyArray, rank: int) -> Arr
 def _judged(Y: Array, usable: AnyArray, V: Array) -> _Space:
     """What a basis leaves: the usual residual of a row, in all but the worst 15% of rows."""
     Z = decode(Y, usable, V)
-    left = np.quantile(_row_levels(np.abs(Y - Z @ V.T), usable, V.shape[1], 0.5), 0.85)
+    left = np.quantile(_row_levels(np.abs(Y - Z @ V.T), usable, V.shape[1], ROW_SHARE), WORST_ROWS)
     return _Space(V, float(left))
 
 
 def _best_fit(Y: Array, usable: AnyArray, V: Array) -> _Space:
     """Least absolute residuals; if they leave anything, trimmed fits beside it until two agree."""
     best = _judged(Y, usable, _alternate(Y, usable, V, _absolute_weights))
-    for share in _TRIMMED_SHARES:
+    for share in TRIMMED_SHARES:
         if best.exact:
             break
         space = _judged(Y, usable, _alternate(Y, usable, V, partial(_trimmed_weights, share)))
-        agree = abs(space.residual - best.residual) <= _AGREEMENT * best.residual
+        agree = abs(space.residual - best.residual) <= AGREEMENT * best.residual
         best = min(best, space, key=lambda space: space.residual)
         if agree:
             break
@@ -224,13 +235,13 @@ def column_space(
     """
     best = latest = _best_fit(Y, usable, first)
     in_vain = 0
-    for _ in range(_MORE_RANKS):
-        enough = best.exact or in_vain == _PATIENCE or latest.basis.shape[1] + 2 >= Y.shape[1]
+    for _ in range(MORE_RANKS):
+        enough = best.exact or in_vain == PATIENCE or latest.basis.shape[1] + 2 >= Y.shape[1]
         if enough or out_of_time():
             break
         latest = _best_fit(Y, usable, _one_more(Y, usable, latest.basis))
         in_vain += 1
-        if latest.residual < _BETTER * best.residual:
+        if latest.residual < BETTER * best.residual:
             best, in_vain = latest, 0
     return best
 
@@ -238,7 +249,7 @@ def column_space(
 def _one_more(Y: Array, usable: AnyArray, V: Array) -> Array:
     """V and the direction of most of what it leaves, large residuals cut off."""
     R = np.where(usable, Y - decode(Y, usable, V) @ V.T, 0.0)
-    level = 3 * np.median(np.abs(R[usable])) + _ROUNDING
+    level = CUT_RESIDUALS * np.median(np.abs(R[usable])) + SPACE_ROUNDING
     R = np.clip(R, -level, level)
     R -= (R @ V) @ V.T
     return np.column_stack([V, np.linalg.eigh(R.T @ R)[1][:, -1]])
@@ -249,8 +260,8 @@ def _one_more(Y: Array, usable: AnyArray, V: Array) -> Array:
 
 def _is_clean(R: Array, L: Array, noise: Array) -> AnyArray:
     """Entries whose residual is rounding, or noise of the given standard deviations."""
-    rounding = _EXACT * np.maximum(1.0, np.abs(L).max(axis=1, keepdims=True))
-    return np.asarray(np.abs(R) <= np.maximum(rounding, _NOISE_MARGIN * noise))
+    rounding = EXACT_LABELS * np.maximum(1.0, np.abs(L).max(axis=1, keepdims=True))
+    return np.asarray(np.abs(R) <= np.maximum(rounding, NOISE_MARGIN * noise))
 
 
 def _noise(R: Array, clean: AnyArray, V: Array) -> Array:
@@ -261,8 +272,8 @@ def _noise(R: Array, clean: AnyArray, V: Array) -> Array:
     sizes = np.where(clean, np.abs(R), np.nan)
     sizes[0, ~clean.any(axis=0)] = 0.0
     freedom = np.sqrt(np.maximum(1 - np.sum(V**2, axis=1), 1 / len(V)))
-    found = np.nanmedian(sizes, axis=0) / (_NORMAL_MEDIAN * freedom)
-    return np.where(found > _EXACT, found, 0.0)
+    found = np.nanmedian(sizes, axis=0) / (NORMAL_MEDIAN * freedom)
+    return np.where(found > EXACT_LABELS, found, 0.0)
 
 
 def _enough(usable: AnyArray, rank: int) -> AnyArray:
@@ -274,7 +285,7 @@ def complete_rows(Y: Array, usable: AnyArray, V: Array, noise: Array) -> tuple[A
     """z of every row, and its clean entries: decoded, then least squares on the clean ones."""
     Z = decode(Y, _enough(usable, V.shape[1]), V)
     clean = _is_clean(Y - Z @ V.T, Z @ V.T, noise)
-    for _ in range(3):  # decoding leaves a little of the corruption, so a few entries may turn
+    for _ in range(CLEAN_ROUNDS):
         Z = weighted_rows(Y, clean.astype(float), V)
         clean = _is_clean(Y - Z @ V.T, Z @ V.T, noise)
     return Z, clean
@@ -286,11 +297,14 @@ def complete_space(
     """The column space by least squares on clean entries only, and the noise of each output."""
     Z = decode(Y, _enough(usable, V.shape[1]), V)
     noise = _noise(Y - Z @ V.T, usable, V)
-    for _ in range(_FRESH_DECODINGS):
+    for _ in range(FRESH_DECODINGS):
         Z, clean = complete_rows(Y, usable, V, noise)
         before, V = V, _least_squares_space(Y, clean, V, Z)
         noise = _noise(Y - weighted_rows(Y, clean.astype(float), V) @ V.T, clean, V)
-        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING + _NOISE_STANDING * noise.max():
+        if (
+            np.linalg.norm(V - before @ (before.T @ V))
+            <= SPACE_ROUNDING + NOISE_STANDING * noise.max()
+        ):
             return V, noise, Ended.CONVERGED
         if out_of_time():
             return V, noise, Ended.OUT_OF_TIME
@@ -303,10 +317,10 @@ def _least_squares_space(Y: Array, clean: AnyArray, V: Array, Z: Array) -> Array
     if not rows.any():
         return V
     Y, weights, Z = Y[rows], clean[rows].astype(float), Z[rows]
-    for _ in range(_ALTERNATIONS):
+    for _ in range(ALTERNATIONS):
         before, V = V, _column_step(Y, weights, Z)
         Z = weighted_rows(Y, weights, V)
-        if np.linalg.norm(V - before @ (before.T @ V)) <= _ROUNDING / 1000:
+        if np.linalg.norm(V - before @ (before.T @ V)) <= SPACE_AT_REST:
             break
     return V
 
@@ -314,7 +328,7 @@ def _least_squares_space(Y: Array, clean: AnyArray, V: Array, Z: Array) -> Array
 def _is_determined(clean: AnyArray, V: Array) -> AnyArray:
     """Rows with a spare clean entry, whose clean entries see every direction of the space."""
     least = np.linalg.eigvalsh(_grams(clean.astype(float), V))[:, 0]
-    return np.asarray((clean.sum(axis=1) > V.shape[1]) & (least > _LEAST_EIGENVALUE))
+    return np.asarray((clean.sum(axis=1) > V.shape[1]) & (least > LEAST_EIGENVALUE))
 
 
 # ------------------------------------------------------------------ the recipe
@@ -333,8 +347,8 @@ def robust_pca(
     """Take labels (n, outputs) with at least three outputs apart."""
     sizes = usual_sizes(Y)
     scaled = Y / sizes
-    usable = np.abs(scaled) <= _GROSS
-    some = np.sort(rng.permutation(len(Y))[:_ROWS_FOR_SPACE])
+    usable = np.abs(scaled) <= GROSS
+    some = np.sort(rng.permutation(len(Y))[:ROWS_FOR_SPACE])
     pursuit = principal_component_pursuit(scaled[some], usable[some], out_of_time)
     rank = min(pursuit.rank, Y.shape[1] - 2)
     first = np.linalg.eigh(pursuit.low_rank.T @ pursuit.low_rank)[1][:, -rank:]
@@ -342,10 +356,10 @@ def robust_pca(
     V, noise, ended = complete_space(scaled[some], usable[some], space.basis, out_of_time)
     L, clean, determined = _complete_all(scaled, usable, V, noise)
     corrupted = ~(clean & determined[:, None])
-    usual = determined & (np.abs(L).max(axis=1) <= _GROSS)
+    usual = determined & (np.abs(L).max(axis=1) <= GROSS)
     gap = _gap(L[usual], np.where(clean, scaled - L, 0.0)[usual], V.shape[1])
-    fewest = max(_LEAST_CLEAN * len(Y), V.shape[1] + 2)
-    unchecked = (np.sum(V**2, axis=1) > _MOST_LEVERAGE) | (clean.sum(axis=0) < fewest)
+    fewest = max(LEAST_CLEAN * len(Y), V.shape[1] + 2)
+    unchecked = (np.sum(V**2, axis=1) > MOST_LEVERAGE) | (clean.sum(axis=0) < fewest)
     return RobustPCA(
         low_rank=L * sizes,
         sparse=np.where(corrupted, Y - L * sizes, 0.0),
@@ -364,7 +378,9 @@ def _complete_all(
     Y: Array, usable: AnyArray, V: Array, noise: Array
 ) -> tuple[Array, AnyArray, AnyArray]:
     L, clean, determined = np.empty_like(Y), np.empty(Y.shape, bool), np.empty(len(Y), bool)
-    for rows in row_blocks(len(Y), max(64, _BLOCK_NUMBERS // (len(V) + V.shape[1] ** 2))):
+    for rows in row_blocks(
+        len(Y), max(FEWEST_BLOCK_ROWS, BLOCK_NUMBERS // (len(V) + V.shape[1] ** 2))
+    ):
         Z, clean[rows] = complete_rows(Y[rows], usable[rows], V, noise)
         L[rows] = Z @ V.T
         determined[rows] = _is_determined(clean[rows], V)
@@ -377,12 +393,12 @@ def _gap(L: Array, left: Array, rank: int) -> float:
         return 0.0
     kept = np.sqrt(max(np.linalg.eigvalsh(L.T @ L)[-rank], 0.0))
     lost = np.sqrt(max(np.linalg.eigvalsh(left.T @ left)[-1], 0.0))
-    return float(kept / max(lost, _ROUNDING * np.linalg.norm(L), np.finfo(float).tiny))
+    return float(kept / max(lost, SPACE_ROUNDING * np.linalg.norm(L), TINY))
 
 
 def _status(determined: AnyArray, gap: float, unchecked: AnyArray) -> Separation:
-    if gap < _LEAST_GAP:
+    if gap < LEAST_GAP:
         return Separation.NO_LOW_RANK
-    if determined.mean() < _LEAST_ROWS:
+    if determined.mean() < LEAST_ROWS:
         return Separation.TOO_CORRUPTED
     return Separation.UNCHECKED_OUTPUT if unchecked.any() else Separation.SEPARATED

@@ -36,15 +36,19 @@ from scipy import special
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import Array
+from provenet.fitting.tolerances import (
+    CLEARLY_ABOVE,
+    DISTINCT,
+    GOLDEN,
+    GUESS_BATCH,
+    MEANINGLESS,
+    MOST_DIRECTIONS,
+    PARALLEL,
+    SHUFFLES,
+    SMEARS,
+)
 from provenet.networks.activations import RELU
-
-_SMEARS = (1.0, 3.0)
-_SHUFFLES = 3
-_CLEARLY_ABOVE = 1.15
-_BATCH = 256
-_DISTINCT = 0.05
-_MOST_DIRECTIONS = 300
-_MEANINGLESS = 0.5
+from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)
@@ -78,11 +82,11 @@ def learn_directions(
     s = responses(values, smear, rng)
     mean = s.T @ X / n
     strengths = np.linalg.norm(mean, axis=1)
-    directions = mean / np.maximum(strengths, np.finfo(float).tiny)[:, None]
+    directions = mean / np.maximum(strengths, TINY)[:, None]
     # The variance of s x across the direction; along it an error only changes the strength.
     squares = s**2
     across = squares.T @ np.einsum("nd,nd->n", X, X) - np.sum(squares * (X @ directions.T) ** 2, 0)
-    errors = np.sqrt(np.maximum(across, 0.0)) / n / np.maximum(strengths, np.finfo(float).tiny)
+    errors = np.sqrt(np.maximum(across, 0.0)) / n / np.maximum(strengths, TINY)
     return SignDirections(directions, strengths, errors)
 
 
@@ -128,12 +132,12 @@ def span_from_bounded_labels(
     As many dimensions, and at most `most`, as stand above those of shuffled labels, which do not
     depend on the inputs but are as noisy.
     """
-    s = np.hstack([responses(values, smear) for smear in _SMEARS])
+    s = np.hstack([responses(values, smear) for smear in SMEARS])
     second = hermite_moments(X, s)[1]
     _, strengths, vectors = np.linalg.svd(_unfolded(second), full_matrices=False)
-    shuffled = (hermite_moments(X, rng.permutation(s))[1] for _ in range(_SHUFFLES))
+    shuffled = (hermite_moments(X, rng.permutation(s))[1] for _ in range(SHUFFLES))
     edge = max(float(np.linalg.norm(_unfolded(T), 2)) for T in shuffled)
-    found = int(np.sum(strengths > _CLEARLY_ABOVE * edge))
+    found = int(np.sum(strengths > CLEARLY_ABOVE * edge))
     found = found if most is None else min(found, most)
     basis = vectors[:found]
     slices = np.einsum("ia,rab,jb->rij", basis, second, basis, optimize=True)
@@ -162,8 +166,8 @@ def _row_guesses(entries: int, level: int) -> Iterator[Array]:
     values = np.concatenate([[0.0], powers, -powers])
     total = len(values) ** entries
     step = _coprime_step(total)
-    for begin in range(0, total, _BATCH):
-        codes = np.arange(begin, min(begin + _BATCH, total)) * step % total
+    for begin in range(0, total, GUESS_BATCH):
+        codes = np.arange(begin, min(begin + GUESS_BATCH, total)) * step % total
         rows = values[codes[:, None] // len(values) ** np.arange(entries) % len(values)]
         size = np.abs(rows)
         first = rows[np.arange(len(rows)), np.argmax(size > 0, axis=1)]
@@ -175,7 +179,7 @@ def _row_guesses(entries: int, level: int) -> Iterator[Array]:
 
 def _coprime_step(total: int) -> int:
     """A number without common divisor with `total`, near its golden section."""
-    step = int(total * 0.618)
+    step = int(total * GOLDEN)
     while np.gcd(step, total) != 1:
         step += 1
     return step
@@ -194,11 +198,11 @@ def surest_directions(learned: SignDirections) -> Array:
     """Directions up to sign, the surest first, without those within error of a surer one."""
     order = np.argsort(learned.standard_errors)
     kept = np.empty((0, learned.directions.shape[1]))
-    for i in order[learned.standard_errors[order] < _MEANINGLESS]:
-        w, near = learned.directions[i], max(_DISTINCT, float(learned.standard_errors[i]))
+    for i in order[learned.standard_errors[order] < MEANINGLESS]:
+        w, near = learned.directions[i], max(DISTINCT, float(learned.standard_errors[i]))
         if np.max(np.abs(kept @ w), initial=0.0) < np.cos(near):
             kept = np.vstack([kept, w])
-        if len(kept) == _MOST_DIRECTIONS:
+        if len(kept) == MOST_DIRECTIONS:
             break
     return kept
 
@@ -219,7 +223,7 @@ def best_units(X: Array, Y: Array, directions: Array, units: int) -> Array:
     if units == 1:
         return np.asarray(both[[int(np.argmax(k / g))]])
     determinant = np.outer(g, g) - G**2
-    usable = determinant > 1e-6 * np.outer(g, g)
+    usable = determinant > PARALLEL * np.outer(g, g)
     explained = np.outer(k, g) + np.outer(g, k) - 2 * G * K
     value = np.where(usable, explained / np.where(usable, determinant, 1.0), -np.inf)
     return np.asarray(both[list(np.unravel_index(int(np.argmax(value)), value.shape))])

@@ -16,12 +16,14 @@ import numpy as np
 
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
-
-_MOST_STEPS = 300
-_TOLERANCE = 1e-7
-_PENALTY_GROWTH = 1.2
-_NOISE = 5e-3
-"""Singular values below this part of the largest are not looked at."""
+from provenet.fitting.tolerances import (
+    FIRST_PENALTY,
+    MOST_PURSUIT_STEPS,
+    PENALTY_GROWTH,
+    PURSUIT_NOISE,
+    PURSUIT_TOLERANCE,
+)
+from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Pursuit:
     def rank(self) -> int:
         """Where the singular values fall most steeply, below the number of columns."""
         values = np.sqrt(np.maximum(np.linalg.eigvalsh(self.low_rank.T @ self.low_rank)[::-1], 0.0))
-        values = np.maximum(values, _NOISE * values[0] + np.finfo(float).tiny)
+        values = np.maximum(values, PURSUIT_NOISE * values[0] + TINY)
         return int(np.argmax(values[:-1] / values[1:])) + 1
 
 
@@ -49,21 +51,21 @@ def principal_component_pursuit(
     if usable is not None:
         weight, Y = weight * usable, np.where(usable, Y, 0.0)
     size = float(np.linalg.norm(Y))
-    largest = np.sqrt(max(np.linalg.eigvalsh(Y.T @ Y)[-1], np.finfo(float).tiny))
-    S, penalty = np.zeros_like(Y), 1.25 / largest
+    largest = np.sqrt(max(np.linalg.eigvalsh(Y.T @ Y)[-1], TINY))
+    S, penalty = np.zeros_like(Y), FIRST_PENALTY / largest
     multiplier = Y / max(largest, np.abs(Y).max() * np.sqrt(max(Y.shape)))  # dual feasible
-    for iteration in range(1, _MOST_STEPS + 1):
+    for iteration in range(1, MOST_PURSUIT_STEPS + 1):
         L = _shrink_singular_values(Y - S + multiplier / penalty, 1 / penalty)
         T = Y - L + multiplier / penalty
         S = T - np.clip(T, -weight / penalty, weight / penalty)
         left = Y - L - S
         multiplier += penalty * left
-        penalty *= _PENALTY_GROWTH
-        if np.linalg.norm(left) <= _TOLERANCE * size:
+        penalty *= PENALTY_GROWTH
+        if np.linalg.norm(left) <= PURSUIT_TOLERANCE * size:
             return Pursuit(L, S, Ended.CONVERGED, iteration)
         if out_of_time():
             return Pursuit(L, S, Ended.OUT_OF_TIME, iteration)
-    return Pursuit(L, S, Ended.OUT_OF_STEPS, _MOST_STEPS)
+    return Pursuit(L, S, Ended.OUT_OF_STEPS, MOST_PURSUIT_STEPS)
 
 
 def _shrink_singular_values(M: Array, threshold: float) -> Array:

@@ -14,10 +14,8 @@ from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.pruning import prune
 from provenet.fitting.search.swaps import expand, start
 from provenet.fitting.search.units import random_units
+from provenet.fitting.tolerances import FIRST_WIDTH, MOST_SWAPS
 from provenet.fitting.workspace import Workspace
-
-_FIRST_WIDTH = 3
-_MOST_SWAPS = 32
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
     """
     problem, rng, units = workspace.problem, workspace.rng, workspace.units
     widest = _widest(problem, units)
-    swaps, width = 1, min(_FIRST_WIDTH if units is None else units + units // 4 + 1, widest)
+    swaps, width = 1, min(FIRST_WIDTH if units is None else units + units // 4 + 1, widest)
     while not workspace.out_of_time:
         theta = random_units(problem.samples.X, width, rng) if known is None else known
         known = None
@@ -47,7 +45,7 @@ def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
         # The next chain starts afresh, near the width that served best so far.
         near = max(fit.parameters.units, 2)
         width = int(np.clip(rng.integers(near // 2, near + 2), 1, widest))
-        swaps = min(2 * swaps, _MOST_SWAPS)
+        swaps = min(2 * swaps, MOST_SWAPS)
 
 
 def _expanded(workspace: Workspace, theta: Array, swaps: int, widest: int) -> Fit:

@@ -12,15 +12,17 @@ from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.levenberg_marquardt import Fit, refine
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.residuals import ROUNDED
+from provenet.fitting.tolerances import (
+    FEWEST_ROWS,
+    MOST_SHARE_OF_SAMPLES,
+    NEAR_ZERO,
+    ROUNDED,
+    ROUNDING_ZERO,
+    ROWS_A_FEATURE,
+    ROWS_A_PARAMETER,
+    ZERO,
+)
 from provenet.networks.activations import ABS, Activation
-
-ZERO = 1e-9
-"""A residual below this fraction of the labels' spread counts as zero during the search."""
-_NEAR_ZERO = 1e-4
-_FEWEST_ROWS = 300
-_ROWS_A_FEATURE = 15
-_ROWS_A_PARAMETER = 5
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Problem:
     def widest(self) -> int:
         """The most units whose parameters the samples determine with something to spare."""
         n, d, o = self.samples.size, self.samples.features, self.outputs
-        return max(1, min(int((0.75 * n - d - 1) * o / (d + o)), n // 2 - d - 1))
+        return max(1, min(int((MOST_SHARE_OF_SAMPLES * n - d - 1) * o / (d + o)), n // 2 - d - 1))
 
     def parameters(self, units: int) -> int:
         """Free parameters: direction, bias and weights of each unit, and the linear part."""
@@ -59,7 +61,7 @@ class Problem:
     def criterion(self, fit: Fit, price: float = 1.0) -> float:
         """Schwarz's criterion, its price of a parameter multiplied by `price`."""
         n = self.samples.labels
-        floor = (1e-15 * self.spread) ** 2 * n
+        floor = (ROUNDING_ZERO * self.spread) ** 2 * n
         p = self.parameters(fit.parameters.units)
         return float(n * np.log(max(fit.rss, floor)) + price * p * np.log(n))
 
@@ -69,15 +71,15 @@ class Problem:
 
     def is_near_zero(self, fit: Fit) -> bool:
         """Whether a fit is on its way to zero, but not there: bad minima leave far more."""
-        return self.zero < fit.rms <= _NEAR_ZERO * self.spread
+        return self.zero < fit.rms <= NEAR_ZERO * self.spread
 
     def for_width(self, units: int) -> Problem:
         """The same problem on as many samples as a model of this width needs."""
         d = self.samples.features
         # Each linear piece of the function needs its own samples, however many the outputs.
-        a_piece = _ROWS_A_FEATURE * (d + 1) if self.outputs > 1 else 0
-        wanted = _ROWS_A_PARAMETER * self.parameters(units) // self.outputs
-        rows = max(_FEWEST_ROWS, wanted, a_piece, _ROWS_A_PARAMETER * (units + d + 1))
+        a_piece = ROWS_A_FEATURE * (d + 1) if self.outputs > 1 else 0
+        wanted = ROWS_A_PARAMETER * self.parameters(units) // self.outputs
+        rows = max(FEWEST_ROWS, wanted, a_piece, ROWS_A_PARAMETER * (units + d + 1))
         if rows >= self.samples.size:
             return self
         return replace(self, samples=ArraySource(self.samples.X[:rows], self.samples.y[:rows]))

@@ -9,11 +9,15 @@ import numpy as np
 from provenet.common.typing import AnyArray
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.search.swaps import SWAP_ITERATIONS, SWAP_TOLERANCE
 from provenet.fitting.search.units import usefulness
-
-_PRUNE_ITERATIONS = 8
-_PRUNE_CANDIDATES = 3
+from provenet.fitting.tolerances import (
+    PRUNE_CANDIDATES,
+    PRUNE_LAST_STEPS,
+    PRUNE_STEPS,
+    PRUNE_TOLERANCE,
+    SWAP_STEPS,
+    SWAP_TOLERANCE,
+)
 
 
 def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit | None]:
@@ -22,7 +26,7 @@ def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit
     Returns the narrowest good fit, and the best fit with one unit fewer that was rejected.
     """
     # A redundant unit leaves a residual near zero behind after a few steps, or never.
-    iterations = _PRUNE_ITERATIONS if problem.is_zero(fit) else SWAP_ITERATIONS
+    iterations = PRUNE_STEPS if problem.is_zero(fit) else SWAP_STEPS
     while fit.parameters.units > 0:
         too_many = most is not None and fit.parameters.units > most
         best: Fit | None = None
@@ -30,10 +34,10 @@ def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit
             kept = np.ones(fit.parameters.units, dtype=bool)
             kept[drop] = False
             trial = problem.refine_in_steps(
-                fit.parameters.keep(kept), iterations, SWAP_TOLERANCE / 10, last=4
+                fit.parameters.keep(kept), iterations, PRUNE_TOLERANCE, PRUNE_LAST_STEPS
             )
             if problem.is_zero(fit) and problem.is_near_zero(trial):
-                trial = problem.refine(trial.parameters, SWAP_ITERATIONS, SWAP_TOLERANCE)
+                trial = problem.refine(trial.parameters, SWAP_STEPS, SWAP_TOLERANCE)
             if _as_good(problem, trial, fit):
                 best = trial
                 break
@@ -57,7 +61,7 @@ def _choices_to_drop(problem: Problem, fit: Fit) -> Iterator[AnyArray]:
     several = int(useless.sum()) // 2
     if several > 1:
         yield order[:several]
-    for j in order[:_PRUNE_CANDIDATES]:
+    for j in order[:PRUNE_CANDIDATES]:
         yield np.array([j])
 
 

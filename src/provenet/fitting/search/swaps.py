@@ -11,20 +11,20 @@ from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.units import promising_units, usefulness
-
-_PRICE_OF_GROWTH = 0.75
-"""Share of Schwarz's price of a parameter that growth must earn: one of many units explains little
-as long as the others are missing."""
-SWAP_TOLERANCE = 1e-3
-SWAP_ITERATIONS = 30
-_WORTHWHILE = 0.8
+from provenet.fitting.tolerances import (
+    GROWTH_BEYOND,
+    PRICE_OF_GROWTH,
+    SWAP_STEPS,
+    SWAP_TOLERANCE,
+    WORTHWHILE,
+)
 
 
 def start(problem: Problem, theta: Array) -> Fit:
     """Refine from the given units, the linear part unknown."""
     rows = len(theta) + problem.samples.features + 1
     beta = np.zeros((rows, *problem.samples.label_shape))
-    return problem.refine(Parameters(theta, beta), SWAP_ITERATIONS, SWAP_TOLERANCE)
+    return problem.refine(Parameters(theta, beta), SWAP_STEPS, SWAP_TOLERANCE)
 
 
 def with_new_units(
@@ -35,7 +35,7 @@ def with_new_units(
     kept[drop] = False
     old = fit.parameters.keep(kept)
     widened = old.widened(promising_units(problem, old, add, rng))
-    return problem.refine(widened, SWAP_ITERATIONS, SWAP_TOLERANCE)
+    return problem.refine(widened, SWAP_STEPS, SWAP_TOLERANCE)
 
 
 def swap(problem: Problem, fit: Fit, failures: int, rng: np.random.Generator) -> Fit:
@@ -61,16 +61,16 @@ def expand(
         failures = 0
         while not part.is_zero(fit) and failures < swaps and not problem.out_of_time:
             trial = swap(part, fit, failures, rng)
-            failures = 0 if trial.rss < _WORTHWHILE * fit.rss else failures + 1
+            failures = 0 if trial.rss < WORTHWHILE * fit.rss else failures + 1
             fit = min(fit, trial, key=lambda f: f.rss)
             yield fit
         if part is not problem:
             last = part.is_zero(fit)
-            fit = problem.refine(fit.parameters, SWAP_ITERATIONS if last else 1, SWAP_TOLERANCE)
-        scores[width] = problem.criterion(fit, _PRICE_OF_GROWTH)
+            fit = problem.refine(fit.parameters, SWAP_STEPS if last else 1, SWAP_TOLERANCE)
+        scores[width] = problem.criterion(fit, PRICE_OF_GROWTH)
         yield fit
         best_width = min(scores, key=lambda w: scores[w])
-        pays = width <= 1.4 * best_width + 1
+        pays = width <= GROWTH_BEYOND * best_width + 1
         if problem.is_zero(fit) or problem.out_of_time or not pays or width >= widest:
             return
         add = min(1 + width // 3, widest - width)

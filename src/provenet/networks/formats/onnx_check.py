@@ -17,15 +17,14 @@ from provenet.common.typing import AnyArray, Array
 from provenet.networks.formats.onnx_graph import OnnxGraph
 from provenet.networks.formats.onnx_values import NotReadable
 from provenet.networks.network import Network
-
-_SAMPLES, _ROOM = 32, 100.0
+from provenet.networks.tolerances import CHECKED_SAMPLES, ROUNDINGS
 
 
 def check_against_model(model: Any, graph: OnnxGraph, network: Network) -> None:
     """Raise unless the model, evaluated by ONNX's reference, predicts what the network does."""
-    batch = graph.rows or _SAMPLES
+    batch = graph.rows or CHECKED_SAMPLES
     with np.errstate(all="ignore"):  # numbers too large for the model's type are not compared
-        X = _inputs(network, -(-_SAMPLES // batch) * batch).astype(graph.dtype)
+        X = _inputs(network, -(-CHECKED_SAMPLES // batch) * batch).astype(graph.dtype)
         expected = network(X.astype(float)).reshape(len(X), -1)
         allowed = _rounding(network, X.astype(float), np.finfo(graph.coarsest))
         found = _predictions(model, graph.input, X, batch)
@@ -49,7 +48,7 @@ def _inputs(network: Network, n: int) -> Array:
 
 def _rounding(network: Network, X: Array, precision: Any) -> Array:
     """How far the outputs may be off, (n, outputs); infinite where they overflow."""
-    eps, sigma = _ROOM * float(precision.eps), network.activation
+    eps, sigma = ROUNDINGS * float(precision.eps), network.activation
     A, c = np.abs(np.atleast_2d(network.output_weights)), np.abs(network.output_bias)
     z = X @ network.weights.T + network.biases
     d = eps * (np.abs(X) @ np.abs(network.weights).T + np.abs(network.biases))
@@ -58,7 +57,7 @@ def _rounding(network: Network, X: Array, precision: Any) -> Array:
     if network.linear is not None:
         size = size + np.abs(X) @ np.abs(np.atleast_2d(network.linear)).T
     allowed = moved @ A.T + eps * size
-    fits = np.isfinite(allowed) & (size < float(precision.max) / _ROOM)
+    fits = np.isfinite(allowed) & (size < float(precision.max) / ROUNDINGS)
     return np.where(fits, allowed, np.inf)
 
 

@@ -18,8 +18,7 @@ from provenet.networks.formats.onnx_graph import OnnxGraph
 from provenet.networks.formats.onnx_values import NotReadable
 from provenet.networks.formats.onnx_writer import OUTPUTS, to_onnx
 from provenet.networks.network import Network
-
-_SHOWN = 12
+from provenet.networks.tolerances import MOST_SHOWN
 
 
 def save(network: Network, path: Path) -> None:
@@ -80,5 +79,5 @@ def _points_outside(onnx: Any, model: Any) -> bool:
 
 def _operators(model: Any) -> str:
     names = [node.op_type for node in model.graph.node]
-    shown = names[:_SHOWN] + ["..."] * (len(names) > _SHOWN)
+    shown = names[:MOST_SHOWN] + ["..."] * (len(names) > MOST_SHOWN)
     return f" ({', '.join(shown)})" if shown else ""

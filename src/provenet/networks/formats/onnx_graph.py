@@ -21,9 +21,7 @@ from provenet.networks.formats.onnx_nodes import (
     type_name,
 )
 from provenet.networks.formats.onnx_values import NotReadable, Value
-
-MOST_ROWS = 4096
-"""Of a batch whose size is fixed: the comparison with the model takes a whole one."""
+from provenet.networks.tolerances import MOST_BATCH_ROWS
 
 _DOMAINS = {"": "", "ai.onnx": "", "ai.onnx.ml": "Scaler"}
 """Known domains; of the last only this operator."""
@@ -163,6 +161,6 @@ def _input_shape(value: Any) -> tuple[int, int | None, str]:
             f"has an input of type {type_name(tensor.elem_type)}, not of real numbers"
         )
     rows = sizes[0]
-    if rows is not None and not 1 <= rows <= MOST_ROWS:
+    if rows is not None and not 1 <= rows <= MOST_BATCH_ROWS:
         raise NotReadable(f"takes exactly {rows} samples at a time")
     return sizes[1], rows, FLOATS[tensor.elem_type]

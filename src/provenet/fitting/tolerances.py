@@ -1,0 +1,323 @@
+"""Numbers that decide something in this room, each with its reason.
+
+*Derived* follows from what is said; a *convention* could be another number of its size without
+changing an answer; *measured* names where. How damping begins and follows success is said in
+`common.damped_steps.Damping`.
+"""
+
+from __future__ import annotations
+
+from provenet.networks.tolerances import EPS
+
+# ---- Linear systems
+
+RIDGE = 450 * EPS
+"""Derived: added to the unit diagonal of `Phi^T Phi`, times its size: what rounding of its sums
+makes of a zero eigenvalue. Corrections from the current residual take its effect away."""
+RIDGE_SINGLE, RIDGE_DOUBLE = 1e-6, 4500 * EPS
+"""Derived: the same for a Gauss-Newton matrix of a few thousand rows in float32 (some ten roundings
+of it) and in float64."""
+RIDGE_OF_COVARIANCE = 4.5 * EPS
+"""Derived: as little as still makes a rank-deficient system solvable, because standard errors are
+read from the inverse and nothing corrects them."""
+RIDGE_OF_POOL = 1e-10
+"""Convention: for residuals by which units of a pool are compared: a few digits are enough."""
+RIDGE_ATTEMPTS, RIDGE_GROWTH = 6, 1000.0
+"""Convention: how often a ridge is made larger, and by how much, before least squares by singular
+values takes over: from rounding to beyond one."""
+LEAST_DAMPING = 1e-10
+"""Convention: damping of a parameter without effect, as a fraction of the mean of all: enough to
+keep the system definite, too little to be felt by others."""
+BLOCK_BYTES = 4_000_000
+"""Convention: of a block of the Jacobian: what a processor's cache holds."""
+BLOCK_ROWS = (128, 512)
+"""Convention: rows of such a block, at least and at most: enough for a fast matrix product, few
+enough to share between cores."""
+
+# ---- Levenberg-Marquardt
+
+FLOAT32_ABOVE = 1e-3
+"""Derived: while the residual is above this fraction of the labels' spread a step needs three
+digits, which float32 has to spare."""
+ITERATIVE_ABOVE = 600
+"""Derived: with p nonlinear parameters a dense step costs `n p^2` operations, one by conjugate
+gradients some ten products of `4 n p`, and memory traffic: beyond some hundreds it is faster."""
+ACCURACIES = (1e-4, 0.1)
+"""Convention: of an iterative step, at the finest and the coarsest: as the sum of squares fell in
+the last one (Eisenstat and Walker 1996)."""
+STEP_ACCURACY = 1e-3
+"""Convention: the same where nothing else is asked for."""
+MOST_PRODUCTS = 200
+"""Convention: of conjugate gradients for one step; a step of one digit takes about five."""
+ROWS_KEPT = 1024
+"""Convention: rows of a block of samples that are kept between products."""
+MOST_KEPT = 10**9
+"""Convention: bytes of samples that are kept in memory between products."""
+STEPS, TOLERANCE = 60, 1e-6
+"""Convention: of a refinement, where nothing else is asked for: the fall of the sum of squares that
+is no more worth a step is a millionth."""
+ROUNDING_ZERO = 4.5 * EPS
+"""Derived: a root mean square residual below this fraction of the labels' spread is their own
+rounding."""
+
+# ---- Covariance
+
+SINGULAR = 4500 * EPS
+"""Derived: eigenvalues of a scaled matrix below this are the rounding of its sums: a direction that
+the data do not determine."""
+DENSE_LIMIT = 3000
+"""Derived: with more nonlinear parameters the matrix takes more than 72 megabytes, and `p^3`
+operations to invert; a bound is far cheaper."""
+LANCZOS_ZERO = 1e-5
+"""Convention: smallest eigenvalue that a few Lanczos vectors tell from zero: a bound and no
+more."""
+LANCZOS_ACCURACY, LANCZOS_VECTORS = 0.1, 100
+"""Convention: a bound needs one digit; so many vectors are kept."""
+LANCZOS_SHIFT = 1e-2
+"""Convention: moves the null space into the range of the operator; taken off again."""
+
+# ---- Residuals, polish, signs
+
+ROUNDED = 2.0
+"""Convention: residuals up to this multiple of the labels' own rounding are explained by it; so are
+residuals up to it times the rounding of the network's evaluation."""
+EXPLAINED = 450 * EPS
+"""Derived: a network that leaves less of the labels' spread needs no refinement: this is the
+rounding of a few hundred terms."""
+UNLIKELY = 1e-4
+"""Convention: level of the tests for what is not noise."""
+CLEARLY_WORSE = 15.0
+"""Convention: twice the difference in log-likelihood at which a choice of signs is ruled out: odds
+of a thousand to one and more."""
+ROUNDING_ROWS = 2000
+"""Convention: samples from which the rounding of a network's evaluation is estimated."""
+POLISH_STEPS, POLISH_LAST_STEPS = 100, 20
+"""Convention: of least squares from a candidate: on as many samples as its width needs, and then on
+all. Far more than it takes where a candidate is near."""
+POLISH_TOLERANCE, FREE_TOLERANCE = 1e-9, 1e-5
+"""Convention: fall of the sum of squares at which it rests: the last fit, and the one up to signs
+before it, which is only a start."""
+POLISH_DAMPING = 1e-6
+"""Convention: the start is next to the answer, so nearly Gauss and Newton's step."""
+TOLD_DIGITS = 4
+"""Convention: of output weights that name units in a sentence."""
+
+# ---- The last fit with noise
+
+REFIT_TOLERANCE = 1e-8
+"""Convention: fall of the sum of squares at which it rests: far below the chance in it."""
+LEAST_NOISE = 1e-6
+"""Convention: noise of an output over that of the noisiest: weights beyond its inverse would be
+rounding's."""
+MANY_SAMPLES = 10
+"""Convention: times as many samples as were drawn: from there on the drawn ones give the
+curvature."""
+
+# ---- The exact finish
+
+SURELY_OFF = (0.05, 0.15, 0.3, 0.5, 0.7)
+"""Convention: margins to try, as quantiles of the distance from the kink on the side that may be
+off."""
+FINISH_ROWS = 20_000
+"""Convention: samples it looks at: many times what linear systems without noise need."""
+NULL = 1e-7
+"""Convention: ratio of the two smallest singular values below which the smallest counts as zero:
+far above that of true null vectors, 1e-14 (tests/fitting/test_exact_finish.py)."""
+NOT_NULL = 100 * NULL
+"""Derived: the square root of the ratio that normal equations give is good to NULL; a hundred times
+that is no null vector for sure."""
+SURELY_NULL = 4500 * EPS
+"""Measured: true null vectors reach it (tests/fitting/test_exact_finish.py), so that no other
+margin needs to be tried."""
+POSITIVE = 1e-6
+"""Convention: values of a unit above this fraction of the largest are on."""
+MOSTLY = 0.9
+"""Convention: share of the samples on the other side on which the unit must be on."""
+LABEL_RANK = 1e-10
+"""Convention: singular values of the labels below this fraction of the largest are rounding."""
+SCALE_REACH, SCALE_GRID = 6.0, 49
+"""Convention: the scale of a unit is looked for up to so many powers of e to either side, first on
+a grid of so many points."""
+SCALE_ACCURACY = 45 * EPS
+"""Derived: of the logarithm of the scale, finer than its effect shows."""
+
+# ---- The start from moments
+
+RANDOM_STARTS = 10
+"""Convention: fits in moment space from random directions; each takes milliseconds."""
+START_BIAS = 1.5
+"""Convention: random biases are up to this: a unit beyond changes sides on fewer than 7% of normal
+inputs."""
+POWER_BIAS, LARGEST_BIAS = 2.5, 4.0
+"""Convention: biases read from moments are kept within these, at the start of the fit and after it:
+a unit beyond 4 changes sides on 3 normal inputs of 100,000."""
+LEAST_ERROR = 4500 * EPS
+"""Derived: sampling errors of moments are taken to be at least rounding."""
+
+# ---- Search: samples and width
+
+ZERO = 1e-9
+"""Convention: a residual below this fraction of the labels' spread counts as zero during the
+search: above what ill-conditioned units leave after a few steps, far below any bad minimum."""
+NEAR_ZERO = 1e-4
+"""Convention: below it a fit is on its way to zero: bad minima leave far more."""
+FEWEST_ROWS, ROWS_A_FEATURE, ROWS_A_PARAMETER = 300, 15, 5
+"""Convention: samples for a model: at least so many, for several outputs so many a feature, and so
+many a parameter."""
+MOST_SHARE_OF_SAMPLES = 0.75
+"""Convention: of the labels that parameters may take up."""
+# ---- Search: swaps, growth, pruning
+
+POOL, POOL_ROWS = 400, 3000
+"""Convention: random units that are compared, on at most so many samples."""
+FAINT = 1e-9
+"""Convention: what the others leave of a unit below this fraction of the pool's strongest is
+rounding."""
+SWAP_STEPS, SWAP_TOLERANCE = 30, 1e-3
+"""Convention: least squares after a swap: a fit that still falls is worth more steps, one that
+crawls is in a bad minimum."""
+WORTHWHILE = 0.8
+"""Convention: a swap that leaves this share of the sum of squares or less was no accident."""
+PRICE_OF_GROWTH = 0.75
+"""Convention: share of Schwarz's price of a parameter that growth must earn: one of many units
+explains little as long as the others are missing. benchmarks/recovery.py has the rates with it."""
+GROWTH_BEYOND = 1.4
+"""Convention: a chain gives up at this multiple of the width that had the least criterion."""
+FIRST_WIDTH, MOST_SWAPS = 3, 32
+"""Convention: units of the first chain where their number is not known, and failed swaps that the
+most patient chain allows."""
+PRUNE_STEPS, PRUNE_LAST_STEPS, PRUNE_CANDIDATES = 8, 4, 3
+"""Convention: a redundant unit leaves a residual near zero behind after a few steps, or never; so
+many of the least useful are tried."""
+PRUNE_TOLERANCE = SWAP_TOLERANCE / 10
+"""Convention: finer than that of swaps, because the criterion compares."""
+
+# ---- Which units are on where
+
+SAME_DIRECTION = 4500 * EPS
+"""Derived: labels of one unit are parallel to rounding."""
+LINE_WIDTH = 10.0
+"""Convention: how far apart, over that, the labels of one line may be at most."""
+ZERO_LABEL = 4500 * EPS
+"""Derived: labels below this fraction of the largest are zero to rounding."""
+ZERO_RATIO = 1e-9
+"""Convention: ratios below this are rounding: of singular values, of a product to the norms of its
+factors."""
+NO_SAMPLE = 1e-10
+"""Convention: rows below this fraction of the longest are zero."""
+VERTEX_BLOCK = 2048
+"""Convention: vertices that are looked at together."""
+
+# ---- Robust fits: Huber
+
+HUBER = 1.345
+"""Derived: threshold in standard deviations that keeps 95% of the efficiency when the noise is
+Gaussian (Huber 1964)."""
+MAD_TO_SIGMA = 1.4826
+"""Derived: one over the median of `|g|` for a standard normal g."""
+NORMAL_MEDIAN = 0.6745
+"""Derived: the median of `|g|` for a standard normal g."""
+USUAL_SHARE, USUAL_QUANTILE = 0.5, 0.6
+"""Convention: residuals of which half are equal are at least this share of this quantile."""
+UPPER_QUANTILE = 0.9
+"""Convention: of residuals, whose rounding is the least scale there is."""
+FLATTEST = 1e-6
+"""Convention: the scale of residuals is at least this fraction of the labels'."""
+LEAST_SLOPE = 0.05
+"""Convention: at most so small is the share of residuals within the threshold taken to be."""
+ROBUST_TOLERANCE, ROBUST_ROUNDS = 1e-3, 40
+"""Convention: predictions that move by less than this of the residuals' scale rest; the error
+shrinks by the share of clipped residuals a round, so forty are plenty."""
+ROUND_STEPS = 3
+"""Convention: of least squares a round: two steps and the look at where they lead."""
+FRACTION_OF_ERROR = 0.1
+"""Convention: predictions rest when they move by a tenth of their standard error."""
+SCATTER_ROUNDS, SCATTER_TOLERANCE = 40, 1e-6
+"""Convention: of Tyler's iteration, every round of which is a valid weighting."""
+SCATTER_FLOOR = 1e-10
+"""Convention: variance, over the largest, of a direction that hardly any row has a share in."""
+TIGHTER = 0.05
+"""Convention: by how much, in the logarithm of the volume and an output, a mixture of outputs must
+enclose the data more tightly."""
+WEIGHTINGS = 2
+"""Convention: rounds of weighting: the second has the weights of a fit that was weighted. Of
+robust fits, and of the last fit with several outputs."""
+REWEIGHTED_STEPS, REWEIGHTED_TOLERANCE = 10, 1e-9
+"""Convention: of least squares on evened labels, from next to the answer."""
+UNEVEN = 2.0
+"""Convention: noise is uneven if it is so much larger along one direction of the outputs."""
+
+# ---- Robust fits: directions from signs
+
+SMEARS = (1.0, 3.0)
+"""Convention: added noise, in scales of the labels: one that is as large and one that dominates."""
+SHUFFLES, CLEARLY_ABOVE = 3, 1.15
+"""Convention: shuffles of the labels, and how far above the strongest of theirs a direction must
+stand."""
+GUESS_BATCH = 256
+"""Convention: rows of a left inverse that are guessed together."""
+GOLDEN = 0.618
+"""Derived: steps of the golden section of a range visit it most evenly."""
+DISTINCT, MEANINGLESS, MOST_DIRECTIONS = 0.05, 0.5, 300
+"""Convention: radians within which directions are the same, standard error from which they mean
+nothing, and how many are kept (all pairs of them are compared)."""
+PARALLEL = 1e-6
+"""Convention: a Gram determinant below this fraction of its diagonal is that of one direction."""
+
+# ---- Robust fits: labels of low rank
+
+MOST_PURSUIT_STEPS, PURSUIT_TOLERANCE = 300, 1e-7
+"""Convention: of the augmented Lagrangian method; its penalty grows until the parts add up."""
+FIRST_PENALTY, PENALTY_GROWTH = 1.25, 1.2
+"""Convention: of the penalty, over the largest singular value, and a step (Lin, Chen and Ma 2010
+begin at 1.25)."""
+PURSUIT_NOISE = 5e-3
+"""Convention: singular values below this part of the largest are not looked at."""
+GROSS = 10.0
+"""Convention: entries this many times the usual size of their output are not used for the column
+space."""
+ROWS_FOR_SPACE = 3000
+"""Convention: rows from which the column space is taken."""
+ALTERNATIONS, LOOK_BACK, STANDING = 150, 5, 0.97
+"""Convention: rounds of alternating least squares, which stand still when what is left is still so
+much of what it was so many rounds ago."""
+TRIMMED_SHARES = (0.02, 0.1, 0.25)
+"""Convention: of the residuals that trimmed fits leave out."""
+MORE_RANKS, PATIENCE, BETTER = 4, 2, 0.5
+"""Convention: ranks beyond the pursuit's that are tried, how many in vain, and what share of the
+residual a larger rank may leave."""
+AGREEMENT = 0.1
+"""Convention: fits that leave residuals this close, relatively, agree."""
+ABSOLUTE_ROUNDS, LOGARITHM_ROUNDS = 10, 20
+"""Convention: of decoding: by `|s|_1`, then by `sum log |s|`."""
+ROW_SHARE, WORST_ROWS = 0.5, 0.85
+"""Convention: the usual residual of a row is the median of those that are not fitted away; a basis
+is judged by all but the worst 15% of rows."""
+CUT_RESIDUALS = 3.0
+"""Convention: residuals beyond so many medians are cut off where a further direction is sought."""
+BLOCK_NUMBERS, FEWEST_BLOCK_ROWS = 2**22, 64
+"""Convention: numbers that are worked on at a time, and rows at least."""
+FRESH_DECODINGS, CLEAN_ROUNDS = 20, 3
+"""Convention: rounds of the completion, and of setting entries apart in each: decoding leaves a
+little of the corruption, so a few entries may turn."""
+NOISE_STANDING = 3e-3
+"""Convention: a space that moves by less than this of the noise stands still."""
+SPACE_ROUNDING = 45_000 * EPS
+"""Derived: what rounding leaves of residuals and of moves of a space, in units of an output's usual
+size: sums over thousands of rows."""
+SPACE_AT_REST = SPACE_ROUNDING / 1000
+"""Convention: alternating least squares on clean entries goes on to this."""
+EXACT_LABELS = 1e-9
+"""Convention: residuals below this, in units of an output's usual size, are no noise but
+rounding."""
+NOISE_MARGIN = 5.0
+"""Convention: standard deviations beyond which an entry is corrupted."""
+LEAST_GAP, LEAST_ROWS, LEAST_CLEAN = 3.0, 0.5, 0.05
+"""Convention: a rank is low if singular values fall so much, so many rows are determined, and so
+many entries of every output are clean."""
+LEAST_EIGENVALUE, MOST_LEVERAGE = 1e-6, 1 - 1e-6
+"""Convention: below and beyond these a row, or an output, is not determined by others."""
+LEAST_GRAM = 4.5 * EPS
+"""Derived: keeps rows with too little weight solvable; below the rounding of all others."""
+LEAST_SQUARE = 1e-30
+"""Derived: eigenvalues of a Gram matrix below this fraction of the largest are zero squared."""
