@@ -873,13 +873,6 @@ OURS = (
         ("fitting/test_normal_equations.py::test_what_each_unit_is_worth",),
     ),
     Mutation(
-        "lifting: the sign of x~ x~",
-        "methods/lifting.py",
-        "np.multiply(-x[:, i : i + 1], x[:, first:],",
-        "np.multiply(x[:, i : i + 1], x[:, first:],",
-        (_LIFTING + "test_units_are_read_from_their_relations",),
-    ),
-    Mutation(
         "lifting: the discriminant's sign",
         "methods/lifting.py",
         '+ 4 * np.einsum("is,sab->iab", c, R)',

@@ -16,19 +16,31 @@ def network_of(truth, seed=0, n=800, budget=3.0, **options):
     return pn.recover(X, y, rng=seed, budget=budget, **options)
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("n", [70, 90, 120])
-def test_too_few_samples(n, seed):
-    """61 parameters: at 70 samples nothing can be certain, at 120 only lucky draws are."""
-    truth = pn.random_network(5, 10, bias_scale=1.5, rng=seed).canonical()
-    result = network_of(truth, seed=seed + 50, n=n, budget=1.0)
-    if result.success:
-        assert pn.parameter_error(result.network, truth) < 1e-8
+A_LOOK = 0.002
+"""Seconds that pass with every look at the clock: a budget of 1 is 500 looks on any machine."""
+
+
+@pytest.mark.parametrize(("n", "least"), [(70, 0), (90, 0), (120, 1), (160, 6)])
+def test_too_few_samples(n, least, clock):
+    """61 parameters: at 70 samples nothing can be certain, at 120 only lucky draws are.
+
+    Who never claims anything is honest too: 3 of 20 are found at 120 samples and 14 of 20 at 160,
+    with these seeds 2 and 8.
+    """
+    clock.tick, right = A_LOOK, 0
+    for seed in range(12):
+        truth = pn.random_network(5, 10, bias_scale=1.5, rng=seed).canonical()
+        result = network_of(truth, seed=seed + 50, n=n, budget=1.0)
+        if result.success:
+            assert pn.parameter_error(result.network, truth) < 1e-8, seed
+            right += 1
+    assert right >= least
 
 
 @pytest.mark.parametrize("angle", [1e-1, 1e-2, 1e-3, 1e-4])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_two_nearly_parallel_units(angle, sign):
+def test_two_nearly_parallel_units(angle, sign, clock):
+    clock.tick = A_LOOK
     base = pn.random_network(3, 6, rng=1)
     weights = base.weights.copy()
     weights[1] = weights[0] + angle * np.random.default_rng(0).standard_normal(6)
@@ -43,6 +55,8 @@ def test_two_nearly_parallel_units(angle, sign):
         fresh, labels = pn.sample(truth, 600, rng=3)
         between = np.mean(np.abs(result.network(fresh) - labels) > 1e-9)
         assert between < 0.01
+    if angle == 0.1:  # hundreds of samples tell these apart
+        assert result.status == "exact" and result.network.units == 3
 
 
 def test_a_unit_that_never_fires_is_not_invented():

@@ -75,7 +75,7 @@ def test_swaps_exchange_the_least_useful_units(truth, problem, failures, monkeyp
     assert useless <= set(range(8))
     dropped = []
     monkeypatch.setattr(
-        "provenet.fitting.search.with_new_units",
+        "provenet.fitting.search.swaps.with_new_units",
         lambda problem, fit, drop, add, rng: dropped.append((set(drop.tolist()), add)),
     )
     for seed in range(10):

@@ -39,13 +39,13 @@ def one_unit(seed: int, threshold: float = 2.0) -> tuple[LayeredNetwork, Array]:
     return net, near(net.layer.weights[0], ANGLE, rng)
 
 
-@pytest.mark.parametrize("offset", [1.5, 2.0, 2.3])
 def test_the_threshold_of_an_offset() -> None:
     """The hyperplane on which a unit at 60 degrees fires half of the time is twice as far off."""
     found = TanAlpha(float(np.sqrt(3.0)), 0.0, 4.0, 0.0, 0.0)
     assert found.angle == pytest.approx(np.pi / 3) and found.threshold == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize("offset", [1.5, 2.0, 2.3])
 def test_lemma_4_on_a_hyperplane(offset: float) -> None:
     net, z = one_unit(0)
     fired = QueriedBands(net, D, rng=1).band(z, offset, offset, 200_000, 2).fired
