@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from scipy.linalg import qr, solve_triangular
 
 from provenet.common.typing import AnyArray, Array
 from provenet.networks.subset_sums import MOST_VECTORS, subsets_with_sum
@@ -27,6 +28,10 @@ _EXHAUSTIVE_UNITS = 16
 _EXPLAINED = 1e-6
 _EXACT = 1e-7
 _MOST_PATTERNS = 64
+_DEPENDENT = 1e-8
+"""Of the norm of all terms: what a term has beyond those before it, if it depends on them."""
+_MOST_FREE, _MOST_NUMBERS = 16, 2**24
+"""Dependent units whose signs are all tried, and numbers to hold for it: 128 megabytes."""
 
 
 def fix_signs(T1: Array, a: Array, W: Array) -> Array:
@@ -55,7 +60,7 @@ def signs_from_linear_part(a: Array, W: Array, v: Array) -> Signs:
         return Signs(xi, v - M @ xi)
     if len(W) <= _EXHAUSTIVE_UNITS:
         return _exhaustive(M, v)
-    exact = _exact(M, v) if len(W) <= MOST_VECTORS else None
+    exact = _exact(M, v) if len(W) <= MOST_VECTORS else _exact_with_few_free(M, v)
     if exact is not None:
         return exact
     xi = _local_search(M, v)
@@ -94,7 +99,7 @@ def unit_terms(a: Array, W: Array) -> Array:
 def _independent(M: Array) -> bool:
     if M.shape[1] > M.shape[0]:
         return False
-    return bool(np.linalg.matrix_rank(M, tol=1e-8 * np.linalg.norm(M)) == M.shape[1])
+    return bool(np.linalg.matrix_rank(M, tol=_DEPENDENT * np.linalg.norm(M)) == M.shape[1])
 
 
 def _signs_of(z: AnyArray) -> Array:
@@ -121,6 +126,27 @@ def _exact(M: Array, v: Array) -> Signs | None:
     order = np.argsort(misfit, kind="stable")
     best = patterns[order[0]]
     return Signs(best, v - M @ best, tuple(patterns[order[1:]]))
+
+
+def _exact_with_few_free(M: Array, v: Array) -> Signs | None:
+    """Signs with `sum_i xi_i M_i = v` where few units depend on the others.
+
+    Every pattern of these is tried; the others are independent, so each leaves them one.
+    """
+    Q, R, order = qr(M, mode="economic", pivoting=True)
+    rank = int(np.sum(np.abs(np.diag(R)) > _DEPENDENT * np.linalg.norm(M)))
+    free = M.shape[1] - rank
+    if free > _MOST_FREE or rank * 2**free > _MOST_NUMBERS:
+        return None
+    patterns = np.array(list(product((1.0, -1.0), repeat=free))).reshape(-1, free)
+    rest = (Q[:, :rank].T @ v)[:, None] - R[:rank, rank:] @ patterns.T
+    own = _signs_of(solve_triangular(R[:rank, :rank], rest))
+    misfit = np.linalg.norm(R[:rank, :rank] @ own - rest, axis=0)
+    best = np.argsort(misfit, kind="stable")[:_MOST_PATTERNS]
+    best = best[misfit[best] <= _EXACT * np.linalg.norm(M)]
+    found = np.empty((len(best), M.shape[1]))
+    found[:, order] = np.hstack([own[:, best].T, patterns[best]])
+    return Signs(found[0], v - M @ found[0], tuple(found[1:])) if len(found) else None
 
 
 def _local_search(M: Array, v: Array) -> Array:
