@@ -20,13 +20,14 @@ from provenet.common.typing import Array, Progress, Seed
 from provenet.common.words import counted
 from provenet.data.parallel import one_blas_thread
 from provenet.extraction.box import Box
-from provenet.extraction.candidate import POINTS_A_KINK, confirmed, unconfirmed
+from provenet.extraction.candidate import confirmed, unconfirmed
 from provenet.extraction.clients.base import counted_queries
 from provenet.extraction.deadline import Deadline
 from provenet.extraction.kinks import Traced, trace_units
 from provenet.extraction.oracle import Model, Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
 from provenet.extraction.sampling import sampled
+from provenet.extraction.tolerances import POINTS_A_KINK
 from provenet.validation import as_generator, check_surroundings, check_units_and_noise
 
 _CHECKS = 30

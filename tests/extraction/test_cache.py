@@ -21,8 +21,9 @@ import provenet as pn
 from helpers import is_a_sentence
 from provenet.common.typing import Array
 from provenet.extraction.answers import row_keys
-from provenet.extraction.cache import KEPT_INPUTS, AnswerFile, Asked
+from provenet.extraction.cache import AnswerFile, Asked
 from provenet.extraction.oracle import open_oracle
+from provenet.extraction.tolerances import KEPT_INPUTS
 
 ME = Asked("a Python function", "me", 3, "float64")
 POINTS = np.random.default_rng(0).standard_normal((12, 3))

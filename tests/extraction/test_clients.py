@@ -378,7 +378,7 @@ def test_secrets_are_in_no_message_and_no_file(server: Server, tmp_path: Path) -
 
 
 def test_bodies_of_any_length_end(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_module, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(http_module, "MOST_BYTES", 1000)
     server.script += [says(json.dumps({"outputs": [1.0] * 10, "more": "x" * 2000}))]
     with pytest.raises(pn.InvalidInput):
         http_oracle(server, Waits()).ask(X)

@@ -62,6 +62,23 @@ def test_more_units_than_features() -> None:
     assert result.status is pn.Status.EXACT and pn.parameter_error(result.network, net) < 1e-10
 
 
+def test_more_units_than_can_be_searched_pairwise() -> None:
+    """Signs of 45 units in 40 features are determined: five depend on the others."""
+    net = pn.random_network(45, 40, bias_scale=1.0, rng=1)
+    result = pn.extract(net, 40, rng=0)
+    assert result.status is pn.Status.EXACT and pn.parameter_error(result.network, net) < 1e-9
+
+
+def test_far_more_units_than_features_leave_signs_open() -> None:
+    net = pn.random_network(60, 10, bias_scale=1.0, rng=1)
+    result = pn.extract(net, 10, rng=0)
+    assert result.status is pn.Status.PARTIAL and "too many to try them all" in result.message
+    assert result.certificate is not None
+    assert result.certificate.parameter_error_bound == np.inf and result.network is not None
+    X = np.random.default_rng(0).standard_normal((100, 10))
+    np.testing.assert_allclose(result.network(X), net(X), atol=1e-8)  # the function is known
+
+
 def test_no_question_leaves_the_box() -> None:
     def checked(X: Array) -> Array:
         assert np.abs(X).max() <= 2.0

@@ -17,6 +17,29 @@ from provenet.networks.signs import fix_signs, signs_from_linear_part
 signs_of_six = st.lists(st.sampled_from([-1.0, 1.0]), min_size=6, max_size=6).map(np.array)
 
 
+@pytest.mark.parametrize("alike", [False, True])
+def test_many_units_of_which_few_depend_on_the_others(alike: bool) -> None:
+    """45 units in 40 features; `alike`: four whose terms cancel may all be reversed."""
+    rng = np.random.default_rng(0)
+    W, a = rng.standard_normal((45, 40)), rng.standard_normal(45)
+    xi = np.where(rng.random(45) < 0.5, -1.0, 1.0)
+    if alike:
+        xi[:4] = 1.0
+        W[3] = -(a[:3] @ W[:3]) / a[3]
+    found = signs_from_linear_part(a, W, (xi * a) @ W / 2)
+    assert found.complete and len(found.alternatives) == alike
+    np.testing.assert_allclose(found.remainder, 0, atol=1e-12)
+    patterns = [found.signs, *found.alternatives]
+    assert any(np.array_equal(pattern, xi) for pattern in patterns)
+    np.testing.assert_array_equal(patterns[-1][4:], xi[4:])
+
+
+def test_signs_that_were_not_all_tried_are_said_to_be_so() -> None:
+    rng = np.random.default_rng(0)
+    W, a = rng.standard_normal((60, 10)), rng.standard_normal(60)
+    assert not signs_from_linear_part(a, W, a @ W / 2).complete
+
+
 @given(st.integers(0, 10**6), signs_of_six, st.sampled_from([6, 9]))
 def test_first_moments_fix_the_signs(seed: int, hidden: np.ndarray, features: int) -> None:
     """ATV21, Algorithm 3: the solution is `xi_i Phi(b_i)`, never zero."""

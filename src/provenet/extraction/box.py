@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.tolerances import HAIR, TYPICAL
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class Box:
     @property
     def _ends(self) -> tuple[Array, Array]:
         """Where typical inputs lie: a side without a limit ends 6 (or the width) from the other."""
-        low = np.where(np.isinf(self.low), np.minimum(-3.0, self.high - 6.0), self.low)
-        high = np.where(np.isinf(self.high), np.maximum(3.0, low + 6.0), self.high)
+        low = np.where(np.isinf(self.low), np.minimum(-TYPICAL, self.high - 2 * TYPICAL), self.low)
+        high = np.where(np.isinf(self.high), np.maximum(TYPICAL, low + 2 * TYPICAL), self.high)
         return low, high
 
     @property
@@ -39,7 +40,7 @@ class Box:
     def width(self) -> Array:
         """A sixth of the box in every feature; 1 where there is no limit."""
         low, high = self._ends
-        return np.asarray((high - low) / 6)
+        return np.asarray((high - low) / (2 * TYPICAL))
 
     @property
     def unlimited(self) -> bool:
@@ -52,7 +53,7 @@ class Box:
 
     def nearest(self, X: Array) -> Array:
         """The points of the box that are nearest, a hair inside, since points are rounded."""
-        hair = 1e-9 * self.width
+        hair = HAIR * self.width
         return np.asarray(np.clip(X, self.low + hair, self.high - hair))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
@@ -66,7 +67,7 @@ class Box:
         """How far a line stays inside, `far` at most; a hair less, since points are rounded."""
         with np.errstate(divide="ignore"):
             ends = np.sort([(self.low - origin) / direction, (self.high - origin) / direction], 0)
-        inside = 1 - 1e-9
+        inside = 1 - HAIR
         return max(-far, float(ends[0].max()) * inside), min(far, float(ends[1].min()) * inside)
 
     def steps(self, X: Array, sizes: Array) -> Array:

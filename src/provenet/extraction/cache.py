@@ -25,6 +25,7 @@ from provenet.common.files import check_writable
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.extraction.answers import KEY_BYTES, row_keys
+from provenet.extraction.tolerances import KEPT_INPUTS
 
 _SQLITE, _EARLIER = b"SQLite format 3\x00", b"provenet answers\n"
 _APPLICATION = int.from_bytes(b"prnt")
@@ -36,9 +37,6 @@ _TABLES = (
     "CREATE TABLE inputs (content BLOB)",
     "CREATE TABLE batches (id INTEGER PRIMARY KEY, keys BLOB, answers BLOB, checksum INTEGER)",
 )
-KEPT_INPUTS = 8
-"""Inputs that are kept to be asked again. Each unit of a network is off at about half of them, so
-a model that differs in one unit shows in 255 of 256 cases; extraction's first are independent."""
 
 
 @dataclass(frozen=True)

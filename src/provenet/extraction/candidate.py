@@ -14,19 +14,12 @@ from provenet.certify.asked import Answered, TracedCandidate, allowed_at_kinks
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
 from provenet.extraction.kinks import Traced
+from provenet.extraction.tolerances import BOUND, CLEARLY, KINK_TRIES, NO_LINEAR, TINIEST
 from provenet.extraction.units import Units, binary_scale
 from provenet.fitting.parameters import Parameters
 from provenet.networks.conversions import as_absolute, as_rectified
 from provenet.networks.network import Network
 from provenet.networks.signs import signs_from_linear_part
-
-POINTS_A_KINK = 3
-_NO_LINEAR = 1e-8
-"""A linear term up to this, relatively, is rounding; so are signs that explain no more."""
-_BOUND = 10.0
-"""Errors are at most so many times what rounding makes them on average."""
-_TRIES = 100
-_CLEARLY = 10.0
 
 Answer = Callable[[Array], Array]
 """The model's answers to points: (n,) or (n, outputs)."""
@@ -89,7 +82,7 @@ def _candidate(
 
 def _error_bound(traced: Traced) -> float:
     """How far rounding lets a unit be off, relatively."""
-    return _BOUND * float(np.max(traced.errors, initial=0.0))
+    return BOUND * float(np.max(traced.errors, initial=0.0))
 
 
 # ---------------------------------------------------------------- points at kinks
@@ -105,7 +98,7 @@ def points_at_kinks(
     """
     slopes = np.abs(np.atleast_2d(network.output_weights))
     with np.errstate(divide="ignore"):
-        beside = _CLEARLY * np.min((allowed + 1e-300)[:, None] / slopes, axis=0)
+        beside = CLEARLY * np.min((allowed + TINIEST)[:, None] / slopes, axis=0)
     points, units = [np.empty((0, network.features))], []
     for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
         X = _on_hyperplane(w, b, box, rng)
@@ -122,8 +115,8 @@ def _on_hyperplane(w: Array, b: float, box: Box, rng: np.random.Generator) -> Ar
 
     Going from the box to the hyperplane and back again ends where they meet.
     """
-    X = box.sample(_TRIES, rng)
-    for _ in range(_TRIES):
+    X = box.sample(KINK_TRIES, rng)
+    for _ in range(KINK_TRIES):
         X = X - np.outer(X @ w + b, w)
         if box.contains(X).any():
             break
@@ -156,7 +149,7 @@ def _signed(found: Units, *, one: bool) -> Signed:
     terms = 2 * parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
     signs = signs_from_linear_part(*terms)
     size = float(np.linalg.norm(sizes / scale))
-    if np.linalg.norm(signs.remainder) > _NO_LINEAR * size:
+    if np.linalg.norm(signs.remainder) > NO_LINEAR * size:
         return Signed(_of_outputs(plain, scale, one), 0, signs.complete)
     network = as_rectified(absolute, signs.signs).replace(linear=None)
     return Signed(_of_outputs(network, scale, one), len(signs.alternatives), signs.complete)

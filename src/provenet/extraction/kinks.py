@@ -27,21 +27,28 @@ from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
-from provenet.extraction.lines import ROUNDING, Ask, trace_line
+from provenet.extraction.lines import Ask, trace_line
 from provenet.extraction.sharpen import Sharpened, sharpened
+from provenet.extraction.tolerances import (
+    BELIEVED,
+    BESIDE_CENTRE,
+    FROM_EDGE,
+    FROM_FAR_EDGE,
+    GRADIENT_STEP,
+    GRADIENT_TRIES,
+    KINK_SCALE,
+    KINKS_IN_BOX,
+    LINES,
+    REACH,
+    REACH_OF_REST,
+    ROUGHLY,
+    ROUNDING,
+    ROUNDING_OF_REST,
+    SHORTER,
+    TINIEST,
+    TYPICAL_ERROR,
+)
 from provenet.extraction.units import Pieces, Units, binary_scale, factored
-
-_REACH = 1e5
-"""How far out kinks are looked for, in units of the distance of a typical one."""
-_REACH_OF_REST = 30.0
-_ROUNDING_OF_REST = (1e-11, 1e-8)
-_STEP = 0.02
-"""Of the distance to the nearest kink: how far gradients are measured."""
-_SHORTER = 0.1
-_TRIES = 3
-_BELIEVED = 1e-13
-_ROUGHLY = 1e-2
-"""Where fresh points are off by more, a unit is missing: measuring others again would mislead."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ class Traced:
     @property
     def deviations(self) -> Array:
         """What is left at each guiding point, beside the size of the output."""
-        allowed = self.guides.allowed(AGREES) + 1e-300
+        allowed = self.guides.allowed(AGREES) + TINIEST
         return np.asarray(AGREES * (np.abs(self.left) / allowed).max(axis=1))
 
     @property
@@ -101,8 +108,8 @@ def random_line(
     if towards is not None:
         direction = towards - through
     direction /= np.linalg.norm(direction)
-    reach = box.reach(through, direction, _REACH * np.sqrt(features))
-    scale = min(0.1 * np.sqrt(features), (reach[1] - reach[0]) / 20)
+    reach = box.reach(through, direction, REACH * np.sqrt(features))
+    scale = min(KINK_SCALE * np.sqrt(features), (reach[1] - reach[0]) / KINKS_IN_BOX)
     return Segment(through, direction, reach, scale)
 
 
@@ -113,7 +120,7 @@ def trace_units(
     rng: np.random.Generator,
     *,
     spare: Callable[[int], int] = lambda units: 10**9,
-    lines: int = 6,
+    lines: int = LINES,
     stages: Stages | None = None,
     deadline: Deadline = NEVER,
 ) -> Traced:
@@ -165,7 +172,7 @@ class _Tracing:
         """Nothing is known."""
         features = self.checks.shape[1]
         self.found = Sharpened.of(Units.none(features, self.answers.shape[1]))
-        beside = 1e-2 * self.rng.standard_normal(features)
+        beside = BESIDE_CENTRE * self.rng.standard_normal(features)
         self.start = self.box.centre + beside * self.box.width
 
     def next_line(self) -> Segment:
@@ -182,11 +189,11 @@ class _Tracing:
     def follow(self, line: Segment) -> None:
         """Add the units whose kinks the line meets."""
         if self.pieces is None:
-            measured = self._measured(self.ask, line, float(ROUNDING), 0.0)
+            measured = self._measured(self.ask, line, ROUNDING, 0.0)
             self._add(measured, line)
             return
         known = self.found.errors.max(initial=0.0)
-        rounding = float(np.clip(known, *_ROUNDING_OF_REST))
+        rounding = float(np.clip(known, *ROUNDING_OF_REST))
         rest, near = _beside(self.ask, self.found.units), replace(line, reach=_near(line))
         least = rounding * float(np.abs(self.answers).max())
         self._add(self._measured(rest, near, rounding, least), near)
@@ -207,7 +214,7 @@ class _Tracing:
 
     def sharpen(self, spare: Callable[[int], int], deadline: Deadline) -> None:
         """Measure the units again, unless one is missing."""
-        if self.pieces is None or self.traced().deviation > _ROUGHLY:
+        if self.pieces is None or self.traced().deviation > ROUGHLY:
             return
         self.found, self.pieces = sharpened(
             self.ask, self.found.units, self.pieces, self.box, spare, self.rng, deadline
@@ -231,7 +238,7 @@ def _beside(ask: Ask, known: Units) -> Ask:
 
 def _near(line: Segment) -> tuple[float, float]:
     """What earlier lines left is small: far out it is rounding."""
-    near = _REACH_OF_REST * np.sqrt(len(line.origin))
+    near = REACH_OF_REST * np.sqrt(len(line.origin))
     return max(line.reach[0], -near), min(line.reach[1], near)
 
 
@@ -252,12 +259,12 @@ def _places(kinks: Array, line: Segment) -> tuple[Array, Array]:
     """A place in every piece, near the middle but not far out, and its distance to the kinks."""
     edges = np.concatenate([[line.reach[0]], kinks, [line.reach[1]]])
     # A kink far out is that of a unit almost parallel to the line: its hyperplane is still near.
-    margin = 3 * line.scale + 0.5 * np.abs(edges)
+    margin = FROM_EDGE * line.scale + FROM_FAR_EDGE * np.abs(edges)
     low = edges[:-1] + np.minimum(np.diff(edges) / 2, margin[:-1])
     high = edges[1:] - np.minimum(np.diff(edges) / 2, margin[1:])
     places = np.clip(0.0, low, np.maximum(low, high))
     distance = np.minimum(places - edges[:-1], edges[1:] - places)
-    return places, np.minimum(distance, 3 * line.scale)
+    return places, np.minimum(distance, FROM_EDGE * line.scale)
 
 
 def _pieces(
@@ -269,14 +276,14 @@ def _pieces(
     rounding: tuple[float, float],
 ) -> Pieces:
     """Gradients in all pieces; those that are not believed again with shorter steps."""
-    steps = _STEP * distances
+    steps = GRADIENT_STEP * distances
     X = line.origin + places[:, None] * line.direction
     found = _measured(ask, line, X, steps, box, rounding)
-    for _ in range(_TRIES):
+    for _ in range(GRADIENT_TRIES):
         bad = np.flatnonzero(~found.believed)
         if len(bad) == 0:
             break
-        steps[bad] *= _SHORTER
+        steps[bad] *= SHORTER
         again = _measured(ask, line, X[bad], steps[bad], box, rounding)
         for own, new in zip(
             (found.gradients, found.constants, found.errors, found.believed),
@@ -305,11 +312,11 @@ def _measured(
     far = np.linalg.norm(X, axis=1)
     steepness = np.linalg.norm(gradients, axis=(1, 2))  # inputs are rounded too
     rounding = relative[0] * (np.abs(values).max(axis=(1, 2)) + far * steepness) + relative[1]
-    allowed = rounding * np.sqrt(d) + _BELIEVED * np.abs(rises).max(axis=(1, 2))
+    allowed = rounding * np.sqrt(d) + BELIEVED * np.abs(rises).max(axis=(1, 2))
     believed = np.abs(predicted - rises[:, d]).max(axis=1) <= allowed
     constants = values[:, 0] - np.einsum("nod,nd->no", gradients, X)
     # The constant is off by the gradient's error over this distance.
-    errors = rounding / 4 / steps * np.maximum(1.0, far / np.sqrt(d)) + 1e-300
+    errors = TYPICAL_ERROR * rounding / steps * np.maximum(1.0, far / np.sqrt(d)) + TINIEST
     return Pieces(X, gradients, constants, errors, believed)
 
 

@@ -19,18 +19,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from provenet.common.typing import Array
+from provenet.extraction.tolerances import (
+    MOST_OPEN,
+    MOST_ROUNDS,
+    NARROW,
+    NEAR_AN_END,
+    ROUNDING,
+    SPLIT,
+    TANGENT_STEP,
+)
 
 Ask = Callable[[Array], Array]
 """Values of the function at the rows of an array; vectors where it has several outputs."""
-
-ROUNDING = 8.0 * np.finfo(float).eps
-_STEP = 2e-5
-"""Half the width over which a slope is measured, as a part of the room for it."""
-_NEAR_AN_END = 0.02
-_MOST_ROUNDS = 200
-_MOST_OPEN = 1000
-"""Intervals at once: more are rounding that was taken for kinks."""
-_NARROW = 1e-9
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,11 @@ class _Interval:
 
     def place_to_split(self, scale: float) -> float:
         """The meeting point, or the middle in orders of magnitude."""
-        meeting, margin = self.meeting(), _NEAR_AN_END * self.length
+        meeting, margin = self.meeting(), NEAR_AN_END * self.length
         if meeting is not None and self.left.t + margin < meeting < self.right.t - margin:
             return meeting
         low, high = np.arcsinh([self.left.t / scale, self.right.t / scale])
-        return float(scale * np.sinh(0.53 * low + 0.47 * high))
+        return float(scale * np.sinh((1 - SPLIT) * low + SPLIT * high))
 
 
 def trace_line(
@@ -133,11 +133,11 @@ def trace_line(
     left, centre, right = (line.judged(tangent) for tangent in (left, centre, right))
     intervals = [_Interval(left, centre), _Interval(centre, right)]
     kinks: list[float] = []
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(MOST_ROUNDS):
         intervals = [i for i in intervals if not i.is_straight()]
         if not intervals:
             return Trace(np.sort(kinks), True)
-        if len(intervals) > _MOST_OPEN:
+        if len(intervals) > MOST_OPEN:
             break
         intervals = line.round(intervals, kinks)
     return Trace(np.sort(kinks), False)
@@ -167,7 +167,7 @@ class _AlongLine:
         for interval, middle in zip(intervals, middles, strict=True):
             if interval.is_kink_at(middle):
                 kinks.append(middle.t)
-            elif interval.length > _NARROW * (abs(middle.t) + self.scale):
+            elif interval.length > NARROW * (abs(middle.t) + self.scale):
                 parts += [_Interval(interval.left, middle), _Interval(middle, interval.right)]
         return parts
 
@@ -187,7 +187,7 @@ class _AlongLine:
 
     def _step(self, t: float, room: float) -> float:
         """Short against the room, and against the distance between kinks in this place."""
-        return float(np.copysign(_STEP * min(abs(room), abs(t) + self.scale), room))
+        return float(np.copysign(TANGENT_STEP * min(abs(room), abs(t) + self.scale), room))
 
     def judged(self, tangent: Tangent) -> Tangent:
         """A tangent with the errors that rounding may have."""

@@ -41,16 +41,10 @@ from provenet.extraction.clients.http import HttpClient
 from provenet.extraction.clients.onnx_file import OnnxClient
 from provenet.extraction.clients.torchscript import TorchScriptClient
 from provenet.extraction.deadline import NEVER, Deadline
+from provenet.extraction.tolerances import OTHER_BATCH, OTHER_MODEL, TIMES_AGAIN
 
 Model = Callable[[Any], Any] | str | PathLike[str]
 _ADDRESSES, _TORCHSCRIPT = ("http://", "https://"), (".pt", ".pts")
-_ROUNDINGS = 1000.0
-"""Roundings of the answers' precision by which the same answer may differ from batch to batch. A
-convention: sums in another order differ by a few."""
-_TIMES, _SIGMAS = 8, 10.0
-"""How often questions are asked again to know their noise, and beyond how much of it an answer is
-another model's. Derived: for the same model Student's distribution of 7 degrees is beyond once in
-30,000."""
 
 
 class Oracle:
@@ -204,9 +198,9 @@ class Oracle:
         off = np.abs(self._again(points) - kept)
         if (off <= self._rounding_of(kept)).all():
             return
-        now = np.array([self._again(points) for _ in range(_TIMES)])
+        now = np.array([self._again(points) for _ in range(TIMES_AGAIN)])
         noise = np.sqrt(np.mean(np.var(now, axis=0, ddof=1), axis=0))
-        if (np.abs(now.mean(axis=0) - kept) > self._rounding_of(kept) + _SIGMAS * noise).any():
+        if (np.abs(now.mean(axis=0) - kept) > self._rounding_of(kept) + OTHER_MODEL * noise).any():
             raise InvalidInput(
                 f"{self._file.path} holds answers that {self.name} does not give now "
                 f"({counted(len(points), 'question')} of it asked again): give another name, or "
@@ -220,7 +214,7 @@ class Oracle:
     def _rounding_of(self, answers: Array) -> Array:
         """How far answers of each output may differ for rounding."""
         eps = float(np.finfo(self.answer_dtype).eps)
-        return np.asarray(_ROUNDINGS * eps * np.abs(answers).max(axis=0))
+        return np.asarray(OTHER_BATCH * eps * np.abs(answers).max(axis=0))
 
     def _checked(self, points: AnyArray, raw: Any) -> Array:
         """(n, outputs), finite; the first answers tell the number of outputs and the precision."""

@@ -16,16 +16,20 @@ import numpy as np
 from provenet.common.typing import Array
 from provenet.extraction.box import Box
 from provenet.extraction.oracle import Oracle
-
-_TWICE = 3
-_SEGMENTS = 5
-_SHORT = 1e-4
-_LONGER = 8.0
-_DOUBLE = 1e-13
-"""Second differences up to this, relatively, are those of double precision."""
-_DIGITS, _DIFFERENT = 13, 4
-_CURVED = 0.5
-"""Second differences that grow by more than this part of the square of the length are no noise."""
+from provenet.extraction.tolerances import (
+    ASKED_TWICE,
+    CURVED,
+    DIFFERENT,
+    DIGITS,
+    DIGITS_OFF,
+    DOUBLE,
+    EPS,
+    LONGER,
+    MIDDLE,
+    SEGMENTS,
+    SHORT,
+    TINIEST,
+)
 
 
 class AnswerKind(StrEnum):
@@ -67,9 +71,9 @@ def probe(oracle: Oracle, box: Box, rng: np.random.Generator) -> Probe:
     if grid > 0:
         return Probe(AnswerKind.ROUNDED, grid / size)
     level = max(short, longer) / size
-    if level <= _DOUBLE:
+    if level <= DOUBLE:
         return Probe(AnswerKind.EXACT, level)
-    grows = longer > _CURVED * _LONGER**2 * max(short, np.finfo(float).eps * size)
+    grows = longer > CURVED * LONGER**2 * max(short, EPS * size)
     return Probe(AnswerKind.SMOOTH if grows else AnswerKind.ROUNDED, level)
 
 
@@ -77,21 +81,21 @@ def _differences_of_the_same(
     oracle: Oracle, box: Box, rng: np.random.Generator
 ) -> tuple[float, float]:
     """How far answers to the same point differ, and how large answers are."""
-    X = box.sample(_TWICE, rng)
+    X = box.sample(ASKED_TWICE, rng)
     first, second = oracle.ask(X, fresh=True), oracle.ask(X, fresh=True)
-    differences = (first - second).reshape(_TWICE, -1)
+    differences = (first - second).reshape(ASKED_TWICE, -1)
     noise = float(np.sqrt(np.mean(differences**2) / 2))
-    return noise, float(np.abs(first).max()) + 1e-300
+    return noise, float(np.abs(first).max()) + TINIEST
 
 
 def _bends(oracle: Oracle, box: Box, rng: np.random.Generator) -> tuple[Array, float, float]:
     """Answers, and second differences (the median segment): over a short one and a longer one."""
-    X = box.centre + 0.5 * (box.sample(_SEGMENTS, rng) - box.centre)
+    X = box.centre + MIDDLE * (box.sample(SEGMENTS, rng) - box.centre)
     direction = rng.standard_normal(X.shape) * box.width
-    step = _SHORT * direction / np.linalg.norm(direction / box.width, axis=1, keepdims=True)
-    places = (-_LONGER, -1.0, 0.0, 1.0, _LONGER)
+    step = SHORT * direction / np.linalg.norm(direction / box.width, axis=1, keepdims=True)
+    places = (-LONGER, -1.0, 0.0, 1.0, LONGER)
     y = oracle.ask(np.concatenate([X + t * step for t in places]))
-    values = y.reshape(len(places), _SEGMENTS, -1)
+    values = y.reshape(len(places), SEGMENTS, -1)
     short = _second_difference(values[1], values[2], values[3])
     longer = _second_difference(values[0], values[2], values[4])
     return y, float(np.median(short)), float(np.median(longer))
@@ -99,12 +103,12 @@ def _bends(oracle: Oracle, box: Box, rng: np.random.Generator) -> tuple[Array, f
 
 def _grid(y: Array) -> float:
     """How coarse answers of few digits are: decimals, or single precision; 0 for any others."""
-    if len(np.unique(y)) < _DIFFERENT:
+    if len(np.unique(y)) < DIFFERENT:
         return 0.0  # a constant has few digits too
     size = float(np.abs(y).max())
-    for digits in range(_DIGITS):
+    for digits in range(DIGITS):
         unit = 10.0 ** (np.ceil(np.log10(size)) - digits)
-        if np.allclose(np.round(y / unit) * unit, y, rtol=0, atol=1e-15 * size):
+        if np.allclose(np.round(y / unit) * unit, y, rtol=0, atol=DIGITS_OFF * size):
             return float(unit)
     single = bool(np.array_equal(y.astype(np.float32), y))
     return float(np.finfo(np.float32).eps) * size if single else 0.0

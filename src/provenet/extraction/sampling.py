@@ -11,17 +11,18 @@ from provenet.common.typing import Array, Progress
 from provenet.common.words import counted
 from provenet.extraction.box import Box
 from provenet.extraction.oracle import Oracle
+from provenet.extraction.tolerances import (
+    FIRST,
+    FIRST_A_FEATURE,
+    GROWTH,
+    MOST_POINTS,
+    MOST_POINTS_A_FEATURE,
+    MOST_SECONDS,
+    SECONDS_A_BATCH,
+    SHORTEST,
+)
 from provenet.recover import recover
 
-_FIRST, _FIRST_A_FEATURE = 200, 12
-_GROWTH = 1.6
-_MOST, _MOST_A_FEATURE = 20_000, 200
-"""Questions without a budget: who needs more may give one."""
-_SECONDS_A_BATCH = 5.0
-"""For the first; with too few points no attempt succeeds, and later ones may take longer."""
-_SECONDS = 300.0
-_SHORTEST = 0.01
-"""Seconds that an attempt is given at least, however near the deadline is."""
 _METHOD = "expand-prune"
 
 
@@ -36,13 +37,13 @@ def sampled(
 ) -> Recovery:
     """Ask and recover until it succeeds, or the questions or five minutes are used up."""
     limit = _limit(oracle)
-    size = max(_FIRST, _FIRST_A_FEATURE * oracle.features)
+    size = max(FIRST, FIRST_A_FEATURE * oracle.features)
     X, y = np.empty((0, oracle.features)), None
-    deadline, seconds = oracle.deadline.or_after(_SECONDS), _SECONDS_A_BATCH
+    deadline, seconds = oracle.deadline.or_after(MOST_SECONDS), SECONDS_A_BATCH
     best = Recovery.nothing(_METHOD, "The budget allows no questions: raise budget.")
     while len(X) < limit and (y is None or not deadline.passed):
         # A last batch that would be hardly larger than this one is joined with it.
-        size = limit if size * _GROWTH**0.5 > limit else size
+        size = limit if size * GROWTH**0.5 > limit else size
         try:
             X, y = _grown(oracle, box, rng, X, y, size)
         except TimeSpent:
@@ -59,11 +60,11 @@ def sampled(
             units=units,
             rng=rng,
             progress=progress,
-            budget=max(min(seconds, deadline.left), _SHORTEST),
+            budget=max(min(seconds, deadline.left), SHORTEST),
         )
         if best.success:
             return best
-        size, seconds = int(_GROWTH * size), _GROWTH * seconds
+        size, seconds = int(GROWTH * size), GROWTH * seconds
     return stopped_early(best, _exhausted(oracle, len(X)))
 
 
@@ -78,7 +79,7 @@ def _exhausted(oracle: Oracle, number: int) -> str:
 def _limit(oracle: Oracle) -> int:
     if oracle.remaining is not None:
         return oracle.remaining
-    return _MOST + _MOST_A_FEATURE * oracle.features
+    return MOST_POINTS + MOST_POINTS_A_FEATURE * oracle.features
 
 
 def _grown(

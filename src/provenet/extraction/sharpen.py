@@ -25,21 +25,22 @@ from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.lines import Ask
+from provenet.extraction.tolerances import (
+    CERTAIN,
+    LONGEST,
+    PLACES,
+    PLACES_A_UNIT,
+    PRIOR,
+    SAFE,
+    SHARPENINGS,
+    SIGNIFICANT,
+    TINIEST,
+    TINY,
+    TYPICAL_ROUNDING,
+    WELL_KNOWN,
+    WORTH_IT,
+)
 from provenet.extraction.units import Pieces, Units
-
-_WELL_KNOWN = 1e-11
-_ROUNDING = 4.0 * float(np.finfo(float).eps)
-_SAFE = 0.5
-"""Steps go so far towards the nearest hyperplane."""
-_CERTAIN = 20.0
-"""Hyperplanes are farther away than so many times what the error of their units is worth there."""
-_SIGNIFICANT, _TINY = 0.01, 1e-6
-_WORTH_IT = 0.02
-"""Part of the worst variance that a place must take away."""
-_PLACES = 2000
-_PLACES_A_UNIT = 40
-_ROUNDS = 4
-_LONGEST = 1.0
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,9 @@ def sharpened(
     """
     features = units.W.shape[1]
     found = _without_nothing(_fitted(units, pieces), pieces)
-    for _ in range(_ROUNDS):
+    for _ in range(SHARPENINGS):
         most = spare(len(found.units)) // (features + 1)
-        if len(found.units) == 0 or most == 0 or found.errors.max() <= _WELL_KNOWN:
+        if len(found.units) == 0 or most == 0 or found.errors.max() <= WELL_KNOWN:
             break
         places = _places(found, box, rng)
         chosen = _design(found.units, pieces, places, most, deadline)
@@ -103,7 +104,7 @@ def sharpened(
 def _without_nothing(found: Sharpened, pieces: Pieces) -> Sharpened:
     """Without units that are tiny and no larger than their error: rounding taken for a kink."""
     sizes = np.linalg.norm(found.units.A, axis=0)
-    real = (found.errors < _SIGNIFICANT) | (sizes > _TINY * sizes.max(initial=0.0))
+    real = (found.errors < SIGNIFICANT) | (sizes > TINY * sizes.max(initial=0.0))
     return found if real.all() else _fitted(found.units.keep(real), pieces)
 
 
@@ -118,7 +119,7 @@ def _fitted(units: Units, pieces: Pieces) -> Sharpened:
 
 def _prior(units: Units) -> Array:
     """How far the linear functions may be off before anything is measured."""
-    return np.asarray(1e-2 * (np.linalg.norm(units.affine, axis=(1, 2)) + 1e-300))
+    return np.asarray(PRIOR * (np.linalg.norm(units.affine, axis=(1, 2)) + TINIEST))
 
 
 def _least_squares(S: Array, weights: Array, targets: Array, prior: Array) -> tuple[Array, Array]:
@@ -143,17 +144,17 @@ def _relative_errors(units: Units, C: Array) -> Array:
 def _places(found: Sharpened, box: Box, rng: np.random.Generator) -> _Places:
     """Random places, many of them about the hyperplane of a unit, whose pattern is certain."""
     units = found.units
-    near = [box.sample(_PLACES_A_UNIT, rng) for _ in range(len(units))]
+    near = [box.sample(PLACES_A_UNIT, rng) for _ in range(len(units))]
     for i, X in enumerate(near):
         X -= np.outer(X @ units.W[i] + units.b[i] - rng.standard_normal(len(X)), units.W[i])
-    X = np.vstack([box.sample(_PLACES, rng), *near])
+    X = np.vstack([box.sample(PLACES, rng), *near])
     X = X[box.contains(X)]
     z = np.abs(units.z(X))
     reach = np.linalg.norm(X, axis=1, keepdims=True) / np.sqrt(X.shape[1]) + 1
-    X, z = _rows((z > _CERTAIN * found.errors * reach).all(axis=1), X, z)
-    steps = np.minimum(_SAFE * _room(z, units.W), _LONGEST * box.width)
+    X, z = _rows((z > CERTAIN * found.errors * reach).all(axis=1), X, z)
+    steps = np.minimum(SAFE * _room(z, units.W), LONGEST * box.width)
     size = np.abs(units(X)).max(axis=1) + (z @ np.abs(units.A).T).max(axis=1)
-    errors = _ROUNDING * size * np.sqrt(np.mean(1 / steps**2, axis=1)) + 1e-300
+    errors = TYPICAL_ROUNDING * size * np.sqrt(np.mean(1 / steps**2, axis=1)) + TINIEST
     steps = box.steps(X, steps)
     inside = box.contains(X + np.minimum(steps, 0)) & box.contains(X + np.maximum(steps, 0))
     return _Places(X, steps, units.pattern(X), errors)[inside]
@@ -167,7 +168,7 @@ def _room(z: Array, W: Array) -> Array:
     """How far along each axis the nearest hyperplane is: (n, features)."""
     room = np.full((len(z), W.shape[1]), np.inf)
     for own, w in zip(z.T, np.abs(W), strict=True):
-        np.minimum(room, own[:, None] / (w + 1e-300), out=room)
+        np.minimum(room, own[:, None] / (w + TINIEST), out=room)
     return room
 
 
@@ -187,13 +188,13 @@ def _design(
         _, C = _least_squares(rows, all_weights, np.zeros((len(rows), 0)), _prior(units))
         errors = _relative_errors(units, C)
         worst = int(np.argmax(errors))
-        if errors[worst] <= _WELL_KNOWN:
+        if errors[worst] <= WELL_KNOWN:
             break
         spread = places.patterns @ C
         variance = np.einsum("nm,nm->n", spread, places.patterns) + places.errors**2
         gain = spread[:, worst + 1] ** 2 / variance
         best = int(np.argmax(gain))
-        if gain[best] < _WORTH_IT * C[worst + 1, worst + 1]:
+        if gain[best] < WORTH_IT * C[worst + 1, worst + 1]:
             break
         chosen.append(best)
     return chosen

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-
-_SAME_UNIT = 1e-6
-_CANCELLED = 1e-5
-"""What is left of two units that were one and its opposite, relatively."""
+from provenet.extraction.tolerances import CANCELLED, SAME_UNIT
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def _merged(units: Units) -> Units:
         if sign < 0:  # relu(-z) = relu(z) - z
             linear -= np.outer(A[:, i], W[same])
             constant -= A[:, i] * b[same]
-    kept = [i for i in kept if np.linalg.norm(A[:, i]) > _CANCELLED * size[i]]
+    kept = [i for i in kept if np.linalg.norm(A[:, i]) > CANCELLED * size[i]]
     return Units(W, b, A, linear, constant).keep(np.array(kept, dtype=int))
 
 
@@ -120,7 +117,7 @@ def _same_hyperplane(W: Array, b: Array, i: int, kept: list[int]) -> tuple[int |
     for j in kept:
         sign = 1.0 if W[i] @ W[j] > 0 else -1.0
         apart = np.abs(np.append(W[i] - sign * W[j], b[i] - sign * b[j])).max()
-        if apart < _SAME_UNIT * (1 + abs(b[i])):
+        if apart < SAME_UNIT * (1 + abs(b[i])):
             return j, sign
     return None, 1.0
 

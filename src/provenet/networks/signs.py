@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from scipy.linalg import qr, solve_triangular
 
 from provenet.common.typing import AnyArray, Array
 from provenet.networks.subset_sums import subsets_with_sum
@@ -27,7 +28,9 @@ from provenet.networks.tolerances import (
     EQUALLY_GOOD,
     EXACT_SIGNS,
     EXHAUSTIVE_UNITS,
+    MOST_FREE_SIGNS,
     MOST_PATTERNS,
+    MOST_SIGN_NUMBERS,
     MOST_VECTORS,
     NO_GAIN,
     ONE_SLOPE,
@@ -61,7 +64,7 @@ def signs_from_linear_part(a: Array, W: Array, v: Array) -> Signs:
         return Signs(xi, v - M @ xi)
     if len(W) <= EXHAUSTIVE_UNITS:
         return _exhaustive(M, v)
-    exact = _exact(M, v) if len(W) <= MOST_VECTORS else None
+    exact = _exact(M, v) if len(W) <= MOST_VECTORS else _exact_with_few_free(M, v)
     if exact is not None:
         return exact
     xi = _local_search(M, v)
@@ -127,6 +130,27 @@ def _exact(M: Array, v: Array) -> Signs | None:
     order = np.argsort(misfit, kind="stable")
     best = patterns[order[0]]
     return Signs(best, v - M @ best, tuple(patterns[order[1:]]))
+
+
+def _exact_with_few_free(M: Array, v: Array) -> Signs | None:
+    """Signs with `sum_i xi_i M_i = v` where few units depend on the others.
+
+    Every pattern of these is tried; the others are independent, so each leaves them one.
+    """
+    Q, R, order = qr(M, mode="economic", pivoting=True)
+    rank = int(np.sum(np.abs(np.diag(R)) > DEPENDENT * np.linalg.norm(M)))
+    free = M.shape[1] - rank
+    if free > MOST_FREE_SIGNS or rank * 2**free > MOST_SIGN_NUMBERS:
+        return None
+    patterns = np.array(list(product((1.0, -1.0), repeat=free))).reshape(-1, free)
+    rest = (Q[:, :rank].T @ v)[:, None] - R[:rank, rank:] @ patterns.T
+    own = _signs_of(solve_triangular(R[:rank, :rank], rest))
+    misfit = np.linalg.norm(R[:rank, :rank] @ own - rest, axis=0)
+    best = np.argsort(misfit, kind="stable")[:MOST_PATTERNS]
+    best = best[misfit[best] <= EXACT_SIGNS * np.linalg.norm(M)]
+    found = np.empty((len(best), M.shape[1]))
+    found[:, order] = np.hstack([own[:, best].T, patterns[best]])
+    return Signs(found[0], v - M @ found[0], tuple(found[1:])) if len(found) else None
 
 
 def _local_search(M: Array, v: Array) -> Array:

@@ -39,6 +39,10 @@ rounding leaves of a fit, far below what a second slope would."""
 EXACT_SIGNS = 1e-7
 """Convention: what exact signs may leave of a linear part, relatively: a fit's own rounding, ten
 times DEPENDENT."""
+MOST_FREE_SIGNS = 16
+"""Convention: units that depend on others and whose signs are all tried: 65,536 patterns."""
+MOST_SIGN_NUMBERS = 2**24
+"""Convention: numbers to hold for that: 128 megabytes."""
 MOST_PATTERNS = 64
 """Convention: as many sign patterns are told as a reader may look at."""
 EQUALLY_GOOD = 1e-9

@@ -57,9 +57,10 @@ class Unreachable(Exception):
         self.times, self.reason = times, reason
 
 
-def rows_at_once(numbers: int, features: int, most: int) -> int:
-    """A batch of about so many numbers, of `most` rows at most."""
-    return max(1, min(most, numbers // features))
+def rows_at_once(most: tuple[int, int], features: int) -> int:
+    """A batch of about so many numbers, and of so many rows at most."""
+    numbers, rows = most
+    return max(1, min(rows, numbers // features))
 
 
 def shown(x: AnyArray) -> str:

@@ -12,9 +12,8 @@ from provenet.common.typing import AnyArray
 from provenet.data.fingerprint import Nameless, fingerprint
 from provenet.extraction.clients.base import first_line, rows_at_once, such_as
 from provenet.extraction.deadline import NEVER, Deadline
+from provenet.extraction.tolerances import FUNCTION_BATCH
 from provenet.networks.network import Network
-
-_NUMBERS, _ROWS = 2**22, 8192
 
 
 class CallableClient:
@@ -29,7 +28,7 @@ class CallableClient:
         """Nothing is asked yet."""
         self.function, self.features, self.outputs = function, features, outputs
         self.input_dtype = np.dtype(np.float64)
-        self.batch = rows_at_once(_NUMBERS, features, _ROWS)
+        self.batch = rows_at_once(FUNCTION_BATCH, features)
         self.identity = _identity(function)
         self.known_by_name = not isinstance(function, Network)
 

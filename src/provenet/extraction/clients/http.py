@@ -40,15 +40,16 @@ from provenet.extraction.clients.base import (
 )
 from provenet.extraction.clients.timed import timed_opener
 from provenet.extraction.deadline import NEVER, Deadline
+from provenet.extraction.tolerances import (
+    FIRST_WAIT,
+    LONGEST_WAIT,
+    LONGEST_WISH,
+    MOST_BYTES,
+    REQUEST_BATCH,
+    SHORTEST,
+)
 
-_NUMBERS, _ROWS = 50_000, 1000
-"""At most about a megabyte of JSON, the least that servers usually take."""
-_FIRST_WAIT, _LONGEST_WAIT, _LONGEST_WISH = 0.5, 30.0, 60.0
-"""Seconds: after the first failure, after many, and when the server names the time."""
-_SHORTEST = 0.01
-"""Seconds that a request is given at least, however near the deadline is."""
 _TOO_LARGE, _LATER = 413, (408, 425, 429)
-_MOST_BYTES = 2**28
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 
 
@@ -72,7 +73,7 @@ class HttpClient:
         self.features, self.outputs = features, outputs
         self.input_dtype = np.dtype(np.float64)
         self.answer_dtype: np.dtype[Any] | None = np.dtype(np.float64)
-        self.batch = rows_at_once(_NUMBERS, features, _ROWS)
+        self.batch = rows_at_once(REQUEST_BATCH, features)
         self.identity = fingerprint(url)
         self._url, self._timeout, self._retries = url, timeout, retries
         self._sleep = sleep
@@ -83,7 +84,7 @@ class HttpClient:
         body = json.dumps({"inputs": X.tolist()}).encode()
         for tries in range(1, self._retries + 2):
             try:
-                timeout = min(self._timeout, max(deadline.left, _SHORTEST))
+                timeout = min(self._timeout, max(deadline.left, SHORTEST))
                 return _as_numbers(self.name, X, self._post(body, X, timeout))
             except _TryAgain as problem:
                 last = problem
@@ -110,8 +111,8 @@ class HttpClient:
 
     def _parsed(self, response: http.client.HTTPResponse, X: AnyArray) -> Any:
         ends_by_closing = response.length is None and not response.chunked
-        text = response.read(_MOST_BYTES)
-        if response.length and len(text) < _MOST_BYTES:
+        text = response.read(MOST_BYTES)
+        if response.length and len(text) < MOST_BYTES:
             raise _TryAgain("its answer broke off")
         try:
             return json.loads(text)
@@ -172,7 +173,7 @@ def _checked_address(url: str) -> str:
 
 
 def _back_off(tries: int) -> float:
-    return min(_FIRST_WAIT * 2.0 ** (tries - 1), _LONGEST_WAIT)
+    return min(FIRST_WAIT * 2.0 ** (tries - 1), LONGEST_WAIT)
 
 
 def _wish(header: str | None) -> float:
@@ -181,7 +182,7 @@ def _wish(header: str | None) -> float:
         seconds = float(header or 0)
     except ValueError:
         seconds = _seconds_until(header or "")
-    return min(seconds, _LONGEST_WISH) if seconds > 0 else 0.0
+    return min(seconds, LONGEST_WISH) if seconds > 0 else 0.0
 
 
 def _seconds_until(date: str) -> float:

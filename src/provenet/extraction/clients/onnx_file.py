@@ -17,8 +17,8 @@ from provenet.common.optional import package
 from provenet.common.typing import AnyArray
 from provenet.extraction.clients.base import first_line, rows_at_once, such_as
 from provenet.extraction.deadline import NEVER, Deadline
+from provenet.extraction.tolerances import FILE_BATCH
 
-_NUMBERS, _ROWS = 2**20, 4096
 _TYPES: dict[str, np.dtype[Any]] = {
     "tensor(float)": np.dtype(np.float32),
     "tensor(double)": np.dtype(np.float64),
@@ -46,7 +46,7 @@ class OnnxClient:
         self.features = _features(self.name, _agreed(self.name, "feature", _size(given), features))
         found = 1 if len(_shape(answer)) == 1 else _size(answer)
         self.outputs = _agreed(self.name, "output", found, outputs)
-        self.batch = rows_at_once(_NUMBERS, self.features, _ROWS)
+        self.batch = rows_at_once(FILE_BATCH, self.features)
         self.identity = _digest(path)
 
     def answers(self, X: AnyArray, deadline: Deadline = NEVER) -> AnyArray:

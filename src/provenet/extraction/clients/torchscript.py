@@ -14,8 +14,7 @@ from provenet.common.optional import package
 from provenet.common.typing import AnyArray
 from provenet.extraction.clients.base import first_line, rows_at_once, such_as
 from provenet.extraction.deadline import NEVER, Deadline
-
-_NUMBERS, _ROWS = 2**20, 4096
+from provenet.extraction.tolerances import FILE_BATCH
 
 
 class TorchScriptClient:
@@ -30,7 +29,7 @@ class TorchScriptClient:
         self.name, self.features, self.outputs = str(path), features, outputs
         self._module = self._load(path)
         self.input_dtype = self._precision()
-        self.batch = rows_at_once(_NUMBERS, features, _ROWS)
+        self.batch = rows_at_once(FILE_BATCH, features)
         self.identity = hashlib.sha256(path.read_bytes()).hexdigest()
 
     def answers(self, X: AnyArray, deadline: Deadline = NEVER) -> Any:

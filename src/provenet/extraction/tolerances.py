@@ -1,0 +1,197 @@
+"""The numbers of this room: where and how finely a model is asked, and what counts as rounding.
+
+Each entry says whether it is derived (from what), a convention, or measured (by which script). The
+conventions are those with which `benchmarks/extraction.py` measures successes and queries: whoever
+changes one runs it again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+EPS = float(np.finfo(float).eps)
+"""Rounding of double precision. Derived."""
+TINIEST = 1e-300
+"""Keeps a division by zero away where sizes may be zero. A convention, near the smallest float."""
+
+# ---------------------------------------------------------------- where to ask
+
+TYPICAL = 3.0
+"""Inputs lie about so far from zero in a feature without limits. Derived: three deviations of a
+standard normal one."""
+HAIR = 1e-9
+"""Relative distance to the box's sides that points keep, since sums are rounded. A convention, far
+above rounding and far below any distance that matters."""
+
+# ---------------------------------------------------------------- what kind of answers
+
+ASKED_TWICE = 3
+"""Points asked twice to see noise. A convention: noise that differs at none of three is none."""
+SEGMENTS = 5
+"""Short segments on which answers should be linear. A convention: the median of five is right if
+two of them meet a kink."""
+MIDDLE = 0.5
+"""Part of the box about its centre where these lie, so that none leaves it. A convention."""
+SHORT, LONGER = 1e-4, 8.0
+"""Length of a segment beside the box's width, and how much longer the second one is. A convention:
+a smooth function bends by 1e-8 there, far above rounding, and 64 times as much on the longer."""
+DOUBLE = 1e-13
+"""Second differences up to this, relatively, are those of double precision. Derived: 500 roundings,
+as a sum over some hundred units may have."""
+DIGITS = 13
+"""Decimals that answers may be rounded to; more are double precision itself. Derived."""
+DIGITS_OFF = 1e-15
+"""How far, relatively, a rounded decimal may be from itself. Derived: a few roundings."""
+DIFFERENT = 4
+"""Different answers it takes to see a grid in them. A convention."""
+CURVED = 0.5
+"""Part of the growth with the square of the length that tells a curve from noise. Derived: a curve
+has 1, noise 1/64."""
+
+# ---------------------------------------------------------------- along a line
+
+ROUNDING = 8.0 * EPS
+"""Relative error of a value. A convention: a sum over many units has a few roundings."""
+TANGENT_STEP = 2e-5
+"""Half the width over which a slope is measured, as a part of the room for it. Derived: rounding
+over it leaves slopes known to 1e-11, and a kink lies inside once in 25,000."""
+NEAR_AN_END = 0.02
+"""Part of an interval: tangents that meet nearer to its end do not split it there. A convention."""
+SPLIT = 0.47
+"""Where an interval is split otherwise, in orders of magnitude: not quite its middle, which may be
+a place of symmetry. A convention."""
+MOST_ROUNDS = 200
+"""Rounds of splitting. A convention, far above the 50 after which halving ends."""
+MOST_OPEN = 1000
+"""Intervals at once: more are rounding that was taken for kinks. A convention."""
+NARROW = 1e-9
+"""Relative length of an interval that is not split any more. A convention: kinks that near are not
+told apart by tangents known to 1e-11."""
+REACH = 1e5
+"""How far out kinks are looked for, in distances of a typical one. Derived: a random unit is so
+nearly parallel to a line once in 100,000."""
+REACH_OF_REST = 30.0
+"""The same for what earlier lines left: far out it is rounding. A convention."""
+ROUNDING_OF_REST = (1e-11, 1e-8)
+"""Least and most relative error of what earlier lines left: as far as their units are known, but no
+better than `WELL_KNOWN`. A convention."""
+KINK_SCALE, KINKS_IN_BOX = 0.1, 20.0
+"""Distance of typical kinks: a tenth of the distance of typical inputs, and at most a twentieth of
+the line. A convention."""
+BESIDE_CENTRE = 1e-2
+"""How far the first line passes the centre, where symmetric models have their kinks; beside the
+box's width. A convention."""
+LINES = 6
+"""Lines that are followed at most. A convention: each later one is for a unit that was missed."""
+
+# ---------------------------------------------------------------- gradients between kinks
+
+GRADIENT_STEP = 0.02
+"""Of the distance to the nearest kink on the line: how far gradients are measured. A convention:
+hyperplanes off the line may be nearer."""
+SHORTER, GRADIENT_TRIES = 0.1, 3
+"""Factor for a gradient that is not believed, and how often it is tried. A convention."""
+BELIEVED = 1e-13
+"""Relative error of a rise along the line that a gradient may leave. Derived: as `DOUBLE`."""
+FROM_EDGE, FROM_FAR_EDGE = 3.0, 0.5
+"""Distance of a place from the kinks beside it: so many distances of typical kinks and, far out,
+this part of the kink's own distance from the origin. A convention."""
+TYPICAL_ERROR = 0.25
+"""Of the largest error of a value: what it is on average. A convention, on which `BOUND` rests."""
+ROUGHLY = 1e-2
+"""Where guiding points are off by more, a unit is missing: measuring others again would mislead.
+A convention."""
+SAME_UNIT = 1e-6
+"""Hyperplanes that differ by less are taken for one unit's. A convention: where they are two, it
+shows at their kinks (`certify.asked`)."""
+CANCELLED = 1e-5
+"""What is left of two units that were one and its opposite, relatively. A convention."""
+
+# ---------------------------------------------------------------- measuring again
+
+WELL_KNOWN = 1e-11
+"""Relative error at which a unit is not measured again. A convention: `BOUND` times it is a tenth
+of what the judge asks for."""
+TYPICAL_ROUNDING = 4.0 * EPS
+"""Error of a value beside its size where units are measured again. A convention, as `ROUNDING`."""
+SAFE = 0.5
+"""Steps go so far towards the nearest hyperplane. A convention."""
+CERTAIN = 20.0
+"""Hyperplanes are farther away than so many times what the error of their units is worth there.
+A convention."""
+SIGNIFICANT, TINY = 0.01, 1e-6
+"""A unit of larger relative error and, beside the largest, of smaller size is rounding. A
+convention."""
+WORTH_IT = 0.02
+"""Part of the worst variance that a place must take away. A convention."""
+PLACES, PLACES_A_UNIT = 2000, 40
+"""Random places to choose from, and those about each hyperplane. A convention: cost against choice.
+"""
+SHARPENINGS = 4
+"""Rounds of choosing places, measuring, fitting. A convention."""
+LONGEST = 1.0
+"""Longest step, beside the box's width. A convention."""
+PRIOR = 1e-2
+"""Relative error of a unit before anything is measured. Derived: `ROUGHLY`."""
+
+# ---------------------------------------------------------------- signs, and points at kinks
+
+NO_LINEAR = 1e-8
+"""A linear term up to this, relatively, is rounding; so are signs that explain no more. Derived:
+some hundred units, each known to `BOUND` times `WELL_KNOWN`."""
+BOUND = 10.0
+"""Errors are at most so many times what rounding makes them on average. A convention;
+`tests/extraction/test_kinks.py` compares it with true errors."""
+POINTS_A_KINK = 3
+"""On it, and to either side. Derived."""
+KINK_TRIES = 100
+"""Random points, and steps between box and hyperplane, to find one in both. A convention."""
+CLEARLY = 10.0
+"""Points beside a kink are so far that a unit that is not there makes so many times the error
+allowed. A convention."""
+
+# ---------------------------------------------------------------- random questions
+
+FIRST, FIRST_A_FEATURE = 200, 12
+"""Random points of the first attempt: these, or so many a feature. A convention: enough for one
+unit or so a feature."""
+GROWTH = 1.6
+"""Of points and seconds from one attempt to the next. A convention: at most that much is wasted."""
+MOST_POINTS, MOST_POINTS_A_FEATURE = 20_000, 200
+"""Questions without a budget: who needs more may give one. A convention."""
+SECONDS_A_BATCH = 5.0
+"""For the first attempt; with too few points none succeeds, and later ones may take longer. A
+convention."""
+MOST_SECONDS = 300.0
+"""For all of them, if no time is given. A convention."""
+SHORTEST = 0.01
+"""Seconds that an attempt or a request is given at least, however near the deadline is. A
+convention."""
+
+# ---------------------------------------------------------------- answers that are kept
+
+KEPT_INPUTS = 8
+"""Inputs that are kept to be asked again. Derived: each unit of a network is off at about half of
+them, so that a model that differs in one unit shows in 255 of 256 cases."""
+OTHER_BATCH = 1000.0
+"""Roundings of the answers' precision by which the same answer may differ from batch to batch. A
+convention: sums in another order differ by a few."""
+TIMES_AGAIN, OTHER_MODEL = 8, 10.0
+"""How often questions are asked again to know their noise, and beyond how many deviations an answer
+is another model's. Derived: for the same model Student's distribution of 7 degrees is beyond once
+in 30,000."""
+
+# ---------------------------------------------------------------- requests
+
+FUNCTION_BATCH = (2**22, 8192)
+"""Numbers and rows that a Python function is given at once, at most. A convention: 32 MB."""
+FILE_BATCH = (2**20, 4096)
+"""The same for the model of a file, which makes copies. A convention."""
+REQUEST_BATCH = (50_000, 1000)
+"""The same for an address. Derived: at most about a megabyte of JSON, the least that servers
+usually take."""
+MOST_BYTES = 2**28
+"""Of a server's answer. A convention."""
+FIRST_WAIT, LONGEST_WAIT, LONGEST_WISH = 0.5, 30.0, 60.0
+"""Seconds: after the first failure, after many, and when the server names the time. A convention.
+"""
