@@ -80,7 +80,7 @@ def fit_layer(X: Array, y: Array, layer: Network) -> LayerFit | None:
             break
         start = layer if best is None else best.network.layer
         most = max(_MOST_ENTRIES // parameters, _FEWEST_A_PARAMETER * parameters)
-        whole = _Problem(X[:most], y[:most], start, monomials)
+        whole = _LayerProblem(X[:most], y[:most], start, monomials)
         few = whole.first(_SAMPLES_A_PARAMETER * parameters)
         fitted = few.solve() if few.monomials == whole.monomials else None
         if fitted is None or not whole.explained_by(fitted):
@@ -96,7 +96,7 @@ def fit_monomials(X: Array, y: Array, layer: Network, monomials: Monomials) -> L
     """The fit near a layer with these monomials, on as many samples as memory allows."""
     parameters = layer.units * (layer.features + 1) + len(monomials)
     most = max(_MOST_ENTRIES // parameters, _FEWEST_A_PARAMETER * parameters)
-    return _Problem(X[:most], y[:most], layer, monomials).solve()
+    return _LayerProblem(X[:most], y[:most], layer, monomials).solve()
 
 
 def _tops(units: int) -> Iterator[Monomials]:
@@ -115,7 +115,7 @@ def _seen(H: Array, monomial: tuple[int, ...]) -> bool:
     return int(np.count_nonzero(np.all(H[:, list(monomial)] != 0, axis=1))) >= _FEWEST_SEEN
 
 
-class _Problem:
+class _LayerProblem:
     """Residuals and their Jacobian in the parameters (W, t, c), one after the other."""
 
     def __init__(self, X: Array, y: Array, layer: Network, monomials: Monomials) -> None:
@@ -126,9 +126,9 @@ class _Problem:
         self.shape = (layer.units, layer.features + 1)
         self.spread = max(float(np.std(y)), 1e-300)
 
-    def first(self, rows: int) -> _Problem:
+    def first(self, rows: int) -> _LayerProblem:
         """The same with fewer samples."""
-        return _Problem(self.X[:rows], self.y[:rows], self.start, self.monomials)
+        return _LayerProblem(self.X[:rows], self.y[:rows], self.start, self.monomials)
 
     def explained_by(self, fit: LayerFit) -> bool:
         """Whether a fit to fewer samples explains all of these."""

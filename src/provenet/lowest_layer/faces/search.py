@@ -55,7 +55,7 @@ _WEAKEST = 0.25
 
 
 @dataclass(frozen=True)
-class Faces:
+class FaceUnits:
     """Units found by their faces, the clearest first."""
 
     weights: Array
@@ -86,7 +86,7 @@ class Faces:
         """How many units were found."""
         return len(self.weights)
 
-    def keep(self, units: AnyArray) -> Faces:
+    def keep(self, units: AnyArray) -> FaceUnits:
         """Some of the units, in this order."""
         each = (
             "weights",
@@ -171,7 +171,7 @@ def find_faces(
     progress: Callable[[float], None] | None = None,
     rng: Seed = None,
     ask: Ask | None = None,
-) -> Faces:
+) -> FaceUnits:
     """Units whose faces show in the labels of a source with standard normal inputs.
 
     At most `units` of them. `deadline` is a time of `time.monotonic`: what was found until then is
@@ -201,7 +201,7 @@ def find_faces(
     )
     complete = complete and not clock.over()
     clock.tell(1.0)
-    return Faces(
+    return FaceUnits(
         weights=W * sign[:, None],
         thresholds=T * sign,
         heights=heights * (sign if order == 1 else 1.0),
