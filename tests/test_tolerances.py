@@ -10,7 +10,7 @@ import pytest
 
 import provenet as pn
 
-ROOMS = ("estimators", "methods")
+ROOMS = ("estimators", "lowest_layer", "methods")
 ORIGINS = ("Derived", "Convention", "Measured")
 
 
