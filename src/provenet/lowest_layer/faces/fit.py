@@ -1,6 +1,6 @@
 """ReLU units by least squares, all at once: their bands cannot be made as thin as those of steps.
 
-The model is that of `face_model`. It is linear but for directions and thresholds, for which
+The model is that of `faces.model`. It is linear but for directions and thresholds, for which
 Levenberg-Marquardt is run on what the linear part leaves (variable projection). Starts need only be
 within some 15 degrees. If the top is a polynomial of low degree the minimum is zero, at the truth.
 """
