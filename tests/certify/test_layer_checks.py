@@ -339,3 +339,10 @@ def test_findings_of_the_method_count(otherwise: Status) -> None:
     assert result.status is otherwise and failed(checks) == {"it looks right"}
     assert result.message.startswith("It does not look right. Found: 2 units;")
     assert result.message.endswith("A remark.")
+
+
+def test_whole_numbers_are_exact_though_single_precision_holds_them() -> None:
+    X = inputs()
+    truth = LayeredNetwork(lowest_layer(W, T, "step"), Polynomial(2, {(0,): 1.0, (1,): 2.0}))
+    result, checks = asked(X, truth(X), candidate(Predicts(truth)))
+    assert result.status is Status.EXACT and not failed(checks)

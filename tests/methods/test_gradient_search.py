@@ -16,7 +16,7 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, QuerySource, Source
 from provenet.fitting.workspace import Wishes, Workspace, prepare
-from provenet.lowest_layer.faces.search import Faces, find_faces
+from provenet.lowest_layer.faces.search import FaceUnits, find_faces
 from provenet.methods.gradient_search import gradient_search
 from provenet.networks.activations import get_activation
 from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer, sigmoid_of_sum
@@ -317,7 +317,7 @@ def test_the_same_seed_gives_the_same_answer() -> None:
 def test_held_out_samples_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def spy(source: Source, *args: object, **options: object) -> Faces:
+    def spy(source: Source, *args: object, **options: object) -> FaceUnits:
         seen.append(source.size)
         return find_faces(source, *args, **options)  # type: ignore[arg-type]
 

@@ -102,6 +102,12 @@ class LayerQuestions:
         return self.workspace.source.total(partial(LabelCount.of, self.statement, self._near))
 
     @cached_property
+    def _wrong_by_double_precision(self) -> int:
+        assert self.statement is not None
+        near = LAST_DIGITS * np.array([1.0, self.workspace.spread])
+        return self.workspace.source.total(partial(LabelCount.of, self.statement, near)).wrong
+
+    @cached_property
     def unseen(self) -> LabelCount:
         """Those of samples that no fit saw."""
         assert self.statement is not None
@@ -122,10 +128,10 @@ class LayerQuestions:
         samples = self.workspace.fitted_samples
         return Residuals.of(self.workspace, self.statement, samples.X, samples.y)
 
-    @property
+    @cached_property
     def rounded(self) -> bool:
-        """Whether labels are of single precision."""
-        return self.workspace.problem.label_rounding > 0
+        """Whether labels come out in single precision only; whole numbers have no more digits."""
+        return self.workspace.problem.label_rounding > 0 and self._wrong_by_double_precision > 0
 
     @property
     def _near(self) -> Array:

@@ -45,8 +45,8 @@ _MOST_OF_IT = 0.95
 _NO_NOISE = 1e-6
 """A chance. Derived: with up to 10 units there are 6 widths and 2 tests each."""
 _TIMES_CHANCE, _MOSTLY_LARGER = 1.5, 0.6
-"""What noise whose size depends on the inputs does not reach in so narrow a band (measured with
-noise that grows with the distance)."""
+"""A convention: what noise whose size depends on the inputs should not reach in so narrow a
+band."""
 
 
 @dataclass(frozen=True)

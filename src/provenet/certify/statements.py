@@ -145,7 +145,7 @@ class Fires(Statement):
 
     numbers: ClassVar[bool] = False
     fewest_unseen: ClassVar[int] = 20
-    """A label that fires or not tells little: 20 that come out by chance are one in a million."""
+    """That 20 labels come out by tossing a coin is one in a million."""
 
     def values(self, X: Array) -> Array:
         """1 where labels should fire, else 0."""

@@ -29,6 +29,12 @@ from provenet.landscape.designed import Design
 from provenet.landscape.fourth_order import DenseFourth
 from provenet.landscape.newton import minimise
 from provenet.landscape.statistics import Statistics, largest_error
+from provenet.lowest_layer.tolerances import (
+    FIRST_THRESHOLD,
+    PENALTY,
+    SETTLED_CURVATURE,
+    SETTLED_SLOPE,
+)
 from provenet.moments.decomposition.moment_fit import fit_moments
 from provenet.moments.decomposition.power import power_directions
 from provenet.moments.estimation import estimate_moments
@@ -38,11 +44,6 @@ from provenet.moments.sums import MomentRequest, Moments
 from provenet.networks.activations import Activation
 
 WAYS = ("decomposition", "simultaneous", "one-by-one")
-_SLOPE, _CURVATURE = 1e-10, 1e-8
-_SHARPNESS = 10.0
-"""lambda over `|u_4| / u_2^2`: Claim 2 asks for a constant."""
-_GUESS = 2.0
-"""The threshold from which the fit in moment space starts, where none is given."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def directions(
     way: str = WAYS[0],
 ) -> Directions:
     """As many unit directions as the moments (inside the span of the units) have dimensions."""
-    t = _GUESS if threshold is None else threshold
+    t = FIRST_THRESHOLD if threshold is None else threshold
     if way == "decomposition":
         W, b = _by_decomposition(moments, activation, t, rng)
     else:
@@ -115,22 +116,26 @@ def _simultaneous(statistics: Statistics, c_4: float, rng: np.random.Generator) 
     constants = constants_for_F(statistics.spectrum, c_4, m, statistics.error)
     start = rng.standard_normal((m, m)) / np.sqrt(m) @ _inverse_root(statistics.norms[0])
     objective = Design(statistics, constants, m)
-    return minimise(objective, start, slope=_SLOPE, curvature=_CURVATURE).B
+    return _minimum(objective, start)
+
+
+def _minimum(objective: Design, start: Array) -> Array:
+    return minimise(objective, start, slope=SETTLED_SLOPE, curvature=SETTLED_CURVATURE).B
 
 
 def _one_by_one(statistics: Statistics, c_4: float, rng: np.random.Generator) -> Array:
     """Rows z, each a minimum of the one-vector objective outside the span of those before."""
     N, m = statistics.norms[0], statistics.features
-    constants = Constants(0.0, attraction=abs(c_4), penalty=_SHARPNESS * abs(c_4))
+    constants = Constants(0.0, attraction=abs(c_4), penalty=PENALTY * abs(c_4))
     whole = Design(statistics, constants, 1)
     found = np.empty((0, m))
     for _ in range(m):
         outside = np.linalg.svd(found @ N, full_matrices=True)[2][len(found) :]
         inside = Design(statistics.transformed(outside), constants, 1)
         start = rng.standard_normal((1, len(outside)))
-        z = minimise(inside, _scaled(inside, start), slope=_SLOPE, curvature=_CURVATURE).B @ outside
+        z = _minimum(inside, _scaled(inside, start)) @ outside
         # Deflation errs as the moments do: a last descent is free of the rows before.
-        z = minimise(whole, z, slope=_SLOPE, curvature=_CURVATURE).B
+        z = _minimum(whole, z)
         found = np.vstack([found, z])
     return found
 

@@ -14,19 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-
-_MOST_SAMPLES = 4000
-_ROUNDS = 4
-_REWEIGHTINGS = 60
-_FLOOR = 1e-10
-"""Least deviation that a weight is taken from, over the largest label."""
-_NEAR = 1e-5
-_EXACT = 1e-9
-_FEWEST_A_PARAMETER = 3
-_ALONG = 0.5
-"""Cosine between a line's slope and the approximate weights, at least."""
-_CLEAR = (0.3, 0.0)
-"""How far below its threshold every other unit must be, first and last."""
+from provenet.lowest_layer.tolerances import (
+    ALONG,
+    CLEAR_OF_OTHERS,
+    EXACTLY_ON_A_LINE,
+    LINE_FLOOR,
+    LINE_REWEIGHTINGS,
+    LINE_ROUNDS,
+    LINE_SAMPLES,
+    LINE_SAMPLES_A_PARAMETER,
+    ON_A_LINE,
+)
 
 
 @dataclass(frozen=True)
@@ -50,16 +48,16 @@ def exclusive_units(X: Array, y: Array, weights: Array, thresholds: Array) -> Ex
     """
     W, t = weights.copy(), thresholds.copy()
     c, explained, exact = np.ones(len(W)), np.zeros(len(W), int), np.zeros(len(W), bool)
-    for clear in np.linspace(*_CLEAR, _ROUNDS):
+    for clear in np.linspace(*CLEAR_OF_OTHERS, LINE_ROUNDS):
         margins = X @ W.T - t
         for i in map(int, np.flatnonzero(~exact)):
             mine = _claimed_alone(margins, i, clear)
-            if len(mine) < _FEWEST_A_PARAMETER * (X.shape[1] + 1):
+            if len(mine) < LINE_SAMPLES_A_PARAMETER * (X.shape[1] + 1):
                 continue
             line = _exact_line(X[mine], y[mine])
             # The label may fall where the unit fires: its slope is along the weights either way.
             slope = np.copysign(np.linalg.norm(line.slope), line.slope @ W[i])
-            if abs(line.slope @ W[i]) <= _ALONG * abs(slope):
+            if abs(line.slope @ W[i]) <= ALONG * abs(slope):
                 continue
             W[i], t[i], c[i] = line.slope / slope, -line.constant / slope, slope
             explained[i], exact[i] = line.explained, line.explained > len(mine) / 2
@@ -71,30 +69,33 @@ def _claimed_alone(margins: Array, i: int, clear: float) -> AnyArray:
     others = np.delete(margins, i, axis=1)
     alone = np.flatnonzero(others.max(axis=1, initial=-np.inf) < -clear)
     order = np.argsort(-margins[alone, i], kind="stable")
-    return np.asarray(alone[order[:_MOST_SAMPLES]])
+    return np.asarray(alone[order[:LINE_SAMPLES]])
 
 
 @dataclass(frozen=True)
-class _Line:
+class _LabelLine:
     slope: Array
     constant: float
     explained: int
 
 
-def _exact_line(X: Array, y: Array) -> _Line:
+def _exact_line(X: Array, y: Array) -> _LabelLine:
     """The line that most samples lie on: least absolute deviations, then least squares on those."""
     inputs = np.column_stack([X, np.ones(len(X))])
     size = float(np.abs(y).max())
     rest, on = y, np.zeros(len(y), dtype=bool)
-    for _ in range(_REWEIGHTINGS):
-        weighted = inputs.T / np.maximum(np.abs(rest), _FLOOR * size)
+    for _ in range(LINE_REWEIGHTINGS):
+        weighted = inputs.T / np.maximum(np.abs(rest), LINE_FLOOR * size)
         beta = np.linalg.lstsq(weighted @ inputs, weighted @ y, rcond=None)[0]
         rest = inputs @ beta - y
-        on = np.abs(rest) <= _NEAR * size
+        on = np.abs(rest) <= ON_A_LINE * size
         if on.sum() > len(y) / 2:
             break
-    for tolerance in (_NEAR, _EXACT):  # the rest is exact: no weights, and the last digits
+    for tolerance in (
+        ON_A_LINE,
+        EXACTLY_ON_A_LINE,
+    ):  # the rest is exact: no weights, and the last digits
         if on.sum() > inputs.shape[1]:
             beta = np.linalg.lstsq(inputs[on], y[on], rcond=None)[0]
             on = np.abs(inputs @ beta - y) <= tolerance * size
-    return _Line(np.asarray(beta[:-1], float), float(beta[-1]), int(on.sum()))
+    return _LabelLine(np.asarray(beta[:-1], float), float(beta[-1]), int(on.sum()))

@@ -19,25 +19,22 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from provenet.common.typing import Array
+from provenet.lowest_layer.tolerances import (
+    FIT_EVALUATIONS,
+    FIT_EXPLAINED,
+    FIT_FEWEST_A_PARAMETER,
+    FIT_FEWEST_SEEN,
+    FIT_MOST_ENTRIES,
+    FIT_MOST_PARAMETERS,
+    FIT_SAMPLES_A_PARAMETER,
+    FIT_SINGULAR,
+    NO_EFFECT,
+    WORTH_MONOMIALS,
+)
 from provenet.networks.layered import LayeredNetwork, Polynomial, unit_values
 from provenet.networks.network import Network
 
 Monomials = list[tuple[int, ...]]
-
-_SAMPLES_A_PARAMETER = 6
-_FEWEST_A_PARAMETER = 2
-_MOST_PARAMETERS = 1200
-_MOST_ENTRIES = 2_000_000
-"""Of the Jacobian."""
-_MOST_EVALUATIONS = 150
-_EXPLAINED = 1e-9
-"""Root mean square residual over the labels' spread that is rounding."""
-_FEWEST_SEEN = 5
-_SINGULAR = 1e-9
-"""Singular values of the scaled Jacobian below this, relative to the largest, are zero."""
-_NO_EFFECT = 1e-6
-_BETTER = 0.7
-"""By how much more monomials must lessen the residual, to be worth it."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,7 @@ class LayerFit:
     @property
     def explains(self) -> bool:
         """Whether nothing but rounding is left."""
-        return self.residual <= _EXPLAINED * self.spread
+        return self.residual <= FIT_EXPLAINED * self.spread
 
     @property
     def angle_errors(self) -> Array:
@@ -76,16 +73,16 @@ def fit_layer(X: Array, y: Array, layer: Network) -> LayerFit | None:
     best: LayerFit | None = None
     for monomials in _tops(layer.units):
         parameters = layer.units * (layer.features + 1) + len(monomials)
-        if len(y) < _FEWEST_A_PARAMETER * parameters or parameters > _MOST_PARAMETERS:
+        if len(y) < FIT_FEWEST_A_PARAMETER * parameters or parameters > FIT_MOST_PARAMETERS:
             break
         start = layer if best is None else best.network.layer
-        most = max(_MOST_ENTRIES // parameters, _FEWEST_A_PARAMETER * parameters)
-        whole = _Problem(X[:most], y[:most], start, monomials)
-        few = whole.first(_SAMPLES_A_PARAMETER * parameters)
+        most = max(FIT_MOST_ENTRIES // parameters, FIT_FEWEST_A_PARAMETER * parameters)
+        whole = _LayerProblem(X[:most], y[:most], start, monomials)
+        few = whole.first(FIT_SAMPLES_A_PARAMETER * parameters)
         fitted = few.solve() if few.monomials == whole.monomials else None
         if fitted is None or not whole.explained_by(fitted):
             fitted = whole.solve()
-        if best is None or fitted.residual < _BETTER * best.residual:
+        if best is None or fitted.residual < WORTH_MONOMIALS * best.residual:
             best = fitted
         if best.explains:
             break
@@ -95,8 +92,8 @@ def fit_layer(X: Array, y: Array, layer: Network) -> LayerFit | None:
 def fit_monomials(X: Array, y: Array, layer: Network, monomials: Monomials) -> LayerFit:
     """The fit near a layer with these monomials, on as many samples as memory allows."""
     parameters = layer.units * (layer.features + 1) + len(monomials)
-    most = max(_MOST_ENTRIES // parameters, _FEWEST_A_PARAMETER * parameters)
-    return _Problem(X[:most], y[:most], layer, monomials).solve()
+    most = max(FIT_MOST_ENTRIES // parameters, FIT_FEWEST_A_PARAMETER * parameters)
+    return _LayerProblem(X[:most], y[:most], layer, monomials).solve()
 
 
 def _tops(units: int) -> Iterator[Monomials]:
@@ -112,10 +109,10 @@ def _tops(units: int) -> Iterator[Monomials]:
 
 def _seen(H: Array, monomial: tuple[int, ...]) -> bool:
     """Whether enough samples have all its units fire."""
-    return int(np.count_nonzero(np.all(H[:, list(monomial)] != 0, axis=1))) >= _FEWEST_SEEN
+    return int(np.count_nonzero(np.all(H[:, list(monomial)] != 0, axis=1))) >= FIT_FEWEST_SEEN
 
 
-class _Problem:
+class _LayerProblem:
     """Residuals and their Jacobian in the parameters (W, t, c), one after the other."""
 
     def __init__(self, X: Array, y: Array, layer: Network, monomials: Monomials) -> None:
@@ -126,14 +123,14 @@ class _Problem:
         self.shape = (layer.units, layer.features + 1)
         self.spread = max(float(np.std(y)), 1e-300)
 
-    def first(self, rows: int) -> _Problem:
+    def first(self, rows: int) -> _LayerProblem:
         """The same with fewer samples."""
-        return _Problem(self.X[:rows], self.y[:rows], self.start, self.monomials)
+        return _LayerProblem(self.X[:rows], self.y[:rows], self.start, self.monomials)
 
     def explained_by(self, fit: LayerFit) -> bool:
         """Whether a fit to fewer samples explains all of these."""
         left = fit.network(self.X) - self.y
-        return bool(np.sqrt(np.mean(left**2)) <= _EXPLAINED * self.spread)
+        return bool(np.sqrt(np.mean(left**2)) <= FIT_EXPLAINED * self.spread)
 
     def solve(self) -> LayerFit:
         """Levenberg and Marquardt's minimum from the start."""
@@ -150,7 +147,7 @@ class _Problem:
                 xtol=1e-15,
                 ftol=1e-15,
                 gtol=1e-15,
-                max_nfev=_MOST_EVALUATIONS,
+                max_nfev=FIT_EVALUATIONS,
             )
         return self._fit(found.x, found.fun * self.spread, found.jac * self.spread)
 
@@ -183,10 +180,10 @@ class _Problem:
         free = max(len(left) - len(parameters), 1)
         residual = float(np.sqrt(left @ left / free))
         # Columns are scaled, but not those of a unit without effect: they must show as zero.
-        least = _NO_EFFECT * self.spread * np.sqrt(len(left))
+        least = NO_EFFECT * self.spread * np.sqrt(len(left))
         size = np.maximum(np.linalg.norm(jacobian, axis=0), least)
         _, s, V = np.linalg.svd(jacobian / size, full_matrices=False)
-        seen = s > _SINGULAR * s[0]
+        seen = s > FIT_SINGULAR * s[0]
         # Where lengths are free the least-norm inverse leaves them out of the errors.
         scaled = np.sqrt(np.sum((V[seen] / s[seen, None]) ** 2, axis=0)) / size
         errors = (residual * scaled[: self.shape[0] * self.shape[1]]).reshape(self.shape)

@@ -36,20 +36,19 @@ from provenet.lowest_layer.candidates import from_fit, may_explain, parameters_o
 from provenet.lowest_layer.directions import Directions
 from provenet.lowest_layer.exclusive import exclusive_units
 from provenet.lowest_layer.fit import fit_layer
+from provenet.lowest_layer.tolerances import (
+    ASKED_ANGLE,
+    ASKED_OF_PAPER,
+    DISTINCT_LABELS,
+    MOST_FIRING,
+    SAME_UNIT,
+)
 from provenet.lowest_layer.unions import HalfspaceSet, learn_union
 from provenet.lowest_layer.user_layer import on_user_inputs, open_top
 from provenet.networks.activations import get_activation
 from provenet.networks.layered import LayeredNetwork, union
 from provenet.networks.network import Network
 
-ASKED_ANGLE = 1e-6
-"""Radians to which a queried source is refined."""
-_ASKED_OF_PAPER = 1e-2
-"""The same by Algorithm 1, whose queries are tens of millions already at this angle."""
-_MOST_FIRING = 400_000
-_SAME_UNIT = 10.0
-_DISTINCT = 0.5
-"""Share of distinct ones among labels that fire, of continuous units, at least."""
 _STEP = get_activation("step")
 
 
@@ -117,7 +116,7 @@ def firing_samples(source: Source, silent: float) -> tuple[Array, Array]:
         inputs.append(X[fires])
         labels.append(y[fires] - silent)
         count += int(fires.sum())
-        if count > _MOST_FIRING:
+        if count > MOST_FIRING:
             break
     return np.concatenate(inputs), np.concatenate(labels)
 
@@ -205,9 +204,9 @@ def _all_digits(workspace: Workspace, silent: float) -> Check:
     share = len(np.unique(fires)) / max(len(fires), 1)
     return Check(
         "labels have all their digits",
-        workspace.activation.degree == 0 or share > _DISTINCT,
+        workspace.activation.degree == 0 or share > DISTINCT_LABELS,
         f"{100 * share:.3g}% of those that fire are distinct",
-        f"more than {100 * _DISTINCT:.0f}%, of units that are no steps",
+        f"more than {100 * DISTINCT_LABELS:.0f}%, of units that are no steps",
         "Labels are rounded, so thresholds are those of the rounded labels: give labels with all "
         "their digits.",
         Status.PARTIAL,
@@ -255,7 +254,7 @@ def _one_unit(workspace: Workspace, oracle: QueriedBands, w: Array) -> Refinemen
     if workspace.out_of_time:
         raise NoAnswer("The budget was used up before every unit was refined: give budget=.")
     if workspace.faithful:
-        return random_search(oracle, w, _ASKED_OF_PAPER, rng=workspace.rng)
+        return random_search(oracle, w, ASKED_OF_PAPER, rng=workspace.rng)
     return descend(oracle, w, ASKED_ANGLE, rng=workspace.rng)
 
 
@@ -293,4 +292,4 @@ def _band_findings(found: list[Refinement]) -> Iterator[Check]:
 
 def _same(a: Refinement, b: Refinement) -> bool:
     apart = float(np.linalg.norm(a.direction - b.direction))
-    return apart < _SAME_UNIT * (a.angle + b.angle)
+    return apart < SAME_UNIT * (a.angle + b.angle)

@@ -12,18 +12,17 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import Source
+from provenet.lowest_layer.tolerances import (
+    STANDS_OUT,
+    TOP_FEWEST_SEEN,
+    TOP_HELD_OUT,
+    TOP_MOST_DRAWN,
+    TOP_MOST_FITTED,
+    TOP_MOST_TERMS,
+    TOP_ROUNDING,
+)
 from provenet.networks.layered import LayeredNetwork, Polynomial, Top, unit_values
 from provenet.networks.network import Network
-
-_MOST_DRAWN = 400_000
-_MOST_FITTED = 50_000
-_MOST_TERMS = 2000
-_FEWEST_SEEN = 5
-"""Samples on which a monomial must not vanish, to be fitted at all."""
-_STANDS_OUT = 4.0
-"""Standard errors; beside it, a coefficient must matter at all beside rounding."""
-_ROUNDING = 1e-10
-_HELD_OUT = 0.2
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,9 @@ def fit_top(
     source: Source, layer: Network, top: Any, degree: int, rng: np.random.Generator
 ) -> LearnedTop:
     """Learn the top on a draw of the source's samples, and try it on others of them."""
-    drawn = source.draw(min(source.size, _MOST_DRAWN), rng)
+    drawn = source.draw(min(source.size, TOP_MOST_DRAWN), rng)
     H, labels = unit_values(layer, drawn.X), drawn.y
-    held = max(1, int(_HELD_OUT * len(labels)))
+    held = max(1, int(TOP_HELD_OUT * len(labels)))
     rows = held + _telling(H[held:])
     fitted = _fit(top, H[rows], labels[rows], degree, steps=layer.activation.degree == 0)
     rest = labels[:held] - fitted(H[:held])
@@ -57,8 +56,8 @@ def fit_top(
 def _telling(H: Array) -> AnyArray:
     """Samples to fit: first those on which most units fire, which are the rarest."""
     order = np.argsort(-np.count_nonzero(H, axis=1), kind="stable")
-    silent = order[_MOST_FITTED:][: _MOST_FITTED // 10]
-    return np.concatenate([order[:_MOST_FITTED], silent])
+    silent = order[TOP_MOST_FITTED:][: TOP_MOST_FITTED // 10]
+    return np.concatenate([order[:TOP_MOST_FITTED], silent])
 
 
 def _fit(top: Any, H: Array, y: Array, degree: int, steps: bool) -> Top:
@@ -88,7 +87,7 @@ def sparse_polynomial(H: Array, y: Array, degree: int, *, steps: bool = False) -
     units = H.shape[1]
     fires = np.any(H != 0, axis=1)
     terms = [monomial for monomial in _monomials(units, degree, steps) if _seen(H, monomial)]
-    if len(terms) > _MOST_TERMS:
+    if len(terms) > TOP_MOST_TERMS:
         raise InvalidInput(
             f"{len(terms)} monomials of degree {degree} are too many for least squares: lower "
             "degree=, or give a regressor as top=."
@@ -114,7 +113,7 @@ def _monomials(units: int, degree: int, steps: bool) -> Iterator[tuple[int, ...]
 
 
 def _seen(H: Array, monomial: tuple[int, ...]) -> bool:
-    return int(np.count_nonzero(np.all(H[:, list(set(monomial))] != 0, axis=1))) >= _FEWEST_SEEN
+    return int(np.count_nonzero(np.all(H[:, list(set(monomial))] != 0, axis=1))) >= TOP_FEWEST_SEEN
 
 
 def _significant(columns: Array, y: Array) -> tuple[AnyArray, Array]:
@@ -126,14 +125,14 @@ def _significant(columns: Array, y: Array) -> tuple[AnyArray, Array]:
     Q, R = np.linalg.qr(columns / size)
     z = Q.T @ y
     outside = max(float(y @ y - z @ z), 0.0)
-    least = _ROUNDING * float(np.linalg.norm(y))
+    least = TOP_ROUNDING * float(np.linalg.norm(y))
     keep = np.arange(len(size))
     while True:
         beta, *_ = np.linalg.lstsq(R[:, keep], z, rcond=1e-12)
         rest = z - R[:, keep] @ beta
         noise = np.sqrt((outside + rest @ rest) / max(len(y) - len(keep), 1))
         spread = np.sqrt(np.sum(np.linalg.pinv(R[:, keep]) ** 2, axis=1))
-        stands = np.abs(beta) > np.maximum(_STANDS_OUT * noise * spread, least)
+        stands = np.abs(beta) > np.maximum(STANDS_OUT * noise * spread, least)
         if stands.all() or not stands.any():
             return keep, np.asarray(beta / size[keep], dtype=float)
         keep = keep[stands]

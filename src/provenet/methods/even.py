@@ -17,7 +17,7 @@ condition checked.
 
 *The default* goes on from there. In the coordinates of the w_i every entry of T_2 and T_4 with an
 odd index vanishes, so the rotation that makes them vanish is fitted by least squares. From it least
-squares on the labels (`layer_fit`) finds the layer and its polynomial to machine precision; pairs
+squares on the labels (`fit_layer`) finds the layer and its polynomial to machine precision; pairs
 of units that were taken for their mixtures are turned back. The condition is then not needed, and
 known exactly.
 

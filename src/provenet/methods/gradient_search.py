@@ -32,7 +32,7 @@ from provenet.fitting.workspace import Workspace
 from provenet.lowest_layer.candidates import parameters_of
 from provenet.lowest_layer.faces.layer import FaceLayer, with_polish, with_top
 from provenet.lowest_layer.faces.model import SURE, WIDTH, control_terms
-from provenet.lowest_layer.faces.search import NET_STEP, Faces, find_faces, order_of
+from provenet.lowest_layer.faces.search import NET_STEP, FaceUnits, find_faces, order_of
 from provenet.lowest_layer.faces.thin_bands import CANDIDATE, SIGNIFICANT, net_size
 from provenet.lowest_layer.user_layer import UserLayer, on_user_inputs, open_top
 
@@ -104,7 +104,7 @@ def _ask(workspace: Workspace) -> Callable[[Array], Array] | None:
     return lambda X: source.ask(workspace.standardisation.undo(X))
 
 
-def _why_nothing(faces: Faces, directions: int, samples: int, order: int) -> str:
+def _why_nothing(faces: FaceUnits, directions: int, samples: int, order: int) -> str:
     kind = "jump" if order == 1 else "kink"
     if not faces.complete:
         return (
@@ -171,7 +171,7 @@ def _statement(workspace: Workspace, layer: FaceLayer, user: UserLayer) -> Predi
     return Predicts(user.network, errors, np.sqrt(2) * SURE)  # the two errors may add up
 
 
-def _all_directions(faces: Faces) -> Check:
+def _all_directions(faces: FaceUnits) -> Check:
     return Check(
         "all directions were looked at",
         faces.complete,

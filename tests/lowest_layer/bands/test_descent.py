@@ -10,7 +10,7 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, QuerySource
 from provenet.lowest_layer.bands.descent import descend, direction_of_error, random_search
-from provenet.lowest_layer.bands.profile import Profile, measure_profile
+from provenet.lowest_layer.bands.profile import StepProfile, measure_profile
 from provenet.lowest_layer.bands.queries import QueriedBands, SampleBands
 from provenet.networks.layered import (
     LayeredNetwork,
@@ -295,6 +295,6 @@ def test_close_units_are_told_apart_from_near_one_of_them() -> None:
 def test_bands_without_inputs_say_nothing() -> None:
     X = np.random.default_rng(11).standard_normal((1000, 4))
     oracle = SampleBands(ArraySource(X, (X[:, 0] > 2) * 1.0))
-    profile = Profile(0.0, 2.0, 1e-4, 1e-5, 1e-5, 100, 0.0, 1.0)
+    profile = StepProfile(0.0, 2.0, 1e-4, 1e-5, 1e-5, 100, 0.0, 1.0)
     found = direction_of_error(oracle, np.eye(4)[0], profile, 100, 0)
     assert found.error == np.inf and np.isnan(found.strength)

@@ -14,15 +14,20 @@ from provenet.lowest_layer.bands.queries import (
     SampleBands,
     TanAlpha,
     estimate_tan_alpha,
-    firing_probability,
     inputs_for,
     relative_error,
     silent_value,
 )
+from provenet.networks.hermite import normal_cdf
 from provenet.networks.layered import LayeredNetwork, Polynomial, Top, lowest_layer, union
 
 D = 5
 ANGLE = 0.1
+
+
+def firing_probability(offset: Array | float, angle: float, threshold: float) -> Array:
+    """Lemma 4: how likely a unit fires on the hyperplane at an offset, at an angle from it."""
+    return normal_cdf((np.cos(angle) * np.asarray(offset) - threshold) / np.sin(angle))
 
 
 def orthonormal_units(

@@ -36,7 +36,7 @@ from math import ceil
 import numpy as np
 
 from provenet.common.typing import Array, Seed
-from provenet.lowest_layer.bands.profile import Profile, lowest_share_past, measure_profile
+from provenet.lowest_layer.bands.profile import StepProfile, lowest_share_past, measure_profile
 from provenet.lowest_layer.bands.queries import BandOracle, TanAlpha, estimate_tan_alpha
 from provenet.networks.hermite import normal_cdf
 
@@ -73,7 +73,7 @@ _MORE = (1, 4, 16)
 
 
 @dataclass(frozen=True)
-class Step:
+class DirectionStep:
     """A direction on the way."""
 
     direction: Array
@@ -84,7 +84,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class BandEvidence:
     """What the bands about the last direction say about the answer."""
 
     floor: float
@@ -129,9 +129,9 @@ class Refinement:
     reason: str
     """Why it ended: "reached", "statistics" (more samples would be needed), "stuck", "steps"."""
     queries: int
-    path: tuple[Step, ...]
+    path: tuple[DirectionStep, ...]
     """The start and every accepted step."""
-    evidence: Evidence
+    evidence: BandEvidence
 
     @property
     def reached(self) -> bool:
@@ -156,7 +156,7 @@ class ErrorDirection:
 
 
 def direction_of_error(
-    oracle: BandOracle, z: Array, profile: Profile, n: int, rng: Seed = None
+    oracle: BandOracle, z: Array, profile: StepProfile, n: int, rng: Seed = None
 ) -> ErrorDirection:
     """v from the mean of `x_perp` where the label fires, less what others add to it."""
     rng = np.random.default_rng(rng)
@@ -216,7 +216,7 @@ class _Look:
     """All that the bands about a direction say."""
 
     z: Array
-    profile: Profile
+    profile: StepProfile
     error: ErrorDirection
     expected: float
     """The angle that the step to here should have left, where the same samples told the step."""
@@ -296,19 +296,21 @@ def descend(
     start = estimate_tan_alpha(oracle, z, eps, relative=_START_RELATIVE, rng=rng)
     look = _look(oracle, z, start.offset, start.tan_alpha, n, rng)
     past = lowest_share_past(oracle, z, look.profile, n, rng)
-    path = [Step(z, look.angle, oracle.queries - asked)]
+    path = [DirectionStep(z, look.angle, oracle.queries - asked)]
     while (reason := _reason_to_end(look, path, angle, most_steps)) is None:
         width = look.tan_alpha * look.left
         expected = 0.0 if oracle.makes_inputs else look.angle * look.left
         look = _look(oracle, look.moved(), look.threshold, width, n, rng, expected)
-        path.append(Step(look.z, look.angle, oracle.queries - asked))
+        path.append(DirectionStep(look.z, look.angle, oracle.queries - asked))
     if reason == "stuck":  # more inputs, where they can be made, tell why
         at, width = look.profile.offset, look.profile.width
         look = _look(oracle, look.z, at, width, _MORE[-1] * n, rng, look.expected)
     return _refinement(look, past, reason, oracle.queries - asked, path)
 
 
-def _reason_to_end(look: _Look, path: list[Step], angle: float, most_steps: int) -> str | None:
+def _reason_to_end(
+    look: _Look, path: list[DirectionStep], angle: float, most_steps: int
+) -> str | None:
     angles = [step.angle for step in path]
     if look.surely_within(angle):
         return "reached"
@@ -339,7 +341,7 @@ def random_search(
     now = _comparable_angle(oracle, z, eps, None, rng)
     look = _look(oracle, z, now.offset, now.tan_alpha, n, rng)
     past = lowest_share_past(oracle, z, look.profile, n, rng)
-    path = [Step(z, now.angle, oracle.queries - asked)]
+    path = [DirectionStep(z, now.angle, oracle.queries - asked)]
     if most_trials is None:
         most_trials = ceil(_TRIALS * d * (1 + max(np.log(now.angle / angle), 0.0)))
     trials = 0
@@ -352,7 +354,7 @@ def random_search(
             there = _comparable_angle(oracle, new, eps, now, seed)
             if there.angle <= (1 - 0.01 / d) * now.angle:
                 z, now = new, there
-                path.append(Step(z, now.angle, oracle.queries - asked))
+                path.append(DirectionStep(z, now.angle, oracle.queries - asked))
                 break
         if now.angle <= max(angle, look.angle / 2):
             look = _look(oracle, z, now.offset, now.tan_alpha, n, rng)
@@ -386,7 +388,7 @@ def _perturbed(z: Array, size: float, rng: np.random.Generator) -> Array:
 
 
 def _refinement(
-    look: _Look, past: float, reason: str, queries: int, path: list[Step]
+    look: _Look, past: float, reason: str, queries: int, path: list[DirectionStep]
 ) -> Refinement:
     profile, strength = look.profile, look.error.strength
     strength_error = strength * look.error.error / max(len(look.z) - 2, 1) ** 0.5
@@ -395,7 +397,7 @@ def _refinement(
     # Where the angle is larger than the bands show, so is all that scales with it.
     offset_error = profile.offset_error * look.angle / np.arctan(profile.width)
     threshold_error = np.hypot(offset_error, look.threshold * look.angle * angle_error)
-    evidence = Evidence(
+    evidence = BandEvidence(
         floor=profile.floor,
         lowest_share_past=past,
         misfit=profile.misfit,

@@ -50,7 +50,7 @@ _SIGNIFICANT = 4.0
 
 
 @dataclass(frozen=True)
-class Profile:
+class StepProfile:
     """A Gaussian step fitted to what fires in a band."""
 
     floor: float
@@ -74,7 +74,7 @@ class Profile:
         return self.floor + (1 - self.floor) * normal_cdf((offsets - self.offset) / self.width)
 
 
-def fit_profile(offsets: Array, fired: Array, offset: float, width: float) -> Profile:
+def fit_profile(offsets: Array, fired: Array, offset: float, width: float) -> StepProfile:
     """Maximum likelihood from a guess of the step's place and width; `fired` is 0 or 1."""
     u = (offsets - offset) / width
     theta = np.array([0.5 * _share(fired[u < -2], 0.0), 0.0, 0.0])
@@ -101,7 +101,7 @@ def fit_profile(offsets: Array, fired: Array, offset: float, width: float) -> Pr
     b, m, k = theta[0], theta[1], np.exp(theta[2])
     errors = width * k * np.sqrt(np.diag(np.linalg.inv(information)))
     misfit, p_value = _misfit((u - m) / k, fired, b)
-    return Profile(
+    return StepProfile(
         floor=float(b),
         offset=float(offset + width * m),
         width=float(width * k),
@@ -150,13 +150,13 @@ def _misfit(e: Array, fired: Array, floor: float) -> tuple[float, float]:
 
 def measure_profile(
     oracle: BandOracle, z: Array, offset: float, width: float, n: int, rng: Seed = None
-) -> Profile:
+) -> StepProfile:
     """The profile about a guess, in a window that is adapted until it suits the step found in it.
 
     Samples may be too few for a narrower window: then `width_error` says how little is known.
     """
     rng = np.random.default_rng(rng)
-    profile: Profile | None = None
+    profile: StepProfile | None = None
     for _ in range(_WINDOWS):
         s, fired = oracle.offsets(z, offset - WINDOW * width, offset + WINDOW * width, n, rng)
         if len(s) < _FEWEST:
@@ -183,7 +183,7 @@ def measure_profile(
 
 
 def lowest_share_past(
-    oracle: BandOracle, z: Array, profile: Profile, n: int, rng: Seed = None
+    oracle: BandOracle, z: Array, profile: StepProfile, n: int, rng: Seed = None
 ) -> float:
     """The smallest share of inputs that fire in bands past a threshold: 1 for a monotone P.
 

@@ -38,7 +38,7 @@ from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array, Seed
 from provenet.data.sources.base import Source
-from provenet.networks.hermite import normal_cdf, normal_density
+from provenet.networks.hermite import normal_density
 
 Rate = Callable[[float], float]
 """The share of a band that fires, as a function of its offset."""
@@ -62,11 +62,6 @@ _FEWEST_BEYOND = 50
 _REFERENCE_DRAWS = 2001
 _ROUNDING = 1e-12
 _COMMON = 0.05
-
-
-def firing_probability(offset: Array | float, angle: float, threshold: float) -> Array:
-    """Lemma 4: how likely a unit fires on the hyperplane at an offset, at an angle from it."""
-    return normal_cdf((np.cos(angle) * np.asarray(offset) - threshold) / np.sin(angle))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """ReLU units by least squares, all at once: their bands cannot be made as thin as those of steps.
 
-The model is that of `face_model`. It is linear but for directions and thresholds, for which
+The model is that of `faces.model`. It is linear but for directions and thresholds, for which
 Levenberg-Marquardt is run on what the linear part leaves (variable projection). Starts need only be
 within some 15 degrees. If the top is a polynomial of low degree the minimum is zero, at the truth.
 """
@@ -34,7 +34,7 @@ _USELESS = 1.02
 """A unit is dropped if the sum of squares without it is at most this much larger."""
 
 
-class Fit:
+class FaceFit:
     """A model with its linear part fitted."""
 
     def __init__(self, model: Model, inputs: Inputs, y: Array) -> None:
@@ -94,17 +94,17 @@ def _moved(model: Model, step: Array) -> Model:
     return replace(model, W=W / norm[:, None], T=(model.T + step[:, -1]) / norm)
 
 
-def _least_squares(model: Model, X: Array, y: Array, over: Callable[[], bool]) -> Fit:
+def _least_squares(model: Model, X: Array, y: Array, over: Callable[[], bool]) -> FaceFit:
     """Levenberg-Marquardt on directions and thresholds."""
     inputs = Inputs.of(X, model.degree)
-    fit, damping = Fit(model, inputs, y), 1e-3
+    fit, damping = FaceFit(model, inputs, y), 1e-3
     for _ in range(_FIT_ITERATIONS if len(model.W) else 0):
         curvature, right = fit.equations()
         before = fit.rss
         for _ in range(_TRIALS):
             damped = curvature + np.diag(damping * np.diag(curvature) + np.finfo(float).tiny)
             step = np.asarray(np.linalg.solve(damped, right)).reshape(model.W.shape)
-            trial = Fit(_moved(fit.model, step), inputs, y)
+            trial = FaceFit(_moved(fit.model, step), inputs, y)
             if trial.rss < before:
                 fit, damping = trial, max(damping / 10, 1e-9)
                 break

@@ -9,7 +9,7 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import ArraySource, Source
 from provenet.lowest_layer.faces.model import EXPLAINED, SURE
-from provenet.lowest_layer.faces.search import Faces
+from provenet.lowest_layer.faces.search import FaceUnits
 from provenet.lowest_layer.fit import fit_monomials
 from provenet.lowest_layer.top import fit_top
 from provenet.lowest_layer.user_layer import with_unit_rows
@@ -27,7 +27,7 @@ _EPS = float(np.finfo(float).eps)
 class FaceLayer:
     """Units on standardised inputs with the top above them, None if none was fitted."""
 
-    faces: Faces
+    faces: FaceUnits
     activation: Activation
     top: Polynomial | None = None
 
@@ -65,7 +65,7 @@ class FaceLayer:
 
 
 def with_top(
-    faces: Faces, activation: Activation, fitted: Source, rng: np.random.Generator
+    faces: FaceUnits, activation: Activation, fitted: Source, rng: np.random.Generator
 ) -> FaceLayer:
     """The units with their best sparse polynomial; every function of steps is one.
 

@@ -1,12 +1,12 @@
 """The search for faces of step and ReLU units (GP19, 3 and C.1), on standard normal inputs.
 
-1. *Control.* A polynomial of the inputs is fitted and taken off the labels (`face_model`). It has
+1. *Control.* A polynomial of the inputs is fitted and taken off the labels (`faces.model`). It has
    no faces, so all faces stay; the labels vary less, those of ReLUs several times less.
 2. *Scan.* The statistic of `thin_bands` at all offsets of each direction of a net. Claim 5 links
    the net to the bands: a face is seen from an angle of about their width. Peaks above the noise
    are candidates. A face whose mean vanishes by symmetry shows from a slight tilt.
 3. *Sharpen.* Steps: climb to the peak in ever thinner bands as long as it stands above the noise,
-   then make a Newton step (`band_tilts`). ReLUs: least squares (`face_fit`).
+   then make a Newton step (`faces.tilts`). ReLUs: least squares (`faces.fit`).
 4. *Again*, on the labels less what the units so far explain, until nothing new shows or nothing is
    left. Samples that may be on either side of a jump are left out.
 5. *Evidence.* Each unit's statistic on labels from which the other units are taken off, weighted by
@@ -55,7 +55,7 @@ _WEAKEST = 0.25
 
 
 @dataclass(frozen=True)
-class Faces:
+class FaceUnits:
     """Units found by their faces, the clearest first."""
 
     weights: Array
@@ -86,7 +86,7 @@ class Faces:
         """How many units were found."""
         return len(self.weights)
 
-    def keep(self, units: AnyArray) -> Faces:
+    def keep(self, units: AnyArray) -> FaceUnits:
         """Some of the units, in this order."""
         each = (
             "weights",
@@ -171,7 +171,7 @@ def find_faces(
     progress: Callable[[float], None] | None = None,
     rng: Seed = None,
     ask: Ask | None = None,
-) -> Faces:
+) -> FaceUnits:
     """Units whose faces show in the labels of a source with standard normal inputs.
 
     At most `units` of them. `deadline` is a time of `time.monotonic`: what was found until then is
@@ -201,7 +201,7 @@ def find_faces(
     )
     complete = complete and not clock.over()
     clock.tell(1.0)
-    return Faces(
+    return FaceUnits(
         weights=W * sign[:, None],
         thresholds=T * sign,
         heights=heights * (sign if order == 1 else 1.0),

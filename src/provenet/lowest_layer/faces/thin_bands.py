@@ -121,7 +121,7 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Profile:
+class HeightProfile:
     """The statistic along one direction."""
 
     offsets: Array
@@ -143,7 +143,7 @@ class Profile:
 
 def band_profile(
     data: Labels, z: Array, order: int, h: float, low: float, high: float, per: int = 2
-) -> Profile:
+) -> HeightProfile:
     """The statistic along z at all offsets from `low` to `high`, `h / per` apart.
 
     Its error comes from the variance within the bands. Where labels happen to be constant it is the
@@ -165,7 +165,7 @@ def band_profile(
     spread = np.maximum(within, 0) / total + data.variance * most / total**2
     heights[fewest < _FEWEST_IN_BAND] = 0
     offsets = np.asarray(low + (edge - BANDS * per) * (h / per), dtype=float)
-    return Profile(offsets, heights, np.sqrt(factor * spread + np.finfo(float).tiny))
+    return HeightProfile(offsets, heights, np.sqrt(factor * spread + np.finfo(float).tiny))
 
 
 def _cumulative(data: Labels, z: Array, start: float, width: float, bins: int) -> Array:
@@ -235,7 +235,7 @@ def scan(
     `step` is the angle between neighbours in the net Z. Also how many directions were looked at:
     `look` is told before each which part is done, and says whether to go on.
     """
-    profiles: list[Profile] = []
+    profiles: list[HeightProfile] = []
     for i, z in enumerate(Z):
         if not look(i / len(Z)):
             break

@@ -17,7 +17,7 @@ from provenet.certify.checks import Check, Status
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sums import Sums
 from provenet.lowest_layer.unions.faces import Flags, two_largest
-from provenet.lowest_layer.unions.finish import Found
+from provenet.lowest_layer.unions.finish import FinishedFaces
 from provenet.lowest_layer.unions.halfspace_set import HalfspaceSet
 from provenet.lowest_layer.unions.noisy_or import NEAR
 from provenet.lowest_layer.unions.samples import Samples
@@ -50,7 +50,7 @@ def too_rare(samples: Samples, count: float, what: str) -> str:
 
 
 @dataclass(frozen=True)
-class Region(Sums):
+class FarRegion(Sums):
     """Sums over samples far from all faces: of features `f = (x, |x|^2)`, of all and the wrong."""
 
     n: int
@@ -60,7 +60,7 @@ class Region(Sums):
     wrong_f: Array
 
     @classmethod
-    def of(cls, X: Array, wrong: Flags) -> Region:
+    def of(cls, X: Array, wrong: Flags) -> FarRegion:
         """The sums over one block."""
         f = np.column_stack([X, np.einsum("nd,nd->n", X, X)])
         return cls(len(X), f.sum(axis=0), f.T @ f, int(wrong.sum()), f[wrong].sum(axis=0))
@@ -81,9 +81,9 @@ class Region(Sums):
 class Tally(Sums):
     """Counts over all samples, near and far from the faces."""
 
-    outside: Region
+    outside: FarRegion
     """Far from all faces and claimed by none."""
-    inside: Region
+    inside: FarRegion
     wrong: AnyArray
     """A number a face, like the next two: samples on the wrong side."""
     near: AnyArray
@@ -97,7 +97,7 @@ class Tally(Sums):
         return wrong / max(far, 1)
 
 
-def _tally(samples: Samples, found: Found) -> Tally:
+def _tally(samples: Samples, found: FinishedFaces) -> Tally:
     faces, sharpness = found.faces, found.blur.sharpness
     blunt = np.minimum(sharpness, NEAR / _FAR)
 
@@ -109,8 +109,8 @@ def _tally(samples: Samples, found: Found) -> Tally:
         sets = (fired != (first > 0), np.abs(first) < NEAR, fired & (first > 0) & (second < 0))
         wrong, near, alone = (np.bincount(top[one], minlength=len(faces)) for one in sets)
         return Tally(
-            Region.of(X[outside], fired[outside]),
-            Region.of(X[inside], ~fired[inside]),
+            FarRegion.of(X[outside], fired[outside]),
+            FarRegion.of(X[inside], ~fired[inside]),
             wrong,
             near,
             alone,
@@ -120,9 +120,9 @@ def _tally(samples: Samples, found: Found) -> Tally:
     return samples.over(count)
 
 
-def described(samples: Samples, found: Found) -> HalfspaceSet:
+def described(samples: Samples, found: FinishedFaces) -> HalfspaceSet:
     """The faces as halfspaces, with what speaks for them and against."""
-    about = _About(samples, found, _tally(samples, found))
+    about = _UnionQuestions(samples, found, _tally(samples, found))
     sign = -1.0 if samples.complement else 1.0
     return HalfspaceSet(
         weights=sign * found.faces.weights,
@@ -171,11 +171,11 @@ class _Pair:
 
 
 @dataclass(frozen=True)
-class _About:
+class _UnionQuestions:
     """The questions to the faces of one union."""
 
     samples: Samples
-    found: Found
+    found: FinishedFaces
     tally: Tally
 
     @property

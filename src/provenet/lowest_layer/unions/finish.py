@@ -9,8 +9,8 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.lowest_layer.unions.faces import Faces, Flags, two_largest
 from provenet.lowest_layer.unions.noisy_or import NEAR, Blur, soft_errors
-from provenet.lowest_layer.unions.samples import Rows, Samples
-from provenet.lowest_layer.unions.sharpen import MOST_ROWS, Fit
+from provenet.lowest_layer.unions.samples import SampleRows, Samples
+from provenet.lowest_layer.unions.sharpen import MOST_ROWS, UnionFit
 from provenet.lowest_layer.unions.version_space import (
     Cell,
     Contradiction,
@@ -24,7 +24,7 @@ _ROUNDS = 8
 
 
 @dataclass(frozen=True)
-class Found:
+class FinishedFaces:
     """The faces with the errors to be expected of them, one number a face."""
 
     faces: Faces
@@ -44,7 +44,7 @@ class Found:
     collapsed: Flags
     """Faces whose version space is far smaller than chance makes them."""
 
-    def revised(self, face: int, space: Cell | Contradiction) -> Found:
+    def revised(self, face: int, space: Cell | Contradiction) -> FinishedFaces:
         """With what a version space says of one face."""
         one = np.arange(len(self.faces)) == face
         contradicted = np.where(one, space.contradicted, self.contradicted)
@@ -66,7 +66,7 @@ class Found:
         )
 
 
-def finish(samples: Samples, fit: Fit, rng: np.random.Generator) -> Found:
+def finish(samples: Samples, fit: UnionFit, rng: np.random.Generator) -> FinishedFaces:
     """The version space of each face; where samples contradict it, the soft fit and its errors.
 
     No error is stated below `least_errors`: a version space is small by luck, or because its face
@@ -95,11 +95,11 @@ def finish(samples: Samples, fit: Fit, rng: np.random.Generator) -> Found:
     return found
 
 
-def _softly_finished(samples: Samples, fit: Fit) -> Found:
+def _softly_finished(samples: Samples, fit: UnionFit) -> FinishedFaces:
     angles, thresholds = soft_errors(fit.near.X, fit.near.fired, fit.faces, fit.blur)
     wrong = _wrong(samples, fit.faces, fit.blur.sharpness)[1].sum(axis=0)
     flipped = fit.flip_rate > _MANY_FLIPS
-    return Found(
+    return FinishedFaces(
         faces=fit.faces,
         blur=fit.blur,
         angle_errors=angles,
@@ -113,7 +113,7 @@ def _softly_finished(samples: Samples, fit: Fit) -> Found:
     )
 
 
-def _about_faces(fit: Fit) -> Flags:
+def _about_faces(fit: UnionFit) -> Flags:
     """Which samples (rows) say on which side of which face (columns) they are."""
     near = fit.faces.margins(fit.near.X) * fit.blur.sharpness
     top, first, second = two_largest(near)
@@ -122,7 +122,7 @@ def _about_faces(fit: Fit) -> Flags:
     return np.asarray(np.abs(near) < NEAR) & (~fit.near.fired[:, None] | (others < -NEAR))
 
 
-def _wrong(samples: Samples, faces: Faces, sharpness: Array) -> tuple[Rows, Flags]:
+def _wrong(samples: Samples, faces: Faces, sharpness: Array) -> tuple[SampleRows, Flags]:
     """The samples on the wrong side, but not far from it, and the faces that each speaks against.
 
     A negative speaks against all that claim it, a positive against the nearest.

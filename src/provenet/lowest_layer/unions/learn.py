@@ -19,7 +19,7 @@ from provenet.data.sources import Source
 from provenet.lowest_layer.unions.findings import NEEDED, described, too_rare
 from provenet.lowest_layer.unions.finish import finish
 from provenet.lowest_layer.unions.halfspace_set import HalfspaceSet
-from provenet.lowest_layer.unions.samples import Rows, Samples
+from provenet.lowest_layer.unions.samples import SampleRows, Samples
 from provenet.lowest_layer.unions.search import search
 from provenet.lowest_layer.unions.sharpen import sharpen
 
@@ -132,7 +132,7 @@ def _mostly_fires(samples: Samples) -> bool:
 
 
 def _check_found(
-    samples: Samples, positives: Rows, found: int, most: int, units: int | None
+    samples: Samples, positives: SampleRows, found: int, most: int, units: int | None
 ) -> None:
     if found == most:
         raise NoAnswer(f"{most} halfspaces do not account for the labels: they are {_FULL}.")

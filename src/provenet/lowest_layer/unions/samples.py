@@ -20,7 +20,7 @@ _BLOCK, _PROBED_BLOCKS = 4096, 8
 
 
 @dataclass(frozen=True)
-class Rows:
+class SampleRows:
     """Some samples: every so-manieth of those that were asked for."""
 
     X: Array
@@ -32,9 +32,9 @@ class Rows:
         """How many samples these stand for."""
         return self.stride * len(self.X)
 
-    def keep(self, which: Flags) -> Rows:
+    def keep(self, which: Flags) -> SampleRows:
         """Some of them."""
-        return Rows(self.X[which], self.fired[which], self.stride)
+        return SampleRows(self.X[which], self.fired[which], self.stride)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Samples:
 
         return sum_over(blocks, of)
 
-    def gather(self, choose: Callable[[Array, Flags], Flags], most: int) -> Rows:
+    def gather(self, choose: Callable[[Array, Flags], Flags], most: int) -> SampleRows:
         """The samples that `choose` marks, or about `most` of them, from blocks evenly spread."""
         probe = max(1, -(-self.size // _BLOCK) // _PROBED_BLOCKS)
         seen, marked = self.over(lambda X, f: np.array([len(f), choose(X, f).sum()]), probe)
@@ -88,4 +88,4 @@ class Samples:
 
         parts = self.over(chosen, stride)
         X, fired = (np.concatenate([part[i] for part in parts]) for i in range(2))
-        return Rows(X, fired, stride)
+        return SampleRows(X, fired, stride)

@@ -14,7 +14,7 @@ from provenet.common.typing import Array
 from provenet.lowest_layer.unions.candidates import candidate_face
 from provenet.lowest_layer.unions.faces import Faces, Flags
 from provenet.lowest_layer.unions.noisy_or import MISSED, NEAR, Blur, fit_faces
-from provenet.lowest_layer.unions.samples import Rows, Samples
+from provenet.lowest_layer.unions.samples import SampleRows, Samples
 
 COARSE = 16.0
 """Sharpness at the end of the search."""
@@ -25,7 +25,7 @@ _MOST_SEARCHED = 20_000
 _ATTEMPTS = 3
 
 
-def search(samples: Samples, positives: Rows, most: int, rng: np.random.Generator) -> Faces:
+def search(samples: Samples, positives: SampleRows, most: int, rng: np.random.Generator) -> Faces:
     """Faces one by one from what is left unclaimed; each is rough, and a few may be too many."""
     faces = Faces.none(samples.features)
     while len(faces) < most:
@@ -38,13 +38,13 @@ def search(samples: Samples, positives: Rows, most: int, rng: np.random.Generato
     return faces
 
 
-def unclaimed(positives: Rows, faces: Faces, sharpness: Array) -> Rows:
+def unclaimed(positives: SampleRows, faces: Faces, sharpness: Array) -> SampleRows:
     """The positives that are short of every face."""
     return positives.keep(faces.deepest(positives.X, sharpness) < -MISSED)
 
 
 def new_face(
-    samples: Samples, faces: Faces, sharpness: Array, left: Rows, rng: np.random.Generator
+    samples: Samples, faces: Faces, sharpness: Array, left: SampleRows, rng: np.random.Generator
 ) -> Faces | None:
     """A face that some of the unclaimed positives have beyond chance; None if there is none."""
     background = left.count / samples.size
@@ -61,7 +61,7 @@ def new_face(
 
 def _fitted_alone(
     samples: Samples, new: Faces, faces: Faces, sharpness: Array, background: float
-) -> tuple[Faces, Rows]:
+) -> tuple[Faces, SampleRows]:
     """A face fitted by itself, from a wide blur to a narrow one, and the samples beyond it.
 
     Positives that another face claims say nothing about this one.

@@ -20,7 +20,7 @@ from provenet.lowest_layer.unions.noisy_or import (
     log_likelihood,
     split_face,
 )
-from provenet.lowest_layer.unions.samples import Rows, Samples
+from provenet.lowest_layer.unions.samples import SampleRows, Samples
 from provenet.lowest_layer.unions.search import COARSE, fewest_positives, new_face, unclaimed
 
 MOST_ROWS = 60_000
@@ -33,12 +33,12 @@ _CHANGES = 4
 
 
 @dataclass(frozen=True)
-class Fit:
+class UnionFit:
     """Faces fitted at some sharpness, with the samples near them."""
 
     faces: Faces
     blur: Blur
-    near: Rows
+    near: SampleRows
     flip_rate: float
 
     @property
@@ -49,7 +49,9 @@ class Fit:
         return np.asarray(np.maximum(count, 1) * self.blur.sharpness / (2 * NEAR))
 
 
-def sharpen(samples: Samples, faces: Faces, positives: Rows, rng: np.random.Generator) -> Fit:
+def sharpen(
+    samples: Samples, faces: Faces, positives: SampleRows, rng: np.random.Generator
+) -> UnionFit:
     """Faces as sharp as the samples at each of them allow."""
     finest, level = np.full(len(faces), np.inf), COARSE
     while True:
@@ -65,18 +67,18 @@ def sharpen(samples: Samples, faces: Faces, positives: Rows, rng: np.random.Gene
         level *= _SHARPER
 
 
-def _finest(samples: Samples, fit: Fit) -> Array:
+def _finest(samples: Samples, fit: UnionFit) -> Array:
     """Sharpness at which about as many samples are within the blur of a face as features."""
     samples_a_blur = 1.0 if fit.flip_rate <= _FEW_FLIPS else _SAMPLES_A_BLUR
     return np.maximum(fit.density / (samples_a_blur * samples.features), COARSE)
 
 
-def _fit(samples: Samples, faces: Faces, sharpness: Array) -> Fit:
+def _fit(samples: Samples, faces: Faces, sharpness: Array) -> UnionFit:
     near = samples.gather(lambda X, _: np.abs(faces.deepest(X, sharpness)) < NEAR, MOST_ROWS)
     wrong, away = _away_from_faces(samples, faces, sharpness, near.stride)
     blur = Blur.of(sharpness, *(wrong / np.maximum(away, 1)))
     rate = float(wrong.sum() / max(away.sum(), 1))
-    return Fit(fit_faces(near.X, near.fired, faces, blur), blur, near, rate)
+    return UnionFit(fit_faces(near.X, near.fired, faces, blur), blur, near, rate)
 
 
 def _away_from_faces(
@@ -95,7 +97,7 @@ def _away_from_faces(
 
 
 def _repaired(
-    samples: Samples, fit: Fit, positives: Rows, rng: np.random.Generator
+    samples: Samples, fit: UnionFit, positives: SampleRows, rng: np.random.Generator
 ) -> Faces | None:
     """Idle faces dropped, or one split in two, or one added; None when all is well."""
     faces, sharpness = fit.faces, fit.blur.sharpness
@@ -113,7 +115,7 @@ def _repaired(
     return None if new is None else faces + new
 
 
-def _needed(positives: Rows, faces: Faces, sharpness: Array, fewest: float) -> Flags:
+def _needed(positives: SampleRows, faces: Faces, sharpness: Array, fewest: float) -> Flags:
     """The faces that claim at least so many positives alone, the others dropped one by one."""
     margins = faces.margins(positives.X) * sharpness
     kept = np.arange(len(faces))
@@ -128,7 +130,7 @@ def _needed(positives: Rows, faces: Faces, sharpness: Array, fewest: float) -> F
     return needed
 
 
-def _split(samples: Samples, fit: Fit, left: Rows, fewest: float) -> Faces | None:
+def _split(samples: Samples, fit: UnionFit, left: SampleRows, fewest: float) -> Faces | None:
     """Two faces in place of the one that misses most positives, if the labels gain by it."""
     if samples.features == 1:  # a point cannot be tilted
         return None
