@@ -106,5 +106,5 @@ def test_auto_leaves_the_moments_out_where_units_exceed_features() -> None:
     net = pn.random_network(12, 8, rng=8)
     X = np.random.default_rng(9).standard_normal((2000, 8))
     result = pn.recover(X, net(X), units=12, rng=10)
-    assert result.status == "exact" and result.method == "auto"
+    assert result.status == "exact" and result.method == "expand-prune"
     assert "moments" not in result.timings
