@@ -24,6 +24,7 @@ from provenet.certify.certificate import (
     weakest_unit,
 )
 from provenet.certify.tolerances import ROUNDING_MARGIN, SPARE_ON_A_PIECE, UNREFINED
+from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.covariance import (
     Covariance,
@@ -75,6 +76,8 @@ class Evidence:
     unresolved: AnyArray
     """Units that the samples do not pin down."""
     unseen: Unseen
+    ended: Ended
+    """How the last fit ended."""
     ambiguities: tuple[str, ...]
 
     @property
@@ -95,6 +98,8 @@ class _Settled:
     """How far the residual lets a unit be from the truth."""
     refitted: int
     """Samples of the fit that came after the unseen ones were looked at; 0 if there was none."""
+    ended: Ended
+    """How that fit ended, or the one before it."""
 
 
 def gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> Evidence:
@@ -132,7 +137,9 @@ def gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> Ev
     )
     unresolved = unresolved_units(settled.errors, sides, fewest_to_confirm(user))
     shown, errors = _restored(candidate, user, settled.errors)
-    return Evidence(shown, own, certificate, errors, unresolved, unseen, polished.ambiguities)
+    return Evidence(
+        shown, own, certificate, errors, unresolved, unseen, settled.ended, polished.ambiguities
+    )
 
 
 def fewest_to_confirm(network: Network) -> int:
@@ -243,6 +250,7 @@ def _refitted(workspace: Workspace, candidate: Candidate, polished: Polished) ->
         found.standard_errors(fit.noise).scaled(fit.scale),
         found.error_bound(scale_outputs(user, 1 / fit.scale), fit.noise),
         workspace.source.size,
+        fit.ended,
     )
 
 
@@ -256,7 +264,13 @@ def _as_it_is(
     size = np.sqrt(labels) * max(unseen.fitted, unseen.rounding) if unseen.exact else noise
     user = workspace.standardisation.network_to_user(network).normalised()
     return _Settled(
-        network, noise, found, found.standard_errors(noise), found.error_bound(user, size), 0
+        network,
+        noise,
+        found,
+        found.standard_errors(noise),
+        found.error_bound(user, size),
+        0,
+        polished.ended,
     )
 
 

@@ -35,6 +35,7 @@ from provenet.certify.tolerances import (
     SPARE_SAMPLES,
     VISIBLE,
 )
+from provenet.common.ended import Ended
 from provenet.common.words import counted
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
@@ -284,6 +285,8 @@ class _About:
     def all_units(self) -> Iterator[Check]:
         """Might other units, or fewer, explain the samples as well?"""
         certificate = self.certificate
+        if not self.evidence.exact:
+            yield self._at_rest()
         if not (self.evidence.exact or certificate.rounded):
             yield self._no_tails()
         if not self.evidence.exact:
@@ -309,6 +312,19 @@ class _About:
                 "zero, or remove nearly dependent ones.",
                 Status.PARTIAL,
             )
+
+    def _at_rest(self) -> Check:
+        """Standard errors speak of the least-squares network, so the fit must have got there."""
+        ended = self.evidence.ended
+        return Check(
+            "the last fit was finished",
+            ended is not Ended.OUT_OF_TIME,
+            ended.value,
+            "anything but out of time",
+            f"{self.found}, but the budget was used up before least squares came to rest, so "
+            "errors may be larger than stated: give more time with budget=.",
+            Status.PARTIAL,
+        )
 
     def _no_tails(self) -> Check:
         """Noise is Gaussian or nearly so; few samples that stand out may be a missed unit."""

@@ -22,7 +22,7 @@ def row_keys(points: AnyArray) -> list[bytes]:
 
 
 @dataclass(slots=True)
-class _Point:
+class _AskedPoint:
     answers: list[Array] = field(default_factory=list)
     from_file: int = 0
     handed_out: int = 0
@@ -33,14 +33,14 @@ class Answers:
 
     def __init__(self, from_file: Iterable[tuple[bytes, Array]] = ()) -> None:
         """Remember what a file holds."""
-        self._points: dict[bytes, _Point] = {}
+        self._points: dict[bytes, _AskedPoint] = {}
         for key, answer in from_file:
             self.add(key, answer)
             self._points[key].from_file += 1
 
     def add(self, key: bytes, answer: Array) -> None:
         """Remember one more answer to a point."""
-        self._points.setdefault(key, _Point()).answers.append(answer)
+        self._points.setdefault(key, _AskedPoint()).answers.append(answer)
 
     def __getitem__(self, place: tuple[bytes, int]) -> Array:
         """The so-manieth answer to a point."""
@@ -76,5 +76,5 @@ class Answers:
         point = self._points[key]
         point.handed_out = max(point.handed_out, index + 1)
 
-    def _point(self, key: bytes) -> _Point:
-        return self._points.get(key, _Point())
+    def _point(self, key: bytes) -> _AskedPoint:
+        return self._points.get(key, _AskedPoint())

@@ -82,7 +82,7 @@ def refine(
     start = parameters.normalised(activation)
     model = _Model(source, activation, spread, input_gram(source, start), part)
 
-    def settled(before: float, point: _Point) -> Ended | None:
+    def settled(before: float, point: _FitPoint) -> Ended | None:
         if np.sqrt(point.value / source.labels) <= zero * spread:
             return Ended.ZERO
         if before - point.value <= tolerance * before < np.inf:
@@ -90,7 +90,9 @@ def refine(
         return Ended.OUT_OF_TIME if working_time() > deadline else None
 
     fitted, rss = model.best_output_layer(start, passes=2)
-    walk = damped_steps(_Point(model, fitted, rss), settled, iterations - 1, Damping(first=damping))
+    walk = damped_steps(
+        _FitPoint(model, fitted, rss), settled, iterations - 1, Damping(first=damping)
+    )
     found = walk.point
     return Fit(found.parameters, found.value, source.labels, walk.steps + 1, walk.ended)
 
@@ -127,7 +129,7 @@ class _Model:
 
 
 @dataclass(frozen=True)
-class _Point:
+class _FitPoint:
     """Parameters and their sum of squares, on the way down."""
 
     model: _Model
@@ -139,11 +141,11 @@ class _Point:
     """Whether the step that led here was solved: after one that was not, a small gain is no end."""
     step: DenseStep | IterativeStep | None = None
 
-    def arrived(self) -> _Point:
+    def arrived(self) -> _FitPoint:
         step, rss = self.model.step_from(self.parameters, self.value)
         return replace(self, value=rss, step=step)
 
-    def attempt(self, damping: float) -> _Point | None:
+    def attempt(self, damping: float) -> _FitPoint | None:
         assert self.step is not None
         fallen = self.value / self.before if self.before < np.inf else 1.0
         found = self.step.solve(damping, float(np.clip(fallen, *ACCURACIES)))
@@ -152,4 +154,4 @@ class _Point:
         theta = self.parameters.theta - found.move.reshape(self.parameters.theta.shape)
         moved = Parameters(theta, self.parameters.beta).normalised(self.model.activation)
         fitted, rss = self.model.best_output_layer(moved)
-        return _Point(self.model, fitted, rss, self.value, found.ended)
+        return _FitPoint(self.model, fitted, rss, self.value, found.ended)

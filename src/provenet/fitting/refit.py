@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, Source, StandardisedSource
 from provenet.fitting.covariance import Covariance, covariance
@@ -37,6 +38,7 @@ class Refit:
     """The noise of every output before this fit: what labels were divided by."""
     noise: float
     """Standard deviation of what is left, over `scale`."""
+    ended: Ended
 
     @property
     def pooled_noise(self) -> float:
@@ -46,11 +48,11 @@ class Refit:
 
 def refit_on_all(workspace: Workspace, network: Network) -> Refit:
     """Weighted least squares from a network that explains the samples up to noise."""
-    noise, scale = 1.0, np.ones(())
+    noise, scale, ended = 1.0, np.ones(()), Ended.OUT_OF_STEPS
     for _ in range(1 if workspace.source.outputs is None else WEIGHTINGS):
         scale = _noise_by_output(workspace, network)
-        network, noise = _weighted_fit(workspace, network, scale)
-    return Refit(network, scale, noise)
+        network, noise, ended = _weighted_fit(workspace, network, scale)
+    return Refit(network, scale, noise, ended)
 
 
 def covariance_of_all(workspace: Workspace, network: Network, scale: Array) -> Covariance:
@@ -89,7 +91,9 @@ def _scaled_samples(workspace: Workspace, scale: Array) -> tuple[Source, Source 
     return source, ArraySource(drawn.X, drawn.y / scale) if many else None
 
 
-def _weighted_fit(workspace: Workspace, network: Network, scale: Array) -> tuple[Network, float]:
+def _weighted_fit(
+    workspace: Workspace, network: Network, scale: Array
+) -> tuple[Network, float, Ended]:
     """Least squares on all samples, outputs divided by `scale`, and the noise in these units."""
     source, part = _scaled_samples(workspace, scale)
     fit = refine(
@@ -105,7 +109,7 @@ def _weighted_fit(workspace: Workspace, network: Network, scale: Array) -> tuple
     )
     spare = max(source.labels - network.free_parameters, 1)
     found = scale_outputs(fit.parameters.network(network.activation), scale)
-    return found, float(np.sqrt(fit.rss / spare))
+    return found, float(np.sqrt(fit.rss / spare)), fit.ended
 
 
 def _noise_by_output(workspace: Workspace, network: Network) -> Array:

@@ -73,13 +73,13 @@ def _claimed_alone(margins: Array, i: int, clear: float) -> AnyArray:
 
 
 @dataclass(frozen=True)
-class _LabelLine:
+class _UnitLine:
     slope: Array
     constant: float
     explained: int
 
 
-def _exact_line(X: Array, y: Array) -> _LabelLine:
+def _exact_line(X: Array, y: Array) -> _UnitLine:
     """The line that most samples lie on: least absolute deviations, then least squares on those."""
     inputs = np.column_stack([X, np.ones(len(X))])
     size = float(np.abs(y).max())
@@ -98,4 +98,4 @@ def _exact_line(X: Array, y: Array) -> _LabelLine:
         if on.sum() > inputs.shape[1]:
             beta = np.linalg.lstsq(inputs[on], y[on], rcond=None)[0]
             on = np.abs(inputs @ beta - y) <= tolerance * size
-    return _LabelLine(np.asarray(beta[:-1], float), float(beta[-1]), int(on.sum()))
+    return _UnitLine(np.asarray(beta[:-1], float), float(beta[-1]), int(on.sum()))

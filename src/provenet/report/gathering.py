@@ -160,7 +160,7 @@ def _stacked(T2: Array, error: float, y: Array) -> Span:
 
 
 @dataclass(frozen=True)
-class _Refit:
+class _PartialRefit:
     """Least squares from the answer, on parts of the draw."""
 
     network: Network
@@ -216,7 +216,7 @@ class _Refit:
         return self.standardisation.network_to_user(network).canonical()
 
 
-def _refit(result: Recovery, drawn: ArraySource, rng: np.random.Generator) -> _Refit | None:
+def _refit(result: Recovery, drawn: ArraySource, rng: np.random.Generator) -> _PartialRefit | None:
     """None where plain least squares on the samples is not what made the network."""
     network, standardisation = result.network, _standardisation(drawn)
     plain = result.certificate is not None and result.corrupted is None and result.layer is None
@@ -227,11 +227,11 @@ def _refit(result: Recovery, drawn: ArraySource, rng: np.random.Generator) -> _R
         squares = np.mean((network(drawn.X) - drawn.y) ** 2, axis=0)
         scale = np.sqrt(np.maximum(squares, _LEAST_NOISE**2 * np.max(squares) + 1e-300))
     spread = standardisation.label_spread / float(np.min(scale))
-    return _Refit(network, standardisation, scale, spread, rng, time.monotonic() + _SECONDS)
+    return _PartialRefit(network, standardisation, scale, spread, rng, time.monotonic() + _SECONDS)
 
 
 def _held_out(
-    result: Recovery, source: Source, drawn: ArraySource, refit: _Refit | None
+    result: Recovery, source: Source, drawn: ArraySource, refit: _PartialRefit | None
 ) -> HeldOut | None:
     predict = _predictor(result)
     if predict is None:
@@ -255,7 +255,7 @@ def _error_curve(
     source: Source,
     drawn: ArraySource,
     truth: Network | None,
-    refit: _Refit | None,
+    refit: _PartialRefit | None,
 ) -> ErrorCurve | None:
     if refit is None or not result.success:
         return None

@@ -17,8 +17,8 @@ from provenet.lowest_layer.faces.model import (
     EXPLAINED,
     FIT_ROWS,
     WIDTH,
+    FaceModel,
     Inputs,
-    Model,
     Unit,
     solved,
 )
@@ -37,7 +37,7 @@ _USELESS = 1.02
 class FaceFit:
     """A model with its linear part fitted."""
 
-    def __init__(self, model: Model, inputs: Inputs, y: Array) -> None:
+    def __init__(self, model: FaceModel, inputs: Inputs, y: Array) -> None:
         """Solve the normal equations."""
         self.model, self.inputs, self.y = model, inputs, y
         self.M = model.rows(inputs)
@@ -86,7 +86,7 @@ class FaceFit:
         ]
 
 
-def _moved(model: Model, step: Array) -> Model:
+def _moved(model: FaceModel, step: Array) -> FaceModel:
     largest = np.maximum(np.max(np.abs(step), axis=1, keepdims=True), _LARGEST_STEP)
     step = step * (_LARGEST_STEP / largest)
     W = np.array([w + s[:-1] @ complement(w) for w, s in zip(model.W, step, strict=True)])
@@ -94,7 +94,7 @@ def _moved(model: Model, step: Array) -> Model:
     return replace(model, W=W / norm[:, None], T=(model.T + step[:, -1]) / norm)
 
 
-def _least_squares(model: Model, X: Array, y: Array, over: Callable[[], bool]) -> FaceFit:
+def _least_squares(model: FaceModel, X: Array, y: Array, over: Callable[[], bool]) -> FaceFit:
     """Levenberg-Marquardt on directions and thresholds."""
     inputs = Inputs.of(X, model.degree)
     fit, damping = FaceFit(model, inputs, y), 1e-3
@@ -118,7 +118,7 @@ def _least_squares(model: Model, X: Array, y: Array, over: Callable[[], bool]) -
 def fitted_relus(units: list[Unit], X: Array, y: Array, over: Callable[[], bool]) -> list[Unit]:
     """All units by least squares; those that explain nothing are dropped."""
     some = slice(FIT_ROWS)
-    fit = _least_squares(Model.of(units, X.shape[1], 2), X[some], y[some], over)
+    fit = _least_squares(FaceModel.of(units, X.shape[1], 2), X[some], y[some], over)
     while len(fit.model.W) and not over():
         without = [fit.rss_without(i) for i in range(len(fit.model.W))]
         i = int(np.argmin(without))

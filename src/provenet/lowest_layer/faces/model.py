@@ -100,7 +100,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Model:
+class FaceModel:
     """`p(x) + sum_i u_i q_i(x) + products of the u_i`, u_i = u(w_i.x - t_i), linear in all else."""
 
     W: Array
@@ -109,7 +109,7 @@ class Model:
     degree: int
 
     @classmethod
-    def of(cls, units: list[Unit], features: int, order: int) -> Model:
+    def of(cls, units: list[Unit], features: int, order: int) -> FaceModel:
         """The model of these units; without units, p alone."""
         W = np.array([unit.w for unit in units]).reshape(-1, features)
         degrees = _FIT_DEGREE if units else _CONTROL_DEGREE
@@ -154,7 +154,7 @@ class Model:
                 slope += coefficient * units.count(i) * np.prod(U[rest], axis=0)
         return np.asarray(slope)
 
-    def without(self, i: int) -> Model:
+    def without(self, i: int) -> FaceModel:
         """The model of all units but one."""
         rest = np.arange(len(self.W)) != i
         return replace(self, W=self.W[rest], T=self.T[rest])
@@ -178,7 +178,7 @@ class Controlled:
 
     def __init__(self, X: Array, y: Array, units: list[Unit], order: int) -> None:
         """Fit the model; samples that may be on either side of a jump are left out."""
-        self.units, self.model = units, Model.of(units, X.shape[1], order)
+        self.units, self.model = units, FaceModel.of(units, X.shape[1], order)
         W, T = self.model.W, self.model.T
         margins = np.array([unit.margin if order == 1 else 0.0 for unit in units])
         self.all, self.beside = (X, y), np.abs(W @ X.T - T[:, None]) < margins[:, None]
