@@ -13,6 +13,7 @@ from provenet.certify.checks import Status, asked
 from provenet.certify.conclude import conclude
 from provenet.certify.evidence import gather
 from provenet.certify.network_checks import network_checks
+from provenet.common.ended import Ended
 from provenet.data.sources import ArraySource
 from provenet.fitting.polish import Polished, polish
 from provenet.fitting.workspace import Wishes, prepare
@@ -178,6 +179,12 @@ def test_the_certificate_speaks_of_the_network_that_is_returned(outputs):
         assert certificate.samples_refitted in (0, len(X))
         again = network.canonical()
         np.testing.assert_allclose(again.weights, network.weights, rtol=0, atol=1e-14)
+
+
+def test_a_last_fit_that_time_cut_short_is_no_success(truth):
+    workspace = workspace_of(truth, 0.1)
+    evidence = replace(evidence_of(workspace, truth), ended=Ended.OUT_OF_TIME)
+    assert failed(workspace, evidence) == {"the last fit was finished"}
 
 
 def test_polished_networks_that_stopped_early_are_not_called_exact(truth):

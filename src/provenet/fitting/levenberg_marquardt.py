@@ -90,9 +90,8 @@ def refine(
         return Ended.OUT_OF_TIME if working_time() > deadline else None
 
     fitted, rss = model.best_output_layer(start, passes=2)
-    walk = damped_steps(
-        _FitPoint(model, fitted, rss), settled, iterations - 1, Damping(first=damping)
-    )
+    point = _FitPoint(model, fitted, rss)
+    walk = damped_steps(point, settled, iterations - 1, Damping(first=damping))
     found = walk.point
     return Fit(found.parameters, found.value, source.labels, walk.steps + 1, walk.ended)
 
