@@ -120,8 +120,8 @@ ATV21 = (
     Mutation(
         "ATV21 Algorithm 4: no rank threshold (eta_1)",
         "moments/decomposition/algorithm_4.py",
-        "threshold = max(edge, 1e-10 * values[0])",
-        "threshold = 1e-10 * values[0]",
+        "threshold = max(edge, FLATTENING_ROUNDING * values[0])",
+        "threshold = FLATTENING_ROUNDING * values[0]",
         (
             "moments/decomposition/test_algorithm_4.py::"
             "test_the_rank_is_what_stands_above_the_noise",
@@ -560,7 +560,7 @@ GLM17 = (
     Mutation(
         "GLM17 Theorem 5.1: lambda below its range",
         "landscape/constants.py",
-        "penalty = _AMPLE * 4 * largest",
+        "penalty = AMPLE * 4 * largest",
         "penalty = 0.1 * 4 * largest",
         ("landscape/test_constants.py::test_G_is_within_the_ranges_of_theorem_5_1",),
     ),
