@@ -63,7 +63,7 @@ def test_weights_are_a_heat_map_with_a_row_for_each_unit(ax: Any, outputs: int |
     for image in ax.get_images():  # white is zero
         assert image.norm.vmin == -image.norm.vmax == -np.abs(image.get_array()).max()
     assert [text.get_text() for text in ax.get_xticklabels()][-2:] == ["out", "bias"]
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["1", "2", "3", "4"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["0", "1", "2", "3"]
 
 
 def test_two_heat_maps_can_have_the_same_colours(ax: Any) -> None:

@@ -94,7 +94,7 @@ def weights(ax: Any, network: Network, like: Network | None = None) -> Any:
         left += width + _GAP * network.features
     _label(ax, ", ".join(ranges), "unit")
     ax.set_xticks(ticks, names)
-    places, numbers = _thinned(network.units)
+    places, numbers = _units(network.units)
     ax.set_yticks(places, numbers)
     ax.set(xlim=(0, left - _GAP * network.features), ylim=(network.units, 0))
     ax.spines[:].set_visible(False)
@@ -210,11 +210,20 @@ def _heat_map(ax: Any, block: Array, left: float, width: float, largest: float) 
 
 def _thinned(number: int) -> tuple[list[float], list[str]]:
     """Centres and names of columns numbered from 1: all of few, some of many."""
-    step = max(1, -(-number // _MOST_TICKS))
-    if step > 2:
-        step = 5 * -(-step // 5)
+    step = _step(number)
     shown = [1, *range(step, number + 1, step)] if step > 2 else list(range(1, number + 1, step))
     return [k - 0.5 for k in shown], [str(k) for k in shown]
+
+
+def _units(number: int) -> tuple[list[float], list[str]]:
+    """Centres and names of units, by their index."""
+    shown = range(0, number, _step(number))
+    return [k + 0.5 for k in shown], [str(k) for k in shown]
+
+
+def _step(number: int) -> int:
+    step = max(1, -(-number // _MOST_TICKS))
+    return step if step <= 2 else 5 * -(-step // 5)
 
 
 def _diagonal(ax: Any, first: Array, second: Array) -> None:

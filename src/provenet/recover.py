@@ -111,7 +111,7 @@ def recover(
         try:
             standardisation = check_data(source, units, chosen)
         except NoAnswer as why:
-            return Recovery.nothing(chosen.name, str(why))
+            return Recovery.nothing(chosen.name, str(why), _claim(chosen))
         workspace = prepare(
             source,
             wishes,
@@ -161,13 +161,19 @@ def _best_of(workspace: Workspace, method: Method) -> Recovery:
 def _answer(workspace: Workspace, method: Method, results: list[Recovery], reason: str) -> Recovery:
     """The best of what was found, and what a search that could not go on says to it."""
     if not results:
-        return Recovery.nothing(method.name, reason or _why_nothing(workspace.out_of_time))
+        why = reason or _why_nothing(workspace.out_of_time)
+        return Recovery.nothing(method.name, why, _claim(method))
     best = best_of(results)
     if reason and best.status is Status.FAILED:
         return best.stopped_by(reason)
     if best.success and best.claim is Claim.NETWORK:
         return best.with_checks(*searches_agree(best, results))
     return best
+
+
+def _claim(method: Method) -> Claim:
+    """What a success of the method would have spoken of."""
+    return Claim.LAYER if method.lowest_layer else Claim.NETWORK
 
 
 def _why_nothing(out_of_time: bool) -> str:

@@ -319,8 +319,8 @@ class _About:
         return Check(
             "the last fit was finished",
             ended is not Ended.OUT_OF_TIME,
-            ended.value,
-            "anything but out of time",
+            "at rest" if ended.at_rest else ended.value,
+            "not out of time",
             f"{self.found}, but the budget was used up before least squares came to rest, so "
             "errors may be larger than stated: give more time with budget=.",
             Status.PARTIAL,
