@@ -229,9 +229,9 @@ def test_noise_that_is_given_is_recognised() -> None:
     error = direction_error(result.network.weights, W)
     assert 1e-5 < error < 5 * float(result.layer.angle_errors.max())
     # without it, what is left might be that of a bad minimum: the search goes on to its end
-    unknown, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4, budget=5.0)
+    unknown, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4, budget=2.0)
     assert unknown.status == "partial"
-    wrong, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4, noise=0.05, budget=5.0)
+    wrong, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4, noise=0.05, budget=2.0)
     assert wrong.status == "partial"
 
 
@@ -290,19 +290,19 @@ def test_activations_that_do_not_serve() -> None:
 @pytest.mark.parametrize("u", [COS, ABS], ids=lambda u: u.name)
 def test_one_unit_too_few_is_no_success(u: Activation) -> None:
     W, P = orthonormal(4, 4, 0), top(4, 0)
-    result, _, _ = recovered(u, P, W, 5000, 0, units=3, budget=8.0)
+    result, _, _ = recovered(u, P, W, 1500, 0, units=3, budget=4.0)
     assert not result.success
 
 
 def test_one_unit_too_many_is_no_success() -> None:
     W, P = orthonormal(3, 5, 0), top(3, 0)
-    result, _, _ = recovered(COS, P, W, 5000, 0, units=4)
+    result, _, _ = recovered(COS, P, W, 1500, 0, units=4)
     assert not result.success
 
 
 def test_labels_of_another_activation_are_no_success() -> None:
     W, P = orthonormal(3, 3, 0), top(3, 0)
-    X = np.random.default_rng(0).standard_normal((5000, 3))
+    X = np.random.default_rng(0).standard_normal((1500, 3))
     y = LayeredNetwork(lowest_layer(W, 0.0, BUMP), P)(X)
     assert not pn.recover(X, y, method="even", activation=COS, units=3, rng=0).success
 
