@@ -8,7 +8,7 @@ import pytest
 import provenet as pn
 from provenet.common.typing import Array
 from provenet.extraction.box import Box
-from provenet.extraction.kinks import trace_units
+from provenet.extraction.kinks import Segment, measured_pieces, trace_units
 from provenet.extraction.sharpen import sharpened
 from provenet.extraction.units import Pieces, Units
 
@@ -98,3 +98,21 @@ def test_rounding_taken_for_a_unit_earns_no_questions() -> None:
     found, _ = sharpened(lambda X: net(X)[:, None], both, pieces, box, spare, rng)
     assert len(both) == net.units + 1 and len(found.units) == net.units
     assert counted == [net.units]
+
+
+def test_a_gradient_whose_steps_cross_a_kink_is_measured_again() -> None:
+    """A kink 0.005 from the point is crossed by a first step along an axis, a hundredth long."""
+
+    def f(X: Array) -> Array:
+        return (np.maximum(X[:, 0], 0) + 3 * np.maximum(X[:, 1] - 0.005, 0))[:, None]
+
+    line = Segment(np.zeros(2), np.array([1.0, 1.0]) / np.sqrt(2), (-1.0, 1.0), 1.0)
+    place = np.array([[1.0, 0.0]])
+    first = measured_pieces(f, line, place, np.array([0.01]), Box.of(None, None, 2), (1e-15, 0.0))
+    assert not first.believed[0]
+    assert abs(first.gradients[0, 0, 1] - 1.5) < 1e-9  # half of the step is beyond the kink
+    shorter = measured_pieces(
+        f, line, place, np.array([0.001]), Box.of(None, None, 2), (1e-15, 0.0)
+    )
+    assert shorter.believed[0]
+    np.testing.assert_allclose(shorter.gradients[0, 0], [1.0, 0.0], atol=1e-9)

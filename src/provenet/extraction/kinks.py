@@ -189,16 +189,18 @@ class _Tracing:
     def follow(self, line: Segment) -> None:
         """Add the units whose kinks the line meets."""
         if self.pieces is None:
-            measured = self._measured(self.ask, line, ROUNDING, 0.0)
+            measured = self.measured_pieces(self.ask, line, ROUNDING, 0.0)
             self._add(measured, line)
             return
         known = self.found.errors.max(initial=0.0)
         rounding = float(np.clip(known, *ROUNDING_OF_REST))
         rest, near = _beside(self.ask, self.found.units), replace(line, reach=_near(line))
         least = rounding * float(np.abs(self.answers).max())
-        self._add(self._measured(rest, near, rounding, least), near)
+        self._add(self.measured_pieces(rest, near, rounding, least), near)
 
-    def _measured(self, ask: Ask, line: Segment, rounding: float, least: float) -> Pieces | None:
+    def measured_pieces(
+        self, ask: Ask, line: Segment, rounding: float, least: float
+    ) -> Pieces | None:
         trace = trace_line(ask, line.origin, line.direction, line.reach, line.scale, rounding)
         self.kinks.append(len(trace.kinks))
         if not trace.complete:
@@ -278,13 +280,13 @@ def _pieces(
     """Gradients in all pieces; those that are not believed again with shorter steps."""
     steps = GRADIENT_STEP * distances
     X = line.origin + places[:, None] * line.direction
-    found = _measured(ask, line, X, steps, box, rounding)
+    found = measured_pieces(ask, line, X, steps, box, rounding)
     for _ in range(GRADIENT_TRIES):
         bad = np.flatnonzero(~found.believed)
         if len(bad) == 0:
             break
         steps[bad] *= SHORTER
-        again = _measured(ask, line, X[bad], steps[bad], box, rounding)
+        again = measured_pieces(ask, line, X[bad], steps[bad], box, rounding)
         for own, new in zip(
             (found.gradients, found.constants, found.errors, found.believed),
             (again.gradients, again.constants, again.errors, again.believed),
@@ -294,7 +296,7 @@ def _pieces(
     return found
 
 
-def _measured(
+def measured_pieces(
     ask: Ask, line: Segment, X: Array, steps: Array, box: Box, relative: tuple[float, float]
 ) -> Pieces:
     """`features + 2` questions at every point: itself, along the axes, and along the line."""
