@@ -107,12 +107,10 @@ def test_a_gradient_whose_steps_cross_a_kink_is_measured_again() -> None:
         return (np.maximum(X[:, 0], 0) + 3 * np.maximum(X[:, 1] - 0.005, 0))[:, None]
 
     line = Segment(np.zeros(2), np.array([1.0, 1.0]) / np.sqrt(2), (-1.0, 1.0), 1.0)
-    place = np.array([[1.0, 0.0]])
-    first = measured_pieces(f, line, place, np.array([0.01]), Box.of(None, None, 2), (1e-15, 0.0))
+    place, box = np.array([[1.0, 0.0]]), Box.of(None, None, 2)
+    first = measured_pieces(f, line, place, np.array([0.01]), box, (1e-15, 0.0))
     assert not first.believed[0]
     assert abs(first.gradients[0, 0, 1] - 1.5) < 1e-9  # half of the step is beyond the kink
-    shorter = measured_pieces(
-        f, line, place, np.array([0.001]), Box.of(None, None, 2), (1e-15, 0.0)
-    )
+    shorter = measured_pieces(f, line, place, np.array([0.001]), box, (1e-15, 0.0))
     assert shorter.believed[0]
     np.testing.assert_allclose(shorter.gradients[0, 0], [1.0, 0.0], atol=1e-9)

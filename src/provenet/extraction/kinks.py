@@ -189,14 +189,14 @@ class _Tracing:
     def follow(self, line: Segment) -> None:
         """Add the units whose kinks the line meets."""
         if self.pieces is None:
-            measured = self.measured_pieces(self.ask, line, ROUNDING, 0.0)
+            measured = self._measured(self.ask, line, ROUNDING, 0.0)
             self._add(measured, line)
             return
         known = self.found.errors.max(initial=0.0)
         rounding = float(np.clip(known, *ROUNDING_OF_REST))
         rest, near = _beside(self.ask, self.found.units), replace(line, reach=_near(line))
         least = rounding * float(np.abs(self.answers).max())
-        self._add(self.measured_pieces(rest, near, rounding, least), near)
+        self._add(self._measured(rest, near, rounding, least), near)
 
     def measured_pieces(
         self, ask: Ask, line: Segment, rounding: float, least: float
