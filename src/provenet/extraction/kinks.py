@@ -198,9 +198,7 @@ class _Tracing:
         least = rounding * float(np.abs(self.answers).max())
         self._add(self._measured(rest, near, rounding, least), near)
 
-    def measured_pieces(
-        self, ask: Ask, line: Segment, rounding: float, least: float
-    ) -> Pieces | None:
+    def _measured(self, ask: Ask, line: Segment, rounding: float, least: float) -> Pieces | None:
         trace = trace_line(ask, line.origin, line.direction, line.reach, line.scale, rounding)
         self.kinks.append(len(trace.kinks))
         if not trace.complete:
