@@ -13,7 +13,16 @@ import provenet as pn
 
 LISTED = ("networks", "fitting")
 """Rooms that have every small number in their list."""
-OTHERS = ("certify", "data", "estimators", "extraction", "landscape", "lowest_layer", "moments")
+OTHERS = (
+    "certify",
+    "data",
+    "estimators",
+    "extraction",
+    "landscape",
+    "lowest_layer",
+    "moments",
+    "report",
+)
 ROOMS = ("methods", *OTHERS, *LISTED)
 SMALL = 1e-2
 """Literals below this are tolerances, whatever they are called."""

@@ -22,12 +22,16 @@ from provenet.networks.network import Network
 
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#555555"
 MOST_POINTS = 2000
+"""Convention: labels that are drawn: more would only cover each other."""
 _FONT = 10
+"""Convention: points of the names of axes: about the text around a picture."""
 _SMALL_FONT = 9
+"""Convention: points of ticks and legends: a little less than that."""
 _SIGNED = "RdBu_r"
 _NARROWEST, _GAP = 0.1, 0.025
 """Width of output weights or biases, and of what parts them, as shares of the weights' width."""
 _MOST_TICKS = 10
+"""Convention: units that are named along an axis: names of more would touch each other."""
 _ROUNDING = 1e-17
 """Where differences of zero are drawn on a logarithmic axis."""
 

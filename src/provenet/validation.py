@@ -13,14 +13,13 @@ from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.data.checkpoint import Checkpoint
 from provenet.data.sources import ArraySource, Source
-from provenet.data.sources.base import ROWS_AT_ONCE
 from provenet.data.standardisation import (
     Standardisation,
     dependent_columns,
     label_variance,
     standardisation_from,
 )
-from provenet.data.tolerances import MOST_BYTES_IN_MEMORY
+from provenet.data.tolerances import MOST_BYTES_IN_MEMORY, ROWS_AT_ONCE
 from provenet.fitting.workspace import Wishes
 from provenet.methods import Method
 from provenet.methods.options import OBJECTIVE, OPTIONS, Option

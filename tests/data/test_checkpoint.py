@@ -157,7 +157,7 @@ SCRIPT = """
 import sys, numpy as np, provenet as pn
 X, y = np.load(sys.argv[1], mmap_mode="r"), np.load(sys.argv[2], mmap_mode="r")
 import provenet.data.checkpoint as c, provenet.data.sources.base as base
-base._STRETCH_BYTES = 2**18
+base.STRETCH_BYTES = 2**18
 c.Checkpoint.__init__.__defaults__ = (0.0,)
 r = pn.recover(X, y, method="biased-relu", rng=0, checkpoint=sys.argv[3])
 np.save(sys.argv[4], np.column_stack([r.network.weights, r.network.biases]))

@@ -16,6 +16,13 @@ from scipy.special import bdtrc, fdtrc
 from scipy.stats import mannwhitneyu
 
 from provenet.certify.statements import Predicts
+from provenet.certify.tolerances import (
+    FEWEST_WITHIN,
+    MOST_POLYNOMIALS,
+    MOST_TESTED,
+    NEAREST_SAMPLES,
+    NEIGHBOURS_AMONG,
+)
 from provenet.common.typing import Array
 from provenet.fitting.workspace import Workspace
 from provenet.networks.hermite import hermite_rows
@@ -29,17 +36,12 @@ the best is above 4.4 by chance once in a hundred."""
 
 _HIGHEST_DEGREE = 4
 """Of polynomials: a convention."""
-_MOST_TERMS = 1000
-_MOST_TESTED = 200_000
 _MOST_ENTRIES = 14_000_000
 """Samples times polynomials: some 110 MB. A convention."""
-_NEIGHBOURS = 8
-_NEIGHBOURS_AMONG = 50_000
 _NEIGHBOURS_IN = 4
 """Features: in more, samples are no neighbours of each other."""
 _WIDTHS = 0.5 ** np.arange(3, 9)
 """Distances from a face, in standard deviations of the inputs across it."""
-_FEWEST_WITHIN = 10
 _MOST_OF_IT = 0.95
 """Share of the sum of squares that the largest residuals make."""
 _NO_NOISE = 1e-6
@@ -97,17 +99,17 @@ def dependence(held: Residuals, fitted: Residuals, tested: Residuals) -> float:
     """
     rows = hermite_terms(tested.Z)
     found = correlation(rows, tested.left[: rows.shape[1]])
-    if held.Z.shape[1] > _NEIGHBOURS_IN or min(fitted.samples, held.samples) < _NEIGHBOURS:
+    if held.Z.shape[1] > _NEIGHBOURS_IN or min(fitted.samples, held.samples) < NEAREST_SAMPLES:
         return found
-    tree = cKDTree(fitted.Z[:_NEIGHBOURS_AMONG])
-    nearest = tree.query(held.Z, k=_NEIGHBOURS)[1]
+    tree = cKDTree(fitted.Z[:NEIGHBOURS_AMONG])
+    nearest = tree.query(held.Z, k=NEAREST_SAMPLES)[1]
     return max(found, correlation(fitted.left[nearest].mean(axis=1)[None], held.left))
 
 
 def hermite_terms(Z: Array) -> Array:
     """Polynomials of inputs, one a row, of as high a degree as room allows."""
     d = Z.shape[1]
-    fits = (k for k in range(_HIGHEST_DEGREE, 1, -1) if comb(k + d, d) <= _MOST_TERMS)
+    fits = (k for k in range(_HIGHEST_DEGREE, 1, -1) if comb(k + d, d) <= MOST_POLYNOMIALS)
     degree = next(fits, 1)
     return hermite_rows(Z[: _MOST_ENTRIES // comb(degree + d, d)], degree)
 
@@ -141,7 +143,7 @@ def at_the_face(distance: Array, left: Array) -> bool:
 def _larger_within(distance: Array, size: Array, h: float) -> bool:
     zone = distance < 4 * h
     size, within = size[zone], distance[zone] < h
-    if min(within.sum(), (~within).sum()) < _FEWEST_WITHIN:
+    if min(within.sum(), (~within).sum()) < FEWEST_WITHIN:
         return False
     # Of the largest, that make most of the squares, so many or more would be within by chance.
     order = np.argsort(-size)
@@ -158,5 +160,5 @@ def _larger_within(distance: Array, size: Array, h: float) -> bool:
 def tested_samples(workspace: Workspace, statement: Predicts) -> Residuals:
     """What is left of the first samples of the source, as many as are looked at."""
     source = workspace.source
-    most = min(source.size, _MOST_TESTED, _MOST_ENTRIES // source.features)
+    most = min(source.size, MOST_TESTED, _MOST_ENTRIES // source.features)
     return Residuals.of(workspace, statement, *source.rows(0, most))

@@ -97,3 +97,21 @@ CORRUPTED_SIGMAS = 5.0
 DEPENDENT = 6.0
 """Convention: standard deviations at which what is left is not independent of the units; there are
 as many tests as units times outputs."""
+
+# ---------------------------------------------------------------- what a layer leaves
+
+MOST_POLYNOMIALS = 1000
+"""Convention: polynomials of the inputs that residuals are compared with: a higher degree is left
+out; `layer_noise.NOT_CHANCE` counts on so many."""
+MOST_TESTED = 200_000
+"""Convention: samples whose residuals are looked at: a correlation of 1% is 5 standard errors of so
+many."""
+NEAREST_SAMPLES = 8
+"""Convention: fitted neighbours of an unseen sample whose residuals are averaged: their noise falls
+to a third, and they are still near."""
+NEIGHBOURS_AMONG = 50_000
+"""Convention: fitted samples among which these are looked for: in a few features so many are
+dense."""
+FEWEST_WITHIN = 10
+"""Convention: samples near a face, and beside it, without which their residuals are not
+compared."""

@@ -17,6 +17,7 @@ from rich.text import Text
 from provenet.common.exceptions import ClusterLost, EndpointLost, InvalidInput
 
 BAD_INPUT, NOT_RECOVERED, INTERRUPTED = 2, 3, 130
+"""Convention: exit codes: 2 is that of wrong usage, 130 that of shells after SIGINT (128 + 2)."""
 
 
 def stdout() -> Console:

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-_PATIENCE = 1.0  # seconds before anything is shown
+_PATIENCE = 1.0
+"""Convention: seconds before anything is shown: what takes less needs no bar."""
 
 
 class StageProgress:

@@ -25,9 +25,10 @@ from provenet.common.typing import AnyArray, Array
 from provenet.common.version import __version__
 from provenet.data.fingerprint import Nameless, fingerprint
 from provenet.data.sums import read_back, written
+from provenet.data.tolerances import CHECKED_PLACES, ROWS_A_PLACE
 
 _FORMAT = 1
-_PLACES, _ROWS_A_PLACE = 64, 2
+"""Convention: number of the file's layout: whoever changes that counts on."""
 _LARGEST = 256_000_000
 """Bytes of sums beyond which a pass is not kept: it would take longer to write than to add up."""
 
@@ -53,8 +54,8 @@ def pass_key(term: Any, rows: int, stretches: list[slice]) -> str | None:
 
 def data_fingerprint(source: Given) -> str:
     """Shape, and a few rows in many places."""
-    places = np.linspace(0, max(source.size - _ROWS_A_PLACE, 0), _PLACES).astype(int)
-    rows = [source.rows(i, min(i + _ROWS_A_PLACE, source.size)) for i in map(int, places)]
+    places = np.linspace(0, max(source.size - ROWS_A_PLACE, 0), CHECKED_PLACES).astype(int)
+    rows = [source.rows(i, min(i + ROWS_A_PLACE, source.size)) for i in map(int, places)]
     return fingerprint((source.size, source.features, source.outputs, rows))
 
 

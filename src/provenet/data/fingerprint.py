@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from provenet.data.tolerances import ACTIVATION_PROBES
 from provenet.networks.activations import Activation
-
-_PROBE = np.linspace(-3.0, 3.0, 25)
 
 
 class Nameless(TypeError):
@@ -37,7 +36,9 @@ def _parts(thing: Any) -> Iterator[bytes]:
         yield f"{type(thing).__name__} {thing!r}".encode()
     elif isinstance(thing, Activation):  # its functions may be nameless: what they do counts
         yield thing.name.encode()
-        yield np.asarray([thing(_PROBE), thing.derivative(_PROBE)], dtype=float).tobytes()
+        yield np.asarray(
+            [thing(ACTIVATION_PROBES), thing.derivative(ACTIVATION_PROBES)], dtype=float
+        ).tobytes()
     else:
         yield from _parts_of_composite(thing)
 

@@ -20,11 +20,12 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from provenet.data.tolerances import NO_MEMORY_LIMIT
+
 Sum = TypeVar("Sum")
 
 _MEMINFO, _OWN_GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup")
 _GROUPS = Path("/sys/fs/cgroup")
-_NO_LIMIT = 2**63
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
@@ -54,12 +55,12 @@ def _free_memory() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
-        return _NO_LIMIT
+        return NO_MEMORY_LIMIT
 
 
 def _group_limits() -> list[int]:
     """Limits of the control groups (version 1 or 2) of this process and of those above them."""
-    limits = [_NO_LIMIT]
+    limits = [NO_MEMORY_LIMIT]
     for line in _text(_OWN_GROUPS).splitlines():
         _, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")

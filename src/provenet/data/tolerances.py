@@ -5,6 +5,8 @@ Each entry says whether it is derived (from what), a convention, or measured (by
 
 from __future__ import annotations
 
+import numpy as np
+
 TINY = 1e-300
 """Keeps a denominator from 0. Derived: far below any number that samples give, above underflow."""
 DEPENDENT = 1e-10
@@ -32,3 +34,35 @@ PARQUET_BUFFER_BYTES, PARQUET_GROUP_ROWS = 2**20, 2**17
 MOST_BYTES_IN_MEMORY = 2**31
 """Bytes of samples, as float64, that a method may hold at once. A convention: a few
 copies of so much still fit an ordinary machine."""
+
+ROWS_AT_ONCE = 4096
+"""Convention: samples of a block of a pass: 3 MB at 100 features, near what a processor's cache
+holds, and enough for fast matrix products."""
+STRETCH_BYTES = 2**25
+"""Convention: bytes of samples, at least, from one place where a pass is told and checkpointed to
+the next: 32 MB are quickly added up again."""
+SUMS_MERGED_AT_ONCE = 8
+"""Convention: sums that one task of Dask adds up: few to hold, and a thousand chunks take four
+rounds."""
+DESIGN_BLOCK = 4096
+"""Convention: inputs of a block of a design, about, in whole groups: as many as a block of a pass
+has."""
+
+CSV_LINES_AT_ONCE = 16384
+"""Convention: lines of text that are parsed together: some megabytes."""
+CSV_LOOKS, CSV_LOOK_BYTES = 16, 2**16
+"""Convention: pieces of a file, evenly spaced, and bytes of each, from which its number of lines is
+estimated: a megabyte in all."""
+NPZ_BLOCK_BYTES = 2**23
+"""Convention: bytes of an archive's members that are read at once: 8 MB."""
+PARQUET_ROWS_AT_ONCE = 2**15
+"""Convention: rows of a table that are read at once: 26 MB at 100 columns of doubles."""
+
+CHECKED_PLACES, ROWS_A_PLACE = 64, 2
+"""Convention: places, evenly spaced, and rows of each, by which a checkpoint knows its data again:
+other data differ in some of them, and so few are read at once."""
+ACTIVATION_PROBES = np.linspace(-3.0, 3.0, 25)
+"""Convention: where an activation and its slope are evaluated to be known again: on both sides of
+zero, as far as standard inputs usually reach."""
+NO_MEMORY_LIMIT = 2**63
+"""Derived: bytes, more than any machine has, for where the system tells no limit."""

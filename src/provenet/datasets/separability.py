@@ -62,8 +62,13 @@ from provenet.networks.network import Network
 Clause = tuple[int, ...]
 
 _TOLERANCE = 1e-6
+"""Convention: error of a label, over its size or 1, with which it counts as fitted: ten times what
+HiGHS lets constraints be off."""
 _PARALLEL = 1e-14
+"""Derived: how far a cosine of opposite samples may be from -1: 45 roundings, as sums over features
+have."""
 _FEASIBLE, _INFEASIBLE = 0, 2
+"""Derived: statuses of `scipy.optimize.linprog`."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from provenet.common.typing import AnyArray, Array
-
-KEY_BYTES = 16
+from provenet.extraction.tolerances import KEY_BYTES
 
 
 def row_keys(points: AnyArray) -> list[bytes]:

@@ -24,13 +24,14 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
-from provenet.extraction.answers import KEY_BYTES, row_keys
-from provenet.extraction.tolerances import KEPT_INPUTS
+from provenet.extraction.answers import row_keys
+from provenet.extraction.tolerances import KEPT_INPUTS, KEY_BYTES
 
 _SQLITE, _EARLIER = b"SQLite format 3\x00", b"provenet answers\n"
 _APPLICATION = int.from_bytes(b"prnt")
 """In the header of every SQLite file: whose it is."""
 _FORMAT = 2
+"""Convention: number of the file's layout: whoever changes that counts on."""
 _TABLES = (
     f"PRAGMA application_id = {_APPLICATION}",
     "CREATE TABLE about (content TEXT, checksum INTEGER)",

@@ -195,3 +195,11 @@ MOST_BYTES = 2**28
 FIRST_WAIT, LONGEST_WAIT, LONGEST_WISH = 0.5, 30.0, 60.0
 """Seconds: after the first failure, after many, and when the server names the time. A convention.
 """
+
+# ---------------------------------------------------------------- digests and messages
+
+KEY_BYTES = 16
+"""Derived: of the digest of a point: of a billion points two share 128 bits with a chance of
+1e-21."""
+SHOWN_NUMBERS = 4
+"""Convention: numbers of an input or an answer that a message shows: part of a line."""

@@ -321,3 +321,13 @@ LEAST_GRAM = 4.5 * EPS
 """Derived: keeps rows with too little weight solvable; below the rounding of all others."""
 LEAST_SQUARE = 1e-30
 """Derived: eigenvalues of a Gram matrix below this fraction of the largest are zero squared."""
+
+# ---- Samples to fit and to hold out
+
+SAMPLES_DRAWN = 20_000
+"""Convention: samples that are drawn if features do not ask for more: plenty for some hundred
+parameters, and quick to fit."""
+DRAWN_A_FEATURE = 50
+"""Convention: samples a feature that are drawn at least: each unit has a weight for it."""
+MOST_HELD_OUT = 20_000
+"""Convention: different inputs that are held out at most; a tenth is less up to 4000 features."""

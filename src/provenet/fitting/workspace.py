@@ -14,12 +14,9 @@ from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.search import Problem
+from provenet.fitting.tolerances import DRAWN_A_FEATURE, MOST_HELD_OUT, SAMPLES_DRAWN
 from provenet.moments.gaussianity import GaussianCheck, check_gaussian
 from provenet.networks.activations import ABS, RELU, Activation
-
-_MOST_DRAWN = 20_000
-_DRAWN_A_FEATURE = 50
-_MOST_HELD_OUT = 20_000
 
 
 @dataclass(frozen=True)
@@ -170,13 +167,13 @@ def prepare(
 ) -> Workspace:
     """Draw samples to fit and samples to hold out, and look at the inputs."""
     started = working_time()
-    n = min(source.size, max(_MOST_DRAWN, _DRAWN_A_FEATURE * source.features))
+    n = min(source.size, max(SAMPLES_DRAWN, DRAWN_A_FEATURE * source.features))
     drawn = source.draw(n, rng)
     X, y = drawn.X, drawn.y
     _, first, group = np.unique(row_keys(X), return_index=True, return_inverse=True)
     # Repeated inputs are held out together: a sample that was fitted tells nothing about its twin.
     distinct = len(first)
-    count = int(np.clip(distinct // 10, min(10, distinct // 3), _MOST_HELD_OUT))
+    count = int(np.clip(distinct // 10, min(10, distinct // 3), MOST_HELD_OUT))
     held = np.isin(group, rng.permutation(distinct)[:count])
     samples = ArraySource(standardisation.apply(X[~held]), y[~held])
     fitted = ABS if wishes.activation.slope is not None else wishes.activation

@@ -27,11 +27,9 @@ from numpy.polynomial import Polynomial
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
-from provenet.landscape.tolerances import ENERGY_LEFT_OUT, LEAST_SQUARED_SINE
+from provenet.landscape.tolerances import ENERGY_LEFT_OUT, LEAST_SQUARED_SINE, LONGEST_SERIES
 from provenet.networks.activations import Activation, get_activation
 from provenet.networks.hermite import quadrature_coefficient
-
-_HIGHEST_ORDER = 100
 
 Function = Callable[[Array], Array]
 
@@ -126,7 +124,7 @@ def _series(activation: Activation) -> Kernel:
     total = quadrature_coefficient(lambda g: activation(g) ** 2, 0, kink)
     energies: list[float] = []
     while total - sum(energies) > ENERGY_LEFT_OUT * total:
-        if len(energies) > _HIGHEST_ORDER:
+        if len(energies) > LONGEST_SERIES:
             raise InvalidInput(
                 f"The Hermite series of the activation {activation.name} is too long to be summed: "
                 "use a smooth one, or one of relu, leaky_relu, abs, relu2, relu3 and step."

@@ -25,15 +25,15 @@ from provenet.landscape.tolerances import (
     FLAT_VALUE,
     GOOD,
     LEAST_WAY_OUT,
+    NEWTON_PRODUCTS,
     NO_RADIUS,
     POOR,
     RADIUS_AFTER_SADDLE,
+    RECENT_VALUES,
     SHARE_OF_CURVATURE,
     TINY,
 )
 
-_MOST_PRODUCTS = 60
-_RECENT = 10
 _FLAT_STEPS = 5
 """Such steps after which the slope is as small as rounding lets it be."""
 
@@ -107,7 +107,7 @@ def minimise(
         trial = objective.retract(B + move)
         reached = objective.value(trial)
         ratio = (value - reached) / max(model, TINY)
-        recent = max(abs(step.value) for step in path[-_RECENT:])
+        recent = max(abs(step.value) for step in path[-RECENT_VALUES:])
         if abs(value - reached) <= FLAT_VALUE * max(recent, objective.magnitude):
             ratio, flat = 1.0, flat + 1  # the value resolves no more: the model judges better
         size = float(np.linalg.norm(move))
@@ -130,7 +130,7 @@ def _truncated_newton(
     p, rr = -r, float(np.sum(g * g))
     enough = min(0.1, rr**0.25) * np.sqrt(rr)
     Hs = np.zeros_like(B)
-    for _ in range(_MOST_PRODUCTS):
+    for _ in range(NEWTON_PRODUCTS):
         Hp = objective.curvature(B, p, gradient)
         bend = float(np.sum(p * Hp))
         along = rr / bend if bend > 0 else np.inf

@@ -37,7 +37,13 @@ from provenet.landscape.statistics import (
     population_statistics,
     sample_statistics,
 )
-from provenet.landscape.tolerances import DIFFERENCE, SPECTRUM_ROUNDING, VANISHING, VISIBLE
+from provenet.landscape.tolerances import (
+    DIFFERENCE,
+    MOST_OBJECTIVE_SAMPLES,
+    SPECTRUM_ROUNDING,
+    VANISHING,
+    VISIBLE,
+)
 from provenet.networks.activations import ABS, Activation, get_activation
 from provenet.networks.hermite import quadrature_coefficient
 from provenet.networks.network import Network
@@ -45,7 +51,6 @@ from provenet.networks.network import Network
 DESIGNED = ("G", "F", "F-undercomplete")
 LOSSES = ("l2", "f2f4", "abs")
 OBJECTIVES = (*LOSSES, "P'", *DESIGNED)
-_MOST_SAMPLES = 100_000
 
 
 def designed(
@@ -199,7 +204,7 @@ def objective(
     check_activation(own, name)
     s = source.standardisation()
     if name in ("l2", "abs"):
-        X, y = source.rows(0, min(source.size, _MOST_SAMPLES))
+        X, y = source.rows(0, min(source.size, MOST_OBJECTIVE_SAMPLES))
         y = y - s.label_mean
         return sample_objective(
             name, s.apply(X), y, m, own, output_weights=output_weights, centred=True

@@ -63,3 +63,16 @@ convention."""
 SAFEGUARD = 3.0
 """Over the sampling error of the fourth moment. From 1 on rows do not collapse, 3 to be sure: a
 convention."""
+
+NEWTON_PRODUCTS = 60
+"""Convention: products with the Hessian for one step of truncated Newton: one that is not solved by
+then descends all the same."""
+RECENT_VALUES = 10
+"""Convention: last steps whose largest value tells how much values are rounded."""
+
+LONGEST_SERIES = 100
+"""Convention: terms of a Hermite series beyond which it is not summed: that of a smooth activation
+ends before, and `networks.tolerances.MOST_ORDERS` is the most there is."""
+MOST_OBJECTIVE_SAMPLES = 100_000
+"""Convention: samples on which l2 and abs are evaluated: means over them are known to 0.3%, and
+every evaluation takes them all."""

@@ -58,13 +58,16 @@ from provenet.fitting.activity.sign_patterns import (
 )
 from provenet.fitting.tolerances import ZERO_RATIO
 from provenet.fitting.workspace import Workspace
+from provenet.methods.tolerances import (
+    BALANCING_ROUNDS,
+    MOST_ENUMERATED_SAMPLES,
+    MOST_ENUMERATED_UNITS,
+    SAME_SAMPLE,
+)
 from provenet.networks.network import Network
 
-MOST_UNITS = 3
-MOST_SAMPLES = 60
-_SAME_SAMPLE = 1e-6
-_BALANCING = 10
 _FEASIBLE, _INFEASIBLE = 0, 2
+"""Derived: statuses of `scipy.optimize.linprog`."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ def spans_of(X: Array, Y: Array) -> Spans:
 def equilibrate(X: Array) -> tuple[Array, Array]:
     """Scales of the samples (n,) and of the features (d,) that make both comparable."""
     rows, columns = np.ones(len(X)), np.ones(X.shape[1])
-    for _ in range(_BALANCING):
+    for _ in range(BALANCING_ROUNDS):
         columns = _positive((np.abs(X) / rows[:, None]).mean(axis=0))
         rows = _positive((np.abs(X) / columns).max(axis=1))
     return rows, columns
@@ -240,18 +243,18 @@ def arbitrary_inputs(workspace: Workspace) -> Iterator[Candidate]:
 
 def user_samples(workspace: Workspace) -> tuple[Array, Array]:
     """The samples to fit in the user's own coordinates, to the last digit where they are stored."""
-    if workspace.source.size > MOST_SAMPLES:
+    if workspace.source.size > MOST_ENUMERATED_SAMPLES:
         raise NoAnswer(
-            f"The sign patterns of at most {MOST_SAMPLES} samples are enumerated, and there are "
-            f'{workspace.source.size}: use method="lifting", which takes any inputs too, or '
-            'method="expand-prune".'
+            f"The sign patterns of at most {MOST_ENUMERATED_SAMPLES} samples are enumerated, and "
+            f'there are {workspace.source.size}: use method="lifting", which takes any inputs too, '
+            'or method="expand-prune".'
         )
     samples, s = workspace.problem.samples, workspace.standardisation
     X = np.linalg.solve(s.whiten, samples.X.T).T + s.mean
     if workspace.source.fixed:
         raw, _ = workspace.source.rows(0, workspace.source.size)
         apart = cdist(samples.X, s.apply(raw))
-        near = apart.min(axis=1) < _SAME_SAMPLE
+        near = apart.min(axis=1) < SAME_SAMPLE
         X = np.where(near[:, None], raw[apart.argmin(axis=1)], X)
     return X, samples.y.reshape(len(X), -1)
 
@@ -286,10 +289,11 @@ def _check_units(units: int | None, rank: int, outputs: int) -> None:
             f"The labels have rank {rank}, more than the {units} units asked for: there are more "
             'units, biases (use method="lifting") or noise (use method="rectified").'
         )
-    if rank > MOST_UNITS:
+    if rank > MOST_ENUMERATED_UNITS:
         raise NoAnswer(
-            f"The labels have rank {rank}, and the sign patterns of at most {MOST_UNITS} units are "
-            'enumerated: use method="lifting", or method="rectified" if the rank comes from noise.'
+            f"The labels have rank {rank}, and the sign patterns of at most "
+            f'{MOST_ENUMERATED_UNITS} units are enumerated: use method="lifting", or '
+            'method="rectified" if the rank comes from noise.'
         )
 
 

@@ -79,22 +79,22 @@ from provenet.fitting.robust.noisy_signs import (
 from provenet.fitting.tolerances import HUBER
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched
+from provenet.methods.tolerances import (
+    DRAWN_IN,
+    FINEST_GUESSES,
+    GUESS_SMEARS,
+    RANDOM_SPAN_STARTS,
+    ROBUST_START_ROWS,
+    SAME_HUBER_LOSS,
+    SKETCH_ROWS_A_UNIT,
+    SPAN_SEARCH_ROWS,
+    SPAN_SEARCH_TOLERANCE,
+    UNSURE_DEGREES,
+)
 from provenet.moments.decomposition.joint_diagonalisation import congruence
 from provenet.networks.activations import ABS
 from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
-
-_SKETCH_ROWS_A_UNIT = 4
-_FINEST = 4
-_SMEARS = (1.0, 4.0)
-
-_START_ROWS = 100_000
-_SEARCH_ROWS = 10_000
-_SEARCH_TOLERANCE = 3e-3
-_RANDOM_STARTS = 6
-_SAME_LOSS = 1e-4
-_WIDE_THRESHOLD = 3.0
-_UNSURE_DEGREES = 20.0
 
 _LOCATION = (
     "The output bias is that of the network plus the centre of the noise: nothing tells these two "
@@ -115,7 +115,7 @@ def _enumerated(workspace: Workspace) -> Iterator[Candidate]:
         )
     samples = workspace.problem.samples
     X, Y = samples.X, samples.y.reshape(samples.size, -1)
-    entries = min(Y.shape[1], _SKETCH_ROWS_A_UNIT * (workspace.units or 2))
+    entries = min(Y.shape[1], SKETCH_ROWS_A_UNIT * (workspace.units or 2))
     with workspace.stage("search", "enumeration of left inverses"):
         sketched = Y @ _sketch(Y.shape[1], entries, workspace.rng).T
         learned, how_far = _learn_from_guesses(workspace, X, sketched)
@@ -148,13 +148,13 @@ def _learn_from_guesses(
     """Steps 2 to 3c: a direction from each row and each smear; and how far the guesses went."""
     learned: list[SignDirections] = []
     guesses, entries = 0, sketched.shape[1]
-    for level, rows in all_row_guesses(entries, _FINEST):
+    for level, rows in all_row_guesses(entries, FINEST_GUESSES):
         values = sketched @ rows.T
         values -= np.median(values, axis=0)
         size = usual_size(values)
-        learned += [learn_directions(X, values, s * size, workspace.rng) for s in _SMEARS]
+        learned += [learn_directions(X, values, s * size, workspace.rng) for s in GUESS_SMEARS]
         guesses += len(rows)
-        message = f"{guesses} rows of the left inverse, level {level} of {_FINEST}"
+        message = f"{guesses} rows of the left inverse, level {level} of {FINEST_GUESSES}"
         workspace.progress("search", workspace.budget_used, message)
         if workspace.out_of_time:
             break
@@ -181,7 +181,7 @@ def fits_in_span(
         X @ span.basis.T,
         Z,
         activation=ABS,
-        tolerance=_SEARCH_TOLERANCE,
+        tolerance=SPAN_SEARCH_TOLERANCE,
         scale=np.ones(outputs),
         out_of_time=lambda: workspace.out_of_time,
     )
@@ -196,7 +196,7 @@ def fits_in_span(
         if units <= outputs:
             learned = directions_of(X @ span.basis.T, Z, first.model)
             yield "the sign step", fit(started(learned.directions))
-    for _ in range(_RANDOM_STARTS):
+    for _ in range(RANDOM_SPAN_STARTS):
         yield "random directions", fit(started(workspace.rng.standard_normal((units, k))))
 
 
@@ -216,12 +216,12 @@ def _search_in_span(workspace: Workspace, X: Array, Z: Array, span: BoundedSpan)
     units = span.dimensions
     if units == X.shape[1] and workspace.units is not None:
         units = workspace.units
-    fits = fits_in_span(X[:_SEARCH_ROWS], Z[:_SEARCH_ROWS], span, units, workspace)
+    fits = fits_in_span(X[:SPAN_SEARCH_ROWS], Z[:SPAN_SEARCH_ROWS], span, units, workspace)
     first, best = next(fits)
     reached = f"only from {first}"
     for name, fit in fits:
         at_rest = fit.ended.at_rest and best.ended.at_rest
-        if at_rest and abs(fit.loss - best.loss) < _SAME_LOSS * best.loss:
+        if at_rest and abs(fit.loss - best.loss) < SAME_HUBER_LOSS * best.loss:
             reached = f"from {first} and from {name}"
             break
         if fit.loss < best.loss:
@@ -311,7 +311,7 @@ def _confirmed(X: Array, found: WeightedFit) -> str:
         return "No sign step: it needs at least as many outputs as units."
     learned = directions_of(X, Z, model)
     error = np.degrees(learned.standard_errors.max())
-    if error > _UNSURE_DEGREES:
+    if error > UNSURE_DEGREES:
         return f"The sign step is too unsure to confirm it (standard error {error:.0f} degrees)."
     own = model.theta[:, :-1] / np.linalg.norm(model.theta[:, :-1], axis=1, keepdims=True)
     away = np.degrees(np.arccos(np.clip(np.sum(own * learned.directions, axis=1), -1, 1)))
@@ -385,7 +385,7 @@ def _drawn(workspace: Workspace) -> tuple[Array, Array]:
     samples, source = workspace.problem.samples, workspace.source
     X, y = samples.X, samples.y
     if source.fixed and source.size > 2 * samples.size:
-        drawn = source.draw(min(source.size, _START_ROWS), workspace.rng)
+        drawn = source.draw(min(source.size, ROBUST_START_ROWS), workspace.rng)
         X, y = workspace.standardisation.apply(drawn.X), drawn.y
     return X, y.reshape(len(y), -1)
 
@@ -394,7 +394,7 @@ def _winsorised(workspace: Workspace, white: Whitening) -> Workspace:
     """Labels drawn in about their medians: where there is no fit yet."""
     inputs, labels = workspace.source.rows(0, workspace.source.size)
     Z = white.apply(labels.reshape(len(labels), -1))
-    drawn_in = white.centre + np.clip(Z, -_WIDE_THRESHOLD, _WIDE_THRESHOLD) @ white.backward
+    drawn_in = white.centre + np.clip(Z, -DRAWN_IN, DRAWN_IN) @ white.backward
     return workspace.on(ArraySource(inputs, drawn_in.reshape(labels.shape)))
 
 

@@ -54,14 +54,13 @@ from provenet.lowest_layer.binary.exponential_top import (
     refuse_other_number,
 )
 from provenet.lowest_layer.candidates import from_fit
+from provenet.methods.tolerances import GAPS_TRIED, MOST_CLIQUES
 from provenet.networks.layered import LayeredNetwork
 
 _CLEAR = 2.0
 """Standard errors between the threshold and the nearest correlation."""
-_CANDIDATES = 20
 _LEAST_RHO = 0.05
 """One over the largest rho that samples could show: labels spread over e^(rho^2 ones)."""
-_MOST_CLIQUES = 1000
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ def graphs(blocks: Blocks) -> list[Graph]:
     values, errors = values[order], errors[order]
     lowest = float(np.diag(blocks.matrix).min())
     gaps = np.where((values[1:] > 0) & (values[1:] <= lowest), np.diff(values), 0.0)
-    widest = np.argsort(-gaps)[:_CANDIDATES]
+    widest = np.argsort(-gaps)[:GAPS_TRIED]
     found = [_graph(blocks, values, errors, int(k) + 1) for k in widest if gaps[k] > 0]
     return sorted(found, key=lambda g: g.below - g.above)
 
@@ -204,9 +203,9 @@ def maximal_cliques(edges: AnyArray) -> list[list[int]]:
     found: list[list[int]] = []
     for clique in extend([], set(range(len(edges))), set()):
         found.append(sorted(clique))
-        if len(found) > _MOST_CLIQUES:
+        if len(found) > MOST_CLIQUES:
             raise NoAnswer(
-                f"The correlation graph has more than {_MOST_CLIQUES} maximal cliques: supports "
+                f"The correlation graph has more than {MOST_CLIQUES} maximal cliques: supports "
                 "overlap too much for the units to be read off it."
             )
     return sorted(found)

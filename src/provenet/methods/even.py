@@ -43,6 +43,17 @@ from provenet.fitting.workspace import Workspace
 from provenet.lowest_layer.candidates import from_fit, may_explain
 from provenet.lowest_layer.fit import LayerFit, fit_layer
 from provenet.lowest_layer.user_layer import on_user_inputs, open_top
+from provenet.methods.tolerances import (
+    AT_NOISE,
+    EVEN_ASCENT_STEPS,
+    EVEN_ATTEMPTS,
+    EVEN_SETTLED,
+    EVEN_STARTS,
+    LARGEST_TURN,
+    ORTHONORMAL_SIGMAS,
+    ROTATION_STEPS,
+    VANISHING_COEFFICIENT,
+)
 from provenet.moments.estimation import estimate_moments, moments_in_span
 from provenet.moments.subspace import Span, span_of_units
 from provenet.moments.sums import MomentRequest
@@ -50,19 +61,10 @@ from provenet.networks.activations import Activation
 from provenet.networks.layered import LayeredNetwork, Polynomial
 from provenet.networks.network import Network
 
-_STARTS = 20
-_ASCENT = 500
-_SETTLED = 1e-9
-_TURNS = 200
-_LARGEST_TURN = 0.3
-_ATTEMPTS = 20
 _CLEARLY = 10.0
 """Gain of log likelihood with which a turned pair is better."""
-_AT_NOISE = 1.02
 _LARGEST_SLACK = 0.2
 """Norms and products of weights that are further off are not those of orthonormal ones."""
-_VANISHES = 1e-9
-_SIGMAS = 6.0
 
 
 def even(workspace: Workspace) -> Iterator[LayerCandidate]:
@@ -113,12 +115,12 @@ class Coefficients:
         """Those of an activation, if it has the fourth."""
         zero, two, four = (float(u.hermite(k, 0.0)) for k in (0, 2, 4))
         size = max(abs(zero), abs(two), abs(four))
-        if abs(four) <= _VANISHES * size:
+        if abs(four) <= VANISHING_COEFFICIENT * size:
             raise NoAnswer(
                 f"The fourth Hermite coefficient of {u.name} vanishes: E[f h_4(z.x)] does not show "
                 "its units."
             )
-        return cls(0.0 if abs(two) <= _VANISHES * size else two, four)
+        return cls(0.0 if abs(two) <= VANISHING_COEFFICIENT * size else two, four)
 
     def sign(self, moments: EvenMoments) -> float:
         """+1 if most alpha are positive, so that units are maxima, else -1."""
@@ -182,7 +184,7 @@ def maxima(T4: Array, rng: np.random.Generator) -> Array:
     while len(found) < k:  # with none found yet all directions are outside
         outside = np.linalg.svd(found, full_matrices=True)[2][len(found) :]
         inside = _rotated4(T4, outside)
-        Z = _ascent(inside, rng.standard_normal((_STARTS, len(outside))))
+        Z = _ascent(inside, rng.standard_normal((EVEN_STARTS, len(outside))))
         values = np.einsum("abcd,sa,sb,sc,sd->s", inside, Z, Z, Z, Z, optimize=True)
         found = np.vstack([found, Z[np.argmax(values)] @ outside])
     return found
@@ -191,12 +193,12 @@ def maxima(T4: Array, rng: np.random.Generator) -> Array:
 def _ascent(T4: Array, Z: Array) -> Array:
     """Where the shifted power method leads from the rows of Z (Kolda and Mayo, 2014)."""
     Z = Z / np.linalg.norm(Z, axis=1, keepdims=True)
-    for _ in range(_ASCENT):
+    for _ in range(EVEN_ASCENT_STEPS):
         H = np.einsum("abcd,sc,sd->sab", T4, Z, Z, optimize=True)
         shift = np.maximum(-3 * np.linalg.eigvalsh(H)[:, :1], 0.0)
         moved = np.einsum("sab,sb->sa", H, Z) + (shift + 1e-300) * Z
         moved = moved / np.linalg.norm(moved, axis=1, keepdims=True)
-        settled = np.abs(moved - Z).max() < _SETTLED
+        settled = np.abs(moved - Z).max() < EVEN_SETTLED
         Z = moved
         if settled:
             break
@@ -235,11 +237,11 @@ def turns(moments: EvenMoments, Q: Array) -> tuple[Array, Array]:
 
 def fit_rotation(moments: EvenMoments, Q: Array) -> Array:
     """Orthonormal rows near Q in whose coordinates odd entries vanish as well as they can."""
-    for _ in range(_TURNS):
+    for _ in range(ROTATION_STEPS):
         angle, _ = turns(moments, Q)
         largest = max(float(np.abs(angle).max(initial=0.0)), 1e-300)
-        Q = expm(angle * min(1.0, _LARGEST_TURN / largest)) @ Q
-        if largest < _SETTLED:
+        Q = expm(angle * min(1.0, LARGEST_TURN / largest)) @ Q
+        if largest < EVEN_SETTLED:
             break
     return np.asarray(Q)
 
@@ -307,12 +309,12 @@ def _fitted(workspace: Workspace, moments: EvenMoments, Q: Array) -> LayerFit | 
     if best is None:
         return None
     tries = _pairs_turned(best)
-    for attempt in range(_ATTEMPTS):
-        at_noise = workspace.noise and best.residual < _AT_NOISE * workspace.noise
+    for attempt in range(EVEN_ATTEMPTS):
+        at_noise = workspace.noise and best.residual < AT_NOISE * workspace.noise
         answers = best.explains or at_noise
         if (answers and _orthonormal(best, workspace.source.size)) or workspace.out_of_time:
             break
-        workspace.progress("refine", attempt / _ATTEMPTS, "another start")
+        workspace.progress("refine", attempt / EVEN_ATTEMPTS, "another start")
         fit = _least_squares(workspace, next(tries, _rotated(Q, workspace.rng) @ moments.basis))
         if fit is None or (fit.explains and not _orthonormal(fit, workspace.source.size)):
             continue
@@ -342,7 +344,7 @@ def _orthonormality(fit: LayerFit, samples: int) -> tuple[float, float]:
     if fit.network.layer.activation.degree is not None:
         W = W / np.linalg.norm(W, axis=1, keepdims=True)
     off = float(np.abs(W @ W.T - np.eye(len(W))).max())
-    slack = _SIGMAS / sqrt(samples) + _SIGMAS * float(fit.angle_errors.max())
+    slack = ORTHONORMAL_SIGMAS / sqrt(samples) + ORTHONORMAL_SIGMAS * float(fit.angle_errors.max())
     return off, min(slack, _LARGEST_SLACK)
 
 

@@ -53,14 +53,16 @@ from provenet.lowest_layer.binary.exponential_top import (
     refuse_other_number,
 )
 from provenet.lowest_layer.candidates import from_fit
+from provenet.methods.tolerances import (
+    EXPONENTIAL_SETTLED,
+    EXPONENTIAL_STEPS,
+    LEAST_EVENNESS,
+    STEP_HALVINGS,
+)
 from provenet.networks.layered import LayeredNetwork
 
-_ITERATIONS = 200
-_HALVINGS = 30
-_SETTLED = 1e-7
 _GAMMA = 0.2
 """Lemma 21 allows 1/4."""
-_EVEN = 0.25
 
 
 @dataclass(frozen=True)
@@ -120,13 +122,13 @@ def ascend(transform: Transform, start: Array, free: AnyArray, gamma: float) -> 
     """A local maximum of `h = g - gamma |z|^2` with the |z|_1 of the start, on free features."""
     z, total = start, float(start.sum())
     g, slope = transform.at(z)
-    for _ in range(_ITERATIONS):
+    for _ in range(EXPONENTIAL_STEPS):
         step = np.zeros_like(z)
         step[free] = simplex_projection(slope[free] / (2 * gamma), total) - z[free]
         rise = float((slope - 2 * gamma * z) @ step)
-        if np.abs(step).max() <= _SETTLED * total:
+        if np.abs(step).max() <= EXPONENTIAL_SETTLED * total:
             return z
-        for halvings in range(_HALVINGS):
+        for halvings in range(STEP_HALVINGS):
             moved = z + step / 2**halvings
             g_moved, slope_moved = transform.at(moved)
             gain = g_moved - g - gamma * (moved @ moved - z @ z)
@@ -136,8 +138,8 @@ def ascend(transform: Transform, start: Array, free: AnyArray, gamma: float) -> 
             return z  # nothing left to gain but rounding
         z, g, slope = moved, g_moved, slope_moved
     raise NoAnswer(
-        f"The ascent of g did not settle in {_ITERATIONS} steps: the sampling error of g is too "
-        "large for its maxima to show; take more samples, or leave faithful out."
+        f"The ascent of g did not settle in {EXPONENTIAL_STEPS} steps: the sampling error of g is "
+        "too large for its maxima to show; take more samples, or leave faithful out."
     )
 
 
@@ -188,12 +190,12 @@ def _evenness(z: Array, support: AnyArray) -> float:
 
 
 def _refuse_uneven(evenness: float) -> None:
-    if evenness < _EVEN:
+    if evenness < LEAST_EVENNESS:
         raise NoAnswer(
             "A maximum of g does not divide its mass evenly among some features and leave the "
-            f"others without (Lemmas 21 and 22; evenness {evenness:.2f}, {_EVEN} is asked for): "
-            "the weights are not disjoint 0/1 vectors, a coefficient of P is negative, or samples "
-            "are too few; leave faithful out."
+            f"others without (Lemmas 21 and 22; evenness {evenness:.2f}, {LEAST_EVENNESS} is asked "
+            "for): the weights are not disjoint 0/1 vectors, a coefficient of P is negative, or "
+            "samples are too few; leave faithful out."
         )
 
 

@@ -35,11 +35,7 @@ from provenet.lowest_layer.faces.model import SURE, WIDTH, control_terms
 from provenet.lowest_layer.faces.search import NET_STEP, FaceUnits, find_faces, order_of
 from provenet.lowest_layer.faces.thin_bands import CANDIDATE, SIGNIFICANT, net_size
 from provenet.lowest_layer.user_layer import UserLayer, on_user_inputs, open_top
-
-MOST_FEATURES = 4
-
-_FEWEST = 500
-_FEWEST_A_TERM = 10
+from provenet.methods.tolerances import FEWEST_A_TERM, FEWEST_SEARCHED, MOST_SEARCHED_FEATURES
 
 
 def gradient_search(workspace: Workspace) -> Iterator[LayerCandidate]:
@@ -72,13 +68,13 @@ def gradient_search(workspace: Workspace) -> Iterator[LayerCandidate]:
 
 def check_features(features: int, order: int) -> None:
     """Refuse more features than can be searched, and say what the search would cost."""
-    if features > MOST_FEATURES:
+    if features > MOST_SEARCHED_FEATURES:
         raise NoAnswer(
             f'{features} features are too many for method="gradient-search": it looks at every '
             "direction, so its time grows exponentially with the features, here "
-            f"{net_size(features, NET_STEP[order]):.0e} directions. Use at most {MOST_FEATURES} "
-            'features, or method="lowest-layer" or "halfspaces" if thresholds are high, or '
-            '"expand-prune" if the top is a sum.'
+            f"{net_size(features, NET_STEP[order]):.0e} directions. Use at most "
+            f'{MOST_SEARCHED_FEATURES} features, or method="lowest-layer" or "halfspaces" if '
+            'thresholds are high, or "expand-prune" if the top is a sum.'
         )
 
 
@@ -87,7 +83,7 @@ def _not_held_out(workspace: Workspace) -> Source:
     X, y = workspace.source.rows(0, workspace.source.size)
     kept = np.ones(len(y), dtype=bool)
     kept[workspace.held_out_rows] = False
-    least = max(_FEWEST, _FEWEST_A_TERM * control_terms(workspace.source.features))
+    least = max(FEWEST_SEARCHED, FEWEST_A_TERM * control_terms(workspace.source.features))
     if kept.sum() < least:
         raise NoAnswer(
             f"{kept.sum()} samples to fit are too few to see a face in thin bands: at least "

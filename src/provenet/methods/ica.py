@@ -42,18 +42,20 @@ from provenet.fitting.exact_finish import exact_finish
 from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.tolerances import ZERO
 from provenet.fitting.workspace import Workspace
+from provenet.methods.tolerances import (
+    ATOM_SHARE,
+    DEPENDENCE,
+    DEPENDENCE_ERRORS,
+    ICA_STEPS,
+    ICA_TOLERANCE,
+)
 from provenet.moments.subspace import possible_widths
 from provenet.networks.network import Network
 
 Contrast = str | Callable[[Array], tuple[Array, Array]]
 
-_ITERATIONS = 300
-_TOLERANCE = 1e-6
-_ATOM_SHARE = 0.1
 _ON = 0.2
 """How far above its zero a component of variance 1 must be to count as on."""
-_DEPENDENCE = 0.05
-_DEPENDENCE_ERRORS = 5.0
 
 
 def third_moment(u: Array) -> tuple[Array, Array]:
@@ -89,7 +91,7 @@ def independent_components(sketch: Array, contrast: Contrast, seed: int) -> Arra
     Whitened data in, so that FastICA only rotates.
     """
     model = FastICA(
-        whiten=False, fun=contrast, random_state=seed, max_iter=_ITERATIONS, tol=_TOLERANCE
+        whiten=False, fun=contrast, random_state=seed, max_iter=ICA_STEPS, tol=ICA_TOLERANCE
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
@@ -109,7 +111,7 @@ def dependence(S: Array) -> float:
 
 def are_independent(S: Array) -> bool:
     """Whether no third moment of two components is more than sampling and a little noise give."""
-    return dependence(S) <= _DEPENDENCE + _DEPENDENCE_ERRORS / float(np.sqrt(len(S)))
+    return dependence(S) <= DEPENDENCE + DEPENDENCE_ERRORS / float(np.sqrt(len(S)))
 
 
 # ---------------------------------------------------------------- step 4: the patterns
@@ -118,7 +120,7 @@ def are_independent(S: Array) -> bool:
 def zero_of(s: Array) -> float:
     """Where a component's mass is densest: the value that it takes when its unit is off."""
     values = np.sort(s)
-    width = max(int(_ATOM_SHARE * len(values)), 1)
+    width = max(int(ATOM_SHARE * len(values)), 1)
     first = int(np.argmin(values[width:] - values[:-width]))
     return float(np.median(values[first : first + width + 1]))
 

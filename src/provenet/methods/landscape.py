@@ -55,14 +55,13 @@ from provenet.landscape.statistics import (
     span_of_source,
 )
 from provenet.landscape.stochastic import Schedule, descend
+from provenet.methods.tolerances import DESIGNED_BATCH, LOSS_STARTS, MOMENT_STARTS, STAYED
 from provenet.moments.subspace import Span
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network
 
 WHITENED = ("F", "F-undercomplete")
 ON_SAMPLES = ("l2", "abs")
-_SAME_UNIT = 0.9
-_STARTS, _STARTS_OF_LOSSES = 3, 10
 _ROUNDING = 1e-14
 """The slope that rounding leaves, over the penalty's weight and the number of units."""
 _SMALL = 1e-9
@@ -70,7 +69,6 @@ _SMALL = 1e-9
 _LEAST_PENALTY = 0.1
 """The least lambda that Theorem 5.1 allows, over the one chosen: longer steps."""
 _BATCH = {"l2": 256, "f2f4": 8192, "abs": 8192}
-_DESIGNED_BATCH = 262_144
 _SCHEDULE = Schedule(steps=20_000, rate=1.0, plateau=10_000, every=2000, report=10)
 
 
@@ -141,8 +139,8 @@ def _name(workspace: Workspace, span: Span) -> str:
 
 def _starts(workspace: Workspace, name: str) -> int:
     if name in LOSSES:
-        return _STARTS_OF_LOSSES
-    return _STARTS if workspace.refine else 1
+        return LOSS_STARTS
+    return MOMENT_STARTS if workspace.refine else 1
 
 
 def _on_moments(workspace: Workspace, name: str, statistics: Statistics, span: Span) -> Objective:
@@ -226,7 +224,7 @@ def _fitted_to_moments(workspace: Workspace, statistics: Statistics, W: Array) -
     descent = minimise(
         loss, W, slope=_SMALL * scale, curvature=_SMALL * scale, deadline=workspace.problem.deadline
     )
-    stayed = np.all(np.sum(descent.B * W, axis=1) > _SAME_UNIT)
+    stayed = np.all(np.sum(descent.B * W, axis=1) > STAYED)
     return descent.B if descent.converged and stayed else W
 
 
@@ -252,7 +250,7 @@ def _stochastic(workspace: Workspace, name: str, span: Span) -> Candidate:
     d = workspace.source.features
     constants, rate = _constants_and_rate(workspace, name, span)
     samples = StandardisedSource(workspace.source, s)
-    size = min(_BATCH.get(name, _DESIGNED_BATCH), workspace.source.size)
+    size = min(_BATCH.get(name, DESIGNED_BATCH), workspace.source.size)
 
     def fresh() -> tuple[Array, Array]:
         drawn = samples.draw(size, workspace.rng)

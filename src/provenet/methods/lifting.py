@@ -47,19 +47,21 @@ from provenet.fitting.exact_finish import exact_finish
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.workspace import Workspace
+from provenet.methods.tolerances import (
+    EXTRA_VECTORS,
+    INVERSE_ROUNDS,
+    LARGEST_SYSTEM_BYTES,
+    LIFTING_SPARE_ROWS,
+    ROWS_AN_UNKNOWN,
+    SMALLEST_SOLUTION_GAP,
+)
 from provenet.moments.decomposition import congruence
 from provenet.moments.subspace import possible_widths
 from provenet.networks.activations import ABS, RELU
 from provenet.networks.network import Network
 
-_ROWS_AN_UNKNOWN = 1.3
-_SPARE_ROWS = 10
-_EXTRA = 5
-_ROUNDS = 12
 _ZERO = 1e-9
 """Singular values below this fraction of the largest are zero."""
-_SMALLEST_GAP = 1.5
-_LARGEST_BYTES = 3e9
 
 
 def lifting(workspace: Workspace) -> Iterator[Candidate]:
@@ -99,7 +101,7 @@ def _solve(workspace: Workspace, H: Array, relu: bool) -> Solutions:
     samples, units = workspace.problem.samples, H.shape[1]
     unknowns = count_unknowns(units, samples.features, relu)
     _check_size(samples.size, unknowns, units)
-    rows = min(samples.size, int(_ROWS_AN_UNKNOWN * unknowns) + _SPARE_ROWS)
+    rows = min(samples.size, int(ROWS_AN_UNKNOWN * unknowns) + LIFTING_SPARE_ROWS)
     workspace.progress("lift", -1.0, f"{unknowns} unknowns, {rows} samples")
     system = lifted_system(H[:rows], samples.X[:rows], relu)
     solutions = null_space(system, units, workspace.rng)
@@ -114,13 +116,13 @@ def count_unknowns(units: int, features: int, relu: bool) -> int:
 
 
 def _check_size(samples: int, unknowns: int, units: int) -> None:
-    needed = unknowns - units + _SPARE_ROWS // 2
+    needed = unknowns - units + LIFTING_SPARE_ROWS // 2
     if samples < needed:
         raise NoAnswer(
             f"The lifted system of {units} units has {unknowns} unknowns and needs {needed} "
             f'samples to fit, and there are {samples}: take more, or use method="expand-prune".'
         )
-    if 12.0 * unknowns**2 > _LARGEST_BYTES:
+    if 12.0 * unknowns**2 > LARGEST_SYSTEM_BYTES:
         raise NoAnswer(
             f"The lifted system has {unknowns} unknowns, too many for a matrix in memory: use "
             'method="rectified" (Gaussian inputs) or "expand-prune".'
@@ -180,8 +182,8 @@ def null_space(system: Array, dimension: int, rng: np.random.Generator) -> Solut
     size = np.abs(np.diag(R)).max()
     tiny = np.flatnonzero(np.abs(np.diag(R)) < 1e-16 * size)
     R[tiny, tiny] = 1e-16 * size
-    Z = rng.standard_normal((p, min(dimension + _EXTRA, p)))
-    for _ in range(_ROUNDS):
+    Z = rng.standard_normal((p, min(dimension + EXTRA_VECTORS, p)))
+    for _ in range(INVERSE_ROUNDS):
         Z, _ = np.linalg.qr(solve_triangular(R, Z, trans="T", check_finite=False))
         Z, triangle = np.linalg.qr(solve_triangular(R, Z, check_finite=False))
         smallest = 1 / np.linalg.svd(triangle, compute_uv=False)[:dimension] / size
@@ -201,7 +203,7 @@ def _check_gap(solutions: Solutions, units: int) -> None:
             f"{units}: the inputs are not in general position, or a unit is on, or off, on fewer "
             'samples than labels and inputs have dimensions. Take more, or use "expand-prune".'
         )
-    if zeros < units and (zeros > 0 or solutions.gap < _SMALLEST_GAP):
+    if zeros < units and (zeros > 0 or solutions.gap < SMALLEST_SOLUTION_GAP):
         raise NoAnswer(
             f"The labels obey {zeros} quadratic relations, fewer than the {units} dimensions that "
             "they span: there are more units than outputs, units with dependent output weights, "

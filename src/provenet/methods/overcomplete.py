@@ -23,6 +23,7 @@ from provenet.common.typing import Array
 from provenet.data.parallel import memory_at_hand
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched
+from provenet.methods.tolerances import PARALLEL_UNITS
 from provenet.moments.decomposition.algorithm_4 import unit_directions
 from provenet.moments.high_order import HighMoments, high_moments, memory_needed
 from provenet.moments.scalars import scalars_by
@@ -31,7 +32,6 @@ from provenet.networks.activations import RELU
 from provenet.networks.network import Network
 from provenet.networks.signs import signs_from_linear_part
 
-_PARALLEL = 1 - 1e-12
 ROOM = 0.99
 """Share of `binomial(d + l - 1, l)` units that order l is asked for (Theorem 3.2's constant)."""
 
@@ -72,7 +72,7 @@ def _refuse_parallel(network: Network) -> None:
     W = network.weights / np.linalg.norm(network.weights, axis=1, keepdims=True)
     cosines = np.abs(np.triu(W @ W.T, 1))
     i, j = np.unravel_index(np.argmax(cosines), cosines.shape)
-    if cosines[i, j] > _PARALLEL:
+    if cosines[i, j] > PARALLEL_UNITS:
         raise InvalidInput(
             f"Units {i} and {j} of the network are parallel (counted from 0): no order of moments "
             'tells them apart; recover it from samples with method="expand-prune".'

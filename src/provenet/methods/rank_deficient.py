@@ -36,10 +36,10 @@ from provenet.data.sources import Source
 from provenet.data.tolerances import MOST_BYTES_IN_MEMORY
 from provenet.fitting.activity.label_lines import LabelLine, label_lines
 from provenet.fitting.workspace import Workspace
+from provenet.methods.tolerances import SPARE_LABELS
 from provenet.moments.sums import pair_products
 from provenet.networks.network import Network
 
-_SPARE = 3
 _SOLVED = 1e-8
 """Relative residual below which a linear system counts as solved."""
 _LEFT = 1e-4
@@ -77,12 +77,12 @@ def _half(workspace: Workspace) -> float:
 
 def algorithm_7(X: Array, Y: Array, units: int | None, rng: np.random.Generator) -> Network:
     """The paper's steps 1 to 5, on exact labels; 1 to 4 again on what the units found leave."""
-    found = _lines_solved(X, label_lines(Y, X.shape[1] + _SPARE, rng), Y.shape[1])
+    found = _lines_solved(X, label_lines(Y, X.shape[1] + SPARE_LABELS, rng), Y.shape[1])
     W, A = found.weights, found.columns
     while len(found.weights):
         left = Y - np.maximum(X @ W.T, 0.0) @ A
         left[np.linalg.norm(left, axis=1) < _LEFT * np.linalg.norm(Y, axis=1).max()] = 0.0
-        lines = label_lines(left, X.shape[1] + _SPARE, rng, _SAME_LEFT)
+        lines = label_lines(left, X.shape[1] + SPARE_LABELS, rng, _SAME_LEFT)
         found = _lines_solved(X, lines, Y.shape[1])
         W, A = np.vstack([W, found.weights]), np.vstack([A, found.columns])
     if not len(W):
@@ -177,13 +177,13 @@ def _untold() -> NoAnswer:
 def _linear_functions(X: Array, t: Array) -> Array:
     """The one or two linear functions (rows) that t takes, found without knowing which where."""
     d = X.shape[1]
-    if len(t) < d + _SPARE:  # any so few labels are linear
+    if len(t) < d + SPARE_LABELS:  # any so few labels are linear
         raise _untold()
     w, solved = _solve(X, t)
     if solved:
         return w[None]
     rows, columns = np.triu_indices(d)
-    if len(t) < len(rows) + d + _SPARE:
+    if len(t) < len(rows) + d + SPARE_LABELS:
         raise _untold()
     unknowns, solved = _solve(np.column_stack([t[:, None] * X, -pair_products(X)]), t**2)
     if not solved:

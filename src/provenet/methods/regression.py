@@ -48,12 +48,11 @@ from provenet.fitting.moment_start import faithful_directions, find_span
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.one_output import from_span
 from provenet.methods.stages.searched import searched
+from provenet.methods.tolerances import DEPENDENT_COLUMNS
 from provenet.moments.scalars import recover_scalars
 from provenet.networks.activations import RELU
 from provenet.networks.conversions import merge_signs
 from provenet.networks.network import Network
-
-_DEPENDENT = 1e-12
 
 
 def regression(workspace: Workspace) -> Iterator[Candidate]:
@@ -179,7 +178,7 @@ def least_squares_in_ball(gram: Array, labels: Array, radius: float) -> Array:
     On the sphere it is `(G + lambda)^-1 labels`, whose norm falls with lambda.
     """
     values, vectors = np.linalg.eigh(gram)
-    kept = values > _DEPENDENT * values[-1]
+    kept = values > DEPENDENT_COLUMNS * values[-1]
     values, vectors = values[kept], vectors[:, kept]
     along = vectors.T @ labels
 

@@ -23,8 +23,7 @@ from provenet.data.sources import ArraySource
 from provenet.fitting.robust.low_rank import RobustPCA, Separation, robust_pca
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.several_outputs import from_second_moments
-
-_MOST_CORRUPTED = 0.4
+from provenet.methods.tolerances import MOST_CORRUPTED_LABELS
 
 _REASONS = {
     Separation.NO_LOW_RANK: (
@@ -75,7 +74,7 @@ def _check(parts: RobustPCA) -> None:
     if parts.status is not Separation.SEPARATED:
         raise NoAnswer(_REASONS[parts.status])
     share = float(parts.corrupted.mean())
-    if share > _MOST_CORRUPTED:
+    if share > MOST_CORRUPTED_LABELS:
         raise NoAnswer(
             f"{100 * share:.0f}% of the labels look corrupted: what explains so few of them proves "
             'nothing. Use method="arbitrary-noise".'

@@ -51,19 +51,19 @@ from provenet.fitting.exact_finish import exact_finish
 from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.workspace import Workspace
+from provenet.methods.tolerances import (
+    CHECK_EXCESS,
+    CHECK_ROWS,
+    CHECK_STEPS,
+    CHECK_TOLERANCE,
+    CORRELATION_MARGIN,
+    DOUBT,
+    LIFTED_BLOCK_ROWS,
+)
 from provenet.moments.decomposition import congruence
 from provenet.moments.sums import pair_products
 from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
-
-_FIT_ITERATIONS = 20
-_FIT_TOLERANCE = 1e-3
-_FIT_ROWS = 5000
-_EXCESS_OF_FIT = 2.0
-_DOUBT = 1e-6
-_EDGE = 1.3
-_ROWS = 2048
-
 
 # ---------------------------------------------------------------- are the inputs symmetric?
 
@@ -92,7 +92,7 @@ def excess_of_means(F: Array, G: Array) -> float:
     """
     total, squares = F.T @ G, (F**2).T @ G**2
     score = np.abs(total) / np.sqrt(np.maximum(squares - total**2 / len(F), 1e-300))
-    return float(score.max() / norm.isf(_DOUBT / (2 * score.size)))
+    return float(score.max() / norm.isf(DOUBT / (2 * score.size)))
 
 
 # ---------------------------------------------------------------- step 2: units and outputs
@@ -130,7 +130,7 @@ def reduce_outputs(
     whiten = (vectors[:, kept] / np.sqrt(values[kept])).T
     left, correlations, _ = np.linalg.svd(whiten @ linear)
     # Independent errors of size 1/sqrt(n): the edge of their singular values (Marchenko, Pastur).
-    level = _EDGE * (np.sqrt(linear.shape[1]) + np.sqrt(len(whiten))) / np.sqrt(n)
+    level = CORRELATION_MARGIN * (np.sqrt(linear.shape[1]) + np.sqrt(len(whiten))) / np.sqrt(n)
     level = max(float(level), 1e-10)
     rank = int(np.sum(correlations > level)) if units is None else min(units, len(correlations))
     B, rest = left[:, :rank].T @ whiten, left[:, rank:].T @ whiten
@@ -207,7 +207,7 @@ def lifted_sums(source: Source, whiten: Array, reduction: Reduction, M: Array) -
         reduced = (y - reduction.mean) @ reduction.B.T
         return LiftedSums.of(X @ whiten.T, reduced, M)
 
-    return source.total(term, rows=_ROWS)
+    return source.total(term, rows=LIFTED_BLOCK_ROWS)
 
 
 @dataclass(frozen=True)
@@ -298,15 +298,15 @@ def _require_all_units(reduction: Reduction, X: Array, Y: Array) -> None:
 def _require_fit(workspace: Workspace, network: Network) -> None:
     """Least squares from the answer must leave nothing that an even function of x explains."""
     samples = workspace.problem.samples
-    some = ArraySource(samples.X[:_FIT_ROWS], samples.y[:_FIT_ROWS])
+    some = ArraySource(samples.X[:CHECK_ROWS], samples.y[:CHECK_ROWS])
     problem = replace(workspace.problem, samples=some)
     start = Parameters.of(as_absolute(network))
-    fit = problem.refine(start, _FIT_ITERATIONS, _FIT_TOLERANCE)
+    fit = problem.refine(start, CHECK_STEPS, CHECK_TOLERANCE)
     if problem.is_zero(fit):
         return
     left = some.y - fit.parameters.network(problem.activation)(some.X)
     excess = hidden_units(left, some.X)
-    if excess > _EXCESS_OF_FIT:
+    if excess > CHECK_EXCESS:
         raise NoAnswer(
             f"{network.units} units leave a part of the labels that depends on the inputs (a "
             f"correlation is {excess:.1f} times what sampling explains): there are more units than "

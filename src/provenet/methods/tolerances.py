@@ -45,3 +45,196 @@ SERIES = 40
 """Convention: orders that stand for all where units are not piecewise linear."""
 LISTED = 6
 """Convention: pairs, sets and units that the text names; the fields have all."""
+
+# ---------------------------------------------------------------- arbitrary-inputs
+
+MOST_ENUMERATED_UNITS = 3
+"""Convention: units whose sign patterns are enumerated: O(n^k) of them for k units, so that a
+fourth would cost some n times as much."""
+MOST_ENUMERATED_SAMPLES = 60
+"""Convention: samples whose sign patterns are enumerated: `7 C(60, 3)`, some 240,000 small systems
+for three units."""
+SAME_SAMPLE = 1e-6
+"""Convention: distance, standardised, within which a sample to fit is a row of the source: far
+above rounding, far below what parts samples."""
+BALANCING_ROUNDS = 10
+"""Convention: rounds in which samples and features are scaled in turn: sizes need only be
+comparable."""
+
+# ---------------------------------------------------------------- arbitrary-noise
+
+SKETCH_ROWS_A_UNIT = 4
+"""Convention: rows a unit of Algorithm 8's sketch of the outputs: guesses grow exponentially with
+them."""
+FINEST_GUESSES = 4
+"""Convention: levels of guesses, whose entries are 0 and +-2^-i with i below the level: with eight
+rows the last has `9^8` combinations, more than a budget usually lets be tried."""
+GUESS_SMEARS = (1.0, 4.0)
+"""Convention: noise added before signs are taken, over the usual size of the values: one that is as
+large and one that dominates."""
+ROBUST_START_ROWS = 100_000
+"""Convention: samples that the robust start reads where there are more than are fitted: its
+directions average over all of them."""
+SPAN_SEARCH_ROWS = 10_000
+"""Convention: samples of the fits inside the span: it has few dimensions, and the best fit is
+refined later."""
+SPAN_SEARCH_TOLERANCE = 3e-3
+"""Convention: predictions of these fits that move by less than this of the residuals' scale rest:
+three times as coarse as fits that are not only compared."""
+RANDOM_SPAN_STARTS = 6
+"""Convention: random starts inside the span, after those from moments and signs; the least loss
+reached twice ends them earlier."""
+SAME_HUBER_LOSS = 1e-4
+"""Convention: relative difference of the losses of two fits at rest that are one minimum."""
+DRAWN_IN = 3.0
+"""Convention: scales from the median to which whitened labels are drawn in where there is no fit
+yet: what is farther is an outlier's more likely than a unit's."""
+UNSURE_DEGREES = 20.0
+"""Convention: standard error of the sign step's directions beyond which it confirms nothing."""
+
+# ---------------------------------------------------------------- binary-cliques
+
+GAPS_TRIED = 20
+"""Convention: gaps between correlations, the widest first, that are tried as the threshold: a gap
+that shows at all is among the widest."""
+MOST_CLIQUES = 1000
+"""Convention: maximal cliques up to which supports are read off them: there may be exponentially
+many, and far fewer units."""
+
+# ---------------------------------------------------------------- even
+
+EVEN_STARTS = 20
+"""Convention: random starts of the ascent for each unit, of which the highest maximum is kept."""
+EVEN_ASCENT_STEPS = 500
+"""Convention: steps of the shifted power method, which may converge slowly and costs no samples."""
+EVEN_SETTLED = 1e-9
+"""Convention: change of a direction's entries, and turn in radians, that is none: far below
+sampling error, above rounding."""
+ROTATION_STEPS = 200
+"""Convention: steps of the fit of the rotation, which may converge slowly and costs no samples."""
+LARGEST_TURN = 0.3
+"""Convention: radians of one such step at most: beyond, entries are not linear in the angle."""
+EVEN_ATTEMPTS = 20
+"""Convention: further starts of least squares where labels are not explained: pairs turned back,
+then random rotations."""
+AT_NOISE = 1.02
+"""Convention: residual, over the noise that was given, at which a fit has come down to it."""
+VANISHING_COEFFICIENT = 1e-9
+"""Convention: Hermite coefficients of an activation below this fraction of the largest are zero to
+rounding of the quadrature."""
+ORTHONORMAL_SIGMAS = 6.0
+"""Convention: standard errors, of what standardises the inputs and of the units' angles, by which
+products of weights may be off."""
+
+# ---------------------------------------------------------------- exponential
+
+EXPONENTIAL_STEPS = 200
+"""Convention: steps of the ascent of g: one that still goes on then has no maximum that sampling
+error lets show."""
+STEP_HALVINGS = 30
+"""Convention: halvings of a step until it gains: of 2^-30 of it only rounding is left."""
+EXPONENTIAL_SETTLED = 1e-7
+"""Convention: largest change of a feature's mass, over the sum of all, that is no step: evenness is
+told to two digits."""
+LEAST_EVENNESS = 0.25
+"""Convention: of 1 at best and 0 where features could not be told apart: a quarter of the way
+leaves sampling error some room."""
+
+# ---------------------------------------------------------------- gradient-search
+
+MOST_SEARCHED_FEATURES = 4
+"""Convention: features up to which every direction is looked at: some 1,400 in the first net for 4,
+nine times as many for 5."""
+FEWEST_SEARCHED = 500
+"""Convention: samples to fit without which thin bands hold too few to show a face."""
+FEWEST_A_TERM = 10
+"""Convention: samples a term of the polynomial that stands for labels before any unit is known, so
+that it is well determined."""
+
+# ---------------------------------------------------------------- ica
+
+ICA_STEPS = 300
+"""Convention: of FastICA: components that do not settle by then are left to the next contrast."""
+ICA_TOLERANCE = 1e-6
+"""Convention: change of FastICA's rows, as 1 - |cosine|, that ends it: 1.4e-3 radians, from where a
+further step is far smaller still."""
+ATOM_SHARE = 0.1
+"""Convention: share of the samples in the narrowest interval, which is where a component is zero: a
+unit is off more often than that."""
+DEPENDENCE = 0.05
+"""Convention: third moment of two components of variance 1 that a little noise may leave."""
+DEPENDENCE_ERRORS = 5.0
+"""Convention: what sampling may add to it, in units of `1/sqrt(n)`: the largest of all pairs'."""
+
+# ---------------------------------------------------------------- landscape
+
+STAYED = 0.9
+"""Convention: product of a unit of norm 1 before and after the last descent beyond which it is the
+same: 26 degrees."""
+MOMENT_STARTS, LOSS_STARTS = 3, 10
+"""Convention: random starts: an objective without bad minima needs one, and two more where sampling
+error makes some; losses have bad minima of their own."""
+DESIGNED_BATCH = 262_144
+"""Derived: the paper's batch for G (GLM17, section 6), if there are so many samples."""
+
+# ---------------------------------------------------------------- lifting
+
+ROWS_AN_UNKNOWN = 1.3
+"""Convention: samples an unknown of the lifted system: some more than it takes, so that no other
+singular value is small by chance; time grows with them."""
+LIFTING_SPARE_ROWS = 10
+"""Convention: samples beyond these; half as many beyond the rank must be there."""
+EXTRA_VECTORS = 5
+"""Convention: vectors beyond the null space that the iteration carries: the first shows the gap,
+all of them speed it up."""
+INVERSE_ROUNDS = 12
+"""Convention: rounds of inverse iteration, each by the squared ratio of singular values: at the
+smallest gap allowed 1.5^24 is 17,000."""
+SMALLEST_SOLUTION_GAP = 1.5
+"""Convention: ratio of the first singular value beyond the solutions to their last, below which
+noise hides where they end."""
+LARGEST_SYSTEM_BYTES = 3e9
+"""Convention: of the lifted system, at 12 bytes a squared unknown: what fits an ordinary
+machine."""
+
+# ---------------------------------------------------------------- other methods
+
+PARALLEL_UNITS = 1 - 1e-12
+"""Derived: cosine from which units are parallel: 4500 roundings from 1, 1.4e-6 radians."""
+SPARE_LABELS = 3
+"""Convention: labels beyond the unknowns of a linear system that confirm its solution: they are
+exact, so a few are enough."""
+DEPENDENT_COLUMNS = 1e-12
+"""Convention: eigenvalues of a Gram matrix below this fraction of the largest belong to columns
+that depend on others: 4500 roundings."""
+MOST_CORRUPTED_LABELS = 0.4
+"""Convention: share of the labels that may be corrupted, that of the judge: what explains less than
+most of them proves nothing."""
+MOMENT_FIT_ATTEMPTS = 3
+"""Convention: fits of the moments, each refined on samples, until labels are explained; the last
+begins at random."""
+ZERO_MOMENT = 1e-9
+"""Convention: singular values of stacked moments below this fraction of the largest are rounding
+where there is no noise."""
+LARGEST_START_BIAS = 3.0
+"""Convention: of a unit of norm 1 at the start: beyond three standard deviations it hardly ever
+switches, and the ratio that gives its bias is noise."""
+
+# ---------------------------------------------------------------- symmetric-inputs
+
+CHECK_STEPS = 20
+"""Convention: steps of the least squares that checks an answer: they begin next to it."""
+CHECK_TOLERANCE = 1e-3
+"""Convention: relative decrease that ends it: only what it leaves is looked at."""
+CHECK_ROWS = 5000
+"""Convention: samples of this fit: a unit too few shows in so many, or changes little."""
+CHECK_EXCESS = 2.0
+"""Convention: correlation of what it leaves with the inputs, over what sampling explains, that is a
+unit's: the fit itself, ended early, may leave a little more than 1."""
+DOUBT = 1e-6
+"""Convention: chance that the largest of all means exceeds its bound though each is zero."""
+CORRELATION_MARGIN = 1.3
+"""Convention: over the edge of pure noise (Marchenko, Pastur), from which a canonical correlation
+is a unit's: the largest of noise fluctuates about that edge."""
+LIFTED_BLOCK_ROWS = 2048
+"""Convention: samples of a block: half of the usual, for each comes with products of pairs."""

@@ -8,8 +8,9 @@ from functools import partial
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.data.sources.base import LARGEST_BLOCK, ROWS_AT_ONCE, Source
+from provenet.data.sources.base import LARGEST_BLOCK, Source
 from provenet.data.standardisation import Standardisation
+from provenet.data.tolerances import ROWS_AT_ONCE
 from provenet.moments.population import population_moments
 from provenet.moments.subspace import Span
 from provenet.moments.sums import MomentRequest, Moments, MomentSums

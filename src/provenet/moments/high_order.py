@@ -20,8 +20,8 @@ from numpy.polynomial.hermite_e import herme2poly
 from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import workers
 from provenet.data.sources import Source
-from provenet.data.sources.base import ROWS_AT_ONCE
 from provenet.data.standardisation import Standardisation
+from provenet.data.tolerances import ROWS_AT_ONCE
 from provenet.moments.estimation import estimate_moments
 from provenet.moments.sums import MomentRequest
 from provenet.moments.symmetric import (
@@ -32,10 +32,8 @@ from provenet.moments.symmetric import (
     multiplicities,
     positions,
 )
+from provenet.moments.tolerances import ERROR_GROUPS, FEWEST_IN_GROUP
 from provenet.networks.network import Network
-
-_GROUPS = 8
-_FEWEST_IN_GROUP = 16
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class HighMoments:
 def memory_needed(features: int, order: int) -> int:
     """Bytes that a pass for moments up to an even order takes, and their flattening."""
     half = order // 2
-    sums = count(features + 1, half) ** 2 * (_GROUPS + 2 * workers())
+    sums = count(features + 1, half) ** 2 * (ERROR_GROUPS + 2 * workers())
     flat = 3 * count(features, half - 1) ** 2 * count(features, 2)
     return 8 * (sums + flat)
 
@@ -60,7 +58,7 @@ def high_moments(source: Source, standardisation: Standardisation, order: int) -
         return population_high_moments(source.population, order)
     second = estimate_moments(source, MomentRequest(standardisation, order=2))
     request = MomentRequest(standardisation, 2, quadratic=second.tensors[2])
-    groups = min(_GROUPS, max(source.size // _FEWEST_IN_GROUP, 1))
+    groups = min(ERROR_GROUPS, max(source.size // FEWEST_IN_GROUP, 1))
     edges = np.linspace(0, source.size, groups + 1).astype(int)
     raw = np.array([_raw(source, request, a, b, order // 2) for a, b in pairwise(edges.tolist())])
     by_group = [_hermite(raw, source.features, k, order) for k in range(order + 1)]

@@ -63,3 +63,28 @@ LARGEST_BIAS = 8.0
 bias."""
 SIGNIFICANT = 5.0
 """Standard deviations at which a check on the inputs gives a warning. A convention."""
+
+PENCIL_DRAWS = 100
+"""Convention: random pencils, of which the one with the best separated eigenvalues is kept: each is
+small and costs little."""
+CONGRUENCE_STARTS = 10
+"""Convention: starts of a joint diagonalisation; the best value reached twice ends them earlier."""
+WHITENINGS = 5
+"""Convention: rounds in which matrices are whitened for a start, which need only be near."""
+CONGRUENCE_STEPS = 60
+"""Convention: Levenberg-Marquardt steps from a start: a fit that still moves then crawls."""
+CONGRUENCE_PRODUCTS = 200
+"""Convention: of conjugate gradients, for one step; an early end is still a direction of
+descent."""
+POWER_STARTS = 50
+"""Convention: random starts for each unit, half of them for either order, of which the best is
+kept."""
+POWER_STEPS = 60
+"""Convention: of the power iteration, which near a unit converges faster than linearly: a start
+that still moves then is near none."""
+
+ERROR_GROUPS = 8
+"""Convention: groups of samples between which errors are measured: eight tell them to a quarter,
+and each takes the memory of all sums."""
+FEWEST_IN_GROUP = 16
+"""Convention: samples of a group; with fewer there are fewer groups."""

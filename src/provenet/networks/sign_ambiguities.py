@@ -56,6 +56,7 @@ from provenet.networks.tolerances import (
 )
 
 _INFEASIBLE, _OPTIMAL = 2, 0
+"""Derived: statuses of `scipy.optimize.milp`."""
 
 
 @dataclass(frozen=True)

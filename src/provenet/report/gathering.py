@@ -36,22 +36,24 @@ from provenet.moments.subspace import Span, numerical_rank, span_of_units, stack
 from provenet.moments.sums import MomentRequest
 from provenet.networks.matching import parameter_error
 from provenet.networks.network import Network
+from provenet.report.tolerances import (
+    CURVE_FITS,
+    LABELS_A_PARAMETER,
+    LEAST_OUTPUT_NOISE,
+    MOST_DRAWN,
+    MOST_HELD_OUT_SHOWN,
+    REFIT_ROWS_A_PARAMETER,
+    REFIT_STEPS,
+    SMALLEST_PART,
+    START_MOVED,
+)
 
-_MOST_DRAWN = 20_000
 _MOST_NUMBERS = 20_000_000
 """Samples times features up to which the spectrum is read from all samples."""
 _MOST_PRODUCTS = 2e9
 """Samples times squared parameters of the largest refit; but some samples a parameter it has."""
-_FEWEST_A_PARAMETER = 8
-_SHOWN = 2000
-_SMALLEST_PART = 1 / 16
-_FITS = 5
-_LABELS_A_PARAMETER = 1.5
-_MOVED = 1e-3
 _SECONDS = 8.0
 """After which no further step of a refit is begun."""
-_ITERATIONS = 30
-_LEAST_NOISE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def gather(
     """
     generator = np.random.default_rng(rng)
     with one_blas_thread():
-        some = source.draw(min(source.size, _MOST_DRAWN), generator)
+        some = source.draw(min(source.size, MOST_DRAWN), generator)
         drawn = ArraySource(some.X, some.y)
         refit = _refit(result, drawn, generator)
         return ReportData(
@@ -174,17 +176,19 @@ class _PartialRefit:
     def affordable(self, rows: int) -> int:
         """As many rows as a refit may have."""
         p = self.network.free_parameters
-        return int(min(rows, max(_MOST_PRODUCTS / p**2, _FEWEST_A_PARAMETER * p)))
+        return int(min(rows, max(_MOST_PRODUCTS / p**2, REFIT_ROWS_A_PARAMETER * p)))
 
     def growing(self, most: int) -> list[int]:
         """Numbers of samples, from as few as may determine the network to `most`."""
-        fewest = _LABELS_A_PARAMETER * self.network.free_parameters / (self.network.outputs or 1)
-        first = np.ceil(max(fewest, _SMALLEST_PART * most))
-        return [int(n) for n in np.unique(np.geomspace(first, max(first, most), _FITS).round())]
+        fewest = LABELS_A_PARAMETER * self.network.free_parameters / (self.network.outputs or 1)
+        first = np.ceil(max(fewest, SMALLEST_PART * most))
+        return [
+            int(n) for n in np.unique(np.geomspace(first, max(first, most), CURVE_FITS).round())
+        ]
 
     def on(self, X: Array, y: Array) -> Network | None:
         """The network fitted to these samples; None if they are too few or time is over."""
-        enough = y.size >= _LABELS_A_PARAMETER * self.network.free_parameters
+        enough = y.size >= LABELS_A_PARAMETER * self.network.free_parameters
         if not enough or time.monotonic() > self.deadline:
             return None
         source = ArraySource(self.standardisation.apply(X), y / self.scale)
@@ -194,7 +198,7 @@ class _PartialRefit:
                 self._start(),
                 self.network.activation,
                 spread=self.spread,
-                iterations=_ITERATIONS,
+                iterations=REFIT_STEPS,
                 tolerance=1e-8,
                 damping=1e-6,
                 deadline=self.deadline,
@@ -207,7 +211,7 @@ class _PartialRefit:
         """The answer on standardised inputs, every parameter moved a little."""
         own = self.standardisation.network_from_user(self.network)
         start = Parameters.of(own).normalised(own.activation)
-        theta = start.theta * (1 + _MOVED * self.rng.standard_normal(start.theta.shape))
+        theta = start.theta * (1 + START_MOVED * self.rng.standard_normal(start.theta.shape))
         return Parameters(theta, start.beta / self.scale)
 
     def _finished(self, parameters: Parameters) -> Network:
@@ -225,7 +229,7 @@ def _refit(result: Recovery, drawn: ArraySource, rng: np.random.Generator) -> _P
     scale: Array | float = 1.0
     if network.outputs is not None and result.status is not Status.EXACT:
         squares = np.mean((network(drawn.X) - drawn.y) ** 2, axis=0)
-        scale = np.sqrt(np.maximum(squares, _LEAST_NOISE**2 * np.max(squares) + 1e-300))
+        scale = np.sqrt(np.maximum(squares, LEAST_OUTPUT_NOISE**2 * np.max(squares) + 1e-300))
     spread = standardisation.label_spread / float(np.min(scale))
     return _PartialRefit(network, standardisation, scale, spread, rng, time.monotonic() + _SECONDS)
 
@@ -236,7 +240,7 @@ def _held_out(
     predict = _predictor(result)
     if predict is None:
         return None
-    held = max(1, min(drawn.size // 10, _SHOWN))
+    held = max(1, min(drawn.size // 10, MOST_HELD_OUT_SHOWN))
     X, y = drawn.X[:held], drawn.y[:held]
     if not source.fixed:
         return HeldOut(predict, X, y, unseen=True)

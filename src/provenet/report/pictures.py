@@ -16,11 +16,10 @@ from provenet.common.words import counted
 from provenet.networks.network import Network
 from provenet.report.gathering import ErrorCurve, HeldOut, ReportData, Spectrum
 from provenet.report.tables import small
+from provenet.report.tolerances import HEAT_MAP_HEIGHTS, ROW_HEIGHT
 
 _DPI = 150
 """Of clouds of points and heat maps, the only parts that are not lines."""
-_ROW_HEIGHT = 0.16
-_HEAT_MAP_HEIGHTS = (1.2, 3.6)
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def _weights(network: Network) -> Picture:
 
 
 def _heat_map_height(units: int) -> float:
-    return float(np.clip(_ROW_HEIGHT * units, *_HEAT_MAP_HEIGHTS))
+    return float(np.clip(ROW_HEIGHT * units, *HEAT_MAP_HEIGHTS))
 
 
 def _in_words(network: Network) -> str:

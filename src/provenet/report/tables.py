@@ -17,10 +17,8 @@ from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.networks.matching import match_units, unit_distances
 from provenet.networks.network import Network
+from provenet.report.tolerances import EXACT_MATCH, MOST_CONSOLE_OUTPUTS, MOST_CONSOLE_WEIGHTS
 
-_MOST_WEIGHTS = 8
-_MOST_OUTPUTS = 4
-_EXACT = 1e-8
 _Row = tuple[int | None, int | None, float]
 """A unit of the truth, its partner in the estimate, their distance; None has no partner."""
 
@@ -112,7 +110,7 @@ def _unit_cells(values: Array, unit: int | None) -> list[str]:
 def _error_text(error: float) -> Text:
     if math.isinf(error):
         return Text("no match", "yellow")
-    return Text(small(error), "green" if error <= _EXACT else "yellow")
+    return Text(small(error), "green" if error <= EXACT_MATCH else "yellow")
 
 
 def _pair(label: str, left: Array | float, right: Array | float, names: tuple[str, str]) -> Text:
@@ -141,7 +139,7 @@ def network_table(console: Console, network: Network, errors: Any = None) -> Ren
     table = _widest(console, network, lambda shown: _parameters(network, seen, decimals, shown))
     c = np.atleast_1d(network.output_bias)
     c_errors = None if seen is None else np.atleast_1d(seen.output_bias)
-    first = range(min(len(c), _MOST_OUTPUTS))
+    first = range(min(len(c), MOST_CONSOLE_OUTPUTS))
     biases = "  ".join(with_error(c, c_errors, i, decimals) for i in first)
     more = f"  and {len(c) - len(first)} more" if len(c) > len(first) else ""
     return Group(table, Text(f"Output bias: {biases}{more}"), *_linear_note(network, "found"))
@@ -227,7 +225,7 @@ def _left_out(network: Network, shown: _Shown) -> Iterable[str]:
 
 def _choices(network: Network) -> Iterable[_Shown]:
     """What to show, from most to least: every output only beside a weight or more."""
-    outputs, most = network.outputs or 0, min(network.features, _MOST_WEIGHTS)
-    if 0 < outputs <= _MOST_OUTPUTS:
+    outputs, most = network.outputs or 0, min(network.features, MOST_CONSOLE_WEIGHTS)
+    if 0 < outputs <= MOST_CONSOLE_OUTPUTS:
         yield from (_Shown(outputs, weights) for weights in range(most, 0, -1))
     yield from (_Shown(0, weights) for weights in range(most, -1, -1))

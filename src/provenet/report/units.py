@@ -14,9 +14,12 @@ from provenet.common.words import counted
 from provenet.networks.matching import match_units, unit_distances
 from provenet.networks.network import Network
 from provenet.report.tables import decimals_of, small, with_error
-
-_MOST_UNITS, _MOST_OUTPUTS, _MOST_WEIGHTS = 60, 10, 50
-_ALL_DECIMALS = 6
+from provenet.report.tolerances import (
+    ALL_DECIMALS,
+    MOST_PAGE_OUTPUTS,
+    MOST_PAGE_UNITS,
+    MOST_PAGE_WEIGHTS,
+)
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,12 @@ def unit_table(result: Recovery, truth: Network | None) -> UnitTable | None:
     if network is None or network.units == 0:
         return None
     errors = result.standard_errors
-    decimals = _ALL_DECIMALS if errors is None else decimals_of(errors)
-    seen = errors if decimals < _ALL_DECIMALS else None
+    decimals = ALL_DECIMALS if errors is None else decimals_of(errors)
+    seen = errors if decimals < ALL_DECIMALS else None
     extra = _extra_columns(result, network, truth)
     values, spreads = _columns(network), None if seen is None else _columns(seen)
     rows = []
-    for i in range(min(network.units, _MOST_UNITS)):
+    for i in range(min(network.units, MOST_PAGE_UNITS)):
         spread = None if spreads is None else spreads[i]
         cells = [with_error(values[i], spread, k, decimals) for k in range(values.shape[1])]
         rows.append((str(i), *(column[i] for column in extra.values()), *cells))
@@ -72,19 +75,19 @@ def _distances(network: Network, truth: Network) -> list[str]:
 
 
 def _headings(network: Network) -> list[str]:
-    outputs = min(network.outputs or 1, _MOST_OUTPUTS)
+    outputs = min(network.outputs or 1, MOST_PAGE_OUTPUTS)
     names = ["output"] if network.outputs is None else [f"out{q + 1}" for q in range(outputs)]
-    return [*names, "bias", *(f"w{k + 1}" for k in range(min(network.features, _MOST_WEIGHTS)))]
+    return [*names, "bias", *(f"w{k + 1}" for k in range(min(network.features, MOST_PAGE_WEIGHTS)))]
 
 
 def _columns(parameters: Any) -> Array:
     """A row a unit: output weights, bias, weights."""
-    A = np.atleast_2d(parameters.output_weights).T[:, :_MOST_OUTPUTS]
-    return np.column_stack([A, parameters.biases, parameters.weights[:, :_MOST_WEIGHTS]])
+    A = np.atleast_2d(parameters.output_weights).T[:, :MOST_PAGE_OUTPUTS]
+    return np.column_stack([A, parameters.biases, parameters.weights[:, :MOST_PAGE_WEIGHTS]])
 
 
 def _notes(result: Recovery, network: Network, seen: Any, decimals: int) -> Iterator[str]:
-    c = np.atleast_1d(network.output_bias)[:_MOST_OUTPUTS]
+    c = np.atleast_1d(network.output_bias)[:MOST_PAGE_OUTPUTS]
     c_errors = None if seen is None else np.atleast_1d(seen.output_bias)
     biases = ", ".join(with_error(c, c_errors, q, decimals) for q in range(len(c)))
     yield f"Output bias: {biases}."
@@ -95,9 +98,9 @@ def _notes(result: Recovery, network: Network, seen: Any, decimals: int) -> Iter
     elif result.certificate is not None and result.certificate.noise == 0:
         yield "There is no noise, so the standard errors are zero to the digits shown."
     sizes = (
-        (network.units, _MOST_UNITS, "unit"),
-        (network.outputs or 1, _MOST_OUTPUTS, "output"),
-        (network.features, _MOST_WEIGHTS, "weight"),
+        (network.units, MOST_PAGE_UNITS, "unit"),
+        (network.outputs or 1, MOST_PAGE_OUTPUTS, "output"),
+        (network.features, MOST_PAGE_WEIGHTS, "weight"),
     )
     for number, most, noun in sizes:
         if number > most:

@@ -229,7 +229,7 @@ def test_row_labels_of_pandas_are_no_samples(tmp_path: Path) -> None:
 def test_tables_that_cannot_be_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: dict[str, Any], words: list[str]
 ) -> None:
-    monkeypatch.setattr(parquet, "_ROWS_AT_ONCE", 8)
+    monkeypatch.setattr(parquet, "PARQUET_ROWS_AT_ONCE", 8)
     with pytest.raises(InvalidInput) as error:
         open_samples(write_parquet(tmp_path / "s.parquet", columns))
     is_a_sentence(error, "s.parquet", *words)

@@ -35,9 +35,9 @@ def spools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setattr(checks, "memory_at_hand", lambda: 10_000)
-    monkeypatch.setattr(comma_separated, "_LINES_AT_ONCE", 300)
-    monkeypatch.setattr(parquet, "_ROWS_AT_ONCE", 300)
-    monkeypatch.setattr(npz_format, "_BLOCK_BYTES", 10_000)
+    monkeypatch.setattr(comma_separated, "CSV_LINES_AT_ONCE", 300)
+    monkeypatch.setattr(parquet, "PARQUET_ROWS_AT_ONCE", 300)
+    monkeypatch.setattr(npz_format, "NPZ_BLOCK_BYTES", 10_000)
     return folder
 
 

@@ -173,7 +173,7 @@ def test_of_files_only_sums_travel(
     tmp_path: Path, workers: distributed.LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What workers send each other for moments of order 4 is sums alone."""
-    monkeypatch.setattr(base, "_STRETCH_BYTES", 0)
+    monkeypatch.setattr(base, "STRETCH_BYTES", 0)
     monkeypatch.setattr(base, "_BLOCKS_A_THREAD", 1)
     paths = tmp_path / "X.npy", tmp_path / "y.npy"
     for path, array in zip(paths, (X, Y), strict=True):

@@ -19,9 +19,7 @@ from provenet.common.typing import AnyArray
 from provenet.data.sample_files.columns import column_names, label_columns, split
 from provenet.data.sample_files.spool import Blocks, gather
 from provenet.data.sources import ArraySource
-
-_LINES_AT_ONCE = 16384
-_LOOKS, _LOOK_BYTES = 16, 2**16
+from provenet.data.tolerances import CSV_LINES_AT_ONCE, CSV_LOOK_BYTES, CSV_LOOKS
 
 
 def open_csv(path: Path, outputs: int | None) -> ArraySource:
@@ -60,9 +58,9 @@ def _estimated_rows(path: Path) -> int:
     size = path.stat().st_size
     looks = []
     with open(path, "rb") as file:
-        for start in np.linspace(0, max(0, size - _LOOK_BYTES), _LOOKS):
+        for start in np.linspace(0, max(0, size - CSV_LOOK_BYTES), CSV_LOOKS):
             file.seek(int(start))
-            looks.append(file.read(_LOOK_BYTES))
+            looks.append(file.read(CSV_LOOK_BYTES))
     lines = sum(max(look.count(b"\n"), look.count(b"\r")) + 1 for look in looks)
     return -(-size * lines // sum(map(len, looks)))
 
@@ -70,7 +68,7 @@ def _estimated_rows(path: Path) -> int:
 def _blocks(path: Path, skip: int, columns: int, labels: int) -> Blocks:
     with open(path, encoding="utf-8-sig") as text:
         line = sum(1 for _ in islice(text, skip))
-        while lines := list(islice(text, _LINES_AT_ONCE)):
+        while lines := list(islice(text, CSV_LINES_AT_ONCE)):
             filled = [content for content in lines if content != "\n"]
             if filled:
                 yield split(_parse(path, filled, line, columns), labels)

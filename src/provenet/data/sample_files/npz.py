@@ -25,6 +25,7 @@ from provenet.data.sample_files.checks import check_present, check_samples, is_s
 from provenet.data.sample_files.spool import Blocks, gather
 from provenet.data.sources import ArraySource
 from provenet.data.sources.files import FileArrays, Reopen
+from provenet.data.tolerances import NPZ_BLOCK_BYTES
 
 _WAY_OUT = "write it with numpy.savez(path, X=X, y=y)"
 _UNREADABLE = (
@@ -33,7 +34,6 @@ _UNREADABLE = (
 )
 _MOST_VERIFIED = 2**28
 """Stored members up to this size are compared with their checksums; larger ones are not read."""
-_BLOCK_BYTES = 2**23
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _verify(archive: zipfile.ZipFile, *members: _Member) -> None:
     for member in members:
         if member.size <= _MOST_VERIFIED:
             with archive.open(member.info) as stream:
-                while stream.read(_BLOCK_BYTES):
+                while stream.read(NPZ_BLOCK_BYTES):
                     pass
 
 
@@ -136,7 +136,7 @@ def _check_order(path: Path, *members: _Member) -> None:
 def _blocks(archive: zipfile.ZipFile, X: _Member, y: _Member) -> Blocks:
     samples = X.shape[0]
     row = -(-(X.size + y.size) // samples)
-    at_once = samples if X.fortran or y.fortran else -(-_BLOCK_BYTES // row)
+    at_once = samples if X.fortran or y.fortran else -(-NPZ_BLOCK_BYTES // row)
     with archive.open(X.info) as X_stream, archive.open(y.info) as y_stream:
         X_stream.read(X.header), y_stream.read(y.header)
         for start in range(0, samples, at_once):

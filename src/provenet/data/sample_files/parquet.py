@@ -15,9 +15,8 @@ from provenet.data.sample_files.checks import plain_labels
 from provenet.data.sample_files.columns import column_names, label_columns
 from provenet.data.sample_files.spool import Blocks, gather
 from provenet.data.sources import ArraySource
-from provenet.data.tolerances import PARQUET_BUFFER_BYTES, PARQUET_GROUP_ROWS
+from provenet.data.tolerances import PARQUET_BUFFER_BYTES, PARQUET_GROUP_ROWS, PARQUET_ROWS_AT_ONCE
 
-_ROWS_AT_ONCE = 2**15
 _INDEX = re.compile(r"__index_level_\d+__")
 """What pandas calls row labels that it writes as a column: they are no samples."""
 
@@ -72,7 +71,7 @@ def _blocks(
     path: Path, table: Any, names: list[str], labels: int, kinds: tuple[np.dtype[Any], ...]
 ) -> Blocks:
     first = 0
-    for batch in table.iter_batches(_ROWS_AT_ONCE, columns=names):
+    for batch in table.iter_batches(PARQUET_ROWS_AT_ONCE, columns=names):
         columns = [_numbers(path, batch.column(name), name, first) for name in names]
         X, y = columns[:-labels], columns[-labels:]
         yield _stacked(X, kinds[0]), plain_labels(_stacked(y, kinds[1]))

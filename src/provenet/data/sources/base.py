@@ -15,14 +15,13 @@ from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import sum_over, workers
 from provenet.data.passes import Term, add_up
 from provenet.data.standardisation import LinearSums, Standardisation, standardisation_from
+from provenet.data.tolerances import ROWS_AT_ONCE, STRETCH_BYTES
 from provenet.networks.network import Network
 
 Sum = TypeVar("Sum")
 
-ROWS_AT_ONCE = 4096
 LARGEST_BLOCK = 4 * ROWS_AT_ONCE
 """Samples of a block of a moment pass: the room for its factors is taken once for all of them."""
-_STRETCH_BYTES = 2**25
 _BLOCKS_A_THREAD = 8
 """The fewest blocks of a stretch for every thread: threads wait for each other at its end."""
 
@@ -107,7 +106,7 @@ class Source(ABC):
 
     def stretches(self, rows: int) -> list[slice]:
         """All samples, cut where a pass may be told and checkpointed: some 32 MB each."""
-        wanted = _STRETCH_BYTES // (8 * (self.features + (self.outputs or 1)))
+        wanted = STRETCH_BYTES // (8 * (self.features + (self.outputs or 1)))
         length = max(rows * workers() * _BLOCKS_A_THREAD, wanted)
         whole = max(rows, LARGEST_BLOCK)  # so that blocks of all passes end where stretches do
         return list(row_blocks(self.size, -(-length // whole) * whole))

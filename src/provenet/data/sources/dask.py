@@ -28,7 +28,8 @@ from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import Term
 from provenet.data.sources.arrays import ArraySource, draw_rows
-from provenet.data.sources.base import ROWS_AT_ONCE, Draw, Source
+from provenet.data.sources.base import Draw, Source
+from provenet.data.tolerances import ROWS_AT_ONCE, SUMS_MERGED_AT_ONCE
 
 try:
     import dask
@@ -40,7 +41,6 @@ except ImportError:
 
 Sum = TypeVar("Sum")
 
-_MERGED_AT_ONCE = 8
 _PATIENCE = "10s"
 _CHUNKS_A_STRETCH = 64
 """Chunks between two checkpoints: workers wait for each other once in so many."""
@@ -74,7 +74,7 @@ class DaskSource(Source):
         sums = [task(node, c.samples, a, b) for c, a, b in self._overlaps(start, stop)]
         merge = dask.delayed(_merged, pure=False)
         while len(sums) > 1:
-            sums = [merge(sums[g]) for g in row_blocks(len(sums), _MERGED_AT_ONCE)]
+            sums = [merge(sums[g]) for g in row_blocks(len(sums), SUMS_MERGED_AT_ONCE)]
         return _compute(sums[0])[0]  # type: ignore[no-any-return]
 
     def _overlaps(self, start: int, stop: int) -> Iterator[tuple[_Chunk, int, int]]:

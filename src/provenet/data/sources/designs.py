@@ -35,8 +35,8 @@ import scipy
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
+from provenet.data.tolerances import DESIGN_BLOCK
 
-_BLOCK = 4096
 _NET = 2**20
 """Sobol points of one scrambling: a power of two, and few enough to reach any of them at once."""
 _HALF_A_CELL = 2.0**-31
@@ -55,7 +55,7 @@ class InputDesign:
     def block_rows(self, features: int) -> int:
         """Inputs a block: whole groups, about 4096 inputs, or one group if that is more."""
         group = self.group(features)
-        return group * max(1, _BLOCK // group)
+        return group * max(1, DESIGN_BLOCK // group)
 
 
 def get_design(name: str, features: int) -> InputDesign:

@@ -10,8 +10,9 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.data.passes import Term
-from provenet.data.sources.base import ROWS_AT_ONCE, Draw, Source
+from provenet.data.sources.base import Draw, Source
 from provenet.data.standardisation import Standardisation
+from provenet.data.tolerances import ROWS_AT_ONCE
 
 Sum = TypeVar("Sum")
 Change = Callable[[Array, Array], tuple[Array, Array]]

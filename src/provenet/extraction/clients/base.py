@@ -8,8 +8,7 @@ import numpy as np
 
 from provenet.common.typing import AnyArray
 from provenet.extraction.deadline import NEVER, Deadline
-
-_SHOWN = 4
+from provenet.extraction.tolerances import SHOWN_NUMBERS
 
 
 class Client(Protocol):
@@ -66,8 +65,8 @@ def rows_at_once(most: tuple[int, int], features: int) -> int:
 def shown(x: AnyArray) -> str:
     """An input or an answer in a message: the first numbers of it."""
     values = np.ravel(x)
-    numbers = [f"{value:.6g}" for value in values[:_SHOWN].tolist()]
-    rest = [f"... ({values.size:,} numbers)"] * (values.size > _SHOWN)
+    numbers = [f"{value:.6g}" for value in values[:SHOWN_NUMBERS].tolist()]
+    rest = [f"... ({values.size:,} numbers)"] * (values.size > SHOWN_NUMBERS)
     return f"[{', '.join([*numbers, *rest])}]"
 
 

@@ -50,6 +50,7 @@ from provenet.extraction.tolerances import (
 )
 
 _TOO_LARGE, _LATER = 413, (408, 425, 429)
+"""Derived: statuses of HTTP: too large; a timeout, too early, too many requests, which all pass."""
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 
 

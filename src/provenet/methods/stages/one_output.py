@@ -17,14 +17,13 @@ from provenet.fitting.moment_start import (
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched
+from provenet.methods.tolerances import MOMENT_FIT_ATTEMPTS
 from provenet.moments.scalars import recover_scalars
 from provenet.moments.subspace import Span
 from provenet.networks.activations import ABS, RELU
 from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
 from provenet.networks.signs import fix_signs
-
-_ATTEMPTS = 3
 
 
 def from_moments(workspace: Workspace) -> Iterator[Candidate]:
@@ -42,9 +41,9 @@ def from_span(workspace: Workspace, span: Span) -> Iterator[Candidate]:
     moments = projected_moments(workspace, span)
     part = workspace.problem.for_width(span.rank)
     fits: list[Fit] = []
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(MOMENT_FIT_ATTEMPTS):
         with workspace.stage("decompose"):
-            found = moment_fit(workspace, moments, random=attempt == _ATTEMPTS - 1)
+            found = moment_fit(workspace, moments, random=attempt == MOMENT_FIT_ATTEMPTS - 1)
             network = network_of(workspace, found, span.basis)
         if not workspace.refine:
             yield Candidate(network, spectrum_evidence(span))

@@ -16,6 +16,7 @@ from provenet.fitting.parameters import Parameters
 from provenet.fitting.signs_by_projection import signs_by_projection
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched
+from provenet.methods.tolerances import LARGEST_START_BIAS, ZERO_MOMENT
 from provenet.moments.decomposition import congruence, jennrich
 from provenet.moments.estimation import estimate_moments
 from provenet.moments.subspace import numerical_rank, stacked_noise_edge
@@ -23,9 +24,6 @@ from provenet.moments.sums import MomentRequest, Moments
 from provenet.networks.activations import RELU
 from provenet.networks.hermite import he
 from provenet.networks.network import Network
-
-_ZERO = 1e-9
-_LARGEST_BIAS = 3.0
 
 
 def from_second_moments(workspace: Workspace) -> Iterator[Candidate]:
@@ -52,7 +50,9 @@ def directions(workspace: Workspace, moments: Moments) -> tuple[Array, str]:
     y = workspace.problem.samples.y
     spectrum = np.linalg.svd(y - y.mean(axis=0), compute_uv=False)
     edge = stacked_noise_edge(moments.errors[2], d, spectrum)
-    units, evidence = _number_of_units(workspace, sizes, max(edge, _ZERO * sizes[0]), spectrum)
+    units, evidence = _number_of_units(
+        workspace, sizes, max(edge, ZERO_MOMENT * sizes[0]), spectrum
+    )
     basis = left[:, :units].T
     inside = np.einsum("ia,qab,jb->qij", basis, T, basis, optimize=True)
     if units == 1:
@@ -100,7 +100,7 @@ def biases_along(workspace: Workspace, W: Array) -> Array:
     )
     size = np.sum(zeta2**2, axis=1)
     b = -np.sum(zeta2 * zeta3, axis=1) / np.where(size > 0, size, 1.0)
-    return np.asarray(np.clip(b, -_LARGEST_BIAS, _LARGEST_BIAS))
+    return np.asarray(np.clip(b, -LARGEST_START_BIAS, LARGEST_START_BIAS))
 
 
 def _finish(workspace: Workspace, W: Array, b: Array) -> Network:

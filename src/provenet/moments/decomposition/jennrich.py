@@ -10,9 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.moments.tolerances import NOT_REAL, TINY
-
-_DRAWS = 100
+from provenet.moments.tolerances import NOT_REAL, PENCIL_DRAWS, TINY
 
 
 def jennrich(T: Array, rank: int, rng: np.random.Generator) -> Array:
@@ -27,7 +25,7 @@ def jennrich(T: Array, rank: int, rng: np.random.Generator) -> Array:
     basis = left[:, :rank]
     core = np.einsum("ia,ijk,jb->abk", basis, T, basis, optimize=True)
     best_gap, best = -1.0, np.zeros((rank, rank))
-    for _ in range(_DRAWS):
+    for _ in range(PENCIL_DRAWS):
         x, y = rng.standard_normal((2, T.shape[2]))
         try:
             values, vectors = np.linalg.eig(np.linalg.solve((core @ y).T, (core @ x).T).T)

@@ -35,6 +35,9 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.moments.tolerances import (
+    CONGRUENCE_PRODUCTS,
+    CONGRUENCE_STARTS,
+    CONGRUENCE_STEPS,
     FIRST_DAMPING,
     FLAT_LOSS,
     LAST_DECREASE,
@@ -46,13 +49,9 @@ from provenet.moments.tolerances import (
     SAME_LOSS,
     STEP_ACCURACY,
     TINY,
+    WHITENINGS,
     ZERO_LOSS,
 )
-
-_STARTS = 10
-_WHITENINGS = 5
-_ITERATIONS = 60
-_PRODUCTS = 200
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def _starts(M: Array, rng: np.random.Generator) -> Iterator[Array]:
     """Approximate V, from random combinations of the whitened matrices."""
     L = _whitener(M)
     whitened = L @ M @ L.T
-    for start in range(_STARTS):
+    for start in range(CONGRUENCE_STARTS):
         first, second = np.tensordot(rng.standard_normal((2, len(M))), whitened, 1)
         columns = np.linalg.eigh(first)[1]
         if start % 2 == 0:
@@ -126,7 +125,7 @@ def _starts(M: Array, rng: np.random.Generator) -> Iterator[Array]:
 def _whitener(M: Array) -> Array:
     """L such that the rows of `V L^T` are near orthogonal (for generic D)."""
     L = np.eye(M.shape[1])
-    for _ in range(_WHITENINGS):
+    for _ in range(WHITENINGS):
         values, vectors = np.linalg.eigh(np.einsum("qij,qlj->il", M, M, optimize=True))
         values = np.maximum(values, NULL_VALUE * values[-1])
         step = (vectors / np.sqrt(values)) @ vectors.T
@@ -161,7 +160,7 @@ def _fit(M: Array, V: Array) -> _AtRows:
 def _descend(M: Array, V: Array) -> tuple[_AtRows, bool]:
     """Levenberg-Marquardt from V, and whether it came to rest."""
     fit, damping = _fit(M, V), FIRST_DAMPING
-    for _ in range(_ITERATIONS):
+    for _ in range(CONGRUENCE_STEPS):
         trial = _fit(M, fit.V + _step(fit, damping))
         if trial.loss < fit.loss:
             rested = fit.loss - trial.loss < LAST_DECREASE * fit.loss or trial.loss < RESTING_LOSS
@@ -194,7 +193,7 @@ def _conjugate_gradients(apply: Callable[[Array], Array], b: Array, size: Array)
     x, r = np.zeros_like(b), b
     p = z = r / size
     rz = first = float(np.sum(r * z))
-    for _ in range(_PRODUCTS):
+    for _ in range(CONGRUENCE_PRODUCTS):
         Ap = apply(p)
         curvature = float(np.sum(p * Ap))
         if curvature <= 0 or rz <= STEP_ACCURACY * first:

@@ -21,6 +21,7 @@ from provenet.moments.tolerances import FIT_DECREASE, FIT_RIDGE, FIT_SLOPE
 from provenet.networks.activations import Activation
 
 ORDERS = (2, 3, 4)
+"""Derived: the orders of the risk above: lower ones have signs, higher ones are not estimated."""
 
 
 @dataclass(frozen=True)

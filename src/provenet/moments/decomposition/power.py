@@ -16,10 +16,8 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.moments.decomposition.contraction import Contractions
-from provenet.moments.tolerances import ACROSS, AT_REST, TINY
+from provenet.moments.tolerances import ACROSS, AT_REST, POWER_STARTS, POWER_STEPS, TINY
 
-_STARTS = 50
-_ITERATIONS = 60
 Contract = Callable[[Array], Array]
 
 
@@ -37,8 +35,8 @@ def power_directions(
     found = np.empty((0, d))
     for _ in range(d):
         outside = _complement(found)
-        U = rng.standard_normal((_STARTS, len(outside))) @ outside
-        half = _STARTS // 2
+        U = rng.standard_normal((POWER_STARTS, len(outside))) @ outside
+        half = POWER_STARTS // 2
         U = np.concatenate(
             [
                 _iterate(part, inverse, outside, contract)
@@ -84,7 +82,7 @@ def _iterate(U: Array, inverse: Array, outside: Array, contract: Contract) -> Ar
     step = inverse @ outside.T @ outside
     U = _normalised(U)
     moving = np.arange(len(U))
-    for _ in range(_ITERATIONS):
+    for _ in range(POWER_STEPS):
         before = U[moving]
         U[moving] = _normalised(contract(before) @ step)
         moving = moving[np.abs(np.einsum("sd,sd->s", U[moving], before)) < AT_REST]

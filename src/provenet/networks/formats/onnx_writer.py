@@ -26,6 +26,7 @@ OUTPUTS = "provenet.outputs"
 """Metadata: the one output of a network whose labels are rows, not plain numbers."""
 
 _OPSET, _IR_VERSION = 13, 7
+"""Convention: operators and file format of ONNX 1.8 (2020), which later runtimes read."""
 _ONE_OPERATOR = {"relu": "Relu", "abs": "Abs", "sigmoid": "Sigmoid", "exp": "Exp"}
 _POWERS = {"relu2": 2.0, "relu3": 3.0}
 
