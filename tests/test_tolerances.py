@@ -14,7 +14,8 @@ import provenet as pn
 LISTED = ("networks", "fitting")
 """Rooms that have every small number in their list."""
 OTHERS = ("certify", "data", "estimators", "extraction", "landscape", "lowest_layer", "moments")
-ROOMS = ("methods", *OTHERS, *LISTED)
+SEARCHES = ("lowest_layer/bands", "lowest_layer/faces", "lowest_layer/unions")
+ROOMS = ("methods", *OTHERS, *SEARCHES, *LISTED)
 SMALL = 1e-2
 """Literals below this are tolerances, whatever they are called."""
 FREE = {"workspace.py"}
