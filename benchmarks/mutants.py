@@ -659,8 +659,8 @@ GP19 = (
     Mutation(
         "GP19 Algorithm 2: the width of the two levels (ERRATA 15)",
         "lowest_layer/bands/queries.py",
-        "TanAlpha((t2 - t1) / _WIDTH",
-        "TanAlpha((t2 - t1) * _WIDTH",
+        "TanAlpha((t2 - t1) / LEVELS_WIDTH",
+        "TanAlpha((t2 - t1) * LEVELS_WIDTH",
         (_BANDS + "test_queries.py::test_tan_alpha_within_its_stated_error",),
     ),
     Mutation(
@@ -722,7 +722,7 @@ GP19 = (
     Mutation(
         "GP19 band estimates: a top that falls past the threshold passes",
         "lowest_layer/bands/profile.py",
-        "if share < _FIRES_PAST - _SIGNIFICANT * error:",
+        "if share < FIRES_PAST - SURELY_FALLS * error:",
         "if share < -1.0:",
         (_BANDS + "test_profile.py::test_past_a_threshold_a_monotone_top_always_fires",),
     ),

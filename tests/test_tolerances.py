@@ -23,7 +23,8 @@ OTHERS = (
     "moments",
     "report",
 )
-ROOMS = ("methods", *OTHERS, *LISTED)
+SEARCHES = ("lowest_layer/bands", "lowest_layer/faces", "lowest_layer/unions")
+ROOMS = ("methods", *OTHERS, *SEARCHES, *LISTED)
 SMALL = 1e-2
 """Literals below this are tolerances, whatever they are called."""
 FREE = {"workspace.py"}

@@ -1,7 +1,7 @@
 """The numbers of this room: each says whether it is derived, a convention or measured.
 
 A convention is a choice that works and that nothing forces. Numbers of one search (bands, faces,
-unions, binary) stand in its modules.
+unions) stand in its own list.
 """
 
 # ---------------------------------------------------------------- candidates
@@ -102,3 +102,27 @@ TOP_ROUNDING = 1e-10
 """Convention: over the norm of the labels, what a coefficient must be worth beside rounding."""
 TOP_HELD_OUT = 0.2
 """Convention: share of the samples that a top is tried on."""
+
+# ---------------------------------------------------------------- binary: correlations
+
+REGRESSION_TOLERANCE = 1e-11
+"""Convention: residual of the normal equations, over the first, at which conjugate gradients end;
+some ten thousand times eps."""
+REGRESSION_ITERATIONS = 200
+"""Convention: of conjugate gradients, a pass over the samples each; if they do not settle by then,
+inputs are not normal or too few."""
+
+# ---------------------------------------------------------------- binary: exponential units
+
+EXPONENTIAL_MOST_SAMPLES = 20_000
+"""Convention: samples of the last fit of the coefficients."""
+RHO_SAMPLES = 2000
+"""Convention: samples on which rho is searched for, some thirty a monomial."""
+RHO_GRID_SAMPLES = 500
+"""Convention: samples of the first grid of rho, which only brackets it; some eight a monomial."""
+EXPONENTIAL_MOST_MONOMIALS = 64
+"""Convention: monomials at most, if units alone are not more; a degree that would exceed it is left
+out."""
+RHO_SHARPENINGS = 3
+"""Convention: Gauss-Newton steps from where a search ends, which is off by the root of rounding:
+the first squares that, where labels are explained."""

@@ -38,36 +38,38 @@ import numpy as np
 from provenet.common.typing import Array, Seed
 from provenet.lowest_layer.bands.profile import StepProfile, lowest_share_past, measure_profile
 from provenet.lowest_layer.bands.queries import BandOracle, TanAlpha, estimate_tan_alpha
+from provenet.lowest_layer.bands.tolerances import (
+    ANGLE_SHRINKS,
+    CONTRACTION,
+    DESCENT_PATIENCE,
+    FEWEST_FOR_DIRECTION,
+    FIXED_POINT_ROUNDS,
+    FIXED_POINT_SETTLED,
+    START_RELATIVE_ERROR,
+    SURE_OF_ANGLE,
+    TRIALS_A_DRAW,
+)
 from provenet.networks.hermite import normal_cdf
 
 _START_EPS = 0.1
 """Width of the first bands of samples."""
-_START_RELATIVE = 0.15
 _HALF_WIDTH = 1.0
 """h: half the width of the band that tells the direction, in widths of the step."""
 _BELOW = (-4.0, -2.5)
 """The band in which only other units fire, in the same widths."""
-_FIXED_POINT = 1e-3
-_FIXED_POINT_ROUNDS = 20
-_FEWEST = 20
 _WORTHWHILE = 0.9
 """A step that leaves more of the angle than this is not made."""
 _CLEAR = 0.5
 """Where inputs can be made, so many are that a step should leave no more than this."""
 _WHOLE = 0.85
 """A smaller strength is not that of a single unit."""
-_CONTRACTION = 0.2
 _COMPARABLE = 0.22
 """Over d^(3/4): standard error of angles whose difference, on the same draws, shows a step of
-`0.1 / d` well enough (measured)."""
+`0.1 / d` well enough. Convention: by trial."""
 _FINE = 0.02
 """Over d: bisection ends at this part of an angle, a fifth of such a step."""
 _TRIALS = 200
 """Times `d log(1/angle)`: several times what Algorithm 1 takes."""
-_TRIALS_A_DRAW = 4
-_SURE = 3.0
-_SHRINKS = 0.9
-_PATIENCE = 3
 _MORE = (1, 4, 16)
 """Times as many inputs, to be clear."""
 
@@ -164,15 +166,15 @@ def direction_of_error(
     middle = oracle.band(z, at - h * width, at + h * width, n, rng)
     below = oracle.band(z, at + _BELOW[0] * width, at + _BELOW[1] * width, n, rng)
     quiet, others = _across(below.X[~below.fired], z), _across(below.X[below.fired], z)
-    if min(len(middle.X), len(quiet)) < _FEWEST or oracle.features == 1:
+    if min(len(middle.X), len(quiet)) < FEWEST_FOR_DIRECTION or oracle.features == 1:
         return ErrorDirection(np.zeros_like(z), np.inf, np.nan, 0.0, 1.0)
     # Taking the expected share off changes no expectation and halves the variance.
     excess = middle.fired - profile.probability(middle.X @ z)
     terms = _across(middle.X, z) * excess[:, None]
     v, V = np.zeros_like(z), terms.mean(axis=0)
-    for _ in range(_FIXED_POINT_ROUNDS):  # a v that has not settled by then still shows the way
+    for _ in range(FIXED_POINT_ROUNDS):  # a v that has not settled by then still shows the way
         before, v = v, V / np.linalg.norm(V)
-        if np.linalg.norm(v - before) <= _FIXED_POINT:
+        if np.linalg.norm(v - before) <= FIXED_POINT_SETTLED:
             break
         mean, spread = float(np.mean(quiet @ v)), float(np.std(quiet @ v))
         u = np.array([-h, h]) * spread - mean  # where the band really lies
@@ -243,7 +245,7 @@ class _Look:
         return offset / float(np.sqrt(1 + self.tan_alpha**2))
 
     def surely_within(self, angle: float) -> bool:
-        return self.angle * (1 + _SURE * self.relative_error) <= angle
+        return self.angle * (1 + SURE_OF_ANGLE * self.relative_error) <= angle
 
     @property
     def left(self) -> float:
@@ -280,7 +282,7 @@ def descend(
     z: Array,
     angle: float,
     *,
-    contraction: float = _CONTRACTION,
+    contraction: float = CONTRACTION,
     most_steps: int = 60,
     rng: Seed = None,
 ) -> Refinement:
@@ -293,7 +295,7 @@ def descend(
     n, asked = inputs_per_band(oracle.features, contraction), oracle.queries
     z = z / np.linalg.norm(z)
     eps = 0.0 if oracle.makes_inputs else _START_EPS
-    start = estimate_tan_alpha(oracle, z, eps, relative=_START_RELATIVE, rng=rng)
+    start = estimate_tan_alpha(oracle, z, eps, relative=START_RELATIVE_ERROR, rng=rng)
     look = _look(oracle, z, start.offset, start.tan_alpha, n, rng)
     past = lowest_share_past(oracle, z, look.profile, n, rng)
     path = [DirectionStep(z, look.angle, oracle.queries - asked)]
@@ -316,7 +318,8 @@ def _reason_to_end(
         return "reached"
     if look.left > _WORTHWHILE:
         return "statistics"
-    if len(path) > _PATIENCE and min(angles[-_PATIENCE:]) > _SHRINKS * min(angles[:-_PATIENCE]):
+    before, last = angles[:-DESCENT_PATIENCE], angles[-DESCENT_PATIENCE:]
+    if before and min(last) > ANGLE_SHRINKS * min(before):
         return "stuck" if look.left <= _CLEAR else "statistics"
     return "steps" if len(path) > most_steps else None
 
@@ -336,7 +339,7 @@ def random_search(
     """
     rng = np.random.default_rng(rng)
     d, asked = oracle.features, oracle.queries
-    n = inputs_per_band(d, _CONTRACTION / 2)
+    n = inputs_per_band(d, CONTRACTION / 2)
     z = z / np.linalg.norm(z)
     now = _comparable_angle(oracle, z, eps, None, rng)
     look = _look(oracle, z, now.offset, now.tan_alpha, n, rng)
@@ -348,7 +351,7 @@ def random_search(
     while not (reached := look.surely_within(angle)) and trials < most_trials:
         seed = int(rng.integers(2**62))
         now = _comparable_angle(oracle, z, eps, now, seed)
-        for _ in range(_TRIALS_A_DRAW):
+        for _ in range(TRIALS_A_DRAW):
             trials += 1
             new = _perturbed(z, 0.1 * np.sin(now.angle) / d, rng)
             there = _comparable_angle(oracle, new, eps, now, seed)
@@ -392,7 +395,7 @@ def _refinement(
 ) -> Refinement:
     profile, strength = look.profile, look.error.strength
     strength_error = strength * look.error.error / max(len(look.z) - 2, 1) ** 0.5
-    weak = strength + _SURE * strength_error < _WHOLE
+    weak = strength + SURE_OF_ANGLE * strength_error < _WHOLE
     angle_error = min(look.relative_error, 1.0) * np.sin(2 * look.angle) / 2
     # Where the angle is larger than the bands show, so is all that scales with it.
     offset_error = profile.offset_error * look.angle / np.arctan(profile.width)

@@ -24,29 +24,31 @@ from scipy import special
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array, Seed
 from provenet.lowest_layer.bands.queries import BandOracle
+from provenet.lowest_layer.bands.tolerances import (
+    BENT_STEP,
+    FEWEST_IN_WINDOW,
+    FIRES_PAST,
+    INNER_LEVELS,
+    LIKELIHOOD_CLIP,
+    MOST_WINDOWS,
+    PAST_THRESHOLD,
+    PROFILE_LOWER,
+    PROFILE_PARAMETERS,
+    PROFILE_UPPER,
+    SCORING_HALVINGS,
+    SCORING_RIDGE,
+    SCORING_STEPS,
+    SURELY_FALLS,
+    UNLIKELY_STEP,
+)
 from provenet.networks.hermite import normal_cdf, normal_density
 
 WINDOW = 4.0
 """Widths of the step to look at on each side of it."""
-_STEPS = 100
-_HALVINGS = 12
 _CONVERGED = 1e-4
 """Gain in log likelihood that no longer counts: far below that of one standard error, 1/2."""
-_CLIP = 5e-3
-"""Likelihoods are not trusted below this: one stray label must not decide."""
-_RIDGE = 1e-9
-_LOWER, _UPPER = np.array([0.0, -20.0, np.log(1e-3)]), np.array([1 - _CLIP, 20.0, np.log(20.0)])
-_PARAMETERS = 3
-_INNER_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
-_UNLIKELY = 1e-4
-_BENT = 0.03
-_WINDOWS = 12
 _HIGHEST_FLOOR = 0.9
 """A smaller rise than from here to 1 is none."""
-_FEWEST = 40
-_PAST = (0.25, 0.5, 1.0)
-_FIRES_PAST = 0.9
-_SIGNIFICANT = 4.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class StepProfile:
     @property
     def one_step(self) -> bool:
         """Whether the profile may be that of a single unit."""
-        return self.p_value > _UNLIKELY or self.misfit < _BENT
+        return self.p_value > UNLIKELY_STEP or self.misfit < BENT_STEP
 
     def probability(self, offsets: Array) -> Array:
         """The fitted share at each offset."""
@@ -79,14 +81,14 @@ def fit_profile(offsets: Array, fired: Array, offset: float, width: float) -> St
     u = (offsets - offset) / width
     theta = np.array([0.5 * _share(fired[u < -2], 0.0), 0.0, 0.0])
     likelihood = _log_likelihood(u, fired, *theta)
-    for _ in range(_STEPS):
+    for _ in range(SCORING_STEPS):
         score, information = _scoring(u, fired, *theta)
         step = np.linalg.solve(information, score)
         step *= min(1.0, 1.0 / max(float(np.max(np.abs(step))), _CONVERGED))
         step[1] *= np.exp(theta[2])
         before = likelihood
-        for halved in 0.5 ** np.arange(_HALVINGS):
-            trial = np.clip(theta + halved * step, _LOWER, _UPPER)
+        for halved in 0.5 ** np.arange(SCORING_HALVINGS):
+            trial = np.clip(theta + halved * step, PROFILE_LOWER, PROFILE_UPPER)
             value = _log_likelihood(u, fired, *trial)
             if value > likelihood:
                 theta, likelihood = trial, value
@@ -118,7 +120,7 @@ def _share(fired: Array, nothing: float) -> float:
 
 
 def _shares(e: Array, b: float) -> Array:
-    return np.clip(b + (1 - b) * normal_cdf(e), _CLIP, 1 - _CLIP)
+    return np.clip(b + (1 - b) * normal_cdf(e), LIKELIHOOD_CLIP, 1 - LIKELIHOOD_CLIP)
 
 
 def _log_likelihood(u: Array, fired: Array, b: float, m: float, log_k: float) -> float:
@@ -132,12 +134,12 @@ def _scoring(u: Array, fired: Array, b: float, m: float, log_k: float) -> tuple[
     slope, p = (1 - b) * normal_density(e), _shares(e, b)
     D = np.column_stack([normal_cdf(-e), -slope, -slope * e])
     weighted = D / (p * (1 - p))[:, None]
-    return weighted.T @ (fired - p), weighted.T @ D + _RIDGE * np.eye(_PARAMETERS)
+    return weighted.T @ (fired - p), weighted.T @ D + SCORING_RIDGE * np.eye(PROFILE_PARAMETERS)
 
 
 def _misfit(e: Array, fired: Array, floor: float) -> tuple[float, float]:
     """Largest difference of shares between inner levels of the step, and its chi-squared test."""
-    edges = special.ndtri(_INNER_LEVELS)
+    edges = special.ndtri(INNER_LEVELS)
     p = floor + (1 - floor) * normal_cdf(e)
     place = np.digitize(e, edges)
     bins = len(edges) + 1
@@ -145,7 +147,9 @@ def _misfit(e: Array, fired: Array, floor: float) -> tuple[float, float]:
     excess = np.bincount(place, fired - p, minlength=bins)
     variance = np.bincount(place, p * (1 - p), minlength=bins)
     chi2 = float(np.sum(excess**2 / np.maximum(variance, 0.25)))
-    return float(np.max(np.abs(excess / inside))), float(special.chdtrc(bins - _PARAMETERS, chi2))
+    return float(np.max(np.abs(excess / inside))), float(
+        special.chdtrc(bins - PROFILE_PARAMETERS, chi2)
+    )
 
 
 def measure_profile(
@@ -157,9 +161,9 @@ def measure_profile(
     """
     rng = np.random.default_rng(rng)
     profile: StepProfile | None = None
-    for _ in range(_WINDOWS):
+    for _ in range(MOST_WINDOWS):
         s, fired = oracle.offsets(z, offset - WINDOW * width, offset + WINDOW * width, n, rng)
-        if len(s) < _FEWEST:
+        if len(s) < FEWEST_IN_WINDOW:
             break
         profile = fit_profile(s, fired, offset, width)
         placed = abs(profile.offset - offset) <= width and 0.5 <= profile.width / width <= 1.5
@@ -176,8 +180,8 @@ def measure_profile(
     if profile is None:
         raise NoAnswer(
             f"Only {len(s)} samples lie near the threshold at offset {offset:.3g} along this "
-            f"direction, and {_FEWEST} are needed to see where it is: take "
-            f"{_FEWEST / max(len(s), 1):.2g} times as many samples."
+            f"direction, and {FEWEST_IN_WINDOW} are needed to see where it is: take "
+            f"{FEWEST_IN_WINDOW / max(len(s), 1):.2g} times as many samples."
         )
     return profile
 
@@ -191,15 +195,15 @@ def lowest_share_past(
     """
     rng = np.random.default_rng(rng)
     lowest = 1.0
-    for past in (0.0, *_PAST):
+    for past in (0.0, *PAST_THRESHOLD):
         low = profile.offset + WINDOW * profile.width + past
         if low > oracle.reach:
             break
         _, fired = oracle.offsets(z, low, low + profile.width, n, rng)
         share = _share(fired, 1.0)
         lowest = min(lowest, share)
-        error = np.sqrt(_FIRES_PAST * (1 - _FIRES_PAST) / max(len(fired), 1))
-        if share < _FIRES_PAST - _SIGNIFICANT * error:
+        error = np.sqrt(FIRES_PAST * (1 - FIRES_PAST) / max(len(fired), 1))
+        if share < FIRES_PAST - SURELY_FALLS * error:
             raise NoAnswer(
                 f"The label fires on only {share:.0%} of the inputs at offset {low:.3g}, past the "
                 f"threshold at {profile.offset:.3g}: refinement needs a monotone P, under which a "

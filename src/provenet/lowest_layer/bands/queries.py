@@ -38,30 +38,31 @@ from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array, Seed
 from provenet.data.sources.base import Source
+from provenet.lowest_layer.bands.tolerances import (
+    COMMON_LABEL,
+    FEWEST_BEYOND,
+    FEWEST_IN_BAND,
+    FLOOR_ROUNDS,
+    FLOOR_SETTLED,
+    FLOOR_TOLERANCE,
+    LABEL_ROUNDING,
+    LEVELS,
+    LEVELS_WIDTH,
+    MOST_PROBES,
+    QUERY_REACH,
+    REFERENCE_DRAWS,
+    SCAN_STEP,
+)
 from provenet.networks.hermite import normal_density
 
 Rate = Callable[[float], float]
 """The share of a band that fires, as a function of its offset."""
-LEVELS = (0.4, 0.6)
-_WIDTH = float(special.ndtri(LEVELS[1]) - special.ndtri(LEVELS[0]))
 _HIGHEST_FLOOR = 0.7
 """Where other units fire on more of a band than this, the step of one of them is not looked for."""
-_FLOOR_ROUNDS = 6
 _FLOOR_BELOW = 4.0
 """The floor is measured this many widths of the step below it."""
-_FLOOR_SETTLED = 0.02
-_FLOOR_TOLERANCE = 0.05
-_SCAN = 0.25
 _FIRST_STEP = 1 / 64
 """First step of bisection about a guess, over tan alpha."""
-_MOST_PROBES = 200
-_FEWEST_IN_BAND = 20
-
-_QUERY_REACH = 8.0
-_FEWEST_BEYOND = 50
-_REFERENCE_DRAWS = 2001
-_ROUNDING = 1e-12
-_COMMON = 0.05
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,13 @@ def silent_value(y: Array) -> float:
     label, if a fair share of the inputs have exactly that.
     """
     values, counts = np.unique(y, return_counts=True)
-    common = values[counts >= _COMMON * len(y)]
+    common = values[counts >= COMMON_LABEL * len(y)]
     return float(common[0] if len(common) else np.median(y))
 
 
 def _rounding(y: Array) -> float:
     """A label this much above the silent one may be the same with another last digit."""
-    return _ROUNDING * max(float(np.max(np.abs(y), initial=0.0)), np.finfo(float).tiny)
+    return LABEL_ROUNDING * max(float(np.max(np.abs(y), initial=0.0)), np.finfo(float).tiny)
 
 
 class QueriedBands(BandOracle):
@@ -116,7 +117,7 @@ class QueriedBands(BandOracle):
     """
 
     makes_inputs = True
-    reach = _QUERY_REACH
+    reach = QUERY_REACH
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class QueriedBands(BandOracle):
     ) -> None:
         """`ask` answers rows of inputs (n, features) with labels (n,), as `QuerySource.ask`."""
         self.ask, self.features, self.queries = ask, features, 0
-        y = self._answers(np.random.default_rng(rng).standard_normal((_REFERENCE_DRAWS, features)))
+        y = self._answers(np.random.default_rng(rng).standard_normal((REFERENCE_DRAWS, features)))
         self.silent = silent_value(y) if silent is None else silent
         self.margin = max(margin, _rounding(y))
         self._kept: tuple[tuple[int, int], tuple[Array, Array]] | None = None
@@ -178,7 +179,7 @@ class SampleBands(BandOracle):
         silent = silent_value(y) if silent is None else silent
         self.source, self.features = source, source.features
         self._fired = y > silent + max(margin, _rounding(y))
-        self.reach = float(-special.ndtri(min(0.5, _FEWEST_BEYOND / source.size)))
+        self.reach = float(-special.ndtri(min(0.5, FEWEST_BEYOND / source.size)))
         self._direction = np.zeros(source.features)
         self._projections = np.zeros(source.size)
 
@@ -243,7 +244,7 @@ def inputs_for(relative: float, common_draws: bool = True, floor: float = 0.0) -
 
 
 def _level_errors(n: float, common_draws: bool, floor: float) -> tuple[float, float]:
-    """Standard errors of `(t2 - t1) / _WIDTH` and of `(t1 + t2) / 2`, over tan alpha.
+    """Standard errors of `(t2 - t1) / LEVELS_WIDTH` and of `(t1 + t2) / 2`, over tan alpha.
 
     Errors of sample quantiles: `p_i (1 - p_j) / (n p'_i p'_j)` for i <= j, zero between bands that
     have no inputs in common.
@@ -252,7 +253,7 @@ def _level_errors(n: float, common_draws: bool, floor: float) -> tuple[float, fl
     slope = (1 - floor) * float(normal_density(special.ndtri(LEVELS[0])))
     own = (p1 * (1 - p1) + p2 * (1 - p2)) / slope**2
     shared = 2 * p1 * (1 - p2) / slope**2 if common_draws else 0.0
-    spread = float(np.sqrt((own - shared) / n)) / _WIDTH
+    spread = float(np.sqrt((own - shared) / n)) / LEVELS_WIDTH
     return spread, float(np.sqrt((own + shared) / n)) / 2
 
 
@@ -281,7 +282,7 @@ def estimate_tan_alpha(
     not rise with the offset as it must for a monotone P.
     """
     seed = int(np.random.default_rng(rng).integers(2**62))
-    n = max(inputs_for(relative, oracle.makes_inputs, floor or 0.0), _FEWEST_IN_BAND)
+    n = max(inputs_for(relative, oracle.makes_inputs, floor or 0.0), FEWEST_IN_BAND)
     counts: list[int] = []
 
     def rate(s: float) -> float:
@@ -301,7 +302,7 @@ def estimate_tan_alpha(
 def _fired_below(oracle: BandOracle, z: Array, s: float, eps: float, n: int, seed: int) -> Array:
     """Where the label fires in the band `[s - eps, s]`, or a wider one if it is all but empty."""
     fired = oracle.offsets(z, s - eps, s, n, seed)[1]
-    while len(fired) < _FEWEST_IN_BAND and eps < 1:
+    while len(fired) < FEWEST_IN_BAND and eps < 1:
         eps = max(2 * eps, 1e-4)
         fired = oracle.offsets(z, s - eps, s, n, seed)[1]
     return fired
@@ -309,7 +310,7 @@ def _fired_below(oracle: BandOracle, z: Array, s: float, eps: float, n: int, see
 
 def _from_crossings(t1: float, t2: float, eps: float, floor: float) -> TanAlpha:
     """Lemma 3; a band `[s - eps, s]` stands for its middle."""
-    return TanAlpha((t2 - t1) / _WIDTH, 0.0, (t1 + t2 - eps) / 2, 0.0, floor)
+    return TanAlpha((t2 - t1) / LEVELS_WIDTH, 0.0, (t1 + t2 - eps) / 2, 0.0, floor)
 
 
 def _measured_floor(
@@ -321,12 +322,12 @@ def _measured_floor(
     about how far down to look; each round does so with the floor of the one before.
     """
     floor = _HIGHEST_FLOOR
-    for _ in range(_FLOOR_ROUNDS):
-        t1, t2 = _crossings(rate, reach, floor, start, _FLOOR_TOLERANCE)
+    for _ in range(FLOOR_ROUNDS):
+        t1, t2 = _crossings(rate, reach, floor, start, FLOOR_TOLERANCE)
         rough = _from_crossings(t1, t2, eps, floor)
         below = rate(rough.offset - _FLOOR_BELOW * rough.tan_alpha - eps)
         before, floor, start = floor, min(below, _HIGHEST_FLOOR), rough
-        if abs(floor - before) < _FLOOR_SETTLED:
+        if abs(floor - before) < FLOOR_SETTLED:
             break
     return floor, rough
 
@@ -345,7 +346,7 @@ def _crossings(
     shares = _shares(floor)
     near = None if start is None else _near(rate, reach, shares, start)
     brackets = near or _anywhere(rate, reach, shares)
-    for _ in range(_MOST_PROBES):
+    for _ in range(MOST_PROBES):
         t1, t2 = (low + (high - low) / 2 for low, high in brackets)
         widest = max(brackets, key=lambda bracket: bracket[1] - bracket[0])
         width = widest[1] - widest[0]
@@ -370,7 +371,7 @@ def _near(
     rate: Rate, reach: float, shares: tuple[float, float], start: TanAlpha
 ) -> list[tuple[float, float]] | None:
     """Brackets of both levels about where a nearby direction has them."""
-    half, step = _WIDTH / 2 * start.tan_alpha, _FIRST_STEP * start.tan_alpha
+    half, step = LEVELS_WIDTH / 2 * start.tan_alpha, _FIRST_STEP * start.tan_alpha
     if step <= 0:
         return None
     first = _bracket(rate, start.offset - half, step, shares[0], reach)
@@ -394,7 +395,7 @@ def _bracket(
 def _anywhere(rate: Rate, reach: float, shares: tuple[float, float]) -> list[tuple[float, float]]:
     """A bracket of both levels from offset 0 to the first offset where most inputs fire."""
     first = highest = rate(0.0)
-    for s in np.arange(_SCAN, reach + _SCAN, _SCAN):
+    for s in np.arange(SCAN_STEP, reach + SCAN_STEP, SCAN_STEP):
         share = rate(float(s))
         if first < shares[0] and share > shares[1]:
             return [(0.0, float(s))] * 2

@@ -15,12 +15,11 @@ from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import Source
 from provenet.data.sums import Sums
+from provenet.lowest_layer.tolerances import REGRESSION_ITERATIONS, REGRESSION_TOLERANCE
 from provenet.networks.layered import LayeredNetwork, Polynomial
 
 _FEWEST_SAMPLES = 3
 """Samples for every coefficient of the regression."""
-_TOLERANCE = 1e-11
-_ITERATIONS = 200
 
 
 @dataclass(frozen=True)
@@ -102,8 +101,8 @@ def _regression(source: Source, label: Callable[[Array], Array]) -> _Quadratic:
     fit = nothing
     rest = step = source.total(lambda X, y: _Quadratic.against(X, label(y))).scaled(1 / n)
     size = first = rest.size()
-    for _ in range(_ITERATIONS):
-        if size <= _TOLERANCE**2 * first:
+    for _ in range(REGRESSION_ITERATIONS):
+        if size <= REGRESSION_TOLERANCE**2 * first:
             return fit
         image = source.total(lambda X, y, v=step: _Quadratic.against(X, v(X))).scaled(1 / n)  # type: ignore[misc]
         along = size / _inner(step, image)

@@ -17,6 +17,13 @@ from scipy.optimize import minimize_scalar
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.lowest_layer.fit import LayerFit
+from provenet.lowest_layer.tolerances import (
+    EXPONENTIAL_MOST_MONOMIALS,
+    EXPONENTIAL_MOST_SAMPLES,
+    RHO_GRID_SAMPLES,
+    RHO_SAMPLES,
+    RHO_SHARPENINGS,
+)
 from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer
 
 AMBIGUITIES = (
@@ -25,11 +32,6 @@ AMBIGUITIES = (
 )
 EXPLAINED = 1e-6
 """Relative error with which a polynomial explains labels that it made."""
-_MOST_SAMPLES = 20_000
-_SEARCH_SAMPLES = 2000
-_GRID_SAMPLES = 500
-_MOST_MONOMIALS = 64
-_SHARPENINGS = 3
 _RHO_WITHIN = 1.0
 """How far off the rho to start from may be, in its logarithm."""
 
@@ -49,7 +51,7 @@ class ExponentialTop:
             return self.y
         return np.full(len(self.y), np.sqrt(np.mean(self.y**2)))
 
-    def solved(self, rho: float, rows: int = _SEARCH_SAMPLES) -> tuple[Array, float]:
+    def solved(self, rho: float, rows: int = RHO_SAMPLES) -> tuple[Array, float]:
         """The monomials' coefficients, and the relative error they leave."""
         sums = self._sums(rows)
         design, largest = self._design(rho, sums)
@@ -61,18 +63,18 @@ class ExponentialTop:
     def best_rho(self, start: float) -> float:
         """The rho near a start whose units explain the labels best: a grid, then Gauss-Newton."""
         grid = start * np.exp(np.linspace(-_RHO_WITHIN, _RHO_WITHIN, 81))
-        errors = [self.solved(float(rho), _GRID_SAMPLES)[1] for rho in grid]
+        errors = [self.solved(float(rho), RHO_GRID_SAMPLES)[1] for rho in grid]
         i = int(np.argmin(errors))
         bounds = (grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)])
         found = minimize_scalar(lambda rho: self.solved(rho)[1], bounds=bounds, method="bounded")
         rho = float(found.x)
-        for _ in range(_SHARPENINGS):  # the search sees the square root of rounding only
+        for _ in range(RHO_SHARPENINGS):  # the search sees the square root of rounding only
             rho += self._newton_step(rho)
         return rho
 
     def _newton_step(self, rho: float) -> float:
         """What least squares with the slope in rho beside the monomials asks for."""
-        sums, target = self._sums(_SEARCH_SAMPLES), (self.y / self.scale)[:_SEARCH_SAMPLES]
+        sums, target = self._sums(RHO_SAMPLES), (self.y / self.scale)[:RHO_SAMPLES]
         design, _ = self._design(rho, sums)
         c = np.linalg.lstsq(design, target, rcond=1e-13)[0]
         both = np.column_stack([design, (design * sums) @ c])
@@ -90,7 +92,7 @@ class ExponentialTop:
 
     def fit(self, rho: float) -> LayerFit:
         """The network at this rho: weights are whole numbers, so there is nothing to refine."""
-        c, _ = self.solved(rho, _MOST_SAMPLES)
+        c, _ = self.solved(rho, EXPONENTIAL_MOST_SAMPLES)
         units = len(self.weights)
         terms = {
             tuple(np.flatnonzero(m).tolist()): float(b)
@@ -99,14 +101,14 @@ class ExponentialTop:
         layer = lowest_layer(rho * self.weights, 0.0, "exp")
         network = LayeredNetwork(layer, Polynomial(units, terms))
         spread = max(float(np.std(self.y)), 1e-300)
-        left = (self.y - network(self.X))[:_MOST_SAMPLES]
+        left = (self.y - network(self.X))[:EXPONENTIAL_MOST_SAMPLES]
         return LayerFit(
             network=network,
             residual=float(np.sqrt(np.mean(left**2))),
             spread=spread,
             weight_errors=np.zeros_like(self.weights),
             threshold_errors=np.zeros(units),
-            samples=min(len(self.y), _MOST_SAMPLES),
+            samples=min(len(self.y), EXPONENTIAL_MOST_SAMPLES),
             determined=True,
         )
 
@@ -115,7 +117,7 @@ def monomials(units: int) -> Array:
     """0/1 rows, the units in each monomial: the constant, single ones, pairs, as room allows."""
     chosen: list[tuple[int, ...]] = []
     for degree in range(units + 1):
-        if degree > 1 and len(chosen) + comb(units, degree) > _MOST_MONOMIALS:
+        if degree > 1 and len(chosen) + comb(units, degree) > EXPONENTIAL_MOST_MONOMIALS:
             break
         chosen += combinations(range(units), degree)
     return np.array([[float(p in m) for p in range(units)] for m in chosen])

@@ -15,7 +15,6 @@ import numpy as np
 from provenet.common.typing import Array
 from provenet.lowest_layer.faces.model import (
     EXPLAINED,
-    FIT_ROWS,
     WIDTH,
     FaceModel,
     Inputs,
@@ -23,13 +22,16 @@ from provenet.lowest_layer.faces.model import (
     solved,
 )
 from provenet.lowest_layer.faces.thin_bands import Peak
+from provenet.lowest_layer.faces.tolerances import (
+    DAMPING_TRIALS,
+    FACE_FIT_ITERATIONS,
+    FIT_CONVERGED,
+    FIT_ROWS,
+    LARGEST_STEP,
+    MOST_FIT_ROWS,
+)
 from provenet.moments.subspace import complement
 
-_MOST_FIT_ROWS = 100_000
-_FIT_ITERATIONS = 25
-_TRIALS = 8
-_LARGEST_STEP = 0.2
-_CONVERGED = 1e-4
 _USELESS = 1.02
 """A unit is dropped if the sum of squares without it is at most this much larger."""
 
@@ -87,8 +89,8 @@ class FaceFit:
 
 
 def _moved(model: FaceModel, step: Array) -> FaceModel:
-    largest = np.maximum(np.max(np.abs(step), axis=1, keepdims=True), _LARGEST_STEP)
-    step = step * (_LARGEST_STEP / largest)
+    largest = np.maximum(np.max(np.abs(step), axis=1, keepdims=True), LARGEST_STEP)
+    step = step * (LARGEST_STEP / largest)
     W = np.array([w + s[:-1] @ complement(w) for w, s in zip(model.W, step, strict=True)])
     norm = np.linalg.norm(W, axis=1)
     return replace(model, W=W / norm[:, None], T=(model.T + step[:, -1]) / norm)
@@ -98,10 +100,10 @@ def _least_squares(model: FaceModel, X: Array, y: Array, over: Callable[[], bool
     """Levenberg-Marquardt on directions and thresholds."""
     inputs = Inputs.of(X, model.degree)
     fit, damping = FaceFit(model, inputs, y), 1e-3
-    for _ in range(_FIT_ITERATIONS if len(model.W) else 0):
+    for _ in range(FACE_FIT_ITERATIONS if len(model.W) else 0):
         curvature, right = fit.equations()
         before = fit.rss
-        for _ in range(_TRIALS):
+        for _ in range(DAMPING_TRIALS):
             damped = curvature + np.diag(damping * np.diag(curvature) + np.finfo(float).tiny)
             step = np.asarray(np.linalg.solve(damped, right)).reshape(model.W.shape)
             trial = FaceFit(_moved(fit.model, step), inputs, y)
@@ -109,7 +111,7 @@ def _least_squares(model: FaceModel, X: Array, y: Array, over: Callable[[], bool
                 fit, damping = trial, max(damping / 10, 1e-9)
                 break
             damping *= 10
-        settled = fit.rss > (1 - _CONVERGED) * before or fit.negligible(1e4 * fit.rss)
+        settled = fit.rss > (1 - FIT_CONVERGED) * before or fit.negligible(1e4 * fit.rss)
         if settled or over():
             break
     return fit
@@ -126,5 +128,5 @@ def fitted_relus(units: list[Unit], X: Array, y: Array, over: Callable[[], bool]
             break
         fit = _least_squares(fit.model.without(i), X[some], y[some], over)
     if len(fit.model.W) and len(X) > FIT_ROWS and not fit.negligible(fit.rss):
-        fit = _least_squares(fit.model, X[:_MOST_FIT_ROWS], y[:_MOST_FIT_ROWS], over)
+        fit = _least_squares(fit.model, X[:MOST_FIT_ROWS], y[:MOST_FIT_ROWS], over)
     return fit.units()

@@ -10,17 +10,18 @@ from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import ArraySource, Source
 from provenet.lowest_layer.faces.model import EXPLAINED, SURE
 from provenet.lowest_layer.faces.search import FaceUnits
+from provenet.lowest_layer.faces.tolerances import (
+    LEAST_ERROR,
+    TOP_DEGREE,
+    TOP_FEWEST_CLEAR,
+    TOP_MOST_UNITS,
+)
 from provenet.lowest_layer.fit import fit_monomials
 from provenet.lowest_layer.top import fit_top
 from provenet.lowest_layer.user_layer import with_unit_rows
 from provenet.networks.activations import Activation
 from provenet.networks.layered import LayeredNetwork, Polynomial, unit_values
 from provenet.networks.network import Network
-
-TOP_DEGREE = 4
-_MOST_UNITS = 6
-_FEWEST = 100
-_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def with_top(
     layer = FaceLayer(faces, activation)
     X, y = fitted.rows(0, fitted.size)
     clear = layer.clear(X)
-    if faces.units > _MOST_UNITS or clear.sum() < _FEWEST:
+    if faces.units > TOP_MOST_UNITS or clear.sum() < TOP_FEWEST_CLEAR:
         return layer
     degree = faces.units if layer.steps else TOP_DEGREE
     sure = ArraySource(X[clear], y[clear])
@@ -108,8 +109,8 @@ def with_polish(layer: FaceLayer, fitted: Source) -> FaceLayer:
         faces,
         weights=unit.layer.weights,
         thresholds=-unit.layer.biases,
-        angle_errors=np.maximum(found.angle_errors, _EPS),
-        threshold_errors=np.maximum(found.threshold_errors, _EPS),
+        angle_errors=np.maximum(found.angle_errors, LEAST_ERROR),
+        threshold_errors=np.maximum(found.threshold_errors, LEAST_ERROR),
     )
     assert isinstance(unit.top, Polynomial)
     return replace(layer, faces=moved, top=unit.top)

@@ -17,34 +17,35 @@ import numpy as np
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
 from provenet.lowest_layer.faces.thin_bands import BANDS, Labels, Peak
+from provenet.lowest_layer.faces.tolerances import (
+    CONTROL_DEGREE,
+    CONTROL_ROWS,
+    FIT_DEGREE,
+    FIT_ROWS,
+    MODEL_RIDGE,
+    MODEL_ROUNDING,
+    MOST_IN_ALL_PRODUCTS,
+    SAME_ANGLE,
+    UNIT_DEGREE,
+)
 from provenet.networks.hermite import hermite_rows
 
 WIDTH = {1: 0.125, 2: 0.2}
 """Bands of the scan, by order: 1 for steps, 2 for ReLUs."""
-FIT_ROWS = 20_000
 EXPLAINED = 1e-6
 """Labels that vary this little, over their own spread, are explained."""
 SURE = 4.0
 """Standard errors."""
 
-_CONTROL_DEGREE = (0, 10, 10, 8, 6)
-"""By number of features; with units in the model the next one."""
-_FIT_DEGREE = (0, 8, 8, 6, 4)
-_UNIT_DEGREE = 2
-_MOST_IN_ALL_PRODUCTS = 4
-_RIDGE = 1e-11
-_CONTROL_ROWS = 100_000
-SAME_ANGLE = 0.1
 _LOW = 0.05
 """Part of its largest height below which a face is not looked at."""
 _FAR_OUT = 2.0
 """Norm of a sample across a direction."""
-_ROUNDING = 1e-7
 
 
 def control_terms(features: int) -> int:
     """Terms of the polynomial that stands for the labels before any unit is known."""
-    return comb(_CONTROL_DEGREE[features] + features, features)
+    return comb(CONTROL_DEGREE[features] + features, features)
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Inputs:
     @classmethod
     def of(cls, X: Array, degree: int) -> Inputs:
         """With those for p, up to this degree, and those for the q_i."""
-        return cls(X, hermite_rows(X, degree), hermite_rows(X, _UNIT_DEGREE))
+        return cls(X, hermite_rows(X, degree), hermite_rows(X, UNIT_DEGREE))
 
 
 @dataclass(frozen=True)
@@ -112,14 +113,14 @@ class FaceModel:
     def of(cls, units: list[Unit], features: int, order: int) -> FaceModel:
         """The model of these units; without units, p alone."""
         W = np.array([unit.w for unit in units]).reshape(-1, features)
-        degrees = _FIT_DEGREE if units else _CONTROL_DEGREE
+        degrees = FIT_DEGREE if units else CONTROL_DEGREE
         return cls(W, np.array([unit.t for unit in units]), order, degrees[features])
 
     @property
     def products(self) -> list[tuple[int, ...]]:
         """Products of units, as the units in them."""
         k = len(self.W)
-        most = k if k <= _MOST_IN_ALL_PRODUCTS else 2
+        most = k if k <= MOST_IN_ALL_PRODUCTS else 2
         squares = [(i, i) for i in range(k)] if self.order == 2 else []
         return squares + [c for m in range(2, most + 1) for c in combinations(range(k), m)]
 
@@ -139,7 +140,7 @@ class FaceModel:
         """Which terms have unit i in them."""
         d, k = self.W.shape[1], len(self.W)
         polynomial = np.zeros(comb(self.degree + d, d), dtype=bool)
-        own = np.repeat(np.arange(k) == i, comb(_UNIT_DEGREE + d, d))
+        own = np.repeat(np.arange(k) == i, comb(UNIT_DEGREE + d, d))
         return np.concatenate([polynomial, own, np.array([i in c for c in self.products], bool)])
 
     def slope(self, i: int, inputs: Inputs, c: Array) -> Array:
@@ -168,7 +169,7 @@ class FaceModel:
 def solved(G: Array, b: Array) -> Array:
     """`G^-1 b`; terms that are zero, or the same as others, do no harm."""
     size = np.sqrt(np.maximum(np.diag(G), np.finfo(float).tiny))
-    scaled = G / np.outer(size, size) + _RIDGE * np.eye(len(G))
+    scaled = G / np.outer(size, size) + MODEL_RIDGE * np.eye(len(G))
     size = size.reshape(-1, *[1] * (b.ndim - 1))
     return np.asarray(np.linalg.solve(scaled, b / size) / size)
 
@@ -184,9 +185,9 @@ class Controlled:
         self.all, self.beside = (X, y), np.abs(W @ X.T - T[:, None]) < margins[:, None]
         clear = ~self.beside.any(axis=0)
         self.X, self.y = X[clear], y[clear]
-        self.spread = float(np.std(y) + _ROUNDING * np.max(np.abs(y)))
+        self.spread = float(np.std(y) + MODEL_ROUNDING * np.max(np.abs(y)))
         self.G, self.b = np.zeros(()), np.zeros(())
-        for rows, M in self.model.blocks(self.X[:_CONTROL_ROWS]):
+        for rows, M in self.model.blocks(self.X[:CONTROL_ROWS]):
             self.G, self.b = self.G + M @ M.T, self.b + M @ self.y[rows]
         left = self._less(self.X, self.y, np.ones(len(self.b), dtype=bool))
         self.labels = Labels.of(self.X, left)
@@ -197,7 +198,7 @@ class Controlled:
         left = np.zeros(len(X))
         for rows, M in self.model.blocks(X):
             left[rows] = y[rows] - c @ M[terms]
-        left[np.abs(left) < _ROUNDING * self.spread] = 0
+        left[np.abs(left) < MODEL_ROUNDING * self.spread] = 0
         return left
 
     @property

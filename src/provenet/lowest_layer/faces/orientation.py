@@ -12,18 +12,19 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.lowest_layer.faces.model import solved
+from provenet.lowest_layer.faces.tolerances import (
+    CLEARLY_ORIENTED,
+    CLEARLY_POSITIVE,
+    MOST_ORIENTED,
+    ORIENTATION_ROWS,
+)
 from provenet.networks.activations import Activation
 from provenet.networks.hermite import hermite_rows
-
-_ROWS = 50_000
-_MOST_ORIENTED = 6
-_CLEARLY_POSITIVE = 3.0
-_CLEAR = 6.0
 
 
 def oriented_steps(T: Array, errors: Array, heights: Array) -> tuple[Array, AnyArray]:
     """Signs that make thresholds positive, or heights where that is not clear; and where it is."""
-    clear = np.abs(T) > _CLEARLY_POSITIVE * errors
+    clear = np.abs(T) > CLEARLY_POSITIVE * errors
     return np.where(clear, np.sign(T), np.where(heights < 0, -1.0, 1.0)), clear
 
 
@@ -33,9 +34,9 @@ def orientation_of_relus(
     """Signs of the units for which a polynomial of their values alone explains the labels best."""
     k = len(W)
     sign, oriented = np.where(T < 0, -1.0, 1.0), np.zeros(k, dtype=bool)
-    if k == 0 or k > _MOST_ORIENTED:
+    if k == 0 or k > MOST_ORIENTED:
         return sign, oriented
-    U, y = X[:_ROWS] @ W.T - T, y[:_ROWS]
+    U, y = X[:ORIENTATION_ROWS] @ W.T - T, y[:ORIENTATION_ROWS]
     squares = {
         signs: _top_residual(activation(U * np.array(signs)), y) ** 2
         for signs in product((1.0, -1.0), repeat=k)
@@ -45,7 +46,10 @@ def orientation_of_relus(
     for i in range(k):
         other = min((s for s in means if s[i] != best[i]), key=lambda signs: means[signs])
         error = float(np.std(squares[other] - squares[best])) / np.sqrt(len(y))
-        clear = means[other] - means[best] > _CLEAR * error or means[best] < 1e-6 * means[other]
+        clear = (
+            means[other] - means[best] > CLEARLY_ORIENTED * error
+            or means[best] < 1e-6 * means[other]
+        )
         oriented[i] = clear and means[best] < 0.9 * means[other]
     return np.where(oriented, best, sign), oriented
 

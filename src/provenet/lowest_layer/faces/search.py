@@ -28,7 +28,7 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array, Seed
 from provenet.data.passes import working_time
 from provenet.data.sources.base import Source
-from provenet.lowest_layer.faces.model import SAME_ANGLE, WIDTH, Controlled, Unit
+from provenet.lowest_layer.faces.model import WIDTH, Controlled, Unit
 from provenet.lowest_layer.faces.orientation import orientation_of_relus, oriented_steps
 from provenet.lowest_layer.faces.sharpen import (
     Ask,
@@ -39,17 +39,20 @@ from provenet.lowest_layer.faces.sharpen import (
     standing_steps,
 )
 from provenet.lowest_layer.faces.thin_bands import Labels, Peak, climb, scan, sphere_net
+from provenet.lowest_layer.faces.tolerances import (
+    CANDIDATES_A_ROUND,
+    FACE_ASKED_ANGLE,
+    SAME_ANGLE,
+    SEARCH_PATIENCE,
+    SEARCH_ROUNDS,
+)
 from provenet.networks.activations import Activation, get_activation
 
 NET_STEP = {1: 0.25, 2: 0.3}
 """Angle between neighbours in the net, by order."""
-ASKED_ANGLE = 1e-10
 
-_ROUNDS = 6
-_PATIENCE = 2
 _SCAN_SHARE = 0.7
 """The part of the time left that a scan may take."""
-_CANDIDATES = {1: 12, 2: 6}
 _WEAKEST = 0.25
 """Candidates for least squares, of the strongest."""
 
@@ -148,7 +151,7 @@ def _new_units(
     """
     new: list[Unit] = []
     h, step = WIDTH[order], NET_STEP[order]
-    for peak in peaks[: _CANDIDATES[order]]:
+    for peak in peaks[: CANDIDATES_A_ROUND[order]]:
         if clock.over() or (order == 2 and peak.significance < _WEAKEST * peaks[0].significance):
             break
         unit = (
@@ -166,7 +169,7 @@ def find_faces(
     activation: str | Activation = "step",
     *,
     units: int | None = None,
-    angle: float = ASKED_ANGLE,
+    angle: float = FACE_ASKED_ANGLE,
     deadline: float = np.inf,
     progress: Callable[[float], None] | None = None,
     rng: Seed = None,
@@ -227,7 +230,7 @@ def _search(
     data = Controlled(X, y, standing, order)
     in_vain = looked = 0
     strongest = 0.0
-    for round_ in range(_ROUNDS):
+    for round_ in range(SEARCH_ROUNDS):
         look = clock.scan_part(round_)
         peaks, seen = scan(data.labels, Z, NET_STEP[order], order, WIDTH[order], look)
         looked = max(looked, seen)
@@ -239,6 +242,6 @@ def _search(
         before = len(standing)
         standing, data = sharpen(X, y, data.units + new, clock.over)
         in_vain = 0 if len(standing) > before else in_vain + 1
-        if data.explained or in_vain == _PATIENCE or clock.over():
+        if data.explained or in_vain == SEARCH_PATIENCE or clock.over():
             return standing, looked, strongest, seen == len(Z)
     return standing, looked, strongest, False

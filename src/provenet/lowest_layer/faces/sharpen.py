@@ -14,10 +14,9 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.lowest_layer.faces.fit import fitted_relus
-from provenet.lowest_layer.faces.model import SAME_ANGLE, SURE, WIDTH, Controlled, Unit
+from provenet.lowest_layer.faces.model import SURE, WIDTH, Controlled, Unit
 from provenet.lowest_layer.faces.thin_bands import (
     SIGNIFICANT,
-    WORTH_THINNER,
     Labels,
     Peak,
     is_face,
@@ -25,12 +24,16 @@ from provenet.lowest_layer.faces.thin_bands import (
     thinner_and_thinner,
 )
 from provenet.lowest_layer.faces.tilts import asked_tilt, measured_tilt
+from provenet.lowest_layer.faces.tolerances import (
+    ASKED_LINES,
+    MOST_ASKED,
+    SAME_ANGLE,
+    STALE_STEPS,
+    WORTH_THINNER,
+)
 
-_MOST_ASKED = 60
-_LINES = 400
 _ASKED_WIDTH = 4.0
 """Bands to ask in, over the error before."""
-_STALE = 6
 
 Ask = Callable[[Array], Array]
 Over = Callable[[], bool]
@@ -168,12 +171,12 @@ def _asked(
     leaves the bands is not made, and wider ones are tried.
     """
     stale = 0
-    for _ in range(_MOST_ASKED):
+    for _ in range(MOST_ASKED):
         before = max(unit.angle_error, unit.threshold_error)
-        if before <= angle or stale == _STALE or over():
+        if before <= angle or stale == STALE_STEPS or over():
             break
         h = _ASKED_WIDTH * before
-        tilt, height, error = asked_tilt(ask, unit.w, unit.t, order, h, _LINES, rng)
+        tilt, height, error = asked_tilt(ask, unit.w, unit.t, order, h, ASKED_LINES, rng)
         if tilt.size > h:
             turn = shift = 2 * before
             peak = unit.peak

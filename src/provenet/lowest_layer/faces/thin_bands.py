@@ -32,6 +32,13 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 
 from provenet.common.typing import AnyArray, Array
+from provenet.lowest_layer.faces.tolerances import (
+    FEWEST_IN_FACE_BAND,
+    MOST_MOVES,
+    SCAN_REACH,
+    STILL_THERE,
+    WORTH_THINNER,
+)
 from provenet.moments.subspace import complement
 
 BANDS = 4
@@ -40,13 +47,8 @@ CANDIDATE = 4.5
 """Standard errors above which a peak of a scan is looked at."""
 SIGNIFICANT = 6.0
 """Standard errors that a face has: a normal variable exceeds them once in 5e8 places."""
-WORTH_THINNER = 12.0
-STILL_THERE = 3.0
-_REACH = 2.5
-_FEWEST_IN_BAND = 10
 NONE = 1e-100
 """Stands for the weight of an empty band, so that one may divide by it."""
-_MOST_MOVES = 200
 _FINEST_STEP = 1 / 8
 """A climb ends at this part of the bands' width."""
 
@@ -163,7 +165,7 @@ def band_profile(
         within += wyy - wy**2 / w
         total, most = total + w, most + ww
     spread = np.maximum(within, 0) / total + data.variance * most / total**2
-    heights[fewest < _FEWEST_IN_BAND] = 0
+    heights[fewest < FEWEST_IN_FACE_BAND] = 0
     offsets = np.asarray(low + (edge - BANDS * per) * (h / per), dtype=float)
     return HeightProfile(offsets, heights, np.sqrt(factor * spread + np.finfo(float).tiny))
 
@@ -213,7 +215,7 @@ def climb(data: Labels, start: Peak, order: int, h: float, step: float) -> Peak:
     """
     data = data.near(start.direction, start.offset, (BANDS + 3) * h + 8 * step)
     best = peak_at(data, start.direction, start.offset, order, h, 2 * h)
-    for _ in range(_MOST_MOVES):
+    for _ in range(MOST_MOVES):
         across = complement(best.direction)
         for e in np.concatenate([across, -across]):
             trial = peak_at(data, _unit(best.direction + step * e), best.offset, order, h, h)
@@ -239,7 +241,7 @@ def scan(
     for i, z in enumerate(Z):
         if not look(i / len(Z)):
             break
-        profiles.append(band_profile(data, z, order, h, -_REACH, _REACH))
+        profiles.append(band_profile(data, z, order, h, -SCAN_REACH, SCAN_REACH))
     if not profiles:
         return [], 0
     significance = np.array([p.significance for p in profiles])
@@ -272,7 +274,7 @@ def thinner_and_thinner(data: Labels, start: Peak, order: int, h: float, step: f
         h = step = h / 2
         enough = WORTH_THINNER if len(levels) > 1 else STILL_THERE
         inside = len(data.near(peak.direction, peak.offset, BANDS * h).y)
-        if peak.significance < enough or inside < 2 * BANDS * 2 * _FEWEST_IN_BAND:
+        if peak.significance < enough or inside < 2 * BANDS * 2 * FEWEST_IN_FACE_BAND:
             return levels
 
 

@@ -22,12 +22,12 @@ from provenet.lowest_layer.faces.thin_bands import (
     Labels,
     band_weights,
 )
+from provenet.lowest_layer.faces.tolerances import COEFFICIENT_SIGNIFICANT
 from provenet.moments.subspace import complement
 from provenet.networks.hermite import hermite_rows
 
 TILT = {1: band_weights(0, (0, 1, 2), (0,)), 2: band_weights(1, (0, 1, 2), (1, 2))}
 """Weights one order lower than `PEAK`, blind to the face itself."""
-_COEFFICIENT_SIGNIFICANT = 3.0
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def _height_function(V: Array, peak: Array) -> Array:
     basis = hermite_rows(V, 2)
     coefficients = basis @ peak
     errors = np.sqrt(basis**2 @ peak**2)
-    kept = np.abs(coefficients) > _COEFFICIENT_SIGNIFICANT * errors
+    kept = np.abs(coefficients) > COEFFICIENT_SIGNIFICANT * errors
     kept[0] = True
     return np.asarray(np.where(kept, coefficients, 0.0) @ basis)
 

@@ -14,9 +14,13 @@ from scipy.special import ndtr
 
 from provenet.common.typing import Array
 from provenet.lowest_layer.unions.faces import Faces
-
-_POWERS, _STARTS, _SHIFTS, _MOST_SHIFTED = (3, 5), 10, 8, 10_000
-_ABOVE_EDGE = 1.02
+from provenet.lowest_layer.unions.tolerances import (
+    ABOVE_EDGE,
+    MOST_SHIFTED,
+    SHIFT_POWERS,
+    SHIFT_STARTS,
+    SHIFT_STEPS,
+)
 
 
 def candidate_face(positives: Array, samples: float, rng: np.random.Generator) -> Faces:
@@ -25,12 +29,12 @@ def candidate_face(positives: Array, samples: float, rng: np.random.Generator) -
     `samples` is how many samples the positives are taken from. How many lie beyond a face is known
     for standard normal inputs; no negatives are needed.
     """
-    some = positives[rng.permutation(len(positives))[:_MOST_SHIFTED]]
-    starts = _unit_rows(some[rng.integers(len(some), size=_STARTS)])
+    some = positives[rng.permutation(len(positives))[:MOST_SHIFTED]]
+    starts = _unit_rows(some[rng.integers(len(some), size=SHIFT_STARTS)])
     found = [
         _mean_shift(some @ basis.T, starts @ basis.T, power) @ basis
         for basis in _spans(positives)
-        for power in _POWERS
+        for power in SHIFT_POWERS
     ]
     Z = np.concatenate(found)
     scores = [_best_threshold(some @ z, samples * len(some) / len(positives)) for z in Z]
@@ -45,14 +49,14 @@ def _spans(positives: Array) -> list[Array]:
     """
     m, d = positives.shape
     values, vectors = np.linalg.eigh(positives.T @ positives / m)
-    beyond = values > _ABOVE_EDGE * (1 + np.sqrt(d / m)) ** 2
+    beyond = values > ABOVE_EDGE * (1 + np.sqrt(d / m)) ** 2
     spans = [np.eye(d)]
     return [*spans, vectors[:, beyond].T] if 0 < beyond.sum() < d else spans
 
 
 def _mean_shift(P: Array, Z: Array, power: int) -> Array:
     Z = _unit_rows(Z)
-    for _ in range(_SHIFTS):
+    for _ in range(SHIFT_STEPS):
         ahead = np.maximum(P @ Z.T, 0.0)
         weight = ahead.copy()
         for _ in range(power - 1):  # far faster than a power

@@ -22,20 +22,24 @@ from provenet.lowest_layer.unions.halfspace_set import HalfspaceSet
 from provenet.lowest_layer.unions.noisy_or import NEAR
 from provenet.lowest_layer.unions.samples import Samples
 from provenet.lowest_layer.unions.search import fewest_positives
+from provenet.lowest_layer.unions.tolerances import (
+    CLEARLY_APART,
+    FEATURES_WRONG,
+    FLAT_SIGMAS,
+    NO_CHANCE_FLIPS,
+    NO_FLIPS,
+    TOO_MANY_WRONG,
+)
 
 NEEDED = 6
 """Positives that a halfspace needs to be known well, over its number of unknowns."""
 _FAR = 0.25
 """A label that is wrong at this distance from all faces is not wrong because of their errors."""
-_CLEARLY_APART = 3.0
 _HARDLY_KNOWN = 0.25
 """An angle error, in radians, beyond which a halfspace is not known."""
-_NO_CHANCE, _NO_FLIPS = 1e-3, 1e-6
-_TOO_MANY_WRONG = 0.4
 _FEW_FLIPS, _HARDLY_FLIPS = 2, 0.01
 """Wrong labels far from all faces, below which those near them are not taken for flips, and the
 chance of so many near them, below which they are not either."""
-_FEATURES_WRONG, _SIGMAS = 2.0, 5.0
 _MOST_SENTENCES = 3
 """Of one kind, to be read: a convention."""
 
@@ -187,7 +191,9 @@ class _UnionQuestions:
         found, tally = self.found, self.tally
         expected = (tally.flip_rate + 1 / max(tally.outside.n, 1)) * tally.near
         chance = gammainc(np.maximum(found.contradicted, 1), expected)
-        return np.asarray((found.contradicted > 0) & (chance < _NO_CHANCE) & (not found.flipped))
+        return np.asarray(
+            (found.contradicted > 0) & (chance < NO_CHANCE_FLIPS) & (not found.flipped)
+        )
 
     @property
     def rare(self) -> bool:
@@ -220,28 +226,28 @@ class _UnionQuestions:
         tally, rate = self.tally, self.tally.flip_rate
         yield Check(
             "most labels far from all faces agree",
-            rate <= _TOO_MANY_WRONG,
+            rate <= TOO_MANY_WRONG,
             f"{100 * rate:.2g}% wrong",
-            f"at most {100 * _TOO_MANY_WRONG:.0f}%",
+            f"at most {100 * TOO_MANY_WRONG:.0f}%",
             f"{100 * rate:.0f}% of the labels far from all faces are wrong: this is no union of "
             "halfspaces, nor an intersection.",
         )
-        if rate > _TOO_MANY_WRONG:
+        if rate > TOO_MANY_WRONG:
             return
         yield Check(
             "labels that differ outside are flips",
-            tally.outside.chance >= _NO_FLIPS or self.rare,
+            tally.outside.chance >= NO_FLIPS or self.rare,
             f"chance {tally.outside.chance:.2g}",
-            f"at least {_NO_FLIPS:g}",
+            f"at least {NO_FLIPS:g}",
             f"{tally.outside.wrong} labels differ from the rest where no halfspace was found, and "
             "where they do depends on the inputs: this is no union of halfspaces, nor an "
             "intersection, or there are more of them than were found.",
         )
         yield Check(
             "labels that differ inside are flips",
-            tally.inside.chance >= _NO_FLIPS,
+            tally.inside.chance >= NO_FLIPS,
             f"chance {tally.inside.chance:.2g}",
-            f"at least {_NO_FLIPS:g}",
+            f"at least {NO_FLIPS:g}",
             f"{_contradict(tally.inside.wrong, ' inside the halfspaces that were found')} them, "
             "and where that is depends on the inputs: this is no union of halfspaces, nor an "
             "intersection.",
@@ -260,8 +266,8 @@ class _UnionQuestions:
         near = samples.size - far
         wrong = int(tally.wrong.sum()) - tally.outside.wrong - tally.inside.wrong
         expected = tally.flip_rate * near
-        slack = _FEATURES_WRONG * len(tally.wrong) * (samples.features + 1)
-        chance = _SIGMAS * np.sqrt(1 + expected * (1 + near / max(far, 1)))
+        slack = FEATURES_WRONG * len(tally.wrong) * (samples.features + 1)
+        chance = FLAT_SIGMAS * np.sqrt(1 + expected * (1 + near / max(far, 1)))
         return Check(
             "faces are flat",
             bool(wrong - expected - slack <= chance),
@@ -280,7 +286,7 @@ class _UnionQuestions:
         what = f"Samples that fire beyond no halfspace found: {count}"
         yield Check(
             "labels that fire have a halfspace",
-            chance >= _NO_FLIPS or not self.rare,
+            chance >= NO_FLIPS or not self.rare,
             f"{count} have none",
             "none, or flips",
             too_rare(self.samples, max(count, 1), what),
@@ -304,7 +310,7 @@ class _UnionQuestions:
         ]
         worst = min(float(np.degrees(errors.max())), 90.0)
         yield _none("every halfspace is known", unknown, f"the worst to {worst:.2g} degrees")
-        close = [pair for pair in self._pairs() if pair.apart < _CLEARLY_APART]
+        close = [pair for pair in self._pairs() if pair.apart < CLEARLY_APART]
         yield _none("halfspaces are told apart", [str(pair) for pair in close], f"{len(close)} not")
 
     def _pairs(self) -> Iterator[_Pair]:

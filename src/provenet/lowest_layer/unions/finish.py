@@ -10,7 +10,8 @@ from provenet.common.typing import AnyArray, Array
 from provenet.lowest_layer.unions.faces import Faces, Flags, two_largest
 from provenet.lowest_layer.unions.noisy_or import NEAR, Blur, soft_errors
 from provenet.lowest_layer.unions.samples import SampleRows, Samples
-from provenet.lowest_layer.unions.sharpen import MOST_ROWS, UnionFit
+from provenet.lowest_layer.unions.sharpen import UnionFit
+from provenet.lowest_layer.unions.tolerances import FINISH_ROUNDS, MANY_FLIPS, MOST_ROWS
 from provenet.lowest_layer.unions.version_space import (
     Cell,
     Contradiction,
@@ -18,9 +19,6 @@ from provenet.lowest_layer.unions.version_space import (
     usual_errors,
     version_space,
 )
-
-_MANY_FLIPS = 0.01
-_ROUNDS = 8
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def finish(samples: Samples, fit: UnionFit, rng: np.random.Generator) -> Finishe
     found = _softly_finished(samples, fit)
     X, fired, says = fit.near.X, fit.near.fired, _about_faces(fit)
     stale = np.full(k, not found.flipped)
-    for _ in range(_ROUNDS):
+    for _ in range(FINISH_ROUNDS):
         for i in map(int, np.flatnonzero(stale)):
             rows, reach = says[:, i], NEAR / sharpness[i]
             space = version_space(X[rows], fired[rows], fit.faces[i], reach, fit.flip_rate, rng)
@@ -98,7 +96,7 @@ def finish(samples: Samples, fit: UnionFit, rng: np.random.Generator) -> Finishe
 def _softly_finished(samples: Samples, fit: UnionFit) -> FinishedFaces:
     angles, thresholds = soft_errors(fit.near.X, fit.near.fired, fit.faces, fit.blur)
     wrong = _wrong(samples, fit.faces, fit.blur.sharpness)[1].sum(axis=0)
-    flipped = fit.flip_rate > _MANY_FLIPS
+    flipped = fit.flip_rate > MANY_FLIPS
     return FinishedFaces(
         faces=fit.faces,
         blur=fit.blur,

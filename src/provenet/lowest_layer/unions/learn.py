@@ -22,11 +22,10 @@ from provenet.lowest_layer.unions.halfspace_set import HalfspaceSet
 from provenet.lowest_layer.unions.samples import SampleRows, Samples
 from provenet.lowest_layer.unions.search import search
 from provenet.lowest_layer.unions.sharpen import sharpen
+from provenet.lowest_layer.unions.tolerances import MOST_FACES, MOST_POSITIVES
 
 Stage = Callable[[str, str], AbstractContextManager[Any]]
 
-_MOST_POSITIVES = 200_000
-_MOST_FACES = 64
 _FULL = "no union of few halfspaces, and no intersection, or too many labels are flipped"
 
 
@@ -87,9 +86,9 @@ def _attempt(
 def _learn(
     samples: Samples, units: int | None, rng: np.random.Generator, stage: Stage
 ) -> HalfspaceSet:
-    most = max(_MOST_FACES, 2 * (units or 0))
+    most = max(MOST_FACES, 2 * (units or 0))
     with stage("search", "positives that no halfspace claims"):
-        positives = samples.gather(lambda X, fired: fired, _MOST_POSITIVES)
+        positives = samples.gather(lambda X, fired: fired, MOST_POSITIVES)
         faces = search(samples, positives, most, rng)
         _check_found(samples, positives, len(faces), most, units)
     with stage("sharpen", _faces(len(faces))):

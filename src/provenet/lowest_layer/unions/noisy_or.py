@@ -19,19 +19,24 @@ from scipy.special import expit, log_expit
 
 from provenet.common.typing import Array
 from provenet.lowest_layer.unions.faces import Faces, Flags, margin_slopes, step_of
+from provenet.lowest_layer.unions.tolerances import (
+    LEAST_FLIPS,
+    MOST_FLIPS,
+    MOST_LEVERAGE,
+    NO_SLOPE,
+    SMALL_GAIN,
+    SOFT_ITERATIONS,
+)
 from provenet.moments.subspace import complement
 
 NEAR = 8.0
 """Margins, in blurs (one over the sharpness), beyond which a label says nothing about a face."""
 MISSED = 4.0
 """Margins, in blurs, by which a positive must be short of a face not to be claimed by it."""
-_LEAST_FLIPS, _MOST_FLIPS = 1e-4, 0.45
 _FARTHEST = 0.5
 """Longest step of a fit, in angle and in threshold."""
-_ITERATIONS, _SMALL_GAIN, _NO_SLOPE = 20, 0.05, 1e-3
 _TILTS = np.geomspace(1.0, 32.0, 6)
 """Angles to try between two faces that looked like one, in blurs."""
-_MOST_LEVERAGE = 0.8
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Blur:
     @classmethod
     def of(cls, sharpness: Array, false_positives: float, false_negatives: float) -> Blur:
         """With flips neither never nor mostly."""
-        rates = np.clip([false_positives, false_negatives], _LEAST_FLIPS, _MOST_FLIPS)
+        rates = np.clip([false_positives, false_negatives], LEAST_FLIPS, MOST_FLIPS)
         return cls(sharpness, float(rates[0]), float(rates[1]))
 
     def probabilities(self, M: Array) -> tuple[Array, Array]:
@@ -68,16 +73,16 @@ def fit_faces(X: Array, fired: Flags, faces: Faces, blur: Blur) -> Faces:
     end, by the labels.
     """
     value = log_likelihood(X, fired, faces, blur)
-    for _ in range(_ITERATIONS):
+    for _ in range(SOFT_ITERATIONS):
         steps = _scoring_steps(X, fired, faces, blur)
         size, moved, new = 1.0, faces.moved(steps), 0.0
-        while (new := log_likelihood(X, fired, moved, blur)) < value and size > _NO_SLOPE:
+        while (new := log_likelihood(X, fired, moved, blur)) < value and size > NO_SLOPE:
             size /= 2
             moved = faces.moved(size * steps)
         if new < value:
             break
         gain, faces, value = new - value, moved, new
-        if gain < _SMALL_GAIN:  # far less than chance moves a likelihood by
+        if gain < SMALL_GAIN:  # far less than chance moves a likelihood by
             break
     return faces
 
@@ -96,7 +101,7 @@ def _scoring_steps(X: Array, fired: Flags, faces: Faces, blur: Blur) -> Array:
     steps = np.zeros((len(faces), X.shape[1] + 1))
     for i, w in enumerate(faces.weights):
         slope = blur.slope(M[:, i], silent, i)
-        rows = np.flatnonzero(slope > _NO_SLOPE * slope.max(initial=0.0))
+        rows = np.flatnonzero(slope > NO_SLOPE * slope.max(initial=0.0))
         weight = slope[rows] * information[rows]
         B = complement(w)
         F = margin_slopes(X[rows], B)
@@ -148,7 +153,7 @@ def soft_errors(X: Array, fired: Flags, faces: Faces, blur: Blur) -> tuple[Array
         if np.linalg.matrix_rank(H) < len(H):
             continue
         pull = np.linalg.solve(H, F.T)
-        leverage = np.clip(slope * np.einsum("ij,ji->i", F, pull), 0.0, _MOST_LEVERAGE)
+        leverage = np.clip(slope * np.einsum("ij,ji->i", F, pull), 0.0, MOST_LEVERAGE)
         variances = ((pull * (here / (1 - leverage))) ** 2).sum(axis=1)
         angles[i], thresholds[i] = np.sqrt(variances[:-1].sum()), np.sqrt(variances[-1])
     return angles, thresholds

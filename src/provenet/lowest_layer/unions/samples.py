@@ -13,10 +13,9 @@ from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import sum_over
 from provenet.data.sources import Source
 from provenet.lowest_layer.unions.faces import Flags
+from provenet.lowest_layer.unions.tolerances import BLOCK_ROWS, PROBED_BLOCKS
 
 Sum = TypeVar("Sum")
-
-_BLOCK, _PROBED_BLOCKS = 4096, 8
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Samples:
 
     def over(self, term: Callable[[Array, Flags], Sum], stride: int = 1) -> Sum:
         """The sum of `term(X, fired)` over every `stride`-th block of samples."""
-        blocks = list(row_blocks(self.source.size, _BLOCK))[::stride]
+        blocks = list(row_blocks(self.source.size, BLOCK_ROWS))[::stride]
 
         def of(block: slice) -> Sum:
             X, y = self.source.rows(block.start, block.stop)
@@ -78,7 +77,7 @@ class Samples:
 
     def gather(self, choose: Callable[[Array, Flags], Flags], most: int) -> SampleRows:
         """The samples that `choose` marks, or about `most` of them, from blocks evenly spread."""
-        probe = max(1, -(-self.size // _BLOCK) // _PROBED_BLOCKS)
+        probe = max(1, -(-self.size // BLOCK_ROWS) // PROBED_BLOCKS)
         seen, marked = self.over(lambda X, f: np.array([len(f), choose(X, f).sum()]), probe)
         stride = min(probe, max(1, int(np.ceil(self.size * marked / max(seen, 1) / most))))
 

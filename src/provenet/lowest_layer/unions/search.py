@@ -15,14 +15,12 @@ from provenet.lowest_layer.unions.candidates import candidate_face
 from provenet.lowest_layer.unions.faces import Faces, Flags
 from provenet.lowest_layer.unions.noisy_or import MISSED, NEAR, Blur, fit_faces
 from provenet.lowest_layer.unions.samples import SampleRows, Samples
+from provenet.lowest_layer.unions.tolerances import FLIPS_IN_SEARCH, MOST_SEARCHED, SEARCH_ATTEMPTS
 
 COARSE = 16.0
 """Sharpness at the end of the search."""
 _FIRST = 4.0
 """The same at its start."""
-_FLIPS_IN_SEARCH = 0.05
-_MOST_SEARCHED = 20_000
-_ATTEMPTS = 3
 
 
 def search(samples: Samples, positives: SampleRows, most: int, rng: np.random.Generator) -> Faces:
@@ -50,7 +48,7 @@ def new_face(
     background = left.count / samples.size
     if not _beyond_chance(samples, left.count, 0, background):
         return None
-    for _ in range(_ATTEMPTS):
+    for _ in range(SEARCH_ATTEMPTS):
         start = candidate_face(left.X, samples.size / left.stride, rng)
         new, beyond = _fitted_alone(samples, start, faces, sharpness, background)
         fired, silent = (beyond.stride * int(np.sum(beyond.fired == v)) for v in (True, False))
@@ -67,7 +65,7 @@ def _fitted_alone(
     Positives that another face claims say nothing about this one.
     """
     finest = np.max(sharpness, initial=COARSE)
-    false_positives, false_negatives = background, _FLIPS_IN_SEARCH
+    false_positives, false_negatives = background, FLIPS_IN_SEARCH
     for beta in np.geomspace(_FIRST, finest, 1 + round(np.log2(finest / _FIRST))):
 
         def near(X: Array, fired: Flags, face: Faces = new, reach: float = NEAR / beta) -> Flags:
@@ -75,7 +73,7 @@ def _fitted_alone(
             which[which] &= ~fired[which] | (faces.deepest(X[which], sharpness) < -MISSED)
             return which
 
-        rows = samples.gather(near, _MOST_SEARCHED)
+        rows = samples.gather(near, MOST_SEARCHED)
         new = fit_faces(
             rows.X, rows.fired, new, Blur.of(np.array([beta]), false_positives, false_negatives)
         )

@@ -22,14 +22,12 @@ from provenet.lowest_layer.unions.noisy_or import (
 )
 from provenet.lowest_layer.unions.samples import SampleRows, Samples
 from provenet.lowest_layer.unions.search import COARSE, fewest_positives, new_face, unclaimed
+from provenet.lowest_layer.unions.tolerances import HARDLY_ANY_FLIPS, MOST_CHANGES, MOST_ROWS
 
-MOST_ROWS = 60_000
 _SHARPER = 4.0
 """Growth of the sharpness from one stage to the next."""
-_FEW_FLIPS = 1e-3
 _SAMPLES_A_BLUR = 2.0
 """Over the number of features, at a face in the last stage, when more than few are flipped."""
-_CHANGES = 4
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def sharpen(
     finest, level = np.full(len(faces), np.inf), COARSE
     while True:
         fit = _fit(samples, faces, np.minimum(level, finest))
-        for _ in range(_CHANGES):
+        for _ in range(MOST_CHANGES):
             changed = _repaired(samples, fit, positives, rng)
             if changed is None:
                 break
@@ -69,7 +67,7 @@ def sharpen(
 
 def _finest(samples: Samples, fit: UnionFit) -> Array:
     """Sharpness at which about as many samples are within the blur of a face as features."""
-    samples_a_blur = 1.0 if fit.flip_rate <= _FEW_FLIPS else _SAMPLES_A_BLUR
+    samples_a_blur = 1.0 if fit.flip_rate <= HARDLY_ANY_FLIPS else _SAMPLES_A_BLUR
     return np.maximum(fit.density / (samples_a_blur * samples.features), COARSE)
 
 

@@ -19,10 +19,14 @@ from scipy.optimize import linprog
 
 from provenet.common.typing import Array
 from provenet.lowest_layer.unions.faces import Faces, Flags, margin_slopes, step_of
+from provenet.lowest_layer.unions.tolerances import (
+    FEW_ASIDE,
+    NO_CHANCE_SPACE,
+    SMALLEST_SPACE,
+    SPACE_ROUNDING,
+)
 from provenet.moments.subspace import complement
 
-_ROUNDING = 1e-9
-_FEW_ASIDE = 2
 _WALKERS, _SWEEPS = 30, 40
 """Of a random walk: how many at once; sweeps over all directions, as many again unrecorded."""
 _NEAREST = 15
@@ -33,7 +37,6 @@ features."""
 _UNSEEN_PAIR, _SHIFT = 2.0, 0.8
 """Errors times samples a unit of margin that allow for a second face which no sample shows: angle,
 and threshold over angle."""
-_NO_CHANCE, _SMALLEST = 1e-3, 0.2
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Cell:
 
     def far_below(self, angle_error: float, threshold_error: float) -> bool:
         """Whether it is smaller in all directions than chance makes it where these are usual."""
-        least = min(_NO_CHANCE ** (1 / (self.face.weights.shape[1] + 1)), _SMALLEST)
+        least = min(NO_CHANCE_SPACE ** (1 / (self.face.weights.shape[1] + 1)), SMALLEST_SPACE)
         return bool(
             self.angle_error <= least * angle_error
             and self.threshold_error < least * threshold_error
@@ -97,14 +100,14 @@ def version_space(
     side = np.where(beyond, -1.0, 1.0)
     A = np.vstack([side[:, None] * margin_slopes(X, B), np.eye(d), -np.eye(d)])
     b = np.append(-side * face.margins(X)[:, 0], np.full(2 * d, reach))
-    most_aside = _FEW_ASIDE + 3 * flip_rate * n
+    most_aside = FEW_ASIDE + 3 * flip_rate * n
     aside = 0
     while (flipped := _one_flip(A, b, n - aside, flip_rate)) is not None:
         if aside >= most_aside:
             violation = _least_violation(A, b)[: n - aside]
             worst = int(np.argmax(violation))
             tilt = float(violation[worst] / np.linalg.norm(A[worst, :-1]))
-            return Contradiction(aside + int(np.sum(violation > _ROUNDING * reach)), tilt)
+            return Contradiction(aside + int(np.sum(violation > SPACE_ROUNDING * reach)), tilt)
         A, b, aside = np.delete(A, flipped, axis=0), np.delete(b, flipped), aside + 1
     points = _uniform_points(A, b, _largest_ball(A, b)[0], rng)
     mean, variances = points.mean(axis=0), points.var(axis=0)
@@ -120,12 +123,12 @@ def _one_flip(A: Array, b: Array, samples: int, flip_rate: float) -> int | None:
     largest balls stands for it.
     """
     _, radius = ball = _largest_ball(A, b)
-    if radius <= _ROUNDING * b.max():
+    if radius <= SPACE_ROUNDING * b.max():
         return int(np.argmax(_least_violation(A, b)[:samples]))
     if flip_rate == 0:
         return None
     slack = b - A @ ball[0] - radius * np.linalg.norm(A, axis=1)
-    touching = np.flatnonzero(slack[:samples] < _ROUNDING * b.max())
+    touching = np.flatnonzero(slack[:samples] < SPACE_ROUNDING * b.max())
     without = [_largest_ball(np.delete(A, i, 0), np.delete(b, i))[1] for i in touching]
     grown = max(without, default=radius) / radius
     if grown ** A.shape[1] * flip_rate < len(touching):
