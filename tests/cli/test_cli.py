@@ -154,7 +154,7 @@ def test_recover_tells_everything_and_writes_the_network(folder: Path, tmp_path:
     ended = run("recover", "s.npz", "--truth", "truth.npz", "--out", out, cwd=folder)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert max(map(len, ended.stdout.splitlines())) <= 80
-    for word in ("Exact.", "Certificate", "residual", "condition", "Parameter error"):
+    for word in ("Exact.", "Checks", "unseen samples", "condition", "Parameter error"):
         assert word in ended.stdout
     assert f"Wrote {out}" in ended.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["net.npz"]
