@@ -16,7 +16,7 @@ import pytest
 
 import provenet as pn
 from provenet.certify.checks import Status
-from provenet.certify.own_labels import OwnLabels
+from provenet.certify.own_labels import SetAside
 from provenet.certify.result import Recovery
 from provenet.cli import app as cli
 from provenet.cli import demo as cli_demo
@@ -339,11 +339,6 @@ def test_one_output_in_a_row_of_its_own_is_compared(
     assert ended.returncode == 0 and "Parameter error: 0" in ended.stdout, ended.stderr
 
 
-def set_aside(mask: Any) -> OwnLabels:
-    """Labels of zeros, of which some are marked."""
-    return OwnLabels(np.zeros((len(mask), 2)), np.zeros(mask.shape), np.ones(3), 0.0, mask)
-
-
 @pytest.mark.parametrize("name", ["mask.npy", "mask.npz"])
 def test_corrupted_labels_are_counted_and_written(
     several: Path,
@@ -355,7 +350,7 @@ def test_corrupted_labels_are_counted_and_written(
     mask = np.zeros((300, 3), dtype=bool)
     mask[5, 1] = mask[7] = True
     network = pn.load_network(several / "truth.npz")
-    found = Recovery(network, Status.EXACT, "well", "sparse-noise", details=set_aside(mask))
+    found = Recovery(network, Status.EXACT, "well", "sparse-noise", details=SetAside(mask))
     pretend(monkeypatch, found)
     args = ["recover", str(several / "s.npz"), "--corrupted", str(tmp_path / name)]
     ended = invoke(capsys, [*args, "--json"])
@@ -376,7 +371,7 @@ def test_without_corrupted_labels_no_mask_is_written(
 ) -> None:
     network = pn.load_network(several / "truth.npz")
     mask = None if status is Status.EXACT else np.ones((300, 3), dtype=bool)
-    details = None if mask is None else set_aside(mask)
+    details = None if mask is None else SetAside(mask)
     pretend(monkeypatch, Recovery(network, status, "so it went", "auto", details=details))
     args = ["recover", str(several / "s.npz"), "--corrupted", str(tmp_path / "mask.npy")]
     ended = invoke(capsys, args)

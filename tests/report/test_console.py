@@ -14,7 +14,7 @@ from rich.console import Console
 
 from provenet import Network, random_network
 from provenet.certify.checks import Status
-from provenet.certify.own_labels import OwnLabels
+from provenet.certify.own_labels import SetAside
 from provenet.certify.result import Recovery
 from provenet.fitting.covariance import StandardErrors
 from provenet.report.console import (
@@ -162,9 +162,7 @@ def test_why_an_error_is_infinite() -> None:
 def test_corrupted_labels_are_counted() -> None:
     mask = np.zeros((100, 5), dtype=bool)
     mask[:20, 1] = True
-    nothing = np.zeros((100, 5))
-    own = OwnLabels(np.zeros((100, 2)), nothing, np.ones(5), 0.0, mask)
-    found = Recovery(None, Status.FAILED, "", "sparse-noise", details=own)
+    found = Recovery(None, Status.FAILED, "", "sparse-noise", details=SetAside(mask))
     assert found.corrupted is mask
     assert "20 of 500 labels (4.00%) set aside" in " ".join(render(certificate_table(found)))
     none = Recovery(None, Status.FAILED, "", "auto")

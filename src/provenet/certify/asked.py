@@ -220,28 +220,22 @@ def _traced_from_end_to_end(candidate: TracedCandidate) -> Check:
 
 
 def _guides_are_explained(candidate: TracedCandidate) -> Check:
-    guides = candidate.guides
-    agree = guides.explained_by(candidate.network, guides.allowed(AGREES))
-    return Check(
-        "points that led the search are explained",
-        bool(agree.all()),
-        f"{int(agree.sum())} of {len(agree)}",
-        f"all, each output to {AGREES:.0e} of its size",
-        _not_explained(candidate, agree, "points that led the search"),
-        _unless_stopped(candidate),
-        samples=len(agree),
-    )
+    name = "points that led the search"
+    return _all_agree(candidate, candidate.guides, f"{name} are explained", name)
 
 
 def _fresh_points_are_predicted(candidate: TracedCandidate) -> Check:
-    fresh = candidate.fresh
-    agree = fresh.explained_by(candidate.network, fresh.allowed(AGREES))
+    return _all_agree(candidate, candidate.fresh, "fresh points are predicted", "fresh points")
+
+
+def _all_agree(candidate: TracedCandidate, points: Answered, name: str, what: str) -> Check:
+    agree = points.explained_by(candidate.network, points.allowed(AGREES))
     return Check(
-        "fresh points are predicted",
+        name,
         bool(agree.all()),
         f"{int(agree.sum())} of {len(agree)}",
         f"all, each output to {AGREES:.0e} of its size",
-        _not_explained(candidate, agree, "fresh points"),
+        _not_explained(candidate, agree, what),
         _unless_stopped(candidate),
         samples=len(agree),
     )

@@ -6,6 +6,7 @@ Every answer of every method ends here, and is judged by the same questions.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from provenet.certify.evidence import Evidence, gather
 from provenet.certify.layer import LayerCandidate
 from provenet.certify.layer_checks import LayerQuestions
 from provenet.certify.network_checks import network_checks
-from provenet.certify.own_labels import OwnLabels
+from provenet.certify.own_labels import OwnLabels, SetAside
 from provenet.certify.predictor import predictor
 from provenet.certify.result import Recovery
 from provenet.common.words import counted
@@ -47,8 +48,15 @@ def conclude(workspace: Workspace, candidate: Candidate | LayerCandidate, method
             certificate=evidence.certificate,
             standard_errors=evidence.standard_errors,
             ambiguities=(*evidence.ambiguities, *candidate.ambiguities),
-            details=candidate.details if own is None else own,
+            details=_details(candidate, own),
         )
+
+
+def _details(candidate: Candidate, own: OwnLabels | None) -> Any:
+    """The method's own evidence; which labels were set aside, where most are taken to be exact."""
+    if own is None or candidate.repaired is None or not candidate.repaired.most_are_exact:
+        return candidate.details
+    return SetAside(own.corrupted)
 
 
 def _layer(workspace: Workspace, candidate: LayerCandidate, method: str) -> Recovery:

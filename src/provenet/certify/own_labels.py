@@ -24,6 +24,18 @@ from provenet.fitting.workspace import Workspace
 
 
 @dataclass(frozen=True)
+class SetAside:
+    """The labels (samples, outputs) that a method for corrupted labels set aside."""
+
+    corrupted: AnyArray
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """What there is to tell, as name and text."""
+        count, labels = int(np.count_nonzero(self.corrupted)), self.corrupted.size
+        yield "corrupted", f"{count:,} of {labels:,} labels ({count / labels:.2%}) set aside"
+
+
+@dataclass(frozen=True)
 class OwnLabels:
     """The labels that were given, beside what the network says of them."""
 
@@ -46,11 +58,6 @@ class OwnLabels:
         noise = evidence.certificate.noise
         corrupted = np.abs(left) > np.maximum(LAST_DIGITS * size, CORRUPTED_SIGMAS * noise)
         return cls(X, left, size, noise, corrupted)
-
-    def facts(self) -> Iterator[tuple[str, str]]:
-        """What there is to tell, as name and text."""
-        count, labels = int(np.count_nonzero(self.corrupted)), self.corrupted.size
-        yield "corrupted", f"{count:,} of {labels:,} labels ({count / labels:.2%}) set aside"
 
     def checks(self, repaired: Repaired, evidence: Evidence) -> Iterator[Check]:
         """What the labels say to the network, and whether what it leaves knows of the units."""
