@@ -26,6 +26,7 @@ from provenet.certify.tolerances import (
     SAME_ENDS,
     SAME_ERROR,
     SAME_RESIDUAL,
+    SMALL_RESIDUAL,
 )
 from provenet.networks.matching import match_units
 
@@ -76,7 +77,8 @@ def _hopeless(results: Sequence[Recovery]) -> bool:
 def _needs_a_second_search(best: Recovery) -> bool:
     certificate = best.certificate
     assert certificate is not None
-    if certificate.noise == 0 or certificate.rounded:
+    fine = certificate.relative_residual <= SMALL_RESIDUAL
+    if certificate.noise == 0 or (certificate.rounded and fine):
         return False
     enough = MANY_SAMPLES_A_PARAMETER * certificate.parameters
     return not best.success or certificate.labels_fitted < enough

@@ -391,6 +391,8 @@ def _certificate(candidate: TracedCandidate) -> Certificate:
         rounding=rounding,
         noise=0.0,
         label_rounding=0.0,
+        label_precision="",
+        rounded=False,
         outputs=network.outputs or 1,
         samples_fitted=candidate.asked,
         distinct_inputs=candidate.asked + len(fresh),

@@ -12,7 +12,6 @@ from provenet.data.sources.base import Source
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.normal_equations import linear_part, without_each_unit
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.tolerances import ROUNDED
 from provenet.moments.gaussianity import GaussianCheck
 from provenet.networks.network import Network
 
@@ -30,7 +29,11 @@ class Certificate:
     noise: float
     """Estimated standard deviation of the label noise; 0 when the fit is exact."""
     label_rounding: float
-    """Rounding error of the labels themselves if they are of single precision, else 0."""
+    """Rounding error of the labels themselves, root mean square; 0 in double precision."""
+    label_precision: str
+    """What labels were rounded to, in words; empty in double precision."""
+    rounded: bool
+    """Whether that rounding alone explains every label."""
     outputs: int
     """Numbers a label: 1 for plain labels."""
     samples_fitted: int
@@ -62,11 +65,6 @@ class Certificate:
     """How sure the number of units is, in words."""
     gaussian: GaussianCheck
     warnings: tuple[str, ...] = ()
-
-    @property
-    def rounded(self) -> bool:
-        """Whether what is left is the labels' own rounding to single precision."""
-        return 0 < self.residual <= ROUNDED * self.label_rounding
 
     @property
     def labels_fitted(self) -> int:

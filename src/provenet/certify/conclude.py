@@ -47,7 +47,7 @@ def conclude(workspace: Workspace, candidate: Candidate | LayerCandidate, method
             claim=candidate.claim,
             certificate=evidence.certificate,
             standard_errors=evidence.standard_errors,
-            ambiguities=(*evidence.ambiguities, *candidate.ambiguities),
+            ambiguities=(*evidence.ambiguities, *evidence.remarks, *candidate.ambiguities),
             details=_details(candidate, own),
         )
 
@@ -109,7 +109,7 @@ def _praise(evidence: Evidence) -> str:
     if certificate.rounded:
         return (
             f"A network of {units} explains the samples to the last digit of their labels, which "
-            "are of single precision. Labels of double precision would tell more."
+            f"are {certificate.label_precision}. Labels of more digits would tell more."
         )
     return (
         f"A network of {units} explains the samples up to noise of size {certificate.noise:.3g}; "

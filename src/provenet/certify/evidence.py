@@ -8,7 +8,7 @@ judged the fit before the last one, and were used in the last.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -26,12 +26,15 @@ from provenet.certify.certificate import (
 from provenet.certify.tolerances import ROUNDING_MARGIN, SPARE_ON_A_PIECE, UNREFINED
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
+from provenet.data.label_precision import LabelPrecision
 from provenet.fitting.covariance import (
     Covariance,
     StandardErrors,
     covariance,
     covariance_bound,
+    in_user_coordinates,
 )
+from provenet.fitting.interval_fit import IntervalFit
 from provenet.fitting.polish import Polished, excess_on_unseen, expected_on_unseen
 from provenet.fitting.refit import (
     covariance_of_all,
@@ -39,8 +42,9 @@ from provenet.fitting.refit import (
     refit_on_all,
     scale_outputs,
 )
+from provenet.fitting.refit_inside import explained_by_rounding, refit_inside
 from provenet.fitting.residuals import rounding_level
-from provenet.fitting.tolerances import DENSE_LIMIT, ROUNDED
+from provenet.fitting.tolerances import DENSE_LIMIT
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
 
@@ -79,6 +83,9 @@ class Evidence:
     ended: Ended
     """How the last fit ended."""
     ambiguities: tuple[str, ...]
+    """Signs that are open."""
+    remarks: tuple[str, ...] = ()
+    """What else is known less well than it looks."""
 
     @property
     def exact(self) -> bool:
@@ -100,6 +107,9 @@ class _Settled:
     """Samples of the fit that came after the unseen ones were looked at; 0 if there was none."""
     ended: Ended
     """How that fit ended, or the one before it."""
+    rounded: bool = False
+    """Whether the labels' own rounding explains each of them."""
+    remarks: tuple[str, ...] = ()
 
 
 def gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> Evidence:
@@ -116,7 +126,9 @@ def gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> Ev
         relative_residual=unseen.residual / workspace.spread,
         rounding=unseen.rounding,
         noise=settled.noise,
-        label_rounding=problem.label_rounding,
+        label_rounding=workspace.precision.rms,
+        label_precision=workspace.precision.words,
+        rounded=settled.rounded,
         outputs=problem.outputs,
         samples_fitted=samples.size,
         distinct_inputs=len(workspace.inputs),
@@ -138,7 +150,15 @@ def gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> Ev
     unresolved = unresolved_units(settled.errors, sides, fewest_to_confirm(user))
     shown, errors = _restored(candidate, user, settled.errors)
     return Evidence(
-        shown, own, certificate, errors, unresolved, unseen, settled.ended, polished.ambiguities
+        shown,
+        own,
+        certificate,
+        errors,
+        unresolved,
+        unseen,
+        settled.ended,
+        polished.ambiguities,
+        settled.remarks,
     )
 
 
@@ -166,14 +186,19 @@ def _restored(
     return repaired.restore(user, errors)
 
 
-def _in_order(workspace: Workspace, candidate: Candidate, network: Network) -> Network:
-    """The network on standardised inputs with its units as the user's canonical form has them."""
-    own = network.normalised()
+def _order(workspace: Workspace, candidate: Candidate, own: Network) -> AnyArray:
+    """The order in which the user's canonical form has the units of a normalised network."""
     user = workspace.standardisation.network_to_user(own).normalised()
     repaired = candidate.repaired
     if repaired is not None and repaired.restore is not None:
         user = repaired.restore(user, StandardErrors.none(user))[0].normalised()
-    return own.keep(user.canonical_order())
+    return user.canonical_order()
+
+
+def _in_order(workspace: Workspace, candidate: Candidate, network: Network) -> Network:
+    """The network on standardised inputs with its units as the user's canonical form has them."""
+    own = network.normalised()
+    return own.keep(_order(workspace, candidate, own))
 
 
 # ---------------------------------------------------------------- samples that no fit saw
@@ -231,9 +256,12 @@ def _settle(
     workspace: Workspace, candidate: Candidate, polished: Polished, unseen: Unseen
 ) -> _Settled:
     """With noise the fit on all samples, if what is left may be noise; else the fit as it is."""
-    rounded = 0 < unseen.residual <= ROUNDED * workspace.problem.label_rounding
+    rounded = explained_by_rounding(workspace, max(unseen.residual, unseen.fitted))
     noisy = not unseen.exact and (rounded or unseen.excess is None)
     if noisy and workspace.refine and polished.network.units:
+        fit = refit_inside(workspace, polished.network) if rounded else None
+        if fit is not None:
+            return _refitted_inside(workspace, candidate, polished, fit)
         return _refitted(workspace, candidate, polished)
     return _as_it_is(workspace, _in_order(workspace, candidate, polished.network), polished, unseen)
 
@@ -252,6 +280,48 @@ def _refitted(workspace: Workspace, candidate: Candidate, polished: Polished) ->
         workspace.source.size,
         fit.ended,
     )
+
+
+def _refitted_inside(
+    workspace: Workspace, candidate: Candidate, polished: Polished, fit: IntervalFit
+) -> _Settled:
+    """The network inside the intervals of labels that were rounded."""
+    activation, standardisation = polished.network.activation, workspace.standardisation
+    own = fit.parameters.network(activation)
+    fit = fit.in_order(_order(workspace, candidate, own.normalised()))
+    network = fit.parameters.network(activation)
+    plain = covariance(workspace.drawn, network, standardisation)
+    found = in_user_coordinates(
+        fit, plain.rank_deficiency, fit.parameters, standardisation, activation
+    )
+    user = standardisation.network_to_user(network).normalised()
+    precision = workspace.precision
+    return _Settled(
+        network.normalised(),
+        precision.rms * float(np.sqrt(1 + (0.0 if fit.inside else 12 * fit.noise**2))),
+        found,
+        _or_cut_off(found.standard_errors(1.0), precision),
+        found.error_bound(user, 1.0),
+        workspace.drawn.size,
+        fit.ended,
+        fit.inside,
+        (_CUT_OFF.format(precision.words),) if precision.cut_off else (),
+    )
+
+
+_CUT_OFF = (
+    "Labels are {}, to the nearest or cut off: they do not tell, so the output bias is known to half "
+    "a step only."
+)
+
+
+def _or_cut_off(errors: StandardErrors, precision: LabelPrecision) -> StandardErrors:
+    """With an output bias that may be half a step off."""
+    if not precision.cut_off:
+        return errors
+    half = np.max(precision.widths, axis=0) / 2
+    bias = np.hypot(errors.output_bias, half)
+    return replace(errors, output_bias=float(bias) if np.ndim(bias) == 0 else bias)
 
 
 def _as_it_is(

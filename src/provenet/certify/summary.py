@@ -81,8 +81,8 @@ def _certified(certificate: Certificate) -> Iterator[tuple[str, str]]:
         held_out += f"; they judged, and then all {certificate.samples_refitted:,} were fitted"
     yield "unseen", held_out
     yield "noise", figure(certificate.noise) if certificate.noise else "none"
-    if certificate.label_rounding:
-        yield "precision", f"labels are single, rounded by {certificate.label_rounding:.1e}"
+    if certificate.label_precision:
+        yield "precision", f"labels are {certificate.label_precision}"
     yield "error bound", f"{figure(certificate.parameter_error_bound)} on the parameters"
     yield "condition", f"{figure(certificate.condition)} (condition number of the weights)"
     if certificate.width_evidence:

@@ -66,3 +66,17 @@ ACTIVATION_PROBES = np.linspace(-3.0, 3.0, 25)
 zero, as far as standard inputs usually reach."""
 NO_MEMORY_LIMIT = 2**63
 """Derived: bytes, more than any machine has, for where the system tells no limit."""
+
+FEWEST_STEPPED = 8
+"""Convention: different labels from which steps are recognised: a few numbers are always multiples
+of something."""
+MOST_DIGITS = 9
+"""Convention: significant digits up to which labels count as rounded: single precision has seven,
+double sixteen."""
+SAME_STEP = 4.0
+"""Convention: roundings of the largest label by which a multiple of a step may be off."""
+COARSE = 1e4
+"""Convention: times these roundings that a step has at least: labels of double precision are
+multiples of their last bit, and a step found by chance is not much larger."""
+CLEARLY_COARSER = 1.1
+"""Convention: times coarser that digits must be than steps to be what labels were rounded to."""

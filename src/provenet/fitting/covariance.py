@@ -9,6 +9,7 @@ direction a unit; the canonical parameters do not see it, and neither do the err
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import lapack
@@ -137,7 +138,7 @@ def covariance(source: Source, network: Network, standardisation: Standardisatio
     inverse = inverse / scale / scale[:, None]
     G_inverse, dependent = _scaled_inverse(equations.hessian[thetas:, thetas:])
     follow = _Follow(inverse, eliminated[:, :thetas], G_inverse, parameters)
-    return _in_user_coordinates(
+    return in_user_coordinates(
         follow, free + dependent, parameters, standardisation, network.activation
     )
 
@@ -218,7 +219,7 @@ def covariance_bound(
     moved = np.einsum("mwr,mw->mr", follow**2, theta)
     beta = np.diag(G_inverse)[:, None] + moved.T @ parameters.output_weights.T**2
     undetermined = int(smallest <= LANCZOS_ZERO) + dependent
-    return _in_user_coordinates(
+    return in_user_coordinates(
         _Bound(2 * theta, 2 * beta), undetermined, parameters, standardisation, activation
     )
 
@@ -249,8 +250,20 @@ def _smallest_eigenvalue(curvature: IterativeStep, scale: Array, scales: Array) 
     return float(found[0][0]) - LANCZOS_SHIFT
 
 
-def _in_user_coordinates(
-    inverse: _Follow | _Bound,
+class Inverse(Protocol):
+    """The covariance of all parameters, in the parts that are asked for."""
+
+    def unit(self, i: int) -> Array:
+        """Of a unit's weights, bias and output weights."""
+        ...
+
+    def linear(self, D: Array) -> Array:
+        """Variances of `D beta` for the linear part, (rows, outputs)."""
+        ...
+
+
+def in_user_coordinates(
+    inverse: Inverse,
     free: int,
     parameters: Parameters,
     standardisation: Standardisation,

@@ -331,3 +331,37 @@ DRAWN_A_FEATURE = 50
 """Convention: samples a feature that are drawn at least: each unit has a weight for it."""
 MOST_HELD_OUT = 20_000
 """Convention: different inputs that are held out at most; a tenth is less up to 4000 features."""
+
+# ---- Labels that were rounded
+
+FINE = 1e-3
+"""Convention: of the labels' spread: rounding errors up to this end a search, for no bad minimum
+leaves so little; coarser ones are noise to it."""
+SOFT_AT_FIRST, SOFTER, LEAST_SOFT = 0.5, 0.85, 0.02
+"""Convention: by what part of its width an interval is softened at first, by which factor this falls
+from round to round, and where it ends: sharper edges gain little and make rounds swing."""
+INTERVAL_ROUNDS = 100
+"""Convention: rounds of a fit inside intervals; some thirty are usual."""
+INTERVAL_STILL = 0.02
+"""Convention: of its standard error by which no parameter moves any more."""
+LEAST_OWN_SHARE = 1e-3
+"""Convention: what all others tell of a value, at least, over what is known of it in all."""
+TAIL = 30.0
+"""Convention: standard deviations outside of an interval beyond which distance does not count."""
+INSIDE = 0.1
+"""Derived: of its width by which a value may be outside of its interval: five times what edges are
+softened by."""
+ROWS_OF_INTERVALS = 3
+"""Convention: intervals a parameter that are used at least."""
+INTERVAL_COST = 3 * 10**9
+"""Convention: products, samples times parameters squared, of a round: about a second."""
+INTERVAL_BLOCK = 1024
+"""Convention: intervals that are looked at together."""
+LATER_ROUNDS = 40
+"""Convention: rounds from which each changes less than the one before."""
+NARROWEST = 1e-3
+"""Convention: of the mean width of the intervals, what each counts as having at least: single
+precision knows numbers next to zero too well for sums."""
+MAYBE_NEEDLESS = 5.0
+"""Convention: times the rounding that a unit may be worth, before the others are refined, and still
+be needless."""

@@ -10,11 +10,12 @@ import numpy as np
 
 from provenet.common.stages import Stages
 from provenet.common.typing import AnyArray, Array, Progress
+from provenet.data.label_precision import LabelPrecision, label_precision
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.search import Problem
-from provenet.fitting.tolerances import DRAWN_A_FEATURE, MOST_HELD_OUT, SAMPLES_DRAWN
+from provenet.fitting.tolerances import DRAWN_A_FEATURE, FINE, MOST_HELD_OUT, SAMPLES_DRAWN
 from provenet.moments.gaussianity import GaussianCheck, check_gaussian
 from provenet.networks.activations import ABS, RELU, Activation
 
@@ -45,6 +46,8 @@ class Workspace:
     """Samples that no fit sees, in the user's coordinates."""
     held_out_rows: AnyArray
     """Their numbers in the source; none if they were made afresh."""
+    precision: LabelPrecision
+    """How finely the labels drawn are written: those to fit, then those held out."""
     inputs: Array
     """All inputs drawn, in the user's coordinates, each once however often it is repeated."""
     unseen: int
@@ -103,6 +106,13 @@ class Workspace:
         return ArraySource(self.standardisation.undo(samples.X), samples.y)
 
     @property
+    def drawn(self) -> ArraySource:
+        """All samples drawn, standardised: those to fit, then those held out."""
+        samples, held_out = self.problem.samples, self.held_out
+        X = np.concatenate([samples.X, self.standardisation.apply(held_out.X)])
+        return ArraySource(X, np.concatenate([samples.y, held_out.y]))
+
+    @property
     def spread(self) -> float:
         """Standard deviation of the labels."""
         return self.standardisation.label_spread
@@ -147,15 +157,6 @@ def row_keys(X: Array) -> Array:
     return np.asarray((X * np.random.default_rng(0).standard_normal(X.shape[1])).sum(axis=1))
 
 
-def label_rounding(y: Array) -> float:
-    """Root mean square rounding error of labels in single precision; 0 for any others."""
-    with np.errstate(over="ignore"):
-        single = y.astype(np.float32)
-    if not np.array_equal(single, y):
-        return 0.0
-    return float(np.sqrt(np.mean(np.spacing(np.abs(single)).astype(float) ** 2) / 12))
-
-
 def prepare(
     source: Source,
     wishes: Wishes,
@@ -177,12 +178,16 @@ def prepare(
     held = np.isin(group, rng.permutation(distinct)[:count])
     samples = ArraySource(standardisation.apply(X[~held]), y[~held])
     fitted = ABS if wishes.activation.slope is not None else wishes.activation
+    precision, spread = label_precision(y), standardisation.label_spread
+    rounding = precision.rms
+    fine = rounding <= FINE * spread
     return Workspace(
         source=source,
         standardisation=standardisation,
-        problem=Problem(samples, standardisation.label_spread, deadline, fitted, label_rounding(y)),
+        problem=Problem(samples, spread, deadline, fitted, rounding if fine else 0.0),
         held_out=ArraySource(X[held], y[held]),
         held_out_rows=np.empty(0, int) if drawn.rows is None else drawn.rows[held],
+        precision=precision.of(np.argsort(held, kind="stable")),
         inputs=X[first],
         unseen=count,
         gaussian=check_gaussian(X, standardisation),

@@ -1,0 +1,110 @@
+"""How finely labels are written: in half or single precision, with so many digits, in steps.
+
+A label that is written in steps of h stands for an interval of width h. Where the network varies by
+less than a step, the rounding errors of many labels are one constant, not noise, and no average
+over them comes closer to the truth; so the intervals, not a variance, are what such labels tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from provenet.common.typing import Array
+from provenet.data.tolerances import CLEARLY_COARSER, COARSE, FEWEST_STEPPED, MOST_DIGITS, SAME_STEP
+from provenet.networks.tolerances import EPS, TINY
+
+
+@dataclass(frozen=True)
+class LabelPrecision:
+    """What labels were rounded to."""
+
+    words: str
+    """Such as "rounded to 0.01"."""
+    widths: Array
+    """Width of the interval that each label stands for, in the labels' shape; 0 if it is exact."""
+    cut_off: bool = False
+    """Whether labels may as well have been cut off: steps of one size do not tell."""
+
+    @property
+    def rms(self) -> float:
+        """Root mean square rounding error."""
+        return float(np.sqrt(np.mean(self.widths**2) / 12))
+
+    @property
+    def known(self) -> bool:
+        """Whether labels are coarser than double precision."""
+        return bool(np.any(self.widths > 0))
+
+    def of(self, rows: Array) -> LabelPrecision:
+        """That of some of the labels."""
+        return LabelPrecision(self.words, self.widths[rows], self.cut_off)
+
+
+def label_precision(y: Array) -> LabelPrecision:
+    """The coarsest way of writing numbers that all labels of an output fit; each output its own."""
+    if y.ndim == 1:
+        return _of_one_output(y)
+    parts = [_of_one_output(column) for column in y.T]
+    words = sorted({part.words for part in parts if part.words})
+    return LabelPrecision(
+        " or ".join(words),
+        np.column_stack([part.widths for part in parts]),
+        any(part.cut_off for part in parts),
+    )
+
+
+def _of_one_output(y: Array) -> LabelPrecision:
+    exact = LabelPrecision("", np.zeros(len(y)))
+    if len(np.unique(y)) < FEWEST_STEPPED:
+        return exact
+    found = exact
+    for written in (*_in_steps(y), *_in_floats(y), *_in_digits(y)):
+        if written.rms > CLEARLY_COARSER * found.rms:
+            found = written
+    return found
+
+
+def _in_floats(y: Array) -> list[LabelPrecision]:
+    found = []
+    for dtype, words in ((np.float16, "of half precision"), (np.float32, "of single precision")):
+        with np.errstate(over="ignore"):
+            rounded = y.astype(dtype)
+        if np.array_equal(rounded, y):
+            found.append(LabelPrecision(words, np.spacing(np.abs(rounded)).astype(float)))
+    return found
+
+
+def _in_digits(y: Array) -> list[LabelPrecision]:
+    """Numbers of so many significant digits, the fewest that suffice."""
+    size = np.floor(np.log10(np.maximum(np.abs(y), TINY)))
+    for digits in range(1, MOST_DIGITS + 1):
+        unit = 10.0 ** (size - (digits - 1))
+        if _are_multiples(y, unit):
+            widths = np.where(y == 0, np.min(unit[y != 0]), unit)
+            return [LabelPrecision(f"of {digits} significant digits", widths)]
+    return []
+
+
+def _in_steps(y: Array) -> list[LabelPrecision]:
+    """The largest step, from an offset, of which all differences are multiples (as Euclid does)."""
+    above = np.unique(y) - np.min(y)
+    gaps = np.diff(above)
+    blur = SAME_STEP * EPS * np.max(np.abs(y))
+    step = float(np.min(gaps))
+    while step > COARSE * blur:
+        exact = above[-1] / max(np.round(above[-1] / step), 1.0)  # one gap has lost digits
+        if np.all(np.abs(above - np.round(above / exact) * exact) <= blur):
+            return [LabelPrecision(f"rounded to {exact:.4g}", np.full(len(y), exact), True)]
+        lost = blur * (1 + gaps / step)
+        remainder = np.abs(gaps - np.round(gaps / step) * step)
+        if not np.any(remainder > lost):
+            break
+        step = float(np.min(remainder[remainder > lost]))
+    return []
+
+
+def _are_multiples(y: Array, unit: Array) -> bool:
+    blur = SAME_STEP * EPS * np.abs(y)
+    return bool(np.all(np.abs(y - np.round(y / unit) * unit) <= blur))

@@ -1,0 +1,79 @@
+"""The last fit of labels that were rounded: the fewest units that pass through every interval.
+
+Least squares takes rounding errors for noise, and finds units in them that are not there: they
+follow the inputs. So units are dropped as long as the others still explain every label.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from provenet.fitting.interval_fit import IntervalFit, Intervals, fit_inside
+from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.normal_equations import linear_part, without_each_unit
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.tolerances import (
+    DENSE_LIMIT,
+    MAYBE_NEEDLESS,
+    POLISH_STEPS,
+    POLISH_TOLERANCE,
+    ROUNDED,
+)
+from provenet.fitting.workspace import Workspace
+from provenet.networks.activations import Activation
+from provenet.networks.network import Network
+
+
+def explained_by_rounding(workspace: Workspace, residual: float) -> bool:
+    """Whether a root mean square residual is no more than the labels' own rounding leaves."""
+    return 0 < residual <= ROUNDED * workspace.precision.rms
+
+
+def refit_inside(workspace: Workspace, network: Network) -> IntervalFit | None:
+    """Of all samples drawn; None where this does not settle."""
+    if not network.units or network.weights.size > DENSE_LIMIT:
+        return None
+    drawn = workspace.drawn
+    intervals = Intervals.around(drawn.X, drawn.y, workspace.precision.widths)
+    start, deadline = Parameters.of(network), workspace.problem.deadline
+    best = fit_inside(intervals, start, network.activation, deadline=deadline)
+    if best is None:
+        return None
+    if not best.inside:  # there is noise beside the rounding
+        return fit_inside(
+            intervals, best.parameters, network.activation, best.noise, deadline=deadline
+        )
+    while best.parameters.units > 1 and not workspace.out_of_time:
+        fewer = _without_a_needless_unit(workspace, intervals, best, network.activation)
+        if fewer is None:
+            break
+        best = fewer
+    return best
+
+
+def _without_a_needless_unit(
+    workspace: Workspace, intervals: Intervals, best: IntervalFit, activation: Activation
+) -> IntervalFit | None:
+    """The fit of one unit fewer, the least useful first, that is still inside; None if none is."""
+    drawn = workspace.drawn
+    cost = without_each_unit(linear_part(drawn, best.parameters, activation), best.parameters)
+    most = MAYBE_NEEDLESS**2 * workspace.precision.rms**2 * drawn.labels
+    for i in np.argsort(cost):
+        if cost[i] > most:
+            return None
+        start = best.parameters.keep(np.arange(best.parameters.units) != i)
+        fewer = refine(
+            drawn,
+            start,
+            activation,
+            spread=workspace.spread,
+            iterations=POLISH_STEPS,
+            tolerance=POLISH_TOLERANCE,
+            deadline=workspace.problem.deadline,
+        )
+        if explained_by_rounding(workspace, fewer.rms):
+            deadline = workspace.problem.deadline
+            found = fit_inside(intervals, fewer.parameters, activation, deadline=deadline)
+            if found is not None and found.inside:
+                return found
+    return None
