@@ -20,7 +20,9 @@ import numpy as np
 from provenet.certify.certificate import Certificate
 from provenet.certify.checks import Check, Status
 from provenet.certify.evidence import Evidence, fewest_to_confirm
+from provenet.certify.noise_checks import noise_checks
 from provenet.certify.tolerances import (
+    BLURRED,
     EXACT_MARGIN,
     FEWEST_UNSEEN,
     HEAVY_TAILS,
@@ -138,6 +140,7 @@ class _About:
         )
         yield self._enough_to_see_units(fitted)
         yield from self._noise_as_given()
+        yield from self._rounding_explains_it()
         if not self.workspace.refine:
             yield self._at_the_minimum()
         if self.network.units and not certificate.rounded:
@@ -171,6 +174,22 @@ class _About:
             f"at most {MORE_THAN_GIVEN * given:.3g}",
             f"{self.left}, noise of {noise:.3g} where {given:.3g} was given: there are more units, "
             "or the activation is another one.",
+        )
+
+    def _rounding_explains_it(self) -> Iterator[Check]:
+        """Coarse steps are no noise: all labels come out, or noise is large beside a step."""
+        certificate, workspace = self.certificate, self.workspace
+        if not certificate.label_precision or workspace.problem.label_rounding:
+            return
+        sizes = certificate.noise / certificate.label_rounding
+        yield Check(
+            "rounding explains every label, or is small beside the noise",
+            certificate.rounded or sizes > BLURRED,
+            f"noise of {sizes:.2g} rounding errors",
+            f"every label, or noise of more than {BLURRED:g}",
+            f"{self.left}, but not every label, {certificate.label_precision}, comes out: there is "
+            "noise of the size of a step, or a unit is missing. Take labels of more digits.",
+            Status.PARTIAL,
         )
 
     def _at_the_minimum(self) -> Check:
@@ -289,6 +308,7 @@ class _About:
             yield self._at_rest()
         if not (self.evidence.exact or certificate.rounded):
             yield self._no_tails()
+            yield from noise_checks(self.workspace, self.evidence.own, self.found)
         if not self.evidence.exact:
             yield self._no_unit_in_two()
         yield Check(

@@ -44,6 +44,15 @@ HEAVY_TAILS = 4.0
 """Convention: excess kurtosis of noise; that of Laplace noise is 3."""
 KURTOSIS_SIGMAS = 6.0
 """Convention: standard errors, sqrt(24 / n) each, that kurtosis may be off by chance."""
+BLURRED = 1.1
+"""Derived: in rounding errors, standard deviation of what is left with noise of an eighth of a step:
+less does not tell a unit that is missing from noise."""
+FEWEST_IN_A_GROUP = 8
+"""Convention: samples of a place whose mean residual is looked at."""
+MOST_PIECES = 100
+"""Convention: linear pieces, those of most samples, that are looked at."""
+SURE_OF_SPREAD = 0.5
+"""Convention: of the spread of all residuals, what those of a place have at least."""
 NEIGHBOURS = 0.9
 """Convention: cosine of the angle between units above which they may be one."""
 MOVES = 0.25

@@ -7,12 +7,20 @@ over them comes closer to the truth; so the intervals, not a variance, are what 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.data.tolerances import CLEARLY_COARSER, COARSE, FEWEST_STEPPED, MOST_DIGITS, SAME_STEP
+from provenet.data.tolerances import (
+    CLEARLY_COARSER,
+    COARSE,
+    FEWEST_STEPPED,
+    MOST_DIGITS,
+    NARROW_GAPS,
+    SAME_STEP,
+)
 from provenet.networks.tolerances import EPS, TINY
 
 
@@ -57,7 +65,8 @@ def label_precision(y: Array) -> LabelPrecision:
 
 def _of_one_output(y: Array) -> LabelPrecision:
     exact = LabelPrecision("", np.zeros(len(y)))
-    if len(np.unique(y)) < FEWEST_STEPPED:
+    different = len(np.unique(y))
+    if different < 2 or max(different, len(y) - different) < FEWEST_STEPPED:
         return exact
     found = exact
     for written in (*_in_steps(y), *_in_floats(y), *_in_digits(y)):
@@ -88,21 +97,42 @@ def _in_digits(y: Array) -> list[LabelPrecision]:
 
 
 def _in_steps(y: Array) -> list[LabelPrecision]:
-    """The largest step, from an offset, of which all differences are multiples (as Euclid does)."""
+    """The largest step, from an offset, of which all differences are multiples."""
     above = np.unique(y) - np.min(y)
-    gaps = np.diff(above)
-    blur = SAME_STEP * EPS * np.max(np.abs(y))
-    step = float(np.min(gaps))
-    while step > COARSE * blur:
-        exact = above[-1] / max(np.round(above[-1] / step), 1.0)  # one gap has lost digits
-        if np.all(np.abs(above - np.round(above / exact) * exact) <= blur):
-            return [LabelPrecision(f"rounded to {exact:.4g}", np.full(len(y), exact), True)]
-        lost = blur * (1 + gaps / step)
-        remainder = np.abs(gaps - np.round(gaps / step) * step)
-        if not np.any(remainder > lost):
-            break
-        step = float(np.min(remainder[remainder > lost]))
+    blur = SAME_STEP * EPS * float(np.max(np.abs(y)))
+    for step in (*_common_measures(above, blur), *_decimals(blur, above[-1])):
+        if np.all(np.abs(above - np.round(above / step) * step) <= blur):
+            return [LabelPrecision(f"rounded to {step:.4g}", np.full(len(y), step), True)]
     return []
+
+
+def _decimals(blur: float, most: float) -> Iterator[float]:
+    """Powers of ten, for where labels are so few that no two of them are near each other."""
+    lowest, highest = (int(np.floor(np.log10(x))) for x in (COARSE * blur, most))
+    for exponent in range(highest, lowest, -1):
+        yield 10.0**exponent
+
+
+def _common_measures(above: Array, blur: float) -> Iterator[float]:
+    """What may measure all labels, smaller and smaller, as Euclid finds it."""
+    gaps = np.sort(np.diff(above))
+    distances = np.sort(np.append(gaps, above[1:]))
+    step, narrow, lost = float(gaps[0]), gaps[:NARROW_GAPS], blur
+    while step > COARSE * blur:
+        yield _sharpened(step, distances)
+        times = np.round(narrow / step)
+        remainder = np.abs(narrow - times * step)
+        lost = blur + lost * float(np.max(times))
+        step = float(np.min(remainder[remainder > lost], initial=np.inf))
+        if not np.isfinite(step):
+            return
+
+
+def _sharpened(step: float, distances: Array) -> float:
+    """The step from longer and longer distances: the shortest has lost digits."""
+    for distance in distances[np.unique(np.geomspace(1, len(distances), 100).astype(int)) - 1]:
+        step = distance / max(np.round(distance / step), 1.0)
+    return float(step)
 
 
 def _are_multiples(y: Array, unit: Array) -> bool:

@@ -68,8 +68,8 @@ NO_MEMORY_LIMIT = 2**63
 """Derived: bytes, more than any machine has, for where the system tells no limit."""
 
 FEWEST_STEPPED = 8
-"""Convention: different labels from which steps are recognised: a few numbers are always multiples
-of something."""
+"""Convention: different labels, or labels that repeat others, from which steps are recognised: a few
+numbers are always multiples of something."""
 MOST_DIGITS = 9
 """Convention: significant digits up to which labels count as rounded: single precision has seven,
 double sixteen."""
@@ -80,3 +80,6 @@ COARSE = 1e4
 multiples of their last bit, and a step found by chance is not much larger."""
 CLEARLY_COARSER = 1.1
 """Convention: times coarser that digits must be than steps to be what labels were rounded to."""
+NARROW_GAPS = 64
+"""Convention: differences of neighbours, the smallest, from which a step is found: wide ones are so
+many steps that digits are lost."""

@@ -29,8 +29,8 @@ from provenet.fitting.tolerances import (
     INTERVAL_COST,
     INTERVAL_ROUNDS,
     INTERVAL_STILL,
-    LEAST_OWN_SHARE,
     LATER_ROUNDS,
+    LEAST_OWN_SHARE,
     LEAST_SOFT,
     NARROWEST,
     ROWS_OF_INTERVALS,
@@ -69,7 +69,11 @@ class Intervals:
 
     def first(self, rows: int) -> Intervals:
         """The first so many."""
-        return Intervals(self.X[:rows], self.low[:rows], self.high[:rows])
+        return self.of(np.arange(min(rows, len(self.X))))
+
+    def of(self, rows: AnyArray) -> Intervals:
+        """Those of some rows."""
+        return Intervals(self.X[rows], self.low[rows], self.high[rows])
 
     def blocks(self) -> Iterator[slice]:
         """Rows that are looked at together."""
@@ -139,6 +143,7 @@ def fit_inside(
     parameters, soft = start.normalised(activation), SOFT_AT_FIRST
     least = max(noise, LEAST_SOFT)
     used = intervals.first(_rows_within_cost(intervals, start))
+    used = used.of(_different(used, parameters, activation))
     sites = _Sites.of_equal_spread(used)
     ended = Ended.OUT_OF_STEPS
     for turn in range(INTERVAL_ROUNDS):
@@ -168,6 +173,15 @@ def fit_inside(
 def _share_of_update(turn: int) -> float:
     """Half, and less in later rounds, which would swing about the end."""
     return LATER_ROUNDS / max(2 * LATER_ROUNDS, 2 * turn)
+
+
+def _different(intervals: Intervals, parameters: Parameters, activation: Activation) -> AnyArray:
+    """The rows that differ: where all units are off, one of each interval says it all."""
+    z, _ = model_features(parameters, activation, intervals.X)
+    off = np.all(activation.derivative(z) == 0, axis=1) & (not parameters.has_linear)
+    constant = np.flatnonzero(off)
+    _, first = np.unique(intervals.low[constant], axis=0, return_index=True)
+    return np.sort(np.append(np.flatnonzero(~off), constant[first]))
 
 
 def _rows_within_cost(intervals: Intervals, parameters: Parameters) -> int:
@@ -258,9 +272,7 @@ def _columns(parameters: Parameters) -> list[AnyArray]:
     """For each output the numbers of the parameters it depends on: theta, and its own beta."""
     thetas, rows = parameters.theta.size, len(parameters.beta)
     outputs = len(parameters.output_weights)
-    return [
-        np.r_[:thetas, thetas + q * rows : thetas + (q + 1) * rows] for q in range(outputs)
-    ]
+    return [np.r_[:thetas, thetas + q * rows : thetas + (q + 1) * rows] for q in range(outputs)]
 
 
 def _jacobians(parameters: Parameters, activation: Activation, X: Array) -> Iterator[Array]:
@@ -274,7 +286,7 @@ def _jacobians(parameters: Parameters, activation: Activation, X: Array) -> Iter
 
 def _values(parameters: Parameters, activation: Activation, X: Array) -> Array:
     """(samples, outputs)."""
-    return np.asarray((model_features(parameters, activation, X)[1] @ parameters.beta)).reshape(
+    return np.asarray(model_features(parameters, activation, X)[1] @ parameters.beta).reshape(
         len(X), -1
     )
 
@@ -305,5 +317,3 @@ def _inverse(A: Array) -> Array:
         return np.linalg.inv(A)
     except np.linalg.LinAlgError:
         return np.full(A.shape, np.nan)
-
-

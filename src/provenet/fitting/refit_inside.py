@@ -12,15 +12,19 @@ from provenet.fitting.interval_fit import IntervalFit, Intervals, fit_inside
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.normal_equations import linear_part, without_each_unit
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.polish import polish
+from provenet.fitting.search.swaps import with_new_units
 from provenet.fitting.tolerances import (
     DENSE_LIMIT,
     MAYBE_NEEDLESS,
+    MISSING_TRIES,
     POLISH_STEPS,
     POLISH_TOLERANCE,
     ROUNDED,
 )
 from provenet.fitting.workspace import Workspace
-from provenet.networks.activations import Activation
+from provenet.networks.activations import ABS, Activation
+from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
 
 
@@ -35,20 +39,42 @@ def refit_inside(workspace: Workspace, network: Network) -> IntervalFit | None:
         return None
     drawn = workspace.drawn
     intervals = Intervals.around(drawn.X, drawn.y, workspace.precision.widths)
-    start, deadline = Parameters.of(network), workspace.problem.deadline
-    best = fit_inside(intervals, start, network.activation, deadline=deadline)
+    deadline, activation = workspace.problem.deadline, network.activation
+    best = fit_inside(intervals, Parameters.of(network), activation, deadline=deadline)
+    if best is not None and not best.inside:
+        best = _with_a_missing_unit(workspace, intervals, network) or best
     if best is None:
         return None
     if not best.inside:  # there is noise beside the rounding
-        return fit_inside(
-            intervals, best.parameters, network.activation, best.noise, deadline=deadline
-        )
+        return fit_inside(intervals, best.parameters, activation, best.noise, deadline)
     while best.parameters.units > 1 and not workspace.out_of_time:
-        fewer = _without_a_needless_unit(workspace, intervals, best, network.activation)
+        fewer = _without_a_needless_unit(workspace, intervals, best, activation)
         if fewer is None:
             break
         best = fewer
     return best
+
+
+def _with_a_missing_unit(
+    workspace: Workspace, intervals: Intervals, network: Network
+) -> IntervalFit | None:
+    """The fit with a further unit, if that is inside: least squares may have thought it noise."""
+    problem = workspace.problem
+    if problem.activation is not ABS or problem.label_rounding:
+        return None
+    start = problem.refine(Parameters.of(as_absolute(network)), 1, POLISH_TOLERANCE)
+    for _ in range(MISSING_TRIES):
+        if workspace.out_of_time:
+            break
+        wider = with_new_units(problem, start, np.empty(0, dtype=int), 1, workspace.rng)
+        polished = polish(workspace, wider.parameters.network(ABS)).network
+        if polished.linear is None:
+            found = fit_inside(
+                intervals, Parameters.of(polished), polished.activation, deadline=problem.deadline
+            )
+            if found is not None and found.inside:
+                return found
+    return None
 
 
 def _without_a_needless_unit(

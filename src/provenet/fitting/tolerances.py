@@ -365,3 +365,5 @@ precision knows numbers next to zero too well for sums."""
 MAYBE_NEEDLESS = 5.0
 """Convention: times the rounding that a unit may be worth, before the others are refined, and still
 be needless."""
+MISSING_TRIES = 3
+"""Convention: units, each the best of a pool, that are tried where labels are not inside."""
