@@ -310,8 +310,8 @@ def _refitted_inside(
 
 
 _CUT_OFF = (
-    "Labels are {}, to the nearest or cut off: they do not tell, so the output bias is known to half "
-    "a step only."
+    "Labels are {}, to the nearest or cut off: they do not tell, so the output bias is known to "
+    "half a step only."
 )
 
 
