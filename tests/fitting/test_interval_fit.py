@@ -19,7 +19,7 @@ def rounded(truth, X, step, offset=0.0):
 
 
 def networks_inside(intervals, centre, wide, rng):
-    """(b, a, c) of networks `c + a relu(x + b)` in all intervals, from a box of given half-widths."""
+    """(b, a, c) of networks `c + a relu(x + b)` in all intervals, drawn from a box."""
     inside = []
     for _ in range(40):
         b, a, c = (centre + wide * rng.uniform(-1, 1, (100_000, 3))).T

@@ -149,14 +149,14 @@ class _About:
     def _enough_to_see_units(self, fitted: str) -> Check:
         """Would a unit that makes a fifth of the residual be seen by Schwarz's criterion?
 
-        A residual of less than a thousandth of the labels is not asked: no unit hides there by
-        chance.
+        A residual of less than a thousandth of the labels is not asked, nor one that rounding
+        explains label by label: no unit hides there by chance.
         """
         price = (self.network.features + self.certificate.outputs) * np.log(self.labels)
         small = self.certificate.relative_residual <= SMALL_RESIDUAL
         return Check(
             "further units would show",
-            bool(small or price < VISIBLE * self.labels),
+            bool(small or self.certificate.rounded or price < VISIBLE * self.labels),
             f"{price / self.labels:.2g} of the residual",
             f"less than {VISIBLE:g}, or a residual below {SMALL_RESIDUAL:g} of the spread",
             f"{self.left}, and {fitted} are too few to tell noise from further units: take more "

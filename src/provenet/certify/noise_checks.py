@@ -66,7 +66,8 @@ def noise_checks(workspace: Workspace, own: Network, found: str) -> Iterator[Che
 
 def _dependence(Z: Array, left: Array, fitted: int) -> float:
     everything = Residuals(Z, Z, left)
-    seen, unseen = (Residuals(Z[rows], Z[rows], left[rows]) for rows in (slice(fitted), slice(fitted, None)))  # fmt: skip
+    seen = Residuals(Z[:fitted], Z[:fitted], left[:fitted])
+    unseen = Residuals(Z[fitted:], Z[fitted:], left[fitted:])
     return dependence(unseen, seen, everything)
 
 
@@ -112,10 +113,11 @@ def _groups(own: Network, Z: Array) -> _Groups:
         for size in _sizes(len(Z)):
             names += [f"at the {size} lowest predictions{of}", f"at the {size} highest{of}"]
             members += [order[:size], order[-size:]]
-    for name, column in (("from the mean", lengths), *((f"beyond unit {i}'s kink", z) for i, z in enumerate(units.T))):  # fmt: skip
+    far = {f"beyond the kink of unit {i}": z for i, z in enumerate(units.T)}
+    for where, column in {"from the mean": lengths, **far}.items():
         order = np.argsort(column)
         for size in _sizes(len(Z)):
-            names.append(f"at the {size} inputs farthest {name}")
+            names.append(f"at the {size} inputs farthest {where}")
             members.append(order[-size:])
     patterns, piece, count = np.unique(units > 0, axis=0, return_inverse=True, return_counts=True)
     for k in np.argsort(-count)[:MOST_PIECES]:

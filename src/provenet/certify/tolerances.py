@@ -45,8 +45,8 @@ HEAVY_TAILS = 4.0
 KURTOSIS_SIGMAS = 6.0
 """Convention: standard errors, sqrt(24 / n) each, that kurtosis may be off by chance."""
 BLURRED = 1.1
-"""Derived: in rounding errors, standard deviation of what is left with noise of an eighth of a step:
-less does not tell a unit that is missing from noise."""
+"""Derived: in rounding errors, standard deviation of what is left with noise of an eighth of a
+step: less does not tell a unit that is missing from noise."""
 FEWEST_IN_A_GROUP = 8
 """Convention: samples of a place whose mean residual is looked at."""
 MOST_PIECES = 100

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.common.typing import Array
+from provenet.common.typing import AnyArray, Array
 from provenet.data.tolerances import (
     CLEARLY_COARSER,
     COARSE,
@@ -45,7 +45,7 @@ class LabelPrecision:
         """Whether labels are coarser than double precision."""
         return bool(np.any(self.widths > 0))
 
-    def of(self, rows: Array) -> LabelPrecision:
+    def of(self, rows: AnyArray) -> LabelPrecision:
         """That of some of the labels."""
         return LabelPrecision(self.words, self.widths[rows], self.cut_off)
 

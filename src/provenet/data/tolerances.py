@@ -68,8 +68,8 @@ NO_MEMORY_LIMIT = 2**63
 """Derived: bytes, more than any machine has, for where the system tells no limit."""
 
 FEWEST_STEPPED = 8
-"""Convention: different labels, or labels that repeat others, from which steps are recognised: a few
-numbers are always multiples of something."""
+"""Convention: different labels, or labels that repeat others, from which steps are recognised: a
+few numbers are always multiples of something."""
 MOST_DIGITS = 9
 """Convention: significant digits up to which labels count as rounded: single precision has seven,
 double sixteen."""

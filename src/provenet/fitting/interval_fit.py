@@ -187,7 +187,7 @@ def _different(intervals: Intervals, parameters: Parameters, activation: Activat
 def _rows_within_cost(intervals: Intervals, parameters: Parameters) -> int:
     """As many rows as a round has time for, and enough for the parameters."""
     p = parameters.theta.size + parameters.beta.size
-    return max(ROWS_OF_INTERVALS * p, INTERVAL_COST // (p**2 * intervals.low.shape[1]))
+    return max(ROWS_OF_INTERVALS * p, INTERVAL_COST // (p**2 * int(intervals.low.shape[1])))
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,8 @@ class _Sites:
                 own = columns[q]
                 information[np.ix_(own, own)] += (J.T * self.precision[rows, q]) @ J
                 gradient[own] += J.T @ left[:, q]
-        scale = np.sqrt(np.diag(information)) + TINY
+        scale = np.sqrt(np.diag(information))
+        scale[scale == 0] = 1.0  # a unit that no sample sees
         scales = _scale_directions(parameters, activation) * scale
         scales /= np.linalg.norm(scales, axis=1, keepdims=True) + TINY
         scaled = information / scale / scale[:, None] + scales.T @ scales
@@ -241,11 +242,14 @@ class _Sites:
                 others = np.maximum(1 - variance * self.precision[at], LEAST_OWN_SHARE)
                 mean = (values[at] - variance * self.pull[at]) / others
                 variance = variance / others
-                first, second = _mass_derivatives(
-                    mean, variance, self.intervals.low[at], self.intervals.high[at],
+                noise, low, high = (
                     soft * widths[at],
-                )  # fmt: skip
-                left = np.maximum(1 + variance * second, TINY)
+                    self.intervals.low[at],
+                    self.intervals.high[at],
+                )
+                first, second = _mass_derivatives(mean, variance, low, high, noise)
+                # What stands for a softened interval is no sharper than its edges.
+                left = np.maximum(1 + variance * second, -second * noise**2)
                 self.precision[at] += (-second / left - self.precision[at]) * share
                 self.pull[at] += ((first - mean * second) / left - self.pull[at]) * share
 
@@ -314,6 +318,6 @@ def _scale_directions(parameters: Parameters, activation: Activation) -> Array:
 
 def _inverse(A: Array) -> Array:
     try:
-        return np.linalg.inv(A)
+        return np.asarray(np.linalg.inv(A))
     except np.linalg.LinAlgError:
         return np.full(A.shape, np.nan)

@@ -338,8 +338,8 @@ FINE = 1e-3
 """Convention: of the labels' spread: rounding errors up to this end a search, for no bad minimum
 leaves so little; coarser ones are noise to it."""
 SOFT_AT_FIRST, SOFTER, LEAST_SOFT = 0.5, 0.85, 0.02
-"""Convention: by what part of its width an interval is softened at first, by which factor this falls
-from round to round, and where it ends: sharper edges gain little and make rounds swing."""
+"""Convention: by what part of its width an interval is softened at first, by which factor this
+falls from round to round, and where it ends: sharper edges gain little and make rounds swing."""
 INTERVAL_ROUNDS = 100
 """Convention: rounds of a fit inside intervals; some thirty are usual."""
 INTERVAL_STILL = 0.02

@@ -35,8 +35,8 @@ class Problem:
     activation: Activation = ABS
     """Of the model that is fitted; absolute values stand for every piecewise linear one."""
     label_rounding: float = 0.0
-    """Root mean square rounding error of labels that are finely rounded, as in single precision; 0 for
-    any others."""
+    """Root mean square rounding error of labels that are finely rounded, as in single precision; 0
+    for any others."""
 
     @property
     def zero(self) -> float:
