@@ -233,7 +233,8 @@ class _Sites:
         share: float,
     ) -> None:
         """Part of the way from what stands for each interval to what it gives to all others."""
-        X, columns, widths = self.intervals.X, _columns(parameters), self.intervals.widths
+        intervals, columns = self.intervals, _columns(parameters)
+        X, widths = intervals.X, intervals.widths
         for rows in self.intervals.blocks():
             for q, J in enumerate(_jacobians(parameters, activation, X[rows])):
                 own = columns[q]
