@@ -144,7 +144,7 @@ def run(plan: Sequence[tuple[str, int]], jobs: int, out: Path | None) -> list[Ve
         done[one.family, one.seed] = one
         if out:
             with out.open("a") as file:
-                file.write(json.dumps(asdict(one)) + "\n")
+                file.write("\n" + json.dumps(asdict(one)))
         report(f"{len(done)} of {len(plan)}: {one}")
     return [done[task] for task in plan]
 
@@ -161,7 +161,7 @@ def verdicts(plan: Sequence[tuple[str, int]], jobs: int) -> Iterator[Verdict]:
 
 
 def read(path: Path) -> Iterator[Verdict]:
-    """The outcomes kept in a file; a last line that was cut off is left out."""
+    """The outcomes kept in a file; a line that was cut off is left out."""
     if not path.exists():
         return
     for line in path.read_text().splitlines():

@@ -122,9 +122,8 @@ class Pairs:
 
 def compared(result: pn.Recovery, truth: pn.Network) -> Pairs:
     """All parameters, the output bias only if it is not stated to be open."""
-    found = result.network
-    assert found is not None
-    true = truth.normalised()
+    assert result.network is not None
+    found, true = result.network.normalised(), truth.normalised()
     rows, columns = linear_sum_assignment(unit_distances(found, true))
     errors = result.standard_errors or StandardErrors.none(found)
     parts: list[tuple[Any, Any, Any, float]] = [
