@@ -18,8 +18,11 @@ Mean = Callable[[Array], Array]
 
 FRESH = 4000
 """Inputs that no solver sees, on which predictions are judged."""
-BUDGET, ENOUGH = 1.5, 6.0
+BUDGET, ENOUGH = 1.5, 4.0
 """Seconds a recovery is given: unless its family says otherwise, and where a success must come."""
+
+SAMPLES_A_PARAMETER = 10
+"""At least, where a success must come; with noise twice as many."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,17 @@ def gaussian(rng: np.random.Generator, truth: Any, samples: int) -> tuple[Array,
     """Standard normal inputs, and fresh ones."""
     X = rng.standard_normal((samples + FRESH, truth.features))
     return X[:samples], X[samples:]
+
+
+def shows(truth: pn.Network, X: Array) -> bool:
+    """Whether least squares must find it: samples abound, no unit is rare or much like another."""
+    on = X @ truth.weights.T + truth.biases > 0
+    share = np.minimum(on.mean(axis=0), 1 - on.mean(axis=0)).min()
+    W = truth.weights * np.std(X, axis=0)
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    cosines = np.abs(W @ W.T) - np.eye(truth.units)
+    many = len(X) >= SAMPLES_A_PARAMETER * truth.free_parameters
+    return bool(many and share > 0.15 and cosines.max() < 0.8)
 
 
 def uniform_in_log(rng: np.random.Generator, low: float, high: float) -> float:

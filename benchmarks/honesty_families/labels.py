@@ -15,10 +15,14 @@ from honesty_families.case import (
     gaussian,
     network,
     recovery,
+    shows,
     small,
     uniform_in_log,
 )
 from provenet.common.typing import Array
+
+SMALL_STEP = 0.05
+"""Step of rounding, over the spread of the labels, at which a success must come."""
 
 # ---------------------------------------------------------------- rounded
 
@@ -32,7 +36,8 @@ def on_grid(steps: Callable[[np.random.Generator], float], *, floor: bool = Fals
         X, fresh = gaussian(rng, truth, int(rng.integers(200, 900)))
         y = truth(X) / step
         y = np.floor(y) * step if floor else np.round(y) * step
-        return recovery(truth, X, y, fresh, seed, step=step)
+        fine = step < SMALL_STEP * np.std(y) and shows(truth, X)
+        return recovery(truth, X, y, fresh, seed, step=step, expected=bool(fine))
 
     return draw
 
@@ -76,7 +81,7 @@ def as_dtype(dtype: type[np.floating]) -> Draw:
         X, fresh = gaussian(rng, truth, int(rng.integers(200, 900)))
         X, fresh = X * scale, fresh * scale
         y = truth(X).astype(dtype).astype(float)
-        return recovery(truth, X, y, fresh, seed)
+        return recovery(truth, X, y, fresh, seed, expected=shows(truth, X))
 
     return draw
 
@@ -281,7 +286,8 @@ def scaled_labels(rng: np.random.Generator, seed: int) -> Case:
     )
     X, fresh = gaussian(rng, truth, 300)
     noise = rng.choice([0.0, 0.02]) * np.std(truth(X))
-    return recovery(truth, X, truth(X) + noise * rng.standard_normal(300), fresh, seed)
+    y = truth(X) + noise * rng.standard_normal(300)
+    return recovery(truth, X, y, fresh, seed, expected=shows(truth, X))
 
 
 def large_offset(rng: np.random.Generator, seed: int) -> Case:
