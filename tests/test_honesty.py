@@ -129,8 +129,8 @@ def test_rounded_labels_are_decided_by_their_intervals() -> None:
     y = np.round(two(X), 2)
     rounded = recovery(weak, X, y, fresh, 0, step=0.01)
     assert scored(rounded, within_noise(two, 1.0)).undecided
-    shifted = two.replace(output_bias=two.output_bias + 0.01)  # out of every interval
-    assert scored(rounded, within_noise(shifted, 1.0)).wrong
+    larger = two.replace(output_weights=1.01 * two.output_weights)  # out of many intervals
+    assert scored(rounded, within_noise(larger, 1.0)).wrong
 
 
 def test_where_there_is_no_network_values_decide() -> None:

@@ -58,8 +58,6 @@ class Family:
     """What is unusual, as a phrase."""
     weight: float = 1.0
     """Its share of the problems of a run: less where one takes long."""
-    quick: bool = True
-    """Whether its problems are quick enough for the tests."""
 
     def case(self, seed: int) -> Case:
         """The problem of a seed."""

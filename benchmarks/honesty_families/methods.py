@@ -309,26 +309,24 @@ _LAYERS = ("lowest-layer", "halfspaces", "gradient-search", "even", "binary-cliq
 
 FAMILIES = (
     *(
-        Family(_title(method), by(method, **options), "one assumption violated", 1, False)
+        Family(_title(method), by(method, **options), "one assumption violated")
         for method, options in _PLAIN.items()
     ),
     *(
-        Family(f"{_title(method)} on no layer", on_no_layer(method), "labels of none", 1, False)
+        Family(f"{_title(method)} on no layer", on_no_layer(method), "labels of none")
         for method in _LAYERS
     ),
-    Family("by lowest-layer", layered("lowest-layer", "relu"), "spoilt labels", 0.5, False),
-    Family("by lowest-layer, steps", layered("lowest-layer", "step"), "spoilt labels", 0.5, False),
-    Family("by even", layered("even", "abs"), "not orthonormal, thresholds", 0.5, False),
+    Family("by lowest-layer", layered("lowest-layer", "relu"), "spoilt labels", 0.5),
+    Family("by lowest-layer, steps", layered("lowest-layer", "step"), "spoilt labels", 0.5),
+    Family("by even", layered("even", "abs"), "not orthonormal, thresholds", 0.5),
     Family(
-        "by gradient-search", layered("gradient-search", "relu", features=3), "spoilt labels", 0.5,
-        False,
-    ),
-    Family("by halfspaces", halfspaces, "labels flipped at random or near faces", 0.5, False),
-    Family("by binary-cliques", cliques("binary-cliques"), "weights not 0/1", 0.5, False),
-    Family("by exponential", cliques("exponential"), "weights not 0/1", 0.5, False),
+        "by gradient-search", layered("gradient-search", "relu", features=3), "spoilt labels", 0.5),
+    Family("by halfspaces", halfspaces, "labels flipped at random or near faces", 0.5),
+    Family("by binary-cliques", cliques("binary-cliques"), "weights not 0/1", 0.5),
+    Family("by exponential", cliques("exponential"), "weights not 0/1", 0.5),
     Family("lifting as it should be", lifting, "units never on together", 1),
     Family("arbitrary-noise, one label", arbitrary_noise_one_label, "of 200 is not zero"),
-    Family("arbitrary-noise, skewed", arbitrary_noise_skewed, "exponential noise", 1, False),
-    Family("regression of no network", no_network_predicted, "values of others", 1, False),
-    Family("rectified, own activation", own_activation, "log(1 + x)", 0.5, False),
+    Family("arbitrary-noise, skewed", arbitrary_noise_skewed, "exponential noise"),
+    Family("regression of no network", no_network_predicted, "values of others"),
+    Family("rectified, own activation", own_activation, "log(1 + x)", 0.5),
 )  # fmt: skip

@@ -18,6 +18,7 @@ network, and what was found predicts as well as it says.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,7 +83,7 @@ def scored(case: Case, result: pn.Recovery) -> Score:
 def _network(case: Case, truth: pn.Network, result: pn.Recovery) -> Score:
     found = result.network
     assert found is not None
-    if not _all_shown(case, truth) or _open(result, "sign") or found.linear is not None:
+    if not _all_shown(case, truth) or _open(result, "signs?") or found.linear is not None:
         return _values(case, result)
     if found.units != truth.units or found.activation.family != truth.activation.family:
         fault = f"{found.units} units, and there are {truth.units}"
@@ -108,7 +109,8 @@ def _all_shown(case: Case, truth: pn.Network) -> bool:
 
 
 def _open(result: pn.Recovery, what: str) -> bool:
-    return any(what in ambiguity.lower() for ambiguity in result.ambiguities)
+    """Whether these words are in what the result states to be open."""
+    return any(re.search(rf"\b{what}\b", text, re.IGNORECASE) for text in result.ambiguities)
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def compared(result: pn.Recovery, truth: pn.Network) -> Pairs:
             0.0,
         ),
     ]
-    if not _open(result, "bias"):
+    if not _open(result, "output bias"):
         size = float(np.max(np.abs(true.output_weights), initial=0.0))
         parts.append((found.output_bias, true.output_bias, errors.output_bias, size))
     lists = [
@@ -157,7 +159,7 @@ def _unless_undecided(case: Case, truth: pn.Network, found: pn.Network, fault: s
     if case.X is None or case.y is None:
         return Score(wrong=fault)
     if case.step:
-        inside = bool(np.max(np.abs(found(case.X) - case.y)) <= case.step / 2 * (1 + EXACT))
+        inside = bool(np.ptp(found(case.X) - case.y) <= case.step * (1 + EXACT))
         fewer = found.free_parameters < truth.free_parameters
         return Score(undecided=fault) if inside and fewer else Score(wrong=fault)
     X, y = distinct(case.X, case.y)
