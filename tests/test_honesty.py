@@ -231,3 +231,63 @@ def test_the_same_seed_gives_the_same_problem() -> None:
         first, second = (FAMILIES[name].case(3) for _ in range(2))
         assert first.X is not None and second.X is not None
         assert np.array_equal(first.X, second.X) and np.array_equal(first.y, second.y)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- problems
+
+QUICK = {
+    "plain": 8,
+    "plain noise": 6,
+    "units told": 6,
+    "uniform noise": 4,
+    "noise of 1e-14": 4,
+    "noise of 1e-10": 4,
+    "noise of 1e-6": 4,
+    "units told too few": 4,
+    "units told too many": 4,
+    "linear": 4,
+    "constant": 4,
+    "scaled labels": 6,
+    "large offset": 4,
+    "sphere": 4,
+    "plane": 4,
+    "almost a plane": 4,
+    "one-hot": 4,
+    "mixed scale": 6,
+    "far from zero": 4,
+    "clusters": 4,
+    "repeats": 4,
+    "few levels": 4,
+    "heavy-tailed inputs": 4,
+    "almost equal features": 4,
+    "constant feature": 4,
+    "walk": 4,
+    "by lifting": 4,
+    "by rectified": 4,
+    "by rank-deficient": 4,
+    "by symmetric-inputs": 4,
+    "by binary-cliques on no layer": 4,
+    "by exponential on no layer": 4,
+    "lifting as it should be": 6,
+    "arbitrary-noise, one label": 4,
+    "model": 8,
+    "model of three outputs": 6,
+    "nan somewhere": 4,
+    "answers of no use": 2,
+    "many units": 4,
+    "cache of another model": 4,
+}
+"""Families whose problems take a tenth of a second or so, and how many of each."""
+DUE = 0.9
+"""Share of the successes that must come, over all of these families."""
+
+
+def test_no_success_is_wrong() -> None:
+    outcomes = [honesty.verdict(name, seed) for name, n in QUICK.items() for seed in range(n)]
+    assert len(outcomes) > 150
+    assert list(honesty.faults(outcomes)) == []
+    expected = [one for one in outcomes if one.expected]
+    assert len(expected) > 30
+    assert np.mean([one.success for one in expected]) >= DUE
+    # What calls nothing a success is never wrong either: most of these are one.
+    assert np.mean([one.success for one in outcomes]) > 0.4

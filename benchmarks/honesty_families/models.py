@@ -123,7 +123,8 @@ def tiny_output(rng: np.random.Generator, seed: int) -> Case:
 
 
 def many_units(rng: np.random.Generator, seed: int) -> Case:
-    truth = network(rng, int(rng.integers(3, 6)), int(rng.integers(8, 21)))
+    features = int(rng.integers(3, 11))
+    truth = network(rng, features, int(rng.integers(2, 7)) * features)
     return asked(truth, truth, truth.features, rng, seed)
 
 
@@ -201,7 +202,7 @@ def nan_somewhere(rng: np.random.Generator, seed: int) -> Case:
 
 
 def strings(rng: np.random.Generator, seed: int) -> Case:
-    """Answers that are no numbers, or of another number each time."""
+    """Answers that are no numbers, or too few, to `extract` and to `recover`."""
     base = small(rng)
 
     def words(X: Array) -> Any:
@@ -210,7 +211,12 @@ def strings(rng: np.random.Generator, seed: int) -> Case:
     def short(X: Array) -> Any:
         return base(X)[:-1]
 
-    return asked(None, short if seed % 2 else words, base.features, rng, seed, mean=base)
+    f = short if seed % 2 else words
+    case = asked(None, f, base.features, rng, seed, mean=base)
+    if seed % 4 < 2:
+        return case
+    source = pn.QuerySource(f, base.features, 1000, rng=seed)
+    return replace(case, ask=partial(pn.recover, source, rng=seed, budget=SECONDS))
 
 
 def single_precision(rng: np.random.Generator, seed: int) -> Case:
@@ -328,7 +334,7 @@ FAMILIES = (
     Family("constant but far out", far_step, "a step or a unit 3 to 50 away"),
     Family("unit far out", hidden_unit, "2.5 to 8 from the origin"),
     Family("tiny output", tiny_output, "tanh of size 1e-13 to 1e-8 beside a network"),
-    Family("many units", many_units, "8 to 20 in 3 to 5 features", 0.5),
+    Family("many units", many_units, "2 to 6 times as many as features", 0.5),
     Family("stateful", stateful, "answers change with the questions"),
     Family("discontinuous", discontinuous, "a step of 1e-4 to 1"),
     Family("periodic", periodic, "folded inputs, or a triangle wave"),
