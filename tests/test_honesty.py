@@ -163,6 +163,17 @@ def test_a_layer_is_compared_by_angles_and_thresholds() -> None:
 
     assert scored(problem, found(0.05, 0.01)).wrong == ""
     assert "10.0 stated errors" in scored(problem, found(0.1, 0.01)).wrong
+    # A halfspace within another shows on no sample.
+    hidden = pn.LayeredNetwork(
+        layer.replace(weights=W[[0, 0]], biases=np.array([-1.0, -2.0])), union
+    )
+    one = found(0.0, 0.01)
+    assert one.network is not None
+    alone = pn.LayeredNetwork(one.network.keep(np.array([0])), union)
+    evidence = replace(one.details.layer, angle_errors=np.ones(1), threshold_errors=np.ones(1))
+    less = replace(one, network=alone.layer, details=LayerDetails(evidence, alone))
+    assert scored(recovery(hidden, X, hidden(X), fresh, 0), less).undecided
+    assert "1 units" in scored(problem, less).wrong
     nothing = replace(problem, truth=None, mean=lambda Z: (np.abs(Z[:, 0]) > 1).astype(float))
     assert "there is none" in scored(nothing, found(0.0, 0.01)).wrong
 
@@ -206,7 +217,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     kept = tmp_path / "outcomes.jsonl"
     first = honesty.run(plan[:1], 1, kept)
     with kept.open("a") as file:
-        file.write('{"family": "pla')  # killed while writing
+        file.write('\n{"family": "pla')  # killed while writing
     both = honesty.run(plan, 1, kept)
     assert both[0] == first[0]  # with its seconds: it was not run again
     assert list(honesty.read(kept)) == both

@@ -18,7 +18,7 @@ Mean = Callable[[Array], Array]
 
 FRESH = 4000
 """Inputs that no solver sees, on which predictions are judged."""
-BUDGET, ENOUGH = 1.5, 4.0
+BUDGET, ENOUGH = 1.0, 4.0
 """Seconds a recovery is given: unless its family says otherwise, and where a success must come."""
 
 SAMPLES_A_PARAMETER = 10

@@ -15,7 +15,7 @@ import provenet as pn
 from honesty_families.case import Case, Family, Mean, network, small, uniform_in_log
 from provenet.common.typing import AnyArray, Array
 
-SECONDS = 3.0
+SECONDS = 2.0
 BOX = 2.0
 """Half the width of the box, where there is one."""
 FRESH = 20_000

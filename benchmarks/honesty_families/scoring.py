@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.special import entr
 
 import provenet as pn
 from honesty_families.case import Case
@@ -273,7 +274,9 @@ def _layer(case: Case, result: pn.Recovery) -> Score:
     assert found is not None
     true = true.normalised()
     if found.units != true.units and not (found.units < true.units and _open(result, "not seen")):
-        return Score(f"{found.units} units, and there are {true.units}")
+        fault = f"{found.units} units, and there are {true.units}"
+        behind = _flips_behind(case, result)
+        return Score(undecided=fault) if behind > SCHWARZ else Score(wrong=fault)
     angles, apart, rows = layer_errors(found, true)
     exact = result.status is pn.Status.EXACT
     sure = np.zeros(len(rows)) if exact else np.asarray(evidence.angle_errors)[rows]
@@ -302,6 +305,24 @@ def _sigmas(errors: Array, stated: Array) -> float:
     beyond = np.maximum(errors - EXACT, 0.0)
     ratios = np.where(beyond > 0, beyond / np.maximum(stated, 1e-300), 0.0)
     return float(np.nanmax(ratios, initial=0.0))
+
+
+def _flips_behind(case: Case, result: pn.Recovery) -> float:
+    """How much worse the true layer scores by Schwarz's criterion, if labels are of two values."""
+    true, found = case.truth, result.layered
+    two = case.y is not None and len(np.unique(case.y)) == 2
+    if not two or found is None or not isinstance(true, pn.LayeredNetwork):
+        return 0.0
+    return _flip_criterion(case, true) - _flip_criterion(case, found)
+
+
+def _flip_criterion(case: Case, layered: pn.LayeredNetwork) -> float:
+    """`2 n H(share of labels that are wrong) + p log(n)`, H the entropy."""
+    assert case.X is not None and case.y is not None
+    n = len(case.y)
+    wrong = float(np.mean(np.abs(layered(case.X) - case.y) > 0.5))
+    entropy = float(np.sum(entr([wrong, 1 - wrong])))
+    return 2 * n * entropy + layered.units * layered.features * float(np.log(n))
 
 
 def _labels_of_layer(case: Case, result: pn.Recovery) -> Score:
