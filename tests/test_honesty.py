@@ -102,7 +102,8 @@ def test_what_is_stated_to_be_open_is_not_compared() -> None:
 def test_a_unit_that_samples_do_not_show_is_not_asked_for() -> None:
     never_on = TRUTH.replace(biases=np.append(TRUTH.biases[:2], -50.0))
     two = never_on.keep(np.array([0, 1]))
-    assert scored(case(truth=never_on), said(two)).wrong == ""
+    score = scored(case(truth=never_on), said(two))
+    assert score.wrong == score.undecided == ""
     assert scored(case(), said(TRUTH.keep(np.array([0, 1])))).wrong
 
 
@@ -129,6 +130,8 @@ def test_rounded_labels_are_decided_by_their_intervals() -> None:
     y = np.round(two(X), 2)
     rounded = recovery(weak, X, y, fresh, 0, step=0.01)
     assert scored(rounded, within_noise(two, 1.0)).undecided
+    invented = recovery(two, X, y, fresh, 0, step=0.01)
+    assert "3 units" in scored(invented, within_noise(weak, 1.0)).wrong
     larger = two.replace(output_weights=1.01 * two.output_weights)  # out of many intervals
     assert scored(rounded, within_noise(larger, 1.0)).wrong
 
@@ -144,6 +147,10 @@ def test_where_there_is_no_network_values_decide() -> None:
         return TRUTH(X) + (X[:, 0] < low)
 
     assert "3.0% of values are off" in scored(replace(problem, mean=cut), said(TRUTH)).wrong
+    asked = replace(problem, X=None, y=None, mean=cut)  # a model, of which nobody knows what it saw
+    assert "3.0% of values are off" in scored(asked, said(TRUTH)).wrong
+    low = float(np.quantile(problem.fresh[:, 0], 0.005))
+    assert scored(asked, said(TRUTH)).undecided
 
 
 def test_a_layer_is_compared_by_angles_and_thresholds() -> None:
