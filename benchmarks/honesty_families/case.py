@@ -100,6 +100,16 @@ def small(rng: np.random.Generator) -> pn.Network:
     return network(rng, int(rng.integers(3, 7)), int(rng.integers(1, 4)))
 
 
+def two_layers(rng: np.random.Generator, features: int) -> Mean:
+    """A network of a network's outputs, each of its units on for a fair share of the inputs."""
+    first = network(rng, features, int(rng.integers(1, 4)), outputs=2)
+    top = network(rng, 2, int(rng.integers(1, 3)))
+    middle = first(rng.standard_normal((1000, features)))
+    levels = [np.quantile(middle @ w, rng.uniform(0.2, 0.8)) for w in top.weights]
+    placed = top.replace(biases=-np.array(levels))
+    return lambda X: placed(first(X))
+
+
 def gaussian(rng: np.random.Generator, truth: Any, samples: int) -> tuple[Array, Array]:
     """Standard normal inputs, and fresh ones."""
     X = rng.standard_normal((samples + FRESH, truth.features))

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 import provenet as pn
-from honesty_families.case import Case, Family, Mean, network, small, uniform_in_log
+from honesty_families.case import Case, Family, Mean, network, small, two_layers, uniform_in_log
 from provenet.common.typing import AnyArray, Array
 
 SECONDS = 2.0
 BOX = 2.0
 """Half the width of the box, where there is one."""
+LEAST_PEAK = 0.5
+"""By how much a function that is to be clipped rises above its value where no unit is on."""
 FRESH = 20_000
 """So that a region of a per cent has many of them."""
 
@@ -61,6 +63,8 @@ def clipped_region(rng: np.random.Generator, seed: int) -> Case:
     boxed = bool(seed % 2)
     points = rng.uniform(-BOX, BOX, (FRESH, base.features))
     points = points if boxed else rng.standard_normal(points.shape)
+    if base(points).max() - base.output_bias < LEAST_PEAK:  # where all units are off it is largest
+        base = base.replace(output_weights=-base.output_weights)
     level = float(np.quantile(base(points), 1 - rng.uniform(0.01, 0.06)))
 
     def mean(X: Array) -> Array:
@@ -179,7 +183,7 @@ def discontinuous(rng: np.random.Generator, seed: int) -> Case:
 def periodic(rng: np.random.Generator, seed: int) -> Case:
     """A network of the inputs' remainders, or a wave."""
     base = small(rng)
-    period = uniform_in_log(rng, 1.0, 30.0)
+    period = uniform_in_log(rng, 0.5, 2 * BOX)
 
     def folded(X: Array) -> Array:
         return base((X + period / 2) % period - period / 2)
@@ -274,9 +278,8 @@ def rounded_questions(rng: np.random.Generator, seed: int) -> Case:
 
 
 def deeper(rng: np.random.Generator, seed: int) -> Case:
-    first = network(rng, int(rng.integers(2, 5)), int(rng.integers(1, 4)), outputs=2)
-    top = network(rng, 2, int(rng.integers(1, 3)))
-    return asked(None, lambda X: top(first(X)), first.features, rng, seed, boxed=bool(seed % 2))
+    features = int(rng.integers(2, 5))
+    return asked(None, two_layers(rng, features), features, rng, seed, boxed=bool(seed % 2))
 
 
 def smooth(rng: np.random.Generator, seed: int) -> Case:

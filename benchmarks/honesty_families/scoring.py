@@ -164,8 +164,12 @@ def _unless_undecided(case: Case, truth: pn.Network, found: pn.Network, fault: s
         fewer = found.free_parameters < truth.free_parameters
         return Score(undecided=fault) if inside and fewer else Score(wrong=fault)
     X, y = distinct(case.X, case.y)
-    best = fitted_from(truth, X, y)
-    behind = schwarz(best, X, y) - schwarz(found, X, y)
+    # The refit needs inputs of size one; the criterion is the same on these.
+    mean, spread = np.mean(X, axis=0), np.std(X, axis=0)
+    scale = np.where(spread > 0, spread, 1.0)
+    Z = (X - mean) / scale
+    moved = truth.replace(weights=truth.weights * scale, biases=truth.biases + truth.weights @ mean)
+    behind = schwarz(fitted_from(moved, Z, y), Z, y) - schwarz(found, X, y)
     if behind > SCHWARZ:
         return Score(undecided=f"{fault}; the truth scores worse by {behind:.1f}")
     return Score(wrong=f"{fault}; the truth scores better by {-behind:.1f}")
