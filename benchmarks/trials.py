@@ -29,7 +29,7 @@ from common import (
     markdown_row,
     measured,
 )
-from provenet.common.typing import AnyArray
+from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import one_blas_thread
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
@@ -101,20 +101,25 @@ class AsGoodAsLeastSquares:
         return Verdict(ratio <= self.limit, ratio)
 
 
-def error_from_truth(problem: Problem) -> float:
-    """Parameter error of least squares on these samples, started at the hidden network itself."""
-    activation = problem.truth.activation
+def fitted_from(start: pn.Network, X: Array, y: Array) -> pn.Network:
+    """Least squares on these samples, started at a network."""
     with one_blas_thread():
         fit = refine(
-            pn.ArraySource(problem.X, problem.y),
-            Parameters.of(problem.truth),
-            activation,
-            spread=float(np.std(problem.y)),
+            pn.ArraySource(X, y),
+            Parameters.of(start),
+            start.activation,
+            spread=float(np.std(y)),
             iterations=200,
             tolerance=1e-13,
             damping=1e-6,
         )
-    return pn.parameter_error(fit.parameters.network(activation), problem.truth)
+    return fit.parameters.network(start.activation)
+
+
+def error_from_truth(problem: Problem) -> float:
+    """Parameter error of least squares on these samples, started at the hidden network itself."""
+    fitted = fitted_from(problem.truth, problem.X, problem.y)
+    return pn.parameter_error(fitted, problem.truth)
 
 
 # ---------------------------------------------------------------- rows and outcomes
