@@ -240,19 +240,18 @@ class _Sites:
                 own = columns[q]
                 variance = np.einsum("np,np->n", J @ covariance[np.ix_(own, own)], J)
                 at = rows, q
-                others = np.maximum(1 - variance * self.precision[at], LEAST_OWN_SHARE)
+                others = 1 - variance * self.precision[at]
+                known = others > LEAST_OWN_SHARE  # else the interval alone tells of the value
+                others = np.where(known, others, 1.0)
                 mean = (values[at] - variance * self.pull[at]) / others
                 variance = variance / others
-                noise, low, high = (
-                    soft * widths[at],
-                    self.intervals.low[at],
-                    self.intervals.high[at],
-                )
+                low, high, noise = intervals.low[at], intervals.high[at], soft * widths[at]
                 first, second = _mass_derivatives(mean, variance, low, high, noise)
                 # What stands for a softened interval is no sharper than its edges.
                 left = np.maximum(1 + variance * second, -second * noise**2)
-                self.precision[at] += (-second / left - self.precision[at]) * share
-                self.pull[at] += ((first - mean * second) / left - self.pull[at]) * share
+                part = share * known
+                self.precision[at] += (-second / left - self.precision[at]) * part
+                self.pull[at] += ((first - mean * second) / left - self.pull[at]) * part
 
 
 def _mass_derivatives(
