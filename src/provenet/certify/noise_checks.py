@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import norm
 from scipy.stats import t as student
 
 from provenet.certify.checks import Check, Status
 from provenet.certify.layer_noise import NOT_CHANCE, UNLIKELY, Residuals, at_the_face, dependence
-from provenet.certify.tolerances import FEWEST_IN_A_GROUP, MOST_PIECES, SURE_OF_SPREAD
+from provenet.certify.tolerances import FEWEST_IN_A_GROUP, LOUDEST, MOST_PIECES, SURE_OF_SPREAD
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
@@ -137,17 +138,18 @@ def _sizes(n: int) -> Iterator[int]:
 
 
 def _least_likely(groups: _Groups, left: Array) -> _Place:
-    """The place whose mean chance explains least (Student's test, as many as there are places).
+    """The place whose mean chance explains least, as many as there are places.
 
-    Residuals that happen to be alike in a place say nothing of their spread, so that is taken to be
-    at least half of the spread of all.
+    By Student's test with the spread in the place, at least half of that of all, for residuals may
+    happen to be alike; and with a spread several times that of all, which no place should have.
     """
-    floor = SURE_OF_SPREAD * np.std(left)
+    overall = max(float(np.std(left)), np.finfo(float).tiny)
     places = []
     for name, rows in zip(groups.names, groups.members, strict=True):
         part = left[rows]
-        spread = max(float(np.std(part, ddof=1)), float(floor), np.finfo(float).tiny)
-        sigmas = abs(part.mean()) * np.sqrt(len(part)) / spread
-        chance = 2 * student.sf(sigmas, len(part) - 1) * len(groups.names)
+        size = abs(part.mean()) * np.sqrt(len(part))
+        spread = max(float(np.std(part, ddof=1)), SURE_OF_SPREAD * overall)
+        alone = student.sf(size / spread, len(part) - 1)
+        chance = 2 * min(alone, norm.sf(size / (LOUDEST * overall))) * len(groups.names)
         places.append(_Place(name, float(part.mean()), float(min(chance, 1.0))))
     return min(places, key=lambda place: place.chance)

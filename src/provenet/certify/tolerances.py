@@ -53,6 +53,8 @@ MOST_PIECES = 100
 """Convention: linear pieces, those of most samples, that are looked at."""
 SURE_OF_SPREAD = 0.5
 """Convention: of the spread of all residuals, what those of a place have at least."""
+LOUDEST = 3.0
+"""Convention: times the spread of all residuals, what noise has at most in any place."""
 NEIGHBOURS = 0.9
 """Convention: cosine of the angle between units above which they may be one."""
 MOVES = 0.25
