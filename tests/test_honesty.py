@@ -70,6 +70,20 @@ def test_a_permuted_and_rescaled_truth_is_right() -> None:
     assert score.wrong == "" and score.covered == score.intervals == 19  # 3 (4 + 1 + 1) + 1
 
 
+def test_units_far_from_zero_are_matched_by_what_they_do() -> None:
+    """Biases of -1e6 that differ by less than they are off do not tell which unit is which."""
+    centre = 1e6 * np.linalg.lstsq(TRUTH.weights, np.ones(3))[0]
+    far = TRUTH.replace(biases=TRUTH.biases - TRUTH.weights @ centre)
+    rng = np.random.default_rng(2)
+    X, fresh = (inputs + centre for inputs in gaussian(rng, far, 500))
+    problem = recovery(far, X, far(X), fresh, seed=0)
+    turned = TRUTH.weights + 1e-5 * rng.standard_normal(TRUTH.weights.shape)
+    found = TRUTH.replace(weights=turned, biases=TRUTH.biases - turned @ centre)
+    assert np.abs(found.biases - far.biases).max() > 10 > np.ptp(far.biases)
+    errors = replace(same_error(found, 1e-4), biases=np.full(3, 100.0))
+    assert scored(problem, said(found, pn.Status.WITHIN_NOISE, standard_errors=errors)).wrong == ""
+
+
 def test_a_wrong_network_is_wrong() -> None:
     assert scored(case(), said(moved_bias(1e-8))).wrong == ""
     assert "off by 1.0e-05" in scored(case(), said(moved_bias(1e-5))).wrong
