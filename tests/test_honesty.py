@@ -71,17 +71,18 @@ def test_a_permuted_and_rescaled_truth_is_right() -> None:
 
 
 def test_units_far_from_zero_are_matched_by_what_they_do() -> None:
-    """Biases of -1e6 that differ by less than they are off do not tell which unit is which."""
-    centre = 1e6 * np.linalg.lstsq(TRUTH.weights, np.ones(3))[0]
-    far = TRUTH.replace(biases=TRUTH.biases - TRUTH.weights @ centre)
-    rng = np.random.default_rng(2)
-    X, fresh = (inputs + centre for inputs in gaussian(rng, far, 500))
-    problem = recovery(far, X, far(X), fresh, seed=0)
-    turned = TRUTH.weights + 1e-5 * rng.standard_normal(TRUTH.weights.shape)
-    found = TRUTH.replace(weights=turned, biases=TRUTH.biases - turned @ centre)
-    assert np.abs(found.biases - far.biases).max() > 10 > np.ptp(far.biases)
+    """Weights off by 1e-4 exchange biases of about -1e6: those do not tell which unit is which."""
+    sums = 1e6 + np.array([0.0, 20.0, -20.0])
+    centre = np.linalg.lstsq(TRUTH.weights, sums)[0]
+    far = TRUTH.replace(biases=TRUTH.biases - sums)
+    X, fresh = (inputs + centre for inputs in gaussian(np.random.default_rng(2), far, 500))
+    exchanged = np.roll(far.biases, 1)
+    turned = TRUTH.weights + np.outer(far.biases - exchanged, centre) / (centre @ centre)
+    assert np.abs(turned - TRUTH.weights).max() < 1e-4
+    found = TRUTH.replace(weights=turned, biases=exchanged)  # the same function but for 1e-4
     errors = replace(same_error(found, 1e-4), biases=np.full(3, 100.0))
-    assert scored(problem, said(found, pn.Status.WITHIN_NOISE, standard_errors=errors)).wrong == ""
+    result = said(found, pn.Status.WITHIN_NOISE, standard_errors=errors)
+    assert scored(recovery(far, X, far(X), fresh, seed=0), result).wrong == ""
 
 
 def test_a_wrong_network_is_wrong() -> None:
