@@ -70,6 +70,21 @@ def test_a_permuted_and_rescaled_truth_is_right() -> None:
     assert score.wrong == "" and score.covered == score.intervals == 19  # 3 (4 + 1 + 1) + 1
 
 
+def test_units_far_from_zero_are_matched_by_what_they_do() -> None:
+    """Weights off by 1e-4 exchange biases of about -1e6: those do not tell which unit is which."""
+    sums = 1e6 + np.array([0.0, 20.0, -20.0])
+    centre = np.linalg.lstsq(TRUTH.weights, sums)[0]
+    far = TRUTH.replace(biases=TRUTH.biases - sums)
+    X, fresh = (inputs + centre for inputs in gaussian(np.random.default_rng(2), far, 500))
+    exchanged = np.roll(far.biases, 1)
+    turned = TRUTH.weights + np.outer(far.biases - exchanged, centre) / (centre @ centre)
+    assert np.abs(turned - TRUTH.weights).max() < 1e-4
+    found = TRUTH.replace(weights=turned, biases=exchanged)  # the same function but for 1e-4
+    errors = replace(same_error(found, 1e-4), biases=np.full(3, 100.0))
+    result = said(found, pn.Status.WITHIN_NOISE, standard_errors=errors)
+    assert scored(recovery(far, X, far(X), fresh, seed=0), result).wrong == ""
+
+
 def test_a_wrong_network_is_wrong() -> None:
     assert scored(case(), said(moved_bias(1e-8))).wrong == ""
     assert "off by 1.0e-05" in scored(case(), said(moved_bias(1e-5))).wrong

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from honesty_families.case import Case
 from provenet.certify.certificate import rarer_side
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.covariance import StandardErrors
+from provenet.networks.layered import intersection, union
 from provenet.networks.matching import unit_distances
 from trials import fitted_from
 
@@ -89,7 +91,7 @@ def _network(case: Case, truth: pn.Network, result: pn.Recovery) -> Score:
     if found.units != truth.units or found.activation.family != truth.activation.family:
         fault = f"{found.units} units, and there are {truth.units}"
         return _unless_undecided(case, truth, found, fault)
-    pairs = compared(result, truth)
+    pairs = compared(result, truth, Frame.of(case.fresh))
     if result.status is pn.Status.EXACT:
         worst = float(np.max(pairs.error / pairs.scale))
         return Score(f"exact, and off by {worst:.1e}" if not worst <= EXACT else "")
@@ -123,12 +125,40 @@ class Pairs:
     stated: Array
 
 
-def compared(result: pn.Recovery, truth: pn.Network) -> Pairs:
-    """All parameters, the output bias only if it is not stated to be open."""
+@dataclass(frozen=True)
+class Frame:
+    """Inputs moved to mean zero and spread one, and networks so that their values stay."""
+
+    mean: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, X: Array) -> Frame:
+        """That of some inputs; a feature that is constant keeps its scale."""
+        spread = np.std(X, axis=0)
+        return cls(np.mean(X, axis=0), np.where(spread > 0, spread, 1.0))
+
+    def inputs(self, X: Array) -> Array:
+        """Inputs as the moved networks take them."""
+        return np.asarray((X - self.mean) / self.scale)
+
+    def network(self, network: pn.Network) -> pn.Network:
+        """The same function of moved inputs; rows of weights of norm 1."""
+        biases = network.biases + network.weights @ self.mean
+        return network.replace(weights=network.weights * self.scale, biases=biases).normalised()
+
+
+def compared(result: pn.Recovery, truth: pn.Network, frame: Frame) -> Pairs:
+    """All parameters, the output bias only if it is not stated to be open.
+
+    Units are matched in the frame, where all their parameters count alike.
+    """
     assert result.network is not None
     found, true = result.network.normalised(), truth.normalised()
-    rows, columns = linear_sum_assignment(unit_distances(found, true))
+    distances = unit_distances(frame.network(found), frame.network(true))
+    rows, columns = linear_sum_assignment(distances)
     errors = result.standard_errors or StandardErrors.none(found)
+    size = float(np.max(np.abs(true.output_weights), initial=0.0))
     parts: list[tuple[Any, Any, Any, float]] = [
         (found.weights[rows], true.weights[columns], errors.weights[rows], 1.0),
         (found.biases[rows], true.biases[columns], errors.biases[rows], 1.0),
@@ -136,11 +166,10 @@ def compared(result: pn.Recovery, truth: pn.Network) -> Pairs:
             found.output_weights[..., rows],
             true.output_weights[..., columns],
             errors.output_weights[..., rows],
-            0.0,
+            size,
         ),
     ]
     if not _open(result, "output bias"):
-        size = float(np.max(np.abs(true.output_weights), initial=0.0))
         parts.append((found.output_bias, true.output_bias, errors.output_bias, size))
     lists = [
         (
@@ -165,11 +194,9 @@ def _unless_undecided(case: Case, truth: pn.Network, found: pn.Network, fault: s
         return Score(undecided=fault) if inside and fewer else Score(wrong=fault)
     X, y = distinct(case.X, case.y)
     # The refit needs inputs of size one; the criterion is the same on these.
-    mean, spread = np.mean(X, axis=0), np.std(X, axis=0)
-    scale = np.where(spread > 0, spread, 1.0)
-    Z = (X - mean) / scale
-    moved = truth.replace(weights=truth.weights * scale, biases=truth.biases + truth.weights @ mean)
-    behind = schwarz(fitted_from(moved, Z, y), Z, y) - schwarz(found, X, y)
+    frame = Frame.of(X)
+    Z = frame.inputs(X)
+    behind = schwarz(fitted_from(frame.network(truth), Z, y), Z, y) - schwarz(found, X, y)
     if behind > SCHWARZ:
         return Score(undecided=f"{fault}; the truth scores worse by {behind:.1f}")
     return Score(wrong=f"{fault}; the truth scores better by {-behind:.1f}")
@@ -279,8 +306,8 @@ def _layer(case: Case, result: pn.Recovery) -> Score:
     true = true.normalised()
     if found.units != true.units and not (found.units < true.units and _open(result, "not seen")):
         fault = f"{found.units} units, and there are {true.units}"
-        behind = _flips_behind(case, result)
-        return Score(undecided=fault) if behind > SCHWARZ else Score(wrong=fault)
+        behind = _flips_behind(case, found.units)
+        return Score(undecided=fault) if behind > 0 else Score(wrong=fault)
     angles, apart, rows = layer_errors(found, true)
     exact = result.status is pn.Status.EXACT
     sure = np.zeros(len(rows)) if exact else np.asarray(evidence.angle_errors)[rows]
@@ -311,13 +338,20 @@ def _sigmas(errors: Array, stated: Array) -> float:
     return float(np.nanmax(ratios, initial=0.0))
 
 
-def _flips_behind(case: Case, result: pn.Recovery) -> float:
-    """How much worse the true layer scores by Schwarz's criterion, if labels are of two values."""
-    true, found = case.truth, result.layered
-    two = case.y is not None and len(np.unique(case.y)) == 2
-    if not two or found is None or not isinstance(true, pn.LayeredNetwork):
+def _flips_behind(case: Case, units: int) -> float:
+    """How much worse the true union scores by Schwarz's criterion than so many of its halfspaces.
+
+    0 where labels are not of two values.
+    """
+    true = case.truth
+    if not isinstance(true, pn.LayeredNetwork) or true.top not in (union, intersection):
         return 0.0
-    return _flip_criterion(case, true) - _flip_criterion(case, found)
+    fewer = (
+        pn.LayeredNetwork(true.layer.keep(np.array(kept)), true.top)
+        for kept in combinations(range(true.units), units)
+    )
+    best = min((_flip_criterion(case, layered) for layered in fewer), default=np.inf)
+    return float(_flip_criterion(case, true) - best)
 
 
 def _flip_criterion(case: Case, layered: pn.LayeredNetwork) -> float:
