@@ -40,6 +40,7 @@ from provenet.fitting.refit import (
     scale_outputs,
 )
 from provenet.fitting.residuals import rounding_level
+from provenet.fitting.search.onward import LastRound
 from provenet.fitting.tolerances import DENSE_LIMIT, ROUNDED
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
@@ -79,6 +80,8 @@ class Evidence:
     ended: Ended
     """How the last fit ended."""
     ambiguities: tuple[str, ...]
+    last_round: LastRound | None = None
+    """The last rivals of an answer that was searched on from."""
 
     @property
     def exact(self) -> bool:
@@ -102,7 +105,12 @@ class _Settled:
     """How that fit ended, or the one before it."""
 
 
-def gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> Evidence:
+def gather(
+    workspace: Workspace,
+    candidate: Candidate,
+    polished: Polished,
+    last_round: LastRound | None = None,
+) -> Evidence:
     """Settle the network, and measure it on the samples that it was fitted to."""
     problem, samples = workspace.problem, workspace.problem.samples
     unseen = look_at_unseen(workspace, polished)
@@ -138,7 +146,15 @@ def gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> Ev
     unresolved = unresolved_units(settled.errors, sides, fewest_to_confirm(user))
     shown, errors = _restored(candidate, user, settled.errors)
     return Evidence(
-        shown, own, certificate, errors, unresolved, unseen, settled.ended, polished.ambiguities
+        shown,
+        own,
+        certificate,
+        errors,
+        unresolved,
+        unseen,
+        settled.ended,
+        polished.ambiguities,
+        last_round,
     )
 
 

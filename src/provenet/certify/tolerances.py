@@ -44,8 +44,6 @@ HEAVY_TAILS = 4.0
 """Convention: excess kurtosis of noise; that of Laplace noise is 3."""
 KURTOSIS_SIGMAS = 6.0
 """Convention: standard errors, sqrt(24 / n) each, that kurtosis may be off by chance."""
-NEIGHBOURS = 0.9
-"""Convention: cosine of the angle between units above which they may be one."""
 MOVES = 0.25
 """Derived: by how many noise variances a parameter least squares may lower the sum of squares of an
 answer that was not refined: a quarter means that parameters are off by half a standard error."""

@@ -89,6 +89,9 @@ UNLIKELY = 1e-4
 CLEARLY_WORSE = 15.0
 """Convention: twice the difference in log-likelihood at which a choice of signs is ruled out: odds
 of a thousand to one and more."""
+FLIP_WORK = 2e9
+"""Convention: multiplications, about a second of one core, that comparing all flips of one sign or
+two may take, where more samples than the width needs are there."""
 ROUNDING_ROWS = 2000
 """Convention: samples from which the rounding of a network's evaluation is estimated."""
 POLISH_STEPS, POLISH_LAST_STEPS = 100, 20
@@ -191,6 +194,40 @@ PRUNE_STEPS, PRUNE_LAST_STEPS, PRUNE_CANDIDATES = 8, 4, 3
 many of the least useful are tried."""
 PRUNE_TOLERANCE = SWAP_TOLERANCE / 10
 """Convention: finer than that of swaps, because the criterion compares."""
+
+# ---- Search: rivals of an answer under noise
+
+RIVALS_OF_A_POOL, RIVAL_POOL_ROWS = 4, 10_000
+"""Convention: further units of a pool that are tried, and samples on which the pool is compared:
+under noise a weak unit shows in thousands only."""
+RIVAL_STEPS, RIVAL_LAST_STEPS = 6, 40
+"""Convention: of least squares, for each rival, and for the best of each kind and width."""
+RIVAL_TOLERANCE = 1e-3
+"""Convention: fall of the sum of squares at which the first steps end; the last ones end where
+twice the log-likelihood gains less than one."""
+WEAKEST = 2
+"""Convention: units that are dropped or exchanged, the least useful, each alone."""
+NEAR_KINK = 0.5
+"""Convention: distance from a kink, in standard deviations, within which what is left tells how to
+split a unit."""
+APART = (0.15, 0.4)
+"""Convention: how far the halves of a unit are moved to either side, weights having norm 1."""
+SPLIT_AT_RANDOM, SPLITS = 3, 4
+"""Convention: random directions for each unit beside the likeliest, and splits that are refined,
+those of all that explain most before."""
+REVERSED = 6
+"""Convention: choices of other signs that are refined, those of all a unit or two away that fit
+best before."""
+RIVAL_WORK, SPLIT_WORK = 2e10, 40
+"""Convention: multiplications of a round's first steps, about two seconds of one core, of which one
+rival of each kind may take more; and those that ways to split take, a unit, parameter and sample.
+"""
+RIVAL_GAIN = 1.0
+"""Derived: least squares ends where twice the log-likelihood gains less than one, so that a rival
+that gains less is the answer itself."""
+MOST_ROUNDS = 10
+"""Convention: rounds of rivals, each of which gained on the one before: far more than units are
+ever missing."""
 
 # ---- Which units are on where
 
