@@ -32,6 +32,7 @@ from provenet.fitting.covariance import (
     covariance,
     covariance_bound,
 )
+from provenet.fitting.errors_under_noise import errors_under_noise
 from provenet.fitting.polish import Polished, excess_on_unseen, expected_on_unseen
 from provenet.fitting.refit import (
     covariance_of_all,
@@ -103,6 +104,8 @@ class _Settled:
     """Samples of the fit that came after the unseen ones were looked at; 0 if there was none."""
     ended: Ended
     """How that fit ended, or the one before it."""
+    warnings: tuple[str, ...] = ()
+    """What is to be said of the errors."""
 
 
 def gather(
@@ -141,7 +144,10 @@ def gather(
         rarer_side=sides,
         width_evidence=_width_evidence(candidate, without / workspace.spread),
         gaussian=workspace.gaussian,
-        warnings=() if workspace.gaussian.ok else (workspace.gaussian.message,),
+        warnings=(
+            *(() if workspace.gaussian.ok else (workspace.gaussian.message,)),
+            *settled.warnings,
+        ),
     )
     unresolved = unresolved_units(settled.errors, sides, fewest_to_confirm(user))
     shown, errors = _restored(candidate, user, settled.errors)
@@ -259,14 +265,16 @@ def _refitted(workspace: Workspace, candidate: Candidate, polished: Polished) ->
     network = _in_order(workspace, candidate, fit.network)
     found = covariance_of_all(workspace, network, fit.scale)
     user = workspace.standardisation.network_to_user(network).normalised()
+    sure = errors_under_noise(workspace, network, fit.scale, found.standard_errors(fit.noise))
     return _Settled(
         network,
         fit.pooled_noise,
         found,
-        found.standard_errors(fit.noise).scaled(fit.scale),
+        sure.errors.scaled(fit.scale),
         found.error_bound(scale_outputs(user, 1 / fit.scale), fit.noise),
         workspace.source.size,
         fit.ended,
+        sure.warnings,
     )
 
 

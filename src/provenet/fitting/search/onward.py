@@ -34,6 +34,7 @@ from provenet.fitting.tolerances import (
 )
 from provenet.fitting.workspace import Workspace
 from provenet.networks.conversions import as_absolute
+from provenet.networks.matching import match_units
 from provenet.networks.network import Network
 from provenet.networks.tolerances import TINY
 
@@ -121,15 +122,19 @@ def one_round(
                 if gained > gain and _may_be_returned(workspace, other):
                     best, gain = other, gained
             if rival.kind is Kind.SIGNS and gained > -CLEARLY_WORSE:
-                ambiguities += _reversal(workspace, model.fit.parameters, rival.fit.parameters)
+                ambiguities += _reversal(workspace, polished.network, model.network(rival.fit))
             gains[rival.kind] = max(gains[rival.kind], gained)
     return Round(best, LastRound(tries, gains, ambiguities))
 
 
-def _reversal(workspace: Workspace, parameters: Parameters, other: Parameters) -> tuple[str, ...]:
-    """Which units are reversed in a rival, if any still are after its refit."""
-    turned = np.einsum("uw,uw->u", parameters.theta, other.theta) < 0
-    return (describe_reversal(workspace, parameters, turned),) if turned.any() else ()
+def _reversal(workspace: Workspace, network: Network, other: Network) -> tuple[str, ...]:
+    """Which units are reversed in a rival, if any are once its units are matched."""
+    network, other = network.canonical(), other.canonical()
+    mine, theirs = match_units(network, other)
+    first, second = Parameters.of(network), Parameters.of(other)
+    turned = np.zeros(network.units, dtype=bool)
+    turned[mine] = np.einsum("uw,uw->u", first.theta[mine], second.theta[theirs]) < 0
+    return (describe_reversal(workspace, first, turned),) if turned.any() else ()
 
 
 def schwarz(workspace: Workspace, polished: Polished) -> float:
@@ -146,6 +151,10 @@ class _Model:
     fit: Fit
     value: float
     kinds: tuple[Kind, ...] = tuple(Kind)
+
+    def network(self, fit: Fit) -> Network:
+        """A rival in these units."""
+        return fit.parameters.network(self.problem.activation)
 
     def settled(self, workspace: Workspace, fit: Fit) -> Polished:
         """A rival as it would be returned."""
