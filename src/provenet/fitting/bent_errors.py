@@ -4,13 +4,13 @@ Linearised errors take the network for linear in its parameters as far as these 
 kink that may be here or there, two units that may nearly be one, are not like that. So labels are
 made anew from the answer, `f(x) + r v` with r what is left and signs v at random (the wild
 bootstrap: it keeps noise as uneven as it is), and the answer is refitted to them. Where the refits
-of a unit scatter more than its errors say, these are widened by that ratio, root mean square over
-the unit's parameters.
+scatter more than errors say, these are widened by that ratio (root mean square), that of the
+parameter or that of its unit, whichever is larger.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Wider:
 
     errors: StandardErrors
     units: Array
-    """For each unit by how much."""
+    """For each unit by how much at most."""
 
 
 def may_be_bent(user: Network, errors: StandardErrors) -> bool:
@@ -83,9 +83,10 @@ def widened(
         other = _turned_like(user, standardisation.network_to_user(found).normalised())
         squares.append(_squared_ratios(other, user, errors))
         last.append(np.mean(((other.output_bias - user.output_bias) / errors.output_bias) ** 2))
-    units = np.sqrt(np.maximum(np.mean(squares, axis=0), 1.0))
+    by_parameter = np.mean(squares, axis=0)
+    factor = np.sqrt(np.maximum(np.maximum(by_parameter, by_parameter.mean(axis=0)), 1.0))
     bias = float(np.sqrt(max(np.mean(last), 1.0)))
-    return Wider(errors.times(units, bias), units)
+    return Wider(_times(errors, factor, bias), factor.max(axis=0))
 
 
 def _turned_like(network: Network, other: Network) -> Network:
@@ -97,7 +98,7 @@ def _turned_like(network: Network, other: Network) -> Network:
 
 
 def _squared_ratios(network: Network, other: Network, errors: StandardErrors) -> Array:
-    """Squared differences over squared errors, the mean over the parameters of every unit."""
+    """Squared differences over squared errors, (weights, bias and output weights, units)."""
     pairs = (
         (network.weights.T, other.weights.T, errors.weights.T),
         (network.biases[None], other.biases[None], errors.biases[None]),
@@ -108,4 +109,17 @@ def _squared_ratios(network: Network, other: Network, errors: StandardErrors) ->
         ),
     )
     ratios = [((a - b) / np.maximum(e, TINY)) ** 2 for a, b, e in pairs]
-    return np.asarray(np.mean(np.vstack(ratios), axis=0))
+    return np.vstack(ratios)
+
+
+def _times(errors: StandardErrors, factor: Array, bias: float) -> StandardErrors:
+    """Errors of every unit's parameters multiplied by numbers in the shape of squared ratios."""
+    d = errors.weights.shape[1]
+    outputs = factor[d + 1 :].reshape(errors.output_weights.shape)
+    return replace(
+        errors,
+        weights=errors.weights * factor[:d].T,
+        biases=errors.biases * factor[d],
+        output_weights=errors.output_weights * outputs,
+        output_bias=errors.output_bias * bias,
+    )

@@ -58,14 +58,14 @@ class StandardErrors:
             None if network.linear is None else np.zeros_like(network.linear),
         )
 
-    def times(self, units: Array, others: float) -> StandardErrors:
-        """The errors of each unit's parameters, and those of all else, multiplied by numbers."""
+    def times(self, factor: float) -> StandardErrors:
+        """All errors multiplied by a number."""
         return StandardErrors(
-            self.weights * units[:, None],
-            self.biases * units,
-            self.output_weights * units,
-            self.output_bias * others,
-            None if self.linear is None else self.linear * others,
+            self.weights * factor,
+            self.biases * factor,
+            self.output_weights * factor,
+            self.output_bias * factor,
+            None if self.linear is None else self.linear * factor,
         )
 
     def scaled(self, scale: Array) -> StandardErrors:

@@ -53,7 +53,7 @@ def _for_uneven_noise(
         "The noise is not of the same size everywhere; standard errors take that into account "
         "(White 1980)."
     )
-    return ErrorsUnderNoise(errors.times(np.full(network.units, share), share), (told,))
+    return ErrorsUnderNoise(errors.times(share), (told,))
 
 
 def _for_a_bent_model(
