@@ -83,13 +83,13 @@ UNEVEN_NOISE, UNEVEN_ROWS = 1e-3, 5000
 at; the errors that follow from either are close where it decides by chance."""
 MOST_DENSE = 1000
 """Convention: parameters of dense matrices for noise of any sizes: a second or two of one core."""
-REFITS, REFIT_STEPS, BENT_TOLERANCE = 40, 12, 1e-5
-"""Convention: fits of labels made anew, which give a spread to a tenth, their steps, and the fall
+REFITS, REFIT_STEPS, BENT_TOLERANCE = 30, 12, 1e-5
+"""Convention: fits of labels made anew, which give a spread to an eighth, their steps, and the fall
 of the sum of squares at which they end, a tenth of a standard error and less."""
 REFIT_WORK = 2e10
 """Convention: multiplications of all of them: beyond, samples are too many for errors to be bent,
 or the network too wide to try."""
-BENT = 0.02
+BENT = 0.03
 """Convention: error of a unit's direction, in radians or over its distance from the nearest unit,
 from which a model may not be straight within its errors."""
 TOLD_WIDER = 1.25

@@ -144,7 +144,7 @@ def schwarz(workspace: Workspace, polished: Polished) -> float:
 
 
 @dataclass(frozen=True)
-class _Model:
+class _InUnits:
     """In what units rivals are fitted, the answer in these, and the criterion that is to beat."""
 
     problem: Problem
@@ -165,22 +165,22 @@ class _Model:
         return settled_with_signs(workspace, whole, problem.activation)
 
 
-def _models(workspace: Workspace, polished: Polished) -> Iterator[_Model]:
+def _models(workspace: Workspace, polished: Polished) -> Iterator[_InUnits]:
     """The problem's own, and where that knows no signs the network's units without linear term."""
     network = polished.network
     problem = affordable(workspace.problem, Parameters.of(network))
     if workspace.activation.slope is None:
         fit = _fitted(problem, network)
-        yield _Model(problem, fit, problem.criterion(fit))
+        yield _InUnits(problem, fit, problem.criterion(fit))
         return
     fit = _fitted(problem, as_absolute(network))
-    yield _Model(problem, fit, problem.criterion(fit))
+    yield _InUnits(problem, fit, problem.criterion(fit))
     own, bare = replace(problem, activation=network.activation), network.replace(linear=None)
     # The problem's criterion counts a linear term for everyone, which these models do not have.
     uncounted = problem.parameters(network.units) - bare.free_parameters
     n, left = problem.samples.labels, network(problem.samples.X) - problem.samples.y
     value = n * np.log(np.vdot(left, left)) + (network.free_parameters + uncounted) * np.log(n)
-    yield _Model(own, _fitted(own, bare), float(value), (Kind.FURTHER, Kind.OTHER, Kind.SIGNS))
+    yield _InUnits(own, _fitted(own, bare), float(value), (Kind.FURTHER, Kind.OTHER, Kind.SIGNS))
 
 
 def _fitted(problem: Problem, network: Network) -> Fit:
