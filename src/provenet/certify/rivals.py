@@ -15,6 +15,7 @@ import numpy as np
 from provenet.certify.candidate import Candidate
 from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.evidence import Evidence
+from provenet.certify.tolerances import SAMPLES_A_PARAMETER, VISIBLE
 from provenet.common.words import counted
 from provenet.fitting.polish import Polished, excess_on_unseen
 from provenet.fitting.search.onward import (
@@ -27,6 +28,7 @@ from provenet.fitting.search.onward import (
 from provenet.fitting.search.rivals import Kind
 from provenet.fitting.tolerances import RIVAL_GAIN
 from provenet.fitting.workspace import Workspace
+from provenet.networks.network import Network
 
 
 def searched_on(
@@ -37,9 +39,18 @@ def searched_on(
     is_zero = np.sqrt(polished.rss / problem.samples.labels) <= problem.zero
     if is_zero or not workspace.refine or candidate.claim is Claim.PREDICTOR:
         return polished, None
+    if _too_few(workspace, polished.network):
+        return polished, None
     if excess_on_unseen(workspace, polished.network, polished.rss) is not None:
         return polished, None
     return search_onward(workspace, polished)
+
+
+def _too_few(workspace: Workspace, network: Network) -> bool:
+    """Whether labels cannot tell noise from units, so that no rival says anything."""
+    n = workspace.problem.samples.labels
+    a_unit = (network.features + workspace.problem.outputs) * np.log(n)
+    return bool(n < SAMPLES_A_PARAMETER * network.free_parameters or a_unit > VISIBLE * n)
 
 
 @dataclass(frozen=True)

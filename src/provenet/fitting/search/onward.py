@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from provenet.data.sources import ArraySource
-from provenet.fitting.levenberg_marquardt import Fit, refine
+from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.polish import Polished, describe_reversal, settled_from, settled_with_signs
 from provenet.fitting.search.problem import Problem
@@ -27,7 +27,6 @@ from provenet.fitting.search.rivals import Kind, affordable, rivals
 from provenet.fitting.tolerances import (
     CLEARLY_WORSE,
     MOST_ROUNDS,
-    POLISH_DAMPING,
     POLISH_LAST_STEPS,
     REFIT_TOLERANCE,
     RIVAL_GAIN,
@@ -89,16 +88,8 @@ def with_held_out(workspace: Workspace) -> Workspace:
 def finished(workspace: Workspace, polished: Polished) -> Polished:
     """Least squares from an answer, on the samples of a workspace."""
     network, problem = polished.network, workspace.problem
-    fit = refine(
-        problem.samples,
-        Parameters.of(network),
-        network.activation,
-        spread=problem.spread,
-        iterations=POLISH_LAST_STEPS,
-        tolerance=REFIT_TOLERANCE,
-        damping=POLISH_DAMPING,
-        deadline=problem.deadline,
-    )
+    own = replace(problem, activation=network.activation)
+    fit = own.refine(Parameters.of(network), POLISH_LAST_STEPS, REFIT_TOLERANCE)
     found = fit.parameters.network(network.activation)
     return replace(polished, network=found, rss=fit.rss, ended=fit.ended)
 
