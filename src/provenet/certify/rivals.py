@@ -39,7 +39,7 @@ def searched_on(
     is_zero = np.sqrt(polished.rss / problem.samples.labels) <= problem.zero
     if is_zero or not workspace.refine or candidate.claim is Claim.PREDICTOR:
         return polished, None
-    if _too_few(workspace, polished.network):
+    if polished.network.units == 0 or _too_few(workspace, polished.network):
         return polished, None
     if excess_on_unseen(workspace, polished.network, polished.rss) is not None:
         return polished, None

@@ -237,6 +237,9 @@ those of all that explain most before."""
 REVERSED = 6
 """Convention: choices of other signs that are refined, those of all a unit or two away that fit
 best before."""
+SAME_UNIT = 0.98
+"""Convention: cosine of two units, bias and all, from which a refit with other signs came back to
+the unit that was reversed: the angle is 0.2."""
 RIVAL_WORK, SPLIT_WORK = 2e10, 40
 """Convention: multiplications of a round's first steps, about two seconds of one core, of which one
 rival of each kind may take more; and those that ways to split take, a unit, parameter and sample.

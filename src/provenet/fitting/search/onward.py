@@ -30,6 +30,7 @@ from provenet.fitting.tolerances import (
     POLISH_LAST_STEPS,
     REFIT_TOLERANCE,
     RIVAL_GAIN,
+    SAME_UNIT,
 )
 from provenet.fitting.workspace import Workspace
 from provenet.networks.conversions import as_absolute
@@ -103,6 +104,8 @@ def one_round(
     ambiguities: tuple[str, ...] = ()
     for model in _models(workspace, polished):
         wanted = [kind for kind in model.kinds if kind in kinds]
+        if not wanted:
+            continue
         found, tried = rivals(model.problem, model.fit, workspace.rng, wanted)
         tries += tried
         for rival in found:
@@ -119,12 +122,13 @@ def one_round(
 
 
 def _reversal(workspace: Workspace, network: Network, other: Network) -> tuple[str, ...]:
-    """Which units are reversed in a rival, if any are once its units are matched."""
-    network, other = network.canonical(), other.canonical()
+    """Which units a rival of other signs has not, if it did not come back to the answer."""
+    first, second = Parameters.of(network.canonical()), Parameters.of(other.canonical())
     mine, theirs = match_units(network, other)
-    first, second = Parameters.of(network), Parameters.of(other)
-    turned = np.zeros(network.units, dtype=bool)
-    turned[mine] = np.einsum("uw,uw->u", first.theta[mine], second.theta[theirs]) < 0
+    a, b = first.theta[mine], second.theta[theirs]
+    size = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    turned = np.zeros(first.units, dtype=bool)
+    turned[mine] = np.einsum("uw,uw->u", a, b) < SAME_UNIT * size
     return (describe_reversal(workspace, first, turned),) if turned.any() else ()
 
 
