@@ -3,7 +3,9 @@
 The order is: look at the samples that no fit saw; with noise fit once more, on all samples; measure
 the network that comes out, which is the one returned. Every field of the certificate speaks of that
 network, its units in their final order, but for the residual on unseen samples: with noise these
-judged the fit before the last one, and were used in the last.
+judged the fit before the last one, and were used in the last. (They judged it twice where the
+search went on, which chose units on all samples: the answer before, and the fit of these units to
+the others.)
 """
 
 from __future__ import annotations
