@@ -19,6 +19,7 @@ from provenet.certify.network_checks import network_checks
 from provenet.certify.own_labels import OwnLabels, SetAside
 from provenet.certify.predictor import predictor
 from provenet.certify.result import Recovery
+from provenet.certify.rivals import searched_on
 from provenet.common.words import counted
 from provenet.fitting.polish import Polished, polish
 from provenet.fitting.workspace import Workspace
@@ -34,7 +35,8 @@ def conclude(workspace: Workspace, candidate: Candidate | LayerCandidate, method
     fitted = fitted if candidate.refine else fitted.wishing(refine=False)
     polished = _polished(fitted, candidate)
     with workspace.stage("certify"):
-        evidence = gather(fitted, candidate, polished)
+        polished, last = searched_on(fitted, candidate, polished)
+        evidence = gather(fitted, candidate, polished, last)
         if candidate.claim is Claim.PREDICTOR:
             return predictor(fitted, evidence, candidate.method or method)
         own = None if repaired is None else OwnLabels.of(workspace, evidence)

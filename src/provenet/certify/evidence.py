@@ -3,7 +3,9 @@
 The order is: look at the samples that no fit saw; with noise fit once more, on all samples; measure
 the network that comes out, which is the one returned. Every field of the certificate speaks of that
 network, its units in their final order, but for the residual on unseen samples: with noise these
-judged the fit before the last one, and were used in the last.
+judged the fit before the last one, and were used in the last. (They judged it twice where the
+search went on, which chose units on all samples: the answer before, and the fit of these units to
+the others.)
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from provenet.fitting.covariance import (
     covariance_bound,
     in_user_coordinates,
 )
+from provenet.fitting.errors_under_noise import errors_under_noise
 from provenet.fitting.interval_fit import IntervalFit
 from provenet.fitting.polish import Polished, excess_on_unseen, expected_on_unseen
 from provenet.fitting.refit import (
@@ -44,6 +47,7 @@ from provenet.fitting.refit import (
 )
 from provenet.fitting.refit_inside import explained_by_rounding, refit_inside
 from provenet.fitting.residuals import rounding_level
+from provenet.fitting.search.onward import LastRound
 from provenet.fitting.tolerances import DENSE_LIMIT
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
@@ -86,6 +90,8 @@ class Evidence:
     """Signs that are open."""
     remarks: tuple[str, ...] = ()
     """What else is known less well than it looks."""
+    last_round: LastRound | None = None
+    """The last rivals of an answer that was searched on from."""
 
     @property
     def exact(self) -> bool:
@@ -110,9 +116,16 @@ class _Settled:
     rounded: bool = False
     """Whether the labels' own rounding explains each of them."""
     remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What is to be said of the errors."""
 
 
-def gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> Evidence:
+def gather(
+    workspace: Workspace,
+    candidate: Candidate,
+    polished: Polished,
+    last_round: LastRound | None = None,
+) -> Evidence:
     """Settle the network, and measure it on the samples that it was fitted to."""
     problem, samples = workspace.problem, workspace.problem.samples
     unseen = look_at_unseen(workspace, polished)
@@ -145,7 +158,10 @@ def gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> Ev
         rarer_side=sides,
         width_evidence=_width_evidence(candidate, without / workspace.spread),
         gaussian=workspace.gaussian,
-        warnings=() if workspace.gaussian.ok else (workspace.gaussian.message,),
+        warnings=(
+            *(() if workspace.gaussian.ok else (workspace.gaussian.message,)),
+            *settled.warnings,
+        ),
     )
     unresolved = unresolved_units(settled.errors, sides, fewest_to_confirm(user))
     shown, errors = _restored(candidate, user, settled.errors)
@@ -159,6 +175,7 @@ def gather(workspace: Workspace, candidate: Candidate, polished: Polished) -> Ev
         settled.ended,
         polished.ambiguities,
         settled.remarks,
+        last_round,
     )
 
 
@@ -271,14 +288,16 @@ def _refitted(workspace: Workspace, candidate: Candidate, polished: Polished) ->
     network = _in_order(workspace, candidate, fit.network)
     found = covariance_of_all(workspace, network, fit.scale)
     user = workspace.standardisation.network_to_user(network).normalised()
+    sure = errors_under_noise(workspace, network, fit.scale, found.standard_errors(fit.noise))
     return _Settled(
         network,
         fit.pooled_noise,
         found,
-        found.standard_errors(fit.noise).scaled(fit.scale),
+        sure.errors.scaled(fit.scale),
         found.error_bound(scale_outputs(user, 1 / fit.scale), fit.noise),
         workspace.source.size,
         fit.ended,
+        warnings=sure.warnings,
     )
 
 

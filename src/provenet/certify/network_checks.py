@@ -13,7 +13,8 @@ is not asked.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from provenet.certify.certificate import Certificate
 from provenet.certify.checks import Check, Status
 from provenet.certify.evidence import Evidence, fewest_to_confirm
 from provenet.certify.noise_checks import noise_checks
+from provenet.certify.rivals import RivalQuestions
 from provenet.certify.tolerances import (
     BLURRED,
     EXACT_MARGIN,
@@ -30,7 +32,6 @@ from provenet.certify.tolerances import (
     LARGEST_EXACT_ERROR,
     MORE_THAN_GIVEN,
     MOVES,
-    NEIGHBOURS,
     ROUNDING_MARGIN,
     SAMPLES_A_PARAMETER,
     SMALL_RESIDUAL,
@@ -41,7 +42,6 @@ from provenet.common.ended import Ended
 from provenet.common.words import counted
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.search.swaps import with_new_units
 from provenet.fitting.workspace import Workspace
 from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
@@ -104,6 +104,10 @@ class _About:
         certificate = self.certificate
         return certificate.outputs * min(certificate.samples_fitted, certificate.distinct_inputs)
 
+    @cached_property
+    def _rivals(self) -> RivalQuestions:
+        return RivalQuestions.of(self.workspace, self.evidence)
+
     # ------------------------------------------------------------ what is left
 
     def unseen(self) -> Check:
@@ -144,7 +148,7 @@ class _About:
         if not self.workspace.refine:
             yield self._at_the_minimum()
         if self.network.units and not certificate.rounded:
-            yield self._nothing_for_further_units()
+            yield from self._rivals.no_better(self.left)
 
     def _enough_to_see_units(self, fitted: str) -> Check:
         """Would a unit that makes a fifth of the residual be seen by Schwarz's criterion?
@@ -203,22 +207,6 @@ class _About:
             f"at most {MOVES:g}",
             f"This is the method's own answer, not refined. {self.left}: use refine=True to "
             "finish it.",
-        )
-
-    def _nothing_for_further_units(self) -> Check:
-        """Do one or two more units, the best of many, lower Schwarz's criterion?
-
-        This is part of the certificate, so it is done even when the budget is used up.
-        """
-        gain = _gain_of_further_units(self.workspace, self.evidence.own)
-        return Check(
-            "further units explain nothing of what is left",
-            gain <= 0,
-            f"Schwarz's criterion gains {gain:.3g}",
-            "no gain",
-            f"{self.left} that further units explain in part: the labels come from more units than "
-            f"{self.network.units}, or not from such a network. Leave units out to find their "
-            "number, take more samples, give more time with budget=, or name another activation.",
         )
 
     def some_unit(self) -> Check:
@@ -310,7 +298,7 @@ class _About:
             yield self._no_tails()
             yield from noise_checks(self.workspace, self.evidence.own, self.found)
         if not self.evidence.exact:
-            yield self._no_unit_in_two()
+            yield self._rivals.none_with_fewer_units(self.found)
         yield Check(
             "all parameters are determined",
             certificate.undetermined == 0,
@@ -359,22 +347,6 @@ class _About:
             f"{self.found}, but most are explained far better than a few (excess kurtosis "
             f"{kurtosis:.0f}): these may be outliers, or two units close to each other that were "
             "taken for one. Look at the largest residuals.",
-            Status.PARTIAL,
-        )
-
-    def _no_unit_in_two(self) -> Check:
-        """Does one unit, refined, do as well as the two that are most alike (Schwarz)?
-
-        Part of the certificate, too, so without a deadline.
-        """
-        gain = _gain_of_one_for_two(self.workspace, self.evidence.own)
-        return Check(
-            "no unit is split in two",
-            gain <= 0,
-            f"Schwarz's criterion gains {gain:.3g}" if np.isfinite(gain) else "no two are alike",
-            "no gain",
-            f"{self.found}, but one unit in place of two that are much alike does as well: ask for "
-            f"{counted(self.network.units - 1, 'unit')}, or take more samples.",
             Status.PARTIAL,
         )
 
@@ -438,36 +410,6 @@ def _gain_of_least_squares(workspace: Workspace, network: Network) -> float:
         deadline=np.inf,
     )
     return float(np.vdot(left, left)) - fit.rss
-
-
-def _gain_of_further_units(workspace: Workspace, network: Network) -> float:
-    """What Schwarz's criterion gains by one unit more, or if that is nothing by two."""
-    smooth = network.activation.slope is None
-    parameters = Parameters.of(network if smooth else as_absolute(network))
-    part = replace(workspace.problem.for_width(parameters.units + 2), deadline=np.inf)
-    fit = part.refine(parameters, 5, 1e-3)
-    gain = -np.inf
-    for units in (1, 2):
-        if gain <= 0:
-            wider = with_new_units(part, fit, np.empty(0, dtype=int), units, workspace.rng)
-            gain = part.criterion(fit) - part.criterion(wider)
-    return gain
-
-
-def _gain_of_one_for_two(workspace: Workspace, network: Network) -> float:
-    """What Schwarz's criterion gains by one unit for the two most alike; -inf if none are alike."""
-    if network.units < 2 or network.activation.slope is None:
-        return -np.inf
-    problem = replace(workspace.problem, deadline=np.inf)
-    parameters = Parameters.of(as_absolute(network))
-    theta = parameters.theta / np.linalg.norm(parameters.theta, axis=1, keepdims=True)
-    alike = np.abs(theta @ theta.T) - np.eye(len(theta))
-    i, j = (int(k) for k in np.unravel_index(np.argmax(alike), alike.shape))
-    if alike[i, j] < NEIGHBOURS:
-        return -np.inf
-    both = problem.criterion(problem.refine(parameters, 5, 1e-3))
-    others = (parameters.keep(np.arange(network.units) != drop) for drop in (i, j))
-    return max(both - problem.criterion(problem.refine(fewer, 20, 1e-3)) for fewer in others)
 
 
 def _another_slope(network: Network) -> bool:

@@ -55,8 +55,6 @@ SURE_OF_SPREAD = 0.5
 """Convention: of the spread of all residuals, what those of a place have at least."""
 LOUDEST = 3.0
 """Convention: times the spread of all residuals, what noise has at most in any place."""
-NEIGHBOURS = 0.9
-"""Convention: cosine of the angle between units above which they may be one."""
 MOVES = 0.25
 """Derived: by how many noise variances a parameter least squares may lower the sum of squares of an
 answer that was not refined: a quarter means that parameters are off by half a standard error."""

@@ -59,6 +59,16 @@ class StandardErrors:
             None if network.linear is None else np.zeros_like(network.linear),
         )
 
+    def times(self, factor: float) -> StandardErrors:
+        """All errors multiplied by a number."""
+        return StandardErrors(
+            self.weights * factor,
+            self.biases * factor,
+            self.output_weights * factor,
+            self.output_bias * factor,
+            None if self.linear is None else self.linear * factor,
+        )
+
     def scaled(self, scale: Array) -> StandardErrors:
         """The errors when each output is multiplied by a number."""
         return StandardErrors(
@@ -85,16 +95,8 @@ class Covariance:
 
     def standard_errors(self, noise: float) -> StandardErrors:
         """Standard errors for noise of the given size."""
-        d = self.features
-        errors = noise * np.sqrt(np.maximum(np.diagonal(self.units, axis1=1, axis2=2), 0.0))
-        linear = noise * np.sqrt(np.maximum(self.linear, 0.0))
-        return StandardErrors(
-            weights=errors[:, :d],
-            biases=errors[:, d],
-            output_weights=errors[:, -1] if self.plain else errors[:, d + 1 :].T,
-            output_bias=float(linear[-1]) if self.plain else linear[-1],
-            linear=linear[:-1].T if len(linear) > 1 else None,
-        )
+        units = noise**2 * np.diagonal(self.units, axis1=1, axis2=2)
+        return errors_of(units, noise**2 * self.linear, self.features, self.plain)
 
     @property
     def features(self) -> int:
@@ -116,6 +118,18 @@ class Covariance:
         scale[:, d + 1 :] = 1 / np.maximum(size, TINY)[:, None]
         largest = np.linalg.eigvalsh(self.units * scale[:, :, None] * scale[:, None, :])[:, -1]
         return float(residual_norm * np.sqrt(max(largest.max(), 0.0)))
+
+
+def errors_of(units: Array, linear: Array, features: int, plain: bool) -> StandardErrors:
+    """Standard errors from variances of each unit's (w, b, a), and of the linear part."""
+    errors, last = np.sqrt(np.maximum(units, 0.0)), np.sqrt(np.maximum(linear, 0.0))
+    return StandardErrors(
+        weights=errors[:, :features],
+        biases=errors[:, features],
+        output_weights=errors[:, -1] if plain else errors[:, features + 1 :].T,
+        output_bias=float(last[-1]) if plain else last[-1],
+        linear=last[:-1].T if len(last) > 1 else None,
+    )
 
 
 def covariance(source: Source, network: Network, standardisation: Standardisation) -> Covariance:
@@ -274,14 +288,20 @@ def in_user_coordinates(
     A = parameters.output_weights
     blocks = np.empty((m, width + len(A), width + len(A)))
     for i in range(m):
-        D = _to_canonical(parameters.theta[i], A[:, i], standardisation, activation.degree)
+        D = to_canonical(parameters.theta[i], A[:, i], standardisation, activation.degree)
         blocks[i] = D @ inverse.unit(i) @ D.T
+    linear = inverse.linear(linear_to_user(parameters, standardisation))
+    linear = linear.reshape(-1, *parameters.beta.shape[1:])
+    return Covariance(blocks, linear, parameters.beta.ndim == 1, free)
+
+
+def linear_to_user(parameters: Parameters, standardisation: Standardisation) -> Array:
+    """The linear part on the user's inputs as a matrix times that on standardised ones."""
     D = np.eye(len(parameters.linear))
     if parameters.has_linear:
         D[:-1, :-1] = standardisation.whiten.T
         D[-1, :-1] = -standardisation.whiten @ standardisation.mean
-    linear = inverse.linear(D).reshape(-1, *parameters.beta.shape[1:])
-    return Covariance(blocks, linear, parameters.beta.ndim == 1, free)
+    return D
 
 
 def _scale_directions(parameters: Parameters, scale: Array, activation: Activation) -> Array:
@@ -333,7 +353,7 @@ def _inverse(H: Array) -> tuple[Array, int]:
     return root @ root.T, int(np.sum(~keep))
 
 
-def _to_canonical(
+def to_canonical(
     theta: Array, a: Array, standardisation: Standardisation, degree: int | None
 ) -> Array:
     """Derivative of a unit's canonical (w, b, a) in the user's coordinates by its own (w, b, a)."""

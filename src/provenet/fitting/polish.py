@@ -58,15 +58,21 @@ class Polished:
 
 def polish(workspace: Workspace, network: Network) -> Polished:
     """Least squares from a candidate: first up to signs, then with the signs settled."""
-    problem = workspace.problem
     if workspace.activation.slope is None:
         with np.errstate(over="ignore", invalid="ignore"):  # a step too long is not accepted
-            smooth = problem.refine_in_steps(
+            smooth = workspace.problem.refine_in_steps(
                 Parameters.of(network), POLISH_STEPS, POLISH_TOLERANCE, POLISH_LAST_STEPS
             )
-        network = smooth.parameters.network(workspace.activation)
-        return Polished(network, smooth.rss, ended=smooth.ended)
-    free = _refined_up_to_signs(workspace, network)
+        return settled_from(workspace, smooth)
+    return settled_from(workspace, _refined_up_to_signs(workspace, network))
+
+
+def settled_from(workspace: Workspace, free: Fit) -> Polished:
+    """The network of a fit of the problem's own model, its signs settled where it has none."""
+    problem = workspace.problem
+    if workspace.activation.slope is None:
+        network = free.parameters.network(workspace.activation)
+        return Polished(network, free.rss, ended=free.ended)
     activation = _activation(workspace, free.parameters)
     if free.parameters.units == 0:
         return Polished(free.parameters.network(activation), free.rss, ended=free.ended)
@@ -121,8 +127,9 @@ def settle_signs(
         alternatives = ()  # either sign is the same function
     elif not problem.is_zero(free):
         signs, alternatives = _flip_while_better(workspace, free.parameters, signs, activation)
+    doubled = Parameters(free.parameters.theta, 2 * free.parameters.beta)
     ambiguities = tuple(
-        _describe_reversal(workspace, free.parameters, other != signs) for other in alternatives
+        describe_reversal(workspace, doubled, other != signs) for other in alternatives
     )
     start = without_linear(free.parameters, signs, activation)
     rounding = rounding_level(start, problem.samples.X[:ROUNDING_ROWS])
@@ -148,10 +155,10 @@ def without_linear(
     return as_rectified(parameters.network(ABS), xi, activation).replace(linear=None)
 
 
-def _describe_reversal(workspace: Workspace, parameters: Parameters, units: AnyArray) -> str:
+def describe_reversal(workspace: Workspace, parameters: Parameters, units: AnyArray) -> str:
     """Name units by their output weights, which do not depend on the order of units."""
     norm = np.linalg.norm(parameters.theta[:, :-1] @ workspace.standardisation.whiten, axis=1)
-    weights = (2 * parameters.beta[: parameters.units].T * norm)[..., units]
+    weights = (parameters.beta[: parameters.units].T * norm)[..., units]
     told = np.round(weights, TOLD_DIGITS).tolist()
     return (
         f"The units with output weights {told} may as well all have the opposite sign: the samples "
@@ -167,7 +174,7 @@ def _flip_while_better(
     Returns the best signs, and those a flip or two away that the samples do not rule out; where the
     budget is used up, of those that were looked at.
     """
-    samples = workspace.problem.for_width(parameters.units).samples
+    samples = workspace.problem.to_tell_signs(parameters.units).samples
 
     def misfit(xi: Array) -> float:
         start = Parameters.of(without_linear(parameters, xi, activation))
@@ -185,6 +192,17 @@ def _flip_while_better(
         signs, best = flips[i], float(values[i])
     possible = samples.labels * np.log(values / best) < CLEARLY_WORSE
     return signs, tuple(xi for xi, as_good in zip(flips, possible, strict=False) if as_good)
+
+
+def settled_with_signs(workspace: Workspace, own: Fit, activation: Activation) -> Polished:
+    """A fit without a linear term, its signs given, or one with a linear term if it needs that."""
+    network = own.parameters.network(activation)
+    start, problem = Parameters.of(as_absolute(network)), workspace.problem
+    free = problem.refine(start, POLISH_LAST_STEPS, 1 / problem.samples.labels)
+    if not _linear_term_needed(workspace, free, own):
+        return Polished(network, own.rss, ended=own.ended)
+    unsettled = as_rectified(free.parameters.network(ABS), None, activation)
+    return Polished(unsettled, free.rss, _sign_ambiguity(unsettled), free.ended)
 
 
 def _linear_term_needed(workspace: Workspace, free: Fit, settled: Fit) -> bool:

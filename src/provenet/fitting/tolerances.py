@@ -76,6 +76,25 @@ LANCZOS_ACCURACY, LANCZOS_VECTORS = 0.1, 100
 LANCZOS_SHIFT = 1e-2
 """Convention: moves the null space into the range of the operator; taken off again."""
 
+# ---- Errors that are not those of even noise and a straight model
+
+UNEVEN_NOISE, UNEVEN_ROWS = 1e-3, 5000
+"""Convention: level of the test for noise whose size depends on the inputs, and samples it looks
+at; the errors that follow from either are close where it decides by chance."""
+MOST_DENSE = 1000
+"""Convention: parameters of dense matrices for noise of any sizes: a second or two of one core."""
+REFITS, REFIT_STEPS, BENT_TOLERANCE = 30, 12, 1e-5
+"""Convention: fits of labels made anew, which give a spread to an eighth, their steps, and the fall
+of the sum of squares at which they end, a tenth of a standard error and less."""
+REFIT_WORK = 2e10
+"""Convention: multiplications of all of them: beyond, samples are too many for errors to be bent,
+or the network too wide to try."""
+BENT = 0.03
+"""Convention: error of a unit's direction, in radians or over its distance from the nearest unit,
+from which a model may not be straight within its errors."""
+TOLD_WIDER = 1.25
+"""Convention: how much larger errors must get to be worth a sentence."""
+
 # ---- Residuals, polish, signs
 
 ROUNDED = 2.0
@@ -89,6 +108,9 @@ UNLIKELY = 1e-4
 CLEARLY_WORSE = 15.0
 """Convention: twice the difference in log-likelihood at which a choice of signs is ruled out: odds
 of a thousand to one and more."""
+FLIP_WORK = 2e9
+"""Convention: multiplications, about a second of one core, that comparing all flips of one sign or
+two may take, where more samples than the width needs are there."""
 ROUNDING_ROWS = 2000
 """Convention: samples from which the rounding of a network's evaluation is estimated."""
 POLISH_STEPS, POLISH_LAST_STEPS = 100, 20
@@ -191,6 +213,43 @@ PRUNE_STEPS, PRUNE_LAST_STEPS, PRUNE_CANDIDATES = 8, 4, 3
 many of the least useful are tried."""
 PRUNE_TOLERANCE = SWAP_TOLERANCE / 10
 """Convention: finer than that of swaps, because the criterion compares."""
+
+# ---- Search: rivals of an answer under noise
+
+RIVALS_OF_A_POOL, RIVAL_POOL_ROWS = 4, 10_000
+"""Convention: further units of a pool that are tried, and samples on which the pool is compared:
+under noise a weak unit shows in thousands only."""
+RIVAL_STEPS, RIVAL_LAST_STEPS = 6, 40
+"""Convention: of least squares, for each rival, and for the best of each kind and width."""
+RIVAL_TOLERANCE = 1e-3
+"""Convention: fall of the sum of squares at which the first steps end; the last ones end where
+twice the log-likelihood gains less than one."""
+WEAKEST = 2
+"""Convention: units that are dropped or exchanged, the least useful, each alone."""
+NEAR_KINK = 0.5
+"""Convention: distance from a kink, in standard deviations, within which what is left tells how to
+split a unit."""
+APART = (0.15, 0.4)
+"""Convention: how far the halves of a unit are moved to either side, weights having norm 1."""
+SPLIT_AT_RANDOM, SPLITS = 3, 4
+"""Convention: random directions for each unit beside the likeliest, and splits that are refined,
+those of all that explain most before."""
+REVERSED = 6
+"""Convention: choices of other signs that are refined, those of all a unit or two away that fit
+best before."""
+SAME_UNIT = 0.98
+"""Convention: cosine of two units, bias and all, from which a refit with other signs came back to
+the unit that was reversed: the angle is 0.2."""
+RIVAL_WORK, SPLIT_WORK = 2e10, 40
+"""Convention: multiplications of a round's first steps, about two seconds of one core, of which one
+rival of each kind may take more; and those that ways to split take, a unit, parameter and sample.
+"""
+RIVAL_GAIN = 1.0
+"""Derived: least squares ends where twice the log-likelihood gains less than one, so that a rival
+that gains less is the answer itself."""
+MOST_ROUNDS = 10
+"""Convention: rounds of rivals, each of which gained on the one before: far more than units are
+ever missing."""
 
 # ---- Which units are on where
 

@@ -14,6 +14,7 @@ from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import (
     FEWEST_ROWS,
+    FLIP_WORK,
     MOST_SHARE_OF_SAMPLES,
     NEAR_ZERO,
     ROUNDED,
@@ -81,6 +82,16 @@ class Problem:
         a_piece = ROWS_A_FEATURE * (d + 1) if self.outputs > 1 else 0
         wanted = ROWS_A_PARAMETER * self.parameters(units) // self.outputs
         rows = max(FEWEST_ROWS, wanted, a_piece, ROWS_A_PARAMETER * (units + d + 1))
+        return self._on_first(rows)
+
+    def to_tell_signs(self, units: int) -> Problem:
+        """On as many samples as all flips of one sign or two can be compared on, for under noise a
+        sign may hardly show, and at least on those that the width needs."""
+        p = units + self.samples.features + 1
+        rows = int(FLIP_WORK / (p * max(units, 1)) ** 2)
+        return self._on_first(max(rows, self.for_width(units).samples.size))
+
+    def _on_first(self, rows: int) -> Problem:
         if rows >= self.samples.size:
             return self
         return replace(self, samples=ArraySource(self.samples.X[:rows], self.samples.y[:rows]))

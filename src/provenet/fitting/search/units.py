@@ -23,10 +23,14 @@ def random_units(
 
 
 def promising_units(
-    problem: Problem, parameters: Parameters, units: int, rng: np.random.Generator
+    problem: Problem,
+    parameters: Parameters,
+    units: int,
+    rng: np.random.Generator,
+    rows: int = POOL_ROWS,
 ) -> Array:
     """Of a random pool, the units that would lower the residual most, chosen one after another."""
-    X, y = problem.samples.rows(0, min(POOL_ROWS, problem.samples.size))
+    X, y = problem.samples.rows(0, min(rows, problem.samples.size))
     _, Phi = model_features(parameters, problem.activation, X)
     gram = Phi.T @ Phi
     Y = y.reshape(len(y), -1)

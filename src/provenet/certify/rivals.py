@@ -1,0 +1,121 @@
+"""Are there other networks, a unit or two away, that explain noisy samples better?
+
+Under noise an answer is first searched on from (`fitting.search.onward`); what its last round of
+rivals gained is asked here. An answer that stands as its method gave it has one round of them, too.
+This is part of the certificate, so it is done even when the budget is used up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from provenet.certify.candidate import Candidate
+from provenet.certify.checks import Check, Claim, Status
+from provenet.certify.evidence import Evidence
+from provenet.certify.tolerances import BLURRED, SAMPLES_A_PARAMETER, VISIBLE
+from provenet.common.words import counted
+from provenet.fitting.polish import Polished, excess_on_unseen
+from provenet.fitting.search.onward import (
+    LastRound,
+    finished,
+    one_round,
+    search_onward,
+    with_held_out,
+)
+from provenet.fitting.search.rivals import Kind
+from provenet.fitting.tolerances import RIVAL_GAIN
+from provenet.fitting.workspace import Workspace
+from provenet.networks.network import Network
+
+
+def searched_on(
+    workspace: Workspace, candidate: Candidate, polished: Polished
+) -> tuple[Polished, LastRound | None]:
+    """The answer that no rival betters, where what is left may be noise; else the one given."""
+    problem = workspace.problem
+    left = float(np.sqrt(polished.rss / problem.samples.labels))
+    rounded = left <= max(problem.zero, BLURRED * workspace.precision.rms)  # units follow rounding
+    if rounded or not workspace.refine or candidate.claim is Claim.PREDICTOR:
+        return polished, None
+    if polished.network.units == 0 or _too_few(workspace, polished.network):
+        return polished, None
+    if excess_on_unseen(workspace, polished.network, polished.rss) is not None:
+        return polished, None
+    return search_onward(workspace, polished)
+
+
+def _too_few(workspace: Workspace, network: Network) -> bool:
+    """Whether labels cannot tell noise from units, so that no rival says anything."""
+    n = workspace.problem.samples.labels
+    a_unit = (network.features + workspace.problem.outputs) * np.log(n)
+    return bool(n < SAMPLES_A_PARAMETER * network.free_parameters or a_unit > VISIBLE * n)
+
+
+@dataclass(frozen=True)
+class RivalQuestions:
+    """The questions that the last rivals of an answer are asked."""
+
+    last: LastRound
+    units: int
+
+    @classmethod
+    def of(cls, workspace: Workspace, evidence: Evidence) -> RivalQuestions:
+        """Of the rivals that were tried; of an answer without any, by a round of them."""
+        last = evidence.last_round
+        if last is None:
+            everything = with_held_out(workspace)
+            answer = finished(everything, Polished(evidence.own, np.inf))
+            kinds = (Kind.FEWER,) if evidence.certificate.rounded else tuple(Kind)
+            last = one_round(everything, answer, kinds).last
+        return cls(last, evidence.network.units)
+
+    def no_better(self, left: str) -> Iterator[Check]:
+        """Do more units, two for one, or as many others explain part of what is left?"""
+        yield self._gains_nothing(
+            "further units explain nothing of what is left",
+            f"{left} that further units explain in part: the labels come from more units than "
+            f"{self.units}, or not from such a network. Leave units out to find their number, take "
+            "more samples, give more time with budget=, or name another activation.",
+            Kind.FURTHER,
+        )
+        yield self._gains_nothing(
+            "no two units hide in one",
+            f"{left} that two units in place of one explain in part: the labels come from more "
+            f"units than {self.units}. Leave units out to find their number, or give more time "
+            "with budget=.",
+            Kind.SPLIT,
+        )
+        yield self._gains_nothing(
+            "no other units explain more",
+            f"{left}, and {counted(self.units, 'other unit')} leave less: the search is not at its "
+            "end. Give more time with budget=, or take more samples.",
+            Kind.OTHER,
+            Kind.SIGNS,
+        )
+
+    def none_with_fewer_units(self, found: str) -> Check:
+        """Does one unit, refined, do as well as two?"""
+        return self._gains_nothing(
+            "no unit is split in two",
+            f"{found}, but one unit in place of two that are much alike does as well: ask for "
+            f"{counted(self.units - 1, 'unit')}, or take more samples.",
+            Kind.FEWER,
+            otherwise=Status.PARTIAL,
+        )
+
+    def _gains_nothing(
+        self, name: str, advice: str, *kinds: Kind, otherwise: Status = Status.FAILED
+    ) -> Check:
+        gain = max(self.last.gains[kind] for kind in kinds)
+        told = f"Schwarz's criterion gains {gain:.3g} by the best of {self.last.tried} rivals"
+        return Check(
+            name,
+            gain <= RIVAL_GAIN,
+            told if np.isfinite(gain) else "there is no such rival",
+            f"no gain beyond {RIVAL_GAIN:g}",
+            advice,
+            otherwise,
+        )

@@ -1,0 +1,103 @@
+"""Standard errors where noise is not of the same size everywhere.
+
+To first order the estimate is off by `H^-1 sum_n J_n^T e_n`, H being the sum of `J_n^T J_n` and e_n
+the noise. Noise of one size has covariance `noise^2 H^-1`; noise of any sizes has
+
+    H^-1 (sum_n J_n^T r_n r_n^T J_n) H^-1
+
+to be estimated from what is left, r (White 1980). With few samples that is less sure, so it is used
+where squares of what is left depend on the inputs: they are regressed on `z_i^2` and `|z_i|` of
+every unit, on the inputs, their length and the network's values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+
+from provenet.common.blocks import row_blocks
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource
+from provenet.data.standardisation import Standardisation
+from provenet.fitting.covariance import StandardErrors, errors_of, linear_to_user, to_canonical
+from provenet.fitting.parameters import Parameters, model_features
+from provenet.fitting.tolerances import BLOCK_ROWS, MOST_DENSE, SINGULAR, UNEVEN_NOISE, UNEVEN_ROWS
+from provenet.networks.network import Network
+from provenet.networks.tolerances import TINY
+
+
+def is_uneven(samples: ArraySource, network: Network) -> bool:
+    """Whether the size of what is left depends on the inputs (F-test)."""
+    X, y = samples.rows(0, min(UNEVEN_ROWS, samples.size))
+    value = network(X).reshape(len(X), -1)
+    left = (y.reshape(len(y), -1) - value) ** 2
+    z = np.abs(X @ network.weights.T + network.biases)
+    A = np.column_stack([np.ones(len(X)), z, z**2, X, np.sum(X**2, axis=1), value, value**2])
+    spare = len(X) - A.shape[1]
+    if spare <= A.shape[1]:
+        return False
+    q = np.linalg.qr(A)[0]
+    total = np.sum((left - left.mean(axis=0)) ** 2, axis=0)
+    unexplained = np.sum((left - q @ (q.T @ left)) ** 2, axis=0)
+    more = q.shape[1] - 1
+    F = (total - unexplained) / more / np.maximum(unexplained / spare, TINY)
+    return bool(np.min(scipy.stats.f.sf(F, more, spare)) < UNEVEN_NOISE / len(F))
+
+
+def uneven_errors(
+    samples: ArraySource, network: Network, standardisation: Standardisation
+) -> StandardErrors | None:
+    """Standard errors for noise of any sizes; None where there are too many parameters."""
+    parameters = Parameters.of(network)
+    outputs = len(parameters.output_weights)
+    p = parameters.theta.size + parameters.beta.size
+    if p > MOST_DENSE or samples.labels <= p:
+        return None
+    H, M = np.zeros((p, p)), np.zeros((p, p))
+    for rows in row_blocks(samples.size, BLOCK_ROWS[1]):
+        X, y = samples.X[rows], samples.y[rows]
+        J, r = _jacobian(parameters, network, X), (network(X) - y).reshape(len(X), outputs)
+        H += np.einsum("noi,noj->ij", J, J, optimize=True)
+        pull = np.einsum("noi,no->ni", J, r)
+        M += pull.T @ pull
+    scale = np.sqrt(np.maximum(np.diag(H), TINY))
+    inverse = np.linalg.pinv(H / scale / scale[:, None], rcond=SINGULAR, hermitian=True)
+    inverse = inverse / scale / scale[:, None]
+    found = inverse @ M @ inverse * (samples.labels / (samples.labels - p))
+    return _canonical_errors(found, parameters, network, standardisation)
+
+
+def _jacobian(parameters: Parameters, network: Network, X: Array) -> Array:
+    """Derivatives of every output, (samples, outputs, parameters): theta, then beta by outputs."""
+    z, phi = model_features(parameters, network.activation, X)
+    A = parameters.output_weights
+    inputs = np.column_stack([X, np.ones(len(X))])
+    slope = network.activation.derivative(z)
+    J = np.zeros((len(X), len(A), parameters.theta.size + parameters.beta.size))
+    by_units = np.einsum("nm,nw,om->nomw", slope, inputs, A)
+    J[:, :, : parameters.theta.size] = by_units.reshape(len(X), len(A), -1)
+    for q in range(len(A)):
+        first = parameters.theta.size + q * phi.shape[1]
+        J[:, q, first : first + phi.shape[1]] = phi
+    return J
+
+
+def _canonical_errors(
+    found: Array, parameters: Parameters, network: Network, standardisation: Standardisation
+) -> StandardErrors:
+    """Roots of the variances of the canonical parameters on the user's inputs."""
+    (m, width), A = parameters.theta.shape, parameters.output_weights
+    rows, thetas = len(parameters.beta), parameters.theta.size
+    units = np.empty((m, width + len(A)))
+    for i in range(m):
+        betas = thetas + i + rows * np.arange(len(A))
+        own = np.append(np.arange(i * width, (i + 1) * width), betas)
+        D = to_canonical(parameters.theta[i], A[:, i], standardisation, network.activation.degree)
+        units[i] = np.diag(D @ found[np.ix_(own, own)] @ D.T)
+    D = linear_to_user(parameters, standardisation)
+    linear = np.empty((rows - m, len(A)))
+    for q in range(len(A)):
+        own = thetas + rows * q + np.arange(m, rows)
+        linear[:, q] = np.diag(D @ found[np.ix_(own, own)] @ D.T)
+    plain = parameters.beta.ndim == 1
+    return errors_of(units, linear[:, 0] if plain else linear, width - 1, plain)
