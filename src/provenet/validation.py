@@ -23,6 +23,7 @@ from provenet.data.tolerances import MOST_BYTES_IN_MEMORY, ROWS_AT_ONCE
 from provenet.fitting.workspace import Wishes
 from provenet.methods import Method
 from provenet.methods.options import OBJECTIVE, OPTIONS, Option
+from provenet.networks.own_activation import check_own_activation
 
 _LARGEST = 1e70
 """Derived: fourth powers of the data must stay finite (below 1e308)."""
@@ -42,6 +43,7 @@ def check_options(
         raise InvalidInput(f"The method {method!r} is unknown: use one of {', '.join(methods)}.")
     chosen = methods[method]
     wishes = replace(wishes, activation=chosen.activation_for(wishes.activation))
+    check_own_activation(wishes.activation)
     if not chosen.serves(wishes.activation):
         raise InvalidInput(
             f"The method {method!r} serves the activations {', '.join(chosen.activations)} only, "

@@ -151,12 +151,20 @@ def _unit_behind(inputs: Array, h: Array, activation: Activation) -> Array:
 
 
 def _unit_of_unknown_scale(rows: Array, values: Array, inverse: Inverse) -> Array:
-    """The same when scales do not commute with the activation: the scale makes `inverse` linear."""
+    """The same when scales do not commute with the activation: the scale makes `inverse` linear.
+
+    A scale at which values overflow, or leave what the activation reaches, explains nothing of
+    them: the misfit is 1, the largest that least squares leave.
+    """
 
     def solve(log_scale: float) -> tuple[Array, float]:
-        z = inverse(values * np.exp(log_scale))
+        with np.errstate(all="ignore"):
+            z = np.asarray(inverse(values * np.exp(log_scale)), dtype=float)
+            size = np.linalg.norm(z)
+        if not 0 < size < np.inf:
+            return np.zeros(rows.shape[1]), 1.0
         theta, *_ = np.linalg.lstsq(rows, z, rcond=None)
-        return np.asarray(theta, float), float(np.linalg.norm(rows @ theta - z) / np.linalg.norm(z))
+        return np.asarray(theta, float), float(np.linalg.norm(rows @ theta - z) / size)
 
     middle = -np.log(np.median(values))
     grid = middle + np.linspace(-SCALE_REACH, SCALE_REACH, SCALE_GRID)
