@@ -12,6 +12,7 @@ from provenet.common.arguments import check_deviation, check_path, check_seconds
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.data.checkpoint import Checkpoint
+from provenet.data.passes import Report
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import (
     Standardisation,
@@ -99,14 +100,14 @@ def check_surroundings(progress: Any, **files: Any) -> None:
             check_path(name, path)
 
 
-def open_checkpoint(path: Any, source: Source) -> Checkpoint:
+def open_checkpoint(path: Any, source: Source, report: Report) -> Checkpoint:
     """The checkpoint of a source's passes; raises if the file is another's."""
     if not source.fixed:
         raise InvalidInput(
             "checkpoint= keeps passes over given samples, and this source makes its own: leave it "
             "out, or write the samples to a file first."
         )
-    return Checkpoint(path, source)
+    return Checkpoint(path, source, report=report)
 
 
 def as_generator(rng: Any) -> np.random.Generator:

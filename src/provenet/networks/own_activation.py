@@ -58,9 +58,7 @@ def _finite(name: str, activation: Activation, z: Array) -> tuple[Array, Array]:
     return np.asarray(values, float), np.asarray(slopes, float)
 
 
-def _check_inverse(
-    name: str, activation: Activation, inverse: Callable[[Array], Array]
-) -> None:
+def _check_inverse(name: str, activation: Activation, inverse: Callable[[Array], Array]) -> None:
     if np.any(activation(-OWN_PROBES) != 0):
         raise InvalidInput(
             f"{name} has an inverse and is not zero below zero: leave out inverse=, which is for "
