@@ -191,7 +191,7 @@ EXTRA_VECTORS = 5
 """Convention: vectors beyond the null space that the iteration carries: the first shows the gap,
 all of them speed it up."""
 FINISHED = 1e-6
-"""Convention: of the labels' spread: an exact finish that leaves more is none, whatever it found."""
+"""Convention: of the labels' spread: an exact finish that leaves more is none."""
 RANK_ONE_STARTS = 20
 """Convention: starts for every unit among more relations than units: most lead to one."""
 RANK_ONE_PROJECTIONS, RANK_ONE_NEWTON = 60, 6
