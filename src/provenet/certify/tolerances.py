@@ -123,7 +123,7 @@ compared."""
 SMOOTHER_SIGMAS = 4.0
 """Convention: standard errors from which on a smoother's predictions are no chance: four smoothers
 on noise alone reach that once in 8,000 times."""
-MOST_SMOOTHED = 6000
+MOST_SMOOTHED = 4000
 """Convention: samples, given to smoothers and judged together: about two seconds."""
 FEWEST_SMOOTHED = 40
 """Convention: with fewer a smoother has nothing to go by, and is not asked."""
