@@ -63,7 +63,7 @@ def descend(
     B = np.asarray(start, dtype=float)
     path: list[Step] = []
     samples = 0
-    ran_away = False
+    ran_away, reach = False, np.inf
     for t, rate in enumerate(schedule.rates()):
         X, y = batch()
         objective = objective_on(X, y)
@@ -71,7 +71,9 @@ def descend(
         slope = objective.slope(B)
         samples += len(X)
         moved = objective.retract(B - rate * slope)
-        ran_away = not np.linalg.norm(moved) < RUN_AWAY * np.linalg.norm(start)
+        if t == 0:
+            reach = RUN_AWAY * float(max(np.linalg.norm(B), np.linalg.norm(moved)))
+        ran_away = not np.linalg.norm(moved) <= reach
         last = t == schedule.steps - 1 or ran_away or working_time() > deadline
         if t % schedule.report == 0 or last:
             size = float(np.linalg.norm(slope))
