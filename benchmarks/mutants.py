@@ -889,9 +889,16 @@ OURS = (
     Mutation(
         "lifting: the largest singular vectors for the null space",
         "methods/lifting.py",
-        "rotation[::-1][:dimension]",
-        "rotation[:dimension]",
+        "Z @ rotation[::-1].T",
+        "Z @ rotation.T",
         (_LIFTING + "test_the_null_space_is_that_of_the_singular_value_decomposition",),
+    ),
+    Mutation(
+        "lifting: the leading pair of an element is the last",
+        "methods/rank_one_relations.py",
+        "left[:, 0], sizes[0] * right[0]",
+        "left[:, -1], sizes[-1] * right[-1]",
+        (_LIFTING + "test_pairs_that_exclude_or_imply_each_other_are_told_from_units",),
     ),
     Mutation(
         "extraction: where tangents meet",

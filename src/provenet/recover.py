@@ -106,7 +106,7 @@ def recover(
     generator = as_generator(rng)
     source = as_source(X, y)
     report = _Reporter(progress)
-    kept = None if checkpoint is None else open_checkpoint(checkpoint, source)
+    kept = None if checkpoint is None else open_checkpoint(checkpoint, source, report.tell_pass)
     with one_blas_thread(), watched(Watch(source, report.tell_pass, kept)):
         try:
             standardisation = check_data(source, units, chosen)

@@ -12,6 +12,7 @@ from provenet.common.arguments import check_deviation, check_path, check_seconds
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.data.checkpoint import Checkpoint
+from provenet.data.passes import Report
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import (
     Standardisation,
@@ -23,6 +24,7 @@ from provenet.data.tolerances import MOST_BYTES_IN_MEMORY, ROWS_AT_ONCE
 from provenet.fitting.workspace import Wishes
 from provenet.methods import Method
 from provenet.methods.options import OBJECTIVE, OPTIONS, Option
+from provenet.networks.own_activation import check_own_activation
 
 _LARGEST = 1e70
 """Derived: fourth powers of the data must stay finite (below 1e308)."""
@@ -42,6 +44,7 @@ def check_options(
         raise InvalidInput(f"The method {method!r} is unknown: use one of {', '.join(methods)}.")
     chosen = methods[method]
     wishes = replace(wishes, activation=chosen.activation_for(wishes.activation))
+    check_own_activation(wishes.activation)
     if not chosen.serves(wishes.activation):
         raise InvalidInput(
             f"The method {method!r} serves the activations {', '.join(chosen.activations)} only, "
@@ -97,14 +100,14 @@ def check_surroundings(progress: Any, **files: Any) -> None:
             check_path(name, path)
 
 
-def open_checkpoint(path: Any, source: Source) -> Checkpoint:
+def open_checkpoint(path: Any, source: Source, report: Report) -> Checkpoint:
     """The checkpoint of a source's passes; raises if the file is another's."""
     if not source.fixed:
         raise InvalidInput(
             "checkpoint= keeps passes over given samples, and this source makes its own: leave it "
             "out, or write the samples to a file first."
         )
-    return Checkpoint(path, source)
+    return Checkpoint(path, source, report=report)
 
 
 def as_generator(rng: Any) -> np.random.Generator:

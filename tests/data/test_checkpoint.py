@@ -19,9 +19,12 @@ from helpers import FakeClock
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
 from provenet.data.checkpoint import Checkpoint
+from provenet.data.checksum import checksum
 from provenet.data.passes import Watch, watched, working_time
-from provenet.data.sources import ArraySource, QuerySource
+from provenet.data.sample_files.door import open_samples, save_samples
+from provenet.data.sources import ArraySource, QuerySource, Source
 from provenet.moments.sums import MomentRequest, MomentSums
+from provenet.validation import as_source
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((20_000, 3)), RNG.standard_normal(20_000)
@@ -122,6 +125,99 @@ def test_other_data_and_other_versions_are_refused(
     with pytest.raises(InvalidInput, match=rf"written by provenet {own}, and this is 0\.0\.9"):
         Checkpoint(path, Short(X, Y))
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("row", [0, 4095, 4096, 7777, 19_998])
+def test_one_changed_label_is_refused_wherever_it_is(tmp_path: Path, row: int) -> None:
+    """By the last bit, in rows that the quick look at a few places does not see."""
+    path = tmp_path / "sums"
+    run(Short(X, Y), path)
+    changed = Y.copy()
+    changed[row] = np.nextafter(changed[row], np.inf)
+    with pytest.raises(InvalidInput, match=r"other samples|are not those that .* was written for"):
+        Checkpoint(path, Short(X, changed))
+    if row in (4095, 7777):
+        first = row - row % 4096
+        with pytest.raises(InvalidInput, match=f"^Samples {first} to {first + 4095} are not"):
+            Checkpoint(path, Short(X, changed))
+
+
+def test_changes_beyond_what_was_summed_do_no_harm(tmp_path: Path) -> None:
+    """The rest of the pass reads what is there now, as a pass from the start would."""
+    source, path = Short(X, Y), tmp_path / "sums"
+    source.interrupted_at = 8192
+    with pytest.raises(KeyboardInterrupt):
+        run(source, path)
+    changed = Y.copy()
+    changed[9000] += 1  # not among the few rows that are looked at first
+    told: list[tuple[float, str]] = []
+    Checkpoint(path, Short(X, changed), report=lambda *a: told.append(a))
+    assert [fraction for fraction, _ in told] == [0.5, 1.0]  # two stretches were compared
+    np.testing.assert_array_equal(run(Short(X, changed), path), run(Short(X, changed), None))
+    changed[8000] += 1
+    with pytest.raises(InvalidInput, match="Samples 4096 to 8191 are not"):
+        run(Short(X, changed), path)
+
+
+def test_samples_are_checked_once_in_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later passes go without, and their sums are kept all the same."""
+    rows: list[int] = []
+
+    def counted(X: Array, y: Array) -> Array:
+        rows.append(len(X))
+        return checksum(X, y)
+
+    monkeypatch.setattr("provenet.data.checksum.checksum", counted)
+    source = Short(X, Y)
+    checkpoint = Checkpoint(tmp_path / "sums", source, seconds=0)
+    with watched(Watch(source, lambda *a: None, checkpoint)):
+        source.standardisation()
+        source.total(term())
+    assert sum(rows) == 20_000 and len(checkpoint._passes) == 2
+
+
+@pytest.mark.parametrize("kind", ["npz", "h5", "parquet", "zarr", "dask"])
+def test_every_source_is_compared(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("provenet.data.sources.base.STRETCH_BYTES", 2**10)
+    monkeypatch.setattr("provenet.data.sources.base._BLOCKS_A_THREAD", 1)
+    monkeypatch.setattr("provenet.data.sources.base.LARGEST_BLOCK", 4096)
+    if kind == "dask":
+        monkeypatch.setattr("provenet.data.sources.dask._CHUNKS_A_STRETCH", 2)
+    checkpoint = tmp_path / "sums"
+    source = as_source_of(tmp_path / "before", kind, Y)
+    kept = Checkpoint(checkpoint, source, seconds=0)
+    with watched(Watch(source, lambda *a: None, kept)):
+        whole = digits(source.total(term()))
+    assert kept.checked == 20_000
+    source = as_source_of(tmp_path / "again", kind, Y)
+    told: list[float] = []
+    with watched(Watch(source, lambda f, m: told.append(f), Checkpoint(checkpoint, source))):
+        np.testing.assert_array_equal(digits(source.total(term())), whole)
+    assert told == []  # the pass was read, not run
+    changed = Y.copy()
+    changed[7777] += 1e-9
+    source = as_source_of(tmp_path / "after", kind, changed)
+    with pytest.raises(InvalidInput, match=r"Samples .* are not those"):
+        Checkpoint(checkpoint, source)
+
+
+def as_source_of(path: Path, kind: str, labels: Array) -> Source:
+    if kind == "dask":
+        da = pytest.importorskip("dask.array")
+        return as_source(da.from_array(X, chunks=(3000, 3)), da.from_array(labels, chunks=3000))
+    path.mkdir()
+    save_samples(path / f"samples.{kind}", X, labels)
+    return open_samples(path / f"samples.{kind}")
+
+
+def test_the_checksum_does_not_depend_on_blocks_and_layout() -> None:
+    parts = [checksum(X[a:b], Y[a:b]) for a, b in ((0, 7), (7, 5000), (5000, 20_000))]
+    np.testing.assert_array_equal(sum(parts[1:], parts[0]), checksum(X, Y))
+    np.testing.assert_array_equal(checksum(np.asfortranarray(X), Y), checksum(X, Y))
+    assert checksum(X, Y) != checksum(X, Y[::-1])  # labels of other rows
+    assert checksum(X[:, :2], X[:, 2]) == checksum(X[:, :1], X[:, 1:])  # the same numbers
 
 
 def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -368,3 +368,8 @@ def test_a_weak_unit_that_is_missing_is_no_exact_answer() -> None:
     X = np.random.default_rng(0).standard_normal((4000, 5))
     y = np.exp(X[:, 0] + X[:, 1]) + 1e-8 * np.exp(X[:, 2] + X[:, 3])
     assert pn.recover(X, y, method="exponential", rng=0).status != "exact"
+
+
+def test_the_projection_keeps_a_total_far_below_its_vector():
+    z = simplex_projection(np.array([2e22, 2e22, -2e22]), 0.5)
+    np.testing.assert_allclose(z, [0.25, 0.25, 0.0])

@@ -269,6 +269,17 @@ def test_the_stochastic_road_of_even_units_has_their_output_weights(short_schedu
     assert pn.parameter_error(result.network, truth) < 0.3
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-6])
+def test_a_stochastic_descent_without_end_is_named(scale):
+    """Fewer units than features: outside of their span the moments of few samples have any sign."""
+    W = np.linalg.qr(np.random.default_rng(1).standard_normal((5, 5)))[0][:3]
+    X = np.random.default_rng(2).standard_normal((2000, 5))
+    y = scale * np.maximum(X @ W.T, 0) @ [1.0, 1.0, 0.7]
+    result = recover(X, y, units=3, faithful=True)
+    assert result.status == "failed" and result.network is None
+    assert "ran away: moments of 2000 samples" in result.message
+
+
 # What is refused
 
 

@@ -69,6 +69,42 @@ def test_too_few_samples_on_one_side_bring_more_relations() -> None:
         assert np.sum(relations(truth, X[chosen]) < 1e-12) == found, (few_off, few_on)
 
 
+def a_pair(kind: str, seed: int) -> tuple[pn.Network, Array]:
+    """Two parallel units that exclude, or imply, each other on all inputs, and two others."""
+    rng = np.random.default_rng(seed)
+    W = rng.standard_normal((4, 3))
+    W[1] = -W[0] if kind == "never on together" else W[0]
+    biases = np.array([-0.4, -0.6 if kind == "never on together" else 0.5, 0.3, -0.2])
+    truth = pn.Network(W, biases, rng.standard_normal((5, 4)), rng.standard_normal(5))
+    return truth, rng.uniform(-1.7, 1.7, (400, 3))
+
+
+@pytest.mark.parametrize("kind", ["never on together", "one implies the other"])
+@pytest.mark.parametrize("seed", [0, 1, 3])  # with 2 another pair misses a pattern too
+def test_pairs_that_exclude_or_imply_each_other_are_told_from_units(kind: str, seed: int) -> None:
+    """`h_i h_j = 0`, or `h_i (h_j - z_j) = 0`: one relation more, of rank two."""
+    truth, X = a_pair(kind, seed)
+    sizes = relations(truth, X)
+    assert np.all(sizes[-5:] < 1e-14) and sizes[-6] > 1e-4
+    result = lift(X, truth(X))
+    assert result.status == "exact"
+    told = result.certificate.width_evidence
+    assert "obey 5 quadratic relations, 4 of them a single unit's, and 1 of pairs" in told
+    assert pn.parameter_error(result.network, truth) < 1e-8  # rounding times the condition
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_many_biased_units_in_few_dimensions_exclude_and_imply_each_other(seed: int) -> None:
+    """Units in general position; in two dimensions many pairs of four miss a pattern."""
+    truth, X, Y = problem(2, 4, 5, 400, seed)
+    on = X @ truth.weights.T + truth.biases > 0
+    result = lift(X, Y)
+    if min(on.sum(axis=0).min(), (~on).sum(axis=0).min()) >= 20:
+        assert result.status == "exact"
+    if result.success:
+        assert pn.parameter_error(result.network, truth) < 1e-8
+
+
 def test_the_null_space_is_that_of_the_singular_value_decomposition() -> None:
     rng = np.random.default_rng(0)
     M = rng.standard_normal((60, 20)) @ np.diag(np.r_[np.ones(17), 1e-3, 1e-12, 1e-15])
@@ -108,7 +144,7 @@ def test_units_are_read_from_their_relations(relu: bool) -> None:
     class Given:
         vectors = mixed
 
-    found = units_behind(Given(), k, d, relu)  # type: ignore[arg-type]
+    found = units_behind(Given(), k, d, relu, rng)  # type: ignore[arg-type]
     unit = theta / np.linalg.norm(theta, axis=1, keepdims=True)
     cosines = np.abs(found @ unit.T)
     np.testing.assert_allclose(np.sort(cosines.max(axis=0)), 1.0, atol=1e-12)

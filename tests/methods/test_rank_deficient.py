@@ -110,3 +110,11 @@ def test_a_unit_that_is_never_alone_is_named() -> None:
 def test_one_output_is_refused_with_the_methods_that_serve() -> None:
     with pytest.raises(pn.InvalidInput, match=r"expand-prune.*biased-relu"):
         recover(np.zeros((10, 2)), np.zeros(10))
+
+
+def test_repeated_samples_are_no_lines() -> None:
+    """Twenty copies of each: their labels are parallel, which once went round for ever."""
+    truth = pn.random_network(2, 3, outputs=3, bias_scale=0.0, rng=0)
+    X = np.repeat(np.random.default_rng(0).standard_normal((40, 3)), 20, axis=0)
+    result = pn.recover(X, truth(X), method="rank-deficient", rng=0)
+    assert not result.success or pn.parameter_error(result.network, truth) < 1e-8

@@ -4,8 +4,10 @@ Units that change sides on fewer samples than they have parameters are taken as 
 the samples do not tell, and predictions hardly do. It is a success ("within noise") when the error
 beyond noise, as far as so many samples tell, is at most 1e-3 of the labels' spread; noise is what
 was given or, left out, what is left if it has neither heavy tails nor anything that further units
-explain. Up to a tenth of the spread it is partial, beyond that failed. It is never "exact": the
-weights need not be those of the network.
+explain; and when plain smoothers, which need no network, do not predict what is left from the
+inputs (`smoothers`): if they do, it is not noise, and the answer is partial. Up to a tenth of the
+spread it is partial, beyond that failed. It is never "exact": the weights need not be those of the
+network.
 """
 
 from __future__ import annotations
@@ -25,13 +27,18 @@ from provenet.certify.checks import Check, Claim, Status, asked
 from provenet.certify.evidence import Evidence, fewest_to_confirm
 from provenet.certify.network_checks import few_stand_out, what_is_left
 from provenet.certify.result import Recovery
+from provenet.certify.smoothers import best_smoother
 from provenet.certify.tolerances import (
     ERROR_SIGMAS,
+    FEWEST_SMOOTHED,
     LARGE_ERROR,
+    MOST_DIRECTIONS,
     MUCH_LARGER,
     ROUNDINGS,
     SMALL_ERROR,
+    SMOOTHER_SIGMAS,
 )
+from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.fitting.residuals import residual_on
 from provenet.fitting.workspace import Workspace
@@ -63,6 +70,8 @@ def predictor(workspace: Workspace, evidence: Evidence, method: str) -> Recovery
     error = max(certificate.residual, residual_on(workspace.fitted_samples, kept))
     said = _message(certificate, network.units, error)
     checks = asked(_questions(workspace, certificate, _noise(workspace, evidence), error, said))
+    if all(check.holds for check in checks):
+        checks += asked(_nothing_left(workspace, kept, said))
     return Recovery.judged(
         network,
         checks,
@@ -115,6 +124,37 @@ def _questions(
         Status.PARTIAL,
         samples=certificate.samples_held_out,
     )
+
+
+def _nothing_left(workspace: Workspace, kept: Network, said: str) -> Iterator[Check]:
+    """Whether plain smoothers predict what is left, beyond chance and by an amount that matters."""
+    fitted, unseen = workspace.fitted_samples, workspace.held_out
+    X, y = np.concatenate([fitted.X, unseen.X]), np.concatenate([fitted.y, unseen.y])
+    if len(X) < FEWEST_SMOOTHED:
+        return
+    Z, residuals = workspace.standardisation.apply(X), (y - kept(X)).reshape(len(y))
+    smoothed = best_smoother(Z, _directions(workspace, kept), residuals)
+    share = smoothed.explained / workspace.spread
+    yield Check(
+        "nothing of what is left is predicted by plain smoothers",
+        smoothed.sigmas <= SMOOTHER_SIGMAS or share <= SMALL_ERROR,
+        f"{share:.2g} of the spread, at {smoothed.sigmas:.2g} standard errors",
+        f"at most {SMALL_ERROR:g} of the labels' spread, or {SMOOTHER_SIGMAS:g} standard errors",
+        f"{said} What is left is not noise: {smoothed.name}, given the residuals of other samples, "
+        f"predicts {share:.2g} of the labels' spread of it ({smoothed.sigmas:.2g} standard errors, "
+        f"{smoothed.samples} samples). The labels are not those of such a network, or units were "
+        f"not resolved: take more samples{_beyond_the_paper(workspace)}, or use a smoother.",
+        Status.PARTIAL,
+        samples=smoothed.samples,
+    )
+
+
+def _directions(workspace: Workspace, network: Network) -> Array:
+    """Along which the largest units look, on standardised inputs, of norm 1."""
+    W = network.weights @ np.linalg.inv(workspace.standardisation.whiten)
+    size = np.linalg.norm(W, axis=1)
+    largest = np.argsort(-size * np.abs(network.output_weights), kind="stable")[:MOST_DIRECTIONS]
+    return np.asarray(W[largest] / size[largest, None])
 
 
 def _beyond_the_paper(workspace: Workspace) -> str:

@@ -5,6 +5,8 @@ A convention is a choice that works and that nothing forces.
 
 from __future__ import annotations
 
+import numpy as np
+
 # ---------------------------------------------------------------- rounding
 
 ROUNDING_MARGIN = 10.0
@@ -124,3 +126,27 @@ dense."""
 FEWEST_WITHIN = 10
 """Convention: samples near a face, and beside it, without which their residuals are not
 compared."""
+
+# ---- Smoothers against what a predictor leaves
+
+SMOOTHER_SIGMAS = 4.0
+"""Convention: standard errors from which on a smoother's predictions are no chance: four smoothers
+on noise alone reach that once in 8,000 times."""
+MOST_SMOOTHED = 4000
+"""Convention: samples, given to smoothers and judged together: about two seconds."""
+FEWEST_SMOOTHED = 40
+"""Convention: with fewer a smoother has nothing to go by, and is not asked."""
+MOST_DIRECTIONS = 30
+"""Convention: directions of units that smoothers look along, those of the largest units."""
+NEIGHBOURS = 8
+"""Convention: whose mean is a prediction: enough to tell it from noise, few enough to be near."""
+KERNEL_FEATURES, KERNEL_WIDTH = 300, 2.0
+"""Convention: Nystroem's features, and 1 / (2 s^2) of the Gaussian kernel, times the features, on
+standardised inputs: half of the distance between two samples."""
+SPLINE_KNOTS = 20
+"""Convention: of a cubic spline along each direction."""
+PENALTIES = np.geomspace(1e-3, 1e4, 15)
+"""Convention: ridges among which the residuals given choose, by leaving one out."""
+TREES, SMALLEST_LEAF = 60, 20
+"""Convention: trees whose mean is a prediction, and samples of a leaf: what is left is mostly
+noise, and few samples do not tell."""

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 from provenet.common.typing import Array
 from provenet.common.words import duration, short_number
 from provenet.data.checkpoint import Checkpoint, pass_key
+from provenet.data.checksum import WithChecksum
 from provenet.data.tolerances import SHORTEST
 
 Sum = TypeVar("Sum")
@@ -108,10 +109,21 @@ def _long_pass(watch: Watch, term: Term[Sum], rows: int, stretches: list[slice])
     for stretch in stretches:
         if stretch.stop <= first:
             continue
-        part = source.partial_total(term, stretch.start, stretch.stop, rows)
+        part = _part(source, term, stretch, rows, checkpoint)
         total = part if total is None else total + part
         if checkpoint is not None and key is not None:
             checkpoint.keep(key, stretch.stop, total, finished=stretch.stop == source.size)
         pace.tell(stretch.stop, watch.report)
     watch.seconds += time.monotonic() - began
     return total  # type: ignore[no-any-return]
+
+
+def _part(
+    source: Summable, term: Term[Any], stretch: slice, rows: int, checkpoint: Checkpoint | None
+) -> Any:
+    """The sum over a stretch; the first pass that reads it also takes its checksum."""
+    if checkpoint is None or stretch.start != checkpoint.checked:
+        return source.partial_total(term, stretch.start, stretch.stop, rows)
+    part = source.partial_total(WithChecksum(term), stretch.start, stretch.stop, rows)
+    checkpoint.add_checksum(stretch.stop, int(part.checksum[0]))
+    return part.total

@@ -59,8 +59,11 @@ PARQUET_ROWS_AT_ONCE = 2**15
 """Convention: rows of a table that are read at once: 26 MB at 100 columns of doubles."""
 
 CHECKED_PLACES, ROWS_A_PLACE = 64, 2
-"""Convention: places, evenly spaced, and rows of each, by which a checkpoint knows its data again:
-other data differ in some of them, and so few are read at once."""
+"""Convention: places, evenly spaced, and rows of each, by which a checkpoint tells other data
+before all that it covers is read and compared."""
+CHECKSUM_SEED, CHECKSUM_MULTIPLIER, CHECKSUM_SHIFTS = 20261117, 0x9E3779B97F4A7C15, (32, 29)
+"""Convention: the odd numbers of a checksum's columns are random ones of this seed; mixing is by an
+odd multiplier (2^64 over the golden ratio) between shifts of about half of the bits."""
 ACTIVATION_PROBES = np.linspace(-3.0, 3.0, 25)
 """Convention: where an activation and its slope are evaluated to be known again: on both sides of
 zero, as far as standard inputs usually reach."""

@@ -125,14 +125,18 @@ def _sides(z: Array, fewest: int) -> Iterator[tuple[AnyArray, AnyArray]]:
 def _null_vector(H: Array) -> tuple[Array, float]:
     """The vector nearest to a null vector, and the ratio of the two smallest singular values.
 
-    A ratio that the normal equations show to be no zero is not computed to the last digits.
+    A ratio that the normal equations show to be no zero is not computed to the last digits. Where
+    another unit is off on all of these samples too there are two null vectors, and none is told
+    from the other: the ratio of two roundings says nothing, and is infinite here.
     """
     values, vectors = np.linalg.eigh(H.T @ H)
     rough = float(np.sqrt(max(values[0], 0.0) / max(values[1], TINY)))
     if rough > NOT_NULL:
         return vectors[:, 0], rough
     _, sizes, rows = np.linalg.svd(H, full_matrices=False)
-    return rows[-1], float(sizes[-1] / max(sizes[-2], TINY))
+    if sizes[-2] <= LABEL_RANK * sizes[0]:
+        return rows[-1], np.inf
+    return rows[-1], float(sizes[-1] / sizes[-2])
 
 
 def _unit_behind(inputs: Array, h: Array, activation: Activation) -> Array:
@@ -151,12 +155,20 @@ def _unit_behind(inputs: Array, h: Array, activation: Activation) -> Array:
 
 
 def _unit_of_unknown_scale(rows: Array, values: Array, inverse: Inverse) -> Array:
-    """The same when scales do not commute with the activation: the scale makes `inverse` linear."""
+    """The same when scales do not commute with the activation: the scale makes `inverse` linear.
+
+    A scale at which values overflow, or leave what the activation reaches, explains nothing of
+    them: the misfit is 1, the largest that least squares leave.
+    """
 
     def solve(log_scale: float) -> tuple[Array, float]:
-        z = inverse(values * np.exp(log_scale))
+        with np.errstate(all="ignore"):
+            z = np.asarray(inverse(values * np.exp(log_scale)), dtype=float)
+            size = np.linalg.norm(z)
+        if not 0 < size < np.inf:
+            return np.zeros(rows.shape[1]), 1.0
         theta, *_ = np.linalg.lstsq(rows, z, rcond=None)
-        return np.asarray(theta, float), float(np.linalg.norm(rows @ theta - z) / np.linalg.norm(z))
+        return np.asarray(theta, float), float(np.linalg.norm(rows @ theta - z) / size)
 
     middle = -np.log(np.median(values))
     grid = middle + np.linspace(-SCALE_REACH, SCALE_REACH, SCALE_GRID)

@@ -60,6 +60,8 @@ class Descent:
     steps: int
     """How many steps were made; a stochastic path records only some of them."""
     converged: bool
+    ran_away: bool = False
+    """Whether it was stopped because the objective falls without end."""
 
     @property
     def saddles(self) -> int:

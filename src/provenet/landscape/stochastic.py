@@ -12,6 +12,7 @@ from provenet.common.typing import Array
 from provenet.data.passes import working_time
 from provenet.landscape.newton import Descent, Step
 from provenet.landscape.objective import Objective
+from provenet.landscape.tolerances import RUN_AWAY
 
 Batch = Callable[[], tuple[Array, Array]]
 """Fresh samples (X, y) each time it is called."""
@@ -55,17 +56,25 @@ def descend(
 
     What the path records is measured on the step's fresh batch before it is used, so it is an
     unbiased estimate of the population's. `watch` is called with every recorded point.
+
+    On a batch the moments of fourth order, and those of second order outside of the units' span,
+    are not positive: the objective may fall without end, and the descent is stopped where it does.
     """
     B = np.asarray(start, dtype=float)
     path: list[Step] = []
     samples = 0
+    ran_away, reach = False, np.inf
     for t, rate in enumerate(schedule.rates()):
         X, y = batch()
         objective = objective_on(X, y)
         B = objective.retract(B) if t == 0 else B
         slope = objective.slope(B)
         samples += len(X)
-        last = t == schedule.steps - 1 or working_time() > deadline
+        moved = objective.retract(B - rate * slope)
+        if t == 0:
+            reach = RUN_AWAY * float(max(np.linalg.norm(B), np.linalg.norm(moved)))
+        ran_away = not np.linalg.norm(moved) <= reach
+        last = t == schedule.steps - 1 or ran_away or working_time() > deadline
         if t % schedule.report == 0 or last:
             size = float(np.linalg.norm(slope))
             path.append(Step("stochastic", objective.value(B), size, samples))
@@ -73,5 +82,5 @@ def descend(
                 watch(B)
         if last:
             break
-        B = objective.retract(B - rate * slope)
-    return Descent(B, tuple(path), t, converged=False)
+        B = moved
+    return Descent(B, tuple(path), t, converged=False, ran_away=ran_away)

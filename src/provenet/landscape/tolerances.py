@@ -76,3 +76,6 @@ ends before, and `networks.tolerances.MOST_ORDERS` is the most there is."""
 MOST_OBJECTIVE_SAMPLES = 100_000
 """Convention: samples on which l2 and abs are evaluated: means over them are known to 0.3%, and
 every evaluation takes them all."""
+RUN_AWAY = 100.0
+"""Convention: rows longer than those of the first step by this factor belong to a descent without
+end: the rows of a minimum are of the start's length up to the condition of the weights."""

@@ -112,7 +112,8 @@ class SampleTransform:
 
 
 def simplex_projection(v: Array, total: float) -> Array:
-    """The nearest point with `z >= 0` and `sum z = total`."""
+    """The nearest point with `z >= 0` and `sum z = total`; only differences within v count."""
+    v = v - v.max()  # so that a total far below v is not lost in rounding
     falling = np.sort(v)[::-1]
     shift = (np.cumsum(falling) - total) / np.arange(1, len(v) + 1)
     return np.asarray(np.maximum(v - shift[np.flatnonzero(falling > shift)[-1]], 0.0))

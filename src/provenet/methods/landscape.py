@@ -264,15 +264,30 @@ def _stochastic(workspace: Workspace, name: str, span: Span) -> Candidate:
         descent = descend(
             on,
             fresh,
-            workspace.rng.standard_normal((m, d)) / np.sqrt(d),
+            workspace.rng.standard_normal((m, d)) / np.sqrt(d) * _row_length(name, span),
             replace(_SCHEDULE, rate=rate),
             deadline=(workspace.started + workspace.problem.deadline) / 2,
         )
+        if descent.ran_away:
+            raise _no_minimum(size)
         last = on(*fresh())
         rows = descent.B if name not in WHITENED else np.linalg.pinv(descent.B).T
         W = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         network = _network(workspace, name, W, span)
     return _candidate(name, last, descent, network, span)
+
+
+def _row_length(name: str, span: Span) -> float:
+    """Of the rows to start from: at most 1 in the objective's norm, whatever the labels' scale."""
+    return float(1 / np.sqrt(span.eigenvalues[0])) if name in WHITENED else 1.0
+
+
+def _no_minimum(batch: int) -> NoAnswer:
+    return NoAnswer(
+        f"The paper's stochastic descent ran away: moments of {batch} samples, in all of the "
+        "space, are so noisy that the objective falls without end. Take more samples, leave out "
+        'faithful=, which stays in the span of the units, or use objective="l2".'
+    )
 
 
 def _constants_and_rate(

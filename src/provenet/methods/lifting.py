@@ -21,7 +21,8 @@ As functions of the pattern `1`, `D_i` and `D_i D_j` are independent (2), so eac
 vanishes by itself: `P_ij z_i z_j = 0` gives `P_ij = 0` for i != j, and `D_i^2 = (1+s) D_i - s`
 turns the diagonal into `(1+s) P_ii z_i = Q_i.x~` and `-s sum_i P_ii z_i^2 = x~^T R x~`. So the k
 numbers P_ii determine everything, and the null space has dimension k. (With s = 1 there are no
-units; with two parallel units (2) fails.)
+units.) Where (2) fails, as for parallel units, the pairs that miss a pattern have relations of
+their own, from which those of the units are told (`rank_one_relations`).
 
 So: a null space by one QR factorisation and inverse iteration; `P = sum_i c_i u_i u_i^T` is
 diagonalised jointly; and the discriminant of unit i's relation, `q q^T + 4 R = (1-s)^2 theta
@@ -46,12 +47,16 @@ from provenet.common.typing import Array
 from provenet.fitting.exact_finish import exact_finish
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.residuals import residual_on
 from provenet.fitting.workspace import Workspace
+from provenet.methods.rank_one_relations import rank_one_elements
 from provenet.methods.tolerances import (
     EXTRA_VECTORS,
+    FINISHED,
     INVERSE_ROUNDS,
     LARGEST_SYSTEM_BYTES,
     LIFTING_SPARE_ROWS,
+    MORE_ROWS,
     ROWS_AN_UNKNOWN,
     SMALLEST_SOLUTION_GAP,
 )
@@ -70,7 +75,7 @@ def lifting(workspace: Workspace) -> Iterator[Candidate]:
     relu = workspace.activation.slope == 0.0
     Y = samples.y
     left, sizes, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
-    nearly: list[Solutions] = []
+    nearly: list[tuple[int, Solutions]] = []
     reason = NoAnswer()
     for units in possible_widths(sizes, workspace.units):
         try:
@@ -80,19 +85,19 @@ def lifting(workspace: Workspace) -> Iterator[Candidate]:
             reason = why
             continue
         if solutions.exact:
-            yield _candidate(workspace, solutions, relu)
+            yield _candidate(workspace, solutions, units, relu)
             return
-        nearly.append(solutions)
+        nearly.append((units, solutions))
     if not nearly:
         raise reason
-    for solutions in sorted(nearly, key=lambda found: -found.gap):
-        yield _candidate(workspace, solutions, relu)
+    for units, solutions in sorted(nearly, key=lambda found: -found[1].gap):
+        yield _candidate(workspace, solutions, units, relu)
 
 
-def _candidate(workspace: Workspace, solutions: Solutions, relu: bool) -> Candidate:
-    units = len(solutions.vectors)
+def _candidate(workspace: Workspace, solutions: Solutions, units: int, relu: bool) -> Candidate:
+    features = workspace.problem.samples.features
     with workspace.stage("lift"):
-        theta = units_behind(solutions, units, workspace.problem.samples.features, relu)
+        theta = units_behind(solutions, units, features, relu, workspace.rng)
         return Candidate(_network(workspace, theta), _evidence(solutions, units))
 
 
@@ -102,9 +107,16 @@ def _solve(workspace: Workspace, H: Array, relu: bool) -> Solutions:
     unknowns = count_unknowns(units, samples.features, relu)
     _check_size(samples.size, unknowns, units)
     rows = min(samples.size, int(ROWS_AN_UNKNOWN * unknowns) + LIFTING_SPARE_ROWS)
-    workspace.progress("lift", -1.0, f"{unknowns} unknowns, {rows} samples")
-    system = lifted_system(H[:rows], samples.X[:rows], relu)
-    solutions = null_space(system, units, workspace.rng)
+    while True:
+        workspace.progress("lift", -1.0, f"{unknowns} unknowns, {rows} samples")
+        system = lifted_system(H[:rows], samples.X[:rows], relu)
+        solutions = null_space(system, units, workspace.rng)
+        more = min(samples.size, MORE_ROWS * rows)
+        if len(solutions.vectors) == units or more == rows:
+            break
+        if 8.0 * more * unknowns > LARGEST_SYSTEM_BYTES:
+            break
+        rows = more  # some patterns of on and off are missing: further samples may have them
     _check_gap(solutions, units)
     return solutions
 
@@ -169,9 +181,9 @@ class Solutions:
 
 
 def null_space(system: Array, dimension: int, rng: np.random.Generator) -> Solutions:
-    """The `dimension` smallest singular vectors, by QR and inverse subspace iteration.
+    """The `dimension` smallest singular vectors, or all that belong to zeros if these are more.
 
-    Overwrites the system.
+    By QR and inverse subspace iteration. Overwrites the system.
     """
     scale = np.linalg.norm(system, axis=0)
     system /= scale
@@ -182,7 +194,23 @@ def null_space(system: Array, dimension: int, rng: np.random.Generator) -> Solut
     size = np.abs(np.diag(R)).max()
     tiny = np.flatnonzero(np.abs(np.diag(R)) < 1e-16 * size)
     R[tiny, tiny] = 1e-16 * size
-    Z = rng.standard_normal((p, min(dimension + EXTRA_VECTORS, p)))
+    zeros = wanted = dimension
+    while zeros >= wanted:  # more relations than units: all of them are wanted, and one that is not
+        wanted = min(zeros + EXTRA_VECTORS, p)
+        Z, sizes = _smallest(R, wanted, zeros, size, rng)
+        zeros = int(np.sum(sizes < _ZERO))
+    dimension = max(dimension, zeros)
+    return Solutions((Z[:, :dimension] / scale[:, None]).T, sizes)
+
+
+def _smallest(
+    R: Array, wanted: int, dimension: int, size: float, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """The smallest singular values of a triangle over `size`, rising, and their vectors.
+
+    The first `dimension` decide when they are good enough.
+    """
+    Z = rng.standard_normal((len(R), wanted))
     for _ in range(INVERSE_ROUNDS):
         Z, _ = np.linalg.qr(solve_triangular(R, Z, trans="T", check_finite=False))
         Z, triangle = np.linalg.qr(solve_triangular(R, Z, check_finite=False))
@@ -190,19 +218,12 @@ def null_space(system: Array, dimension: int, rng: np.random.Generator) -> Solut
         if smallest.max() < _ZERO * 1e-3:
             break  # zeros: no further round would tell more
     _, sizes, rotation = np.linalg.svd(blas.dtrmm(1.0, R, Z), full_matrices=False)
-    vectors = (Z @ rotation[::-1][:dimension].T / scale[:, None]).T
-    return Solutions(vectors, sizes[::-1] / size)
+    return np.asarray(Z @ rotation[::-1].T), np.asarray(sizes[::-1] / size)
 
 
 def _check_gap(solutions: Solutions, units: int) -> None:
-    """Whether the relations are as many as the units."""
+    """Whether the relations are at least as many as the units."""
     zeros = int(np.sum(solutions.singular_values < _ZERO))
-    if zeros > units:
-        raise NoAnswer(
-            f"The labels obey {zeros} quadratic relations or more, and {units} units explain only "
-            f"{units}: the inputs are not in general position, or a unit is on, or off, on fewer "
-            'samples than labels and inputs have dimensions. Take more, or use "expand-prune".'
-        )
     if zeros < units and (zeros > 0 or solutions.gap < SMALLEST_SOLUTION_GAP):
         raise NoAnswer(
             f"The labels obey {zeros} quadratic relations, fewer than the {units} dimensions that "
@@ -212,7 +233,9 @@ def _check_gap(solutions: Solutions, units: int) -> None:
         )
 
 
-def units_behind(solutions: Solutions, units: int, features: int, relu: bool) -> Array:
+def units_behind(
+    solutions: Solutions, units: int, features: int, relu: bool, rng: np.random.Generator
+) -> Array:
     """Weights and bias (up to sign and scale) of every unit, from the solutions."""
     d, pairs = features + 1, units * (units + 1) // 2
     count = len(solutions.vectors)
@@ -222,9 +245,13 @@ def units_behind(solutions: Solutions, units: int, features: int, relu: bool) ->
     P = P + P.transpose(0, 2, 1) - P * np.eye(units)
     Q = solutions.vectors[:, pairs : pairs + units * d].reshape(count, units, d)
     R = np.array([_quadratic_form(v[pairs + units * d :], d, relu) for v in solutions.vectors])
-    U = congruence(P).rows if units > 1 else np.ones((1, 1))
-    target = np.einsum("ia,ib->iab", U, U).reshape(units, -1)
-    c = np.linalg.lstsq(P.reshape(count, -1).T, target.T, rcond=None)[0].T
+    if count > units:
+        U, c = rank_one_elements(np.concatenate([P, Q], axis=2), units, rng)
+        c /= np.einsum("is,ia,sab,ib->i", c, U, P, U, optimize=True)[:, None]
+    else:
+        U = congruence(P).rows if units > 1 else np.ones((1, 1))
+        target = np.einsum("ia,ib->iab", U, U).reshape(units, -1)
+        c = np.linalg.lstsq(P.reshape(count, -1).T, target.T, rcond=None)[0].T
     q = np.einsum("is,iu,sud->id", c, U, Q)
     discriminant = np.einsum("ia,ib->iab", q, q) + 4 * np.einsum("is,sab->iab", c, R)
     values, vectors = np.linalg.eigh(discriminant)
@@ -243,11 +270,16 @@ def _quadratic_form(entries: Array, d: int, relu: bool) -> Array:
 
 
 def _network(workspace: Workspace, theta: Array) -> Network:
-    """Exact for ReLU if the labels are; otherwise the best network of absolute values."""
+    """Exact for ReLU if the labels are; otherwise the best network of absolute values.
+
+    A unit that is off wherever another is deceives the exact finish: then least squares finishes.
+    """
     samples = workspace.problem.samples
     if workspace.activation is RELU:
         try:
-            return exact_finish(samples.X, samples.y, theta[:, :-1], theta[:, -1]).network
+            finished = exact_finish(samples.X, samples.y, theta[:, :-1], theta[:, -1]).network
+            if residual_on(samples, finished) <= FINISHED * workspace.spread:
+                return finished
         except NoAnswer:
             pass  # noise: least squares finishes
     beta = np.zeros((len(theta) + theta.shape[1], *samples.label_shape))
@@ -256,7 +288,10 @@ def _network(workspace: Workspace, theta: Array) -> Network:
 
 
 def _evidence(solutions: Solutions, units: int) -> str:
+    relations = len(solutions.vectors)
+    those = "" if relations == units else f", {units} of them a single unit's,"
+    end = ":" if relations == units else f" and {relations - units} of pairs of units:"
     return (
-        f"The labels obey {units} quadratic relations: the next singular value of the lifted "
-        f"system is {solutions.gap:.1e} times larger."
+        f"The labels obey {relations} quadratic relations{those}{end} the next singular value of "
+        f"the lifted system is {solutions.gap:.1e} times larger."
     )

@@ -76,12 +76,21 @@ def _half(workspace: Workspace) -> float:
 
 
 def algorithm_7(X: Array, Y: Array, units: int | None, rng: np.random.Generator) -> Network:
-    """The paper's steps 1 to 5, on exact labels; 1 to 4 again on what the units found leave."""
+    """The paper's steps 1 to 5, on exact labels; 1 to 4 again on what the units found leave.
+
+    A sample that is given twice says no more than once: copies of one would make a line. Rounds end
+    when they explain no further sample.
+    """
+    X, Y = _distinct(X, Y)
+    unexplained = len(Y) + 1
     found = _lines_solved(X, label_lines(Y, X.shape[1] + SPARE_LABELS, rng), Y.shape[1])
     W, A = found.weights, found.columns
     while len(found.weights):
         left = Y - np.maximum(X @ W.T, 0.0) @ A
         left[np.linalg.norm(left, axis=1) < _LEFT * np.linalg.norm(Y, axis=1).max()] = 0.0
+        before, unexplained = unexplained, int(np.count_nonzero(left.any(axis=1)))
+        if unexplained >= before:
+            break
         lines = label_lines(left, X.shape[1] + SPARE_LABELS, rng, _SAME_LEFT)
         found = _lines_solved(X, lines, Y.shape[1])
         W, A = np.vstack([W, found.weights]), np.vstack([A, found.columns])
@@ -100,6 +109,15 @@ def algorithm_7(X: Array, Y: Array, units: int | None, rng: np.random.Generator)
             'method="expand-prune".'
         )
     return Network(W, None, A.T)
+
+
+def _distinct(X: Array, Y: Array) -> tuple[Array, Array]:
+    """The samples without repetitions, in their order."""
+    _, first = np.unique(np.column_stack([X, Y]), axis=0, return_index=True)
+    if len(first) == len(X):
+        return X, Y
+    kept = np.sort(first)
+    return X[kept], Y[kept]
 
 
 @dataclass(frozen=True)

@@ -184,9 +184,25 @@ ROWS_AN_UNKNOWN = 1.3
 singular value is small by chance; time grows with them."""
 LIFTING_SPARE_ROWS = 10
 """Convention: samples beyond these; half as many beyond the rank must be there."""
+MORE_ROWS = 4
+"""Convention: times as many samples where the relations are more than the units: some that hold on
+few samples do not on many."""
 EXTRA_VECTORS = 5
 """Convention: vectors beyond the null space that the iteration carries: the first shows the gap,
 all of them speed it up."""
+FINISHED = 1e-6
+"""Convention: of the labels' spread: an exact finish that leaves more is none."""
+RANK_ONE_STARTS = 20
+"""Convention: starts for every unit among more relations than units: most lead to one."""
+RANK_ONE_PROJECTIONS, RANK_ONE_NEWTON = 60, 6
+"""Convention: rounds of alternating projections, which approach slowly, and of Gauss-Newton steps,
+which double the digits of what is near."""
+RANK_ONE = 1e-6
+"""Convention: share of an element beyond rank one that is rounding: some ten times its error where
+the relations hold to 1e-9."""
+NEW_UNIT = 1e-4
+"""Convention: what is left of a unit vector after those found, that is another: output weights
+that are more dependent are not told apart anyway."""
 INVERSE_ROUNDS = 12
 """Convention: rounds of inverse iteration, each by the squared ratio of singular values: at the
 smallest gap allowed 1.5^24 is 17,000."""

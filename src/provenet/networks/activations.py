@@ -55,10 +55,9 @@ class Activation:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Activations of the package are pickled by name, one of the user's own as it is."""
-        leaky = self.slope is not None and self.name == f"leaky_relu({self.slope!r})"
-        if leaky or _BY_NAME.get(self.name) is self:
-            return get_activation, (self.name,)
-        return super().__reduce_ex__(protocol)
+        if is_own(self):
+            return super().__reduce_ex__(protocol)
+        return get_activation, (self.name,)
 
     def hermite(self, k: int, b: Array | float, scale: Array | float = 1.0) -> Array:
         """The k-th Hermite coefficient of `sigma(scale . + b)`; `c_k(b)` for scale 1."""
@@ -192,6 +191,12 @@ _BY_NAME = {
     )
 }
 _LEAKY = re.compile(r"leaky_relu\((?P<slope>[^()]+)\)")
+
+
+def is_own(activation: Activation) -> bool:
+    """Whether an activation is of the user's making, and not one of the package."""
+    leaky = activation.slope is not None and activation.name == f"leaky_relu({activation.slope!r})"
+    return not (leaky or _BY_NAME.get(activation.name) is activation)
 
 
 def get_activation(activation: str | Activation | Any) -> Activation:

@@ -107,3 +107,12 @@ MOST_BATCH_ROWS = 4096
 """Convention: of a batch whose size is fixed: the comparison takes a whole one."""
 MOST_SHOWN = 12
 """Convention: so many names of a file are shown in a message."""
+
+OWN_PROBES = np.geomspace(0.05, 5.0, 25)
+"""Convention: where an activation of the user's own is asked, on both sides of zero: as far as
+standard inputs and weights usually reach."""
+OWN_DIFFERENCE = 1e-5
+"""Step of a central difference. Derived: near `eps^(1/3)`, where truncation equals rounding."""
+OWN_ROUNDING = 1e-4
+"""Of values: a derivative or an inverse off by more is a mistake. Convention: 1e6 times the error
+of the difference, and below what a forgotten factor makes."""

@@ -135,3 +135,21 @@ def test_bad_sizes(features: int, samples: int) -> None:
     with pytest.raises(pn.InvalidInput) as error:
         pn.QuerySource(Oracle(), features, samples)
     is_a_sentence(error, "at least one")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda X: np.array(["a"] * len(X)), "not values of str_"),
+        (lambda X: ["1.0"] * len(X), "not values of str:"),
+        (lambda X: None, "not None"),
+        (lambda X: [object()] * len(X), "not values of object"),
+        (lambda X: X[:, 0] * 1j, "not values of complex128"),
+        (lambda X: [[1.0]] * (len(X) - 1) + [[1.0, 2.0]], "not rows of different lengths"),
+        (lambda X: X, "with shape"),
+        (lambda X: 1.0, "with shape"),
+    ],
+)
+def test_answers_that_are_no_numbers_are_named(answer, words):
+    with pytest.raises(pn.InvalidInput, match=words):
+        pn.recover(pn.QuerySource(answer, 3, 500, rng=0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class QuerySource(Source):
     def ask(self, X: Array) -> Array:
         """The function's answers to the rows of `X`, checked and counted."""
         with self._lock:  # sums run on several threads; the function need not be safe for that
-            y = np.asarray(self.function(X), dtype=float)
+            y = _as_numbers(self.function(X))
             self.queries += len(X)
         if y.shape != (len(X), *self.label_shape):
             raise InvalidInput(
@@ -89,3 +90,30 @@ class QuerySource(Source):
 
     def _inputs(self, block: int, length: int) -> Array:
         return self.design.make(self._entropy, block, length, self.features)
+
+
+def _as_numbers(answers: Any) -> Array:
+    """A function's answers as real numbers."""
+    try:
+        array = np.asarray(answers)
+        numbers = array.astype(float) if array.dtype.kind in "fiubO" else None
+        if array.shape == () and array.item() is None:
+            numbers = None
+    except (TypeError, ValueError, RuntimeError):  # torch refuses with the last
+        numbers = None
+    if numbers is None:
+        raise InvalidInput(
+            f"The queried function must answer with real numbers, not {_in_words(answers)}: return "
+            "one number for each row of X, as an array of floats."
+        )
+    return numbers
+
+
+def _in_words(answers: Any) -> str:
+    """What the first answer is, told by its type."""
+    first = answers
+    while isinstance(first, (list, tuple, np.ndarray)) and len(first) > 0:
+        first = first[0]
+    if isinstance(first, (int, float)):
+        return "rows of different lengths"
+    return "None" if first is None else f"values of {type(first).__name__}"

@@ -1,0 +1,73 @@
+"""Whether an activation of the user's own is what it says of itself.
+
+Its function must be finite everywhere, its derivative the function's, and an inverse is for a
+function that is zero below zero. A mistake there is no exception later on but a wrong slope in
+every step, so a few values are compared at the door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from provenet.common.exceptions import InvalidInput
+from provenet.common.typing import Array
+from provenet.networks.activations import Activation, is_own
+from provenet.networks.tolerances import OWN_DIFFERENCE, OWN_PROBES, OWN_ROUNDING
+
+
+def check_own_activation(activation: Activation) -> None:
+    """Raise for a function, derivative or inverse that contradict each other; ours are not asked.
+
+    A derivative is compared by the median of each side of zero: kinks elsewhere are no mistake.
+    """
+    if not is_own(activation):
+        return
+    name = f"The activation {activation.name!r}"
+    for side in (-OWN_PROBES, OWN_PROBES):
+        values, slopes = _finite(name, activation, side)
+        after, before = activation(side + OWN_DIFFERENCE), activation(side - OWN_DIFFERENCE)
+        measured = (np.asarray(after, float) - np.asarray(before, float)) / (2 * OWN_DIFFERENCE)
+        size = np.abs(measured) + np.abs(slopes) + np.abs(values)
+        if np.median(np.abs(slopes - measured) - OWN_ROUNDING * size) > 0:
+            where = "above" if side is OWN_PROBES else "below"
+            raise InvalidInput(
+                f"{name} has a derivative that is not its function's {where} zero: at z = "
+                f"{side[0]:.3g} it is {slopes[0]:.3g}, and differences of values give "
+                f"{measured[0]:.3g}. Correct one of them."
+            )
+    if activation.inverse is not None:
+        _check_inverse(name, activation, activation.inverse)
+
+
+def _finite(name: str, activation: Activation, z: Array) -> tuple[Array, Array]:
+    with np.errstate(all="ignore"):
+        values, slopes = activation(z), activation.derivative(z)
+    for what, found in (("values", values), ("slopes", slopes)):
+        try:
+            bad = np.shape(found) != z.shape or not np.all(np.isfinite(found))
+        except TypeError:
+            bad = True
+        if bad:
+            raise InvalidInput(
+                f"{name} must give finite {what} for arrays of any z, as from {z.min():.3g} to "
+                f"{z.max():.3g}: use np.maximum(z, 0) inside a function that is not defined below "
+                "zero."
+            )
+    return np.asarray(values, float), np.asarray(slopes, float)
+
+
+def _check_inverse(name: str, activation: Activation, inverse: Callable[[Array], Array]) -> None:
+    if np.any(activation(-OWN_PROBES) != 0):
+        raise InvalidInput(
+            f"{name} has an inverse and is not zero below zero: leave out inverse=, which is for "
+            "rectified functions, or rectify it with np.maximum(z, 0)."
+        )
+    with np.errstate(all="ignore"):
+        back = np.asarray(inverse(activation(OWN_PROBES)), dtype=float)
+    if not np.allclose(back, OWN_PROBES, rtol=OWN_ROUNDING, atol=0):
+        raise InvalidInput(
+            f"{name} has an inverse that does not undo it: inverse(function({OWN_PROBES[0]:.3g})) "
+            f"is {back.flat[0]:.3g}. Correct one of them."
+        )

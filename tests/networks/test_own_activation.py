@@ -1,0 +1,62 @@
+"""An activation of the user's own that contradicts itself is refused with a sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet.common.exceptions import InvalidInput
+from provenet.networks.own_activation import check_own_activation
+
+
+def rectified(z):
+    return np.maximum(z, 0.0)
+
+
+LOG = pn.Activation(
+    "log1p",
+    lambda z: np.log1p(rectified(z)),
+    lambda z: np.where(z > 0, 1 / (1 + rectified(z)), 0.0),
+    inverse=np.expm1,
+)
+REFUSED = {
+    "must give finite values": (np.log1p, LOG.derivative, np.expm1),
+    "a derivative that is not its function's below zero": (
+        LOG.function,
+        lambda z: 1 / (1 + rectified(z)),
+        np.expm1,
+    ),
+    "a derivative that is not its function's above zero": (
+        LOG.function,
+        lambda z: 2 * LOG.derivative(z),
+        np.expm1,
+    ),
+    "has an inverse and is not zero below zero": (np.tanh, lambda z: 1 - np.tanh(z) ** 2, None),
+    "an inverse that does not undo it": (LOG.function, LOG.derivative, np.exp),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_contradictions_are_named_before_any_work(words):
+    function, derivative, inverse = REFUSED[words]
+    own = pn.Activation("mine", function, derivative, inverse=inverse or np.arctanh)
+    with pytest.raises(InvalidInput, match=words):
+        pn.recover(np.zeros((9, 1)), np.zeros((9, 2)), method="rectified", activation=own)
+
+
+def test_activations_that_agree_with_themselves_pass():
+    clip = pn.Activation("clip", lambda z: np.clip(z, 0, 1), lambda z: (z > 0) * (z < 1.0))
+    check_own_activation(LOG)
+    check_own_activation(clip)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_log_units_are_recovered_whose_inverse_overflows(scale):
+    """Scales that are tried make `expm1` overflow: they explain nothing, and raise nothing."""
+    truth = pn.random_network(3, 5, outputs=4, activation=LOG, rng=0)
+    truth = truth.replace(weights=scale * truth.weights)
+    X, y = pn.sample(truth, 5000, rng=1)
+    result = pn.recover(X, y, method="rectified", activation=LOG, rng=0)
+    assert result.status == "exact"
+    assert pn.parameter_error(result.network, truth) < 1e-8 * scale
