@@ -98,7 +98,8 @@ from provenet.networks.network import Network
 
 _LOCATION = (
     "The output bias is that of the network plus the centre of the noise: nothing tells these two "
-    "apart, and where noise is skewed its centre is not its mean."
+    "apart, and where noise is skewed its centre is not its mean. How far these are from each "
+    "other is part of the standard error of the output bias."
 )
 _NOTHING = (
     "No unit stands above the noise of the labels: take more samples, or check that the labels "
