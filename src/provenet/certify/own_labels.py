@@ -174,7 +174,7 @@ class OwnLabels:
 
 
 def _looks(left: Array, size: Array) -> dict[str, Array]:
-    """Bounded functions of what is left of each output, none of which noise lets depend on inputs."""
+    """Bounded functions of what is left of each output: noise does not depend on inputs in any."""
     centred = left - np.median(left, axis=0)
     t = centred / np.maximum(robust_scale(centred), LAST_DIGITS * size + TINY)
     near, far = np.clip(t, -HUBER, HUBER), np.abs(t) > HUBER

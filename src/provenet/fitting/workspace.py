@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from provenet.common.blocks import row_blocks
 from provenet.common.stages import Stages
 from provenet.common.typing import AnyArray, Array, Progress
 from provenet.data.passes import working_time
@@ -101,6 +103,16 @@ class Workspace:
         """The samples to fit, in the user's coordinates."""
         samples = self.problem.samples
         return ArraySource(self.standardisation.undo(samples.X), samples.y)
+
+    @cached_property
+    def hidden_rows(self) -> AnyArray:
+        """Numbers of all samples whose inputs are held out, their twins that were not drawn too."""
+        source, held_out = self.source, row_keys(self.held_out.X)
+        if not len(self.held_out_rows) or source.size == len(held_out) + self.problem.samples.size:
+            return self.held_out_rows
+        blocks = row_blocks(source.size)
+        found = (np.isin(row_keys(source.rows(b.start, b.stop)[0]), held_out) for b in blocks)
+        return np.flatnonzero(np.concatenate(list(found)))
 
     @property
     def spread(self) -> float:
