@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from provenet.common.blocks import row_blocks
+from provenet.common.exceptions import NoAnswer
 from provenet.common.stages import Stages
 from provenet.common.typing import AnyArray, Array, Progress
 from provenet.data.passes import working_time
@@ -136,10 +137,16 @@ class Workspace:
 
     def on(self, source: Source) -> Workspace:
         """The same recovery on other samples, such as repaired ones, by the same clock."""
+        standardisation = source.standardisation()
+        if standardisation.label_spread == 0:
+            raise NoAnswer(
+                "Most labels are the same, and without the others nothing is left to explain: take "
+                "samples on which more of them differ."
+            )
         other = prepare(
             source,
             self.wishes,
-            source.standardisation(),
+            standardisation,
             rng=self.rng,
             progress=self.progress,
             deadline=self.problem.deadline,
