@@ -34,9 +34,11 @@ from provenet.certify.tolerances import (
 )
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.covariance import StandardErrors
-from provenet.fitting.robust.huber import robust_scale
-from provenet.fitting.tolerances import HUBER
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.robust.huber import huber_loss, huber_network, robust_scale, whitening
+from provenet.fitting.tolerances import FRACTION_OF_ERROR, HUBER, LEAST_SLOPE
 from provenet.fitting.workspace import Workspace
+from provenet.networks.conversions import with_outputs_in_rows
 from provenet.networks.network import Network
 from provenet.networks.tolerances import TINY
 
@@ -92,6 +94,7 @@ class OwnLabels:
         else:
             yield self._none_is_off()
             yield self._unrelated(evidence)
+            yield from self._needed(evidence)
 
     def _a_minority(self) -> Check:
         share = self.corrupted.mean(axis=0)
@@ -122,6 +125,47 @@ class OwnLabels:
             Status.WITHIN_NOISE,
             samples=len(self.X),
         )
+
+    def _needed(self, evidence: Evidence) -> Iterator[Check]:
+        """Is the weakest unit worth its parameters on these labels, the others refitted?
+
+        Repaired labels lie about the network that they were repaired with, and speak for it.
+        """
+        unit, network = evidence.certificate.weakest_unit, evidence.network
+        if unit is None or network.linear is not None:
+            return
+        gain = self._gain_of_unit(network, unit)
+        price = (network.features + self.left.shape[1]) * np.log(self.left.size)
+        yield Check(
+            "the labels given need every unit",
+            bool(gain > price),
+            f"unit {unit}: deviance {gain:.3g}",
+            f"more than {price:.3g} (Schwarz)",
+            f"Without unit {unit} the others explain the labels given nearly as well: it may be a "
+            "figment of the noise. Ask for fewer units, or take more samples.",
+            Status.PARTIAL,
+            samples=len(self.X),
+        )
+
+    def _gain_of_unit(self, network: Network, unit: int) -> float:
+        """How much of Huber's loss a unit explains, in units of the noise (Huber 1973)."""
+        white = whitening(self.left)
+        labels = white.apply(self.left + network(self.X).reshape(self.left.shape))
+        wide = with_outputs_in_rows(network)
+        left = labels - white.whitened(wide)(self.X)
+        scale = robust_scale(left)
+        others = wide.keep(np.arange(network.units) != unit)
+        fit = huber_network(
+            self.X,
+            labels,
+            Parameters.of(white.whitened(others)),
+            network.activation,
+            tolerance=FRACTION_OF_ERROR / np.sqrt(len(self.X)),
+            scale=scale,
+        )
+        t = np.abs(left) / scale
+        noise = np.mean(np.minimum(t, HUBER) ** 2) / max(np.mean(t <= HUBER), LEAST_SLOPE)
+        return 2 * left.size * (fit.loss - huber_loss(left, scale)) / float(noise)
 
     def _unrelated(self, evidence: Evidence) -> Check:
         """Noise of any law is the same everywhere."""
