@@ -28,6 +28,7 @@ from provenet.certify.layer_noise import correlation, hermite_terms
 from provenet.certify.tolerances import (
     CORRUPTED_SIGMAS,
     DEPENDENT,
+    FAR_OFF,
     LAST_DIGITS,
     MOST_CORRUPTED,
     RELATED,
@@ -35,7 +36,7 @@ from provenet.certify.tolerances import (
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.robust.huber import huber_loss, huber_network, robust_scale, whitening
+from provenet.fitting.robust.huber import huber_network, robust_scale, whitening
 from provenet.fitting.tolerances import FRACTION_OF_ERROR, HUBER, LEAST_SLOPE
 from provenet.fitting.workspace import Workspace
 from provenet.networks.conversions import with_outputs_in_rows
@@ -139,7 +140,7 @@ class OwnLabels:
         yield Check(
             "the labels given need every unit",
             bool(gain > price),
-            f"unit {unit}: deviance {gain:.3g}",
+            f"unit {unit}: {gain:.3g} variances",
             f"more than {price:.3g} (Schwarz)",
             f"Without unit {unit} the others explain the labels given nearly as well: it may be a "
             "figment of the noise. Ask for fewer units, or take more samples.",
@@ -148,24 +149,30 @@ class OwnLabels:
         )
 
     def _gain_of_unit(self, network: Network, unit: int) -> float:
-        """How much of Huber's loss a unit explains, in units of the noise (Huber 1973)."""
-        white = whitening(self.left)
-        labels = white.apply(self.left + network(self.X).reshape(self.left.shape))
-        wide = with_outputs_in_rows(network)
+        """How much a unit explains of the labels, in variances of Huber's estimate (Huber 1973).
+
+        A label that is far off counts the same however far: a unit that catches a few of them
+        explains nothing.
+        """
+        white, wide = whitening(self.left), with_outputs_in_rows(network)
+        labels = white.apply(self.left + wide(self.X))
         left = labels - white.whitened(wide)(self.X)
         scale = robust_scale(left)
-        others = wide.keep(np.arange(network.units) != unit)
-        fit = huber_network(
-            self.X,
-            labels,
-            Parameters.of(white.whitened(others)),
-            network.activation,
-            tolerance=FRACTION_OF_ERROR / np.sqrt(len(self.X)),
-            scale=scale,
-        )
+        others = white.whitened(wide.keep(np.arange(network.units) != unit))
+        without = labels - self._refitted(others, labels, scale)
         t = np.abs(left) / scale
         noise = np.mean(np.minimum(t, HUBER) ** 2) / max(np.mean(t <= HUBER), LEAST_SLOPE)
-        return 2 * left.size * (fit.loss - huber_loss(left, scale)) / float(noise)
+        return float((_bounded(without / scale) - _bounded(left / scale)) / noise)
+
+    def _refitted(self, network: Network, labels: Array, scale: Array) -> Array:
+        """The values of Huber's estimate from a network; without units the labels' medians."""
+        if network.units == 0:
+            return np.median(labels, axis=0)
+        tolerance = FRACTION_OF_ERROR / np.sqrt(len(self.X))
+        start = Parameters.of(network)
+        return huber_network(
+            self.X, labels, start, network.activation, tolerance=tolerance, scale=scale
+        ).predicted
 
     def _unrelated(self, evidence: Evidence) -> Check:
         """Noise of any law is the same everywhere."""
@@ -215,6 +222,11 @@ class OwnLabels:
             Status.PARTIAL,
             samples=len(self.X),
         )
+
+
+def _bounded(t: Array) -> float:
+    """Sum of squares, none larger than that of a label far off."""
+    return float(np.sum(np.minimum(np.abs(t), FAR_OFF) ** 2))
 
 
 def _looks(left: Array, size: Array) -> dict[str, Array]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import entr
 
+from provenet.certify.checks import Check, Status
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Seed
 from provenet.data.parallel import one_blas_thread
@@ -26,6 +27,9 @@ from provenet.lowest_layer.unions.samples import SampleRows, Samples
 from provenet.lowest_layer.unions.search import search
 from provenet.lowest_layer.unions.sharpen import sharpen
 from provenet.lowest_layer.unions.tolerances import (
+    AGREEING_SEARCHES,
+    AS_GOOD,
+    CLEARLY_APART,
     MOST_FACES,
     MOST_POSITIVES,
     MOST_SEARCHES,
@@ -96,25 +100,42 @@ def _attempt(
 def _learn(
     samples: Samples, units: int | None, rng: np.random.Generator, stage: Stage
 ) -> HalfspaceSet:
-    """The best of several searches, unless the first leaves no label wrong.
+    """The best of several searches; with it, whether another is as good and elsewhere.
 
     Wrong labels are flips, or what a search missed that took two faces for one; from other starts
-    it may find both.
+    it may find both. Few samples may be explained in two ways: then neither is known.
     """
     most = max(MOST_FACES, 2 * (units or 0))
     with stage("search", "positives that no halfspace claims"):
         positives = samples.gather(lambda X, fired: fired, MOST_POSITIVES)
         faces = search(samples, positives, most, rng)
         _check_found(samples, positives, len(faces), most, units)
-    found = _finished(samples, faces, positives, rng, stage)
+    criterion = partial(_criterion, samples)
+    tried = [_finished(samples, faces, positives, rng, stage)]
     for again in range(min(MOST_SEARCHES, SEARCHED_AGAIN // samples.size)):
-        if found.training_errors == 0:
+        best = min(tried, key=criterion)
+        if best.training_errors == 0 and again >= AGREEING_SEARCHES:
             break
-        start = search(samples, positives, most, rng) if again % 2 else _split(found, rng)
+        start = search(samples, positives, most, rng) if again % 2 else _split(best, rng)
         if 0 < len(start) < most:
-            other = _finished(samples, start, positives, rng, stage)
-            found = min(found, other, key=partial(_criterion, samples))
-    return found
+            tried.append(_finished(samples, start, positives, rng, stage))
+    best = min(tried, key=criterion)
+    as_good = [other for other in tried if criterion(other) < criterion(best) + AS_GOOD]
+    return replace(best, findings=(*best.findings, _only_answer(best, as_good)))
+
+
+def _only_answer(best: HalfspaceSet, as_good: list[HalfspaceSet]) -> Check:
+    """Are all answers that explain the labels as well the same, within their errors?"""
+    furthest = max(best.sigmas_to(other) for other in as_good)
+    return Check(
+        "no other halfspaces explain the labels as well",
+        furthest < CLEARLY_APART,
+        f"{len(as_good)} as good, {furthest:.2g} standard errors apart",
+        f"less than {CLEARLY_APART:g} standard errors apart",
+        "Another search ended at other halfspaces that explain the labels as well, so these are "
+        "not known: take more samples.",
+        Status.PARTIAL,
+    )
 
 
 def _split(found: HalfspaceSet, rng: np.random.Generator) -> Faces:

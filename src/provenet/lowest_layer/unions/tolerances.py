@@ -123,3 +123,9 @@ SPLIT_TILT = 0.5
 SEARCHED_AGAIN = 40_000
 """Convention: samples that further searches look at in all: with more, one is enough to see every
 face."""
+AGREEING_SEARCHES = 3
+"""Convention: further searches where no label is wrong, to see whether others explain all as well.
+"""
+AS_GOOD = 5.0
+"""Convention: log likelihood by which another answer may fall short and still be possible: odds of
+150; a further wrong label costs `log(samples)`."""
