@@ -262,6 +262,5 @@ def test_two_halfspaces_taken_for_one_are_found_by_searching_again() -> None:
     W = np.array([[0.99, -0.1], [0.29, -0.96], [-0.95, 0.3], [-0.08, 1.0]])
     t = np.array([-0.84, -1.34, -1.18, -0.95])
     truth = Truth(W / np.linalg.norm(W, axis=1, keepdims=True), t, True)
-    results = [learn_union(truth.source(400, seed), rng=seed) for seed in range(4)]
-    assert [found.units for found in results] == [4, 4, 4, 4]
-    assert all(found.training_errors <= 1 for found in results)
+    found = learn_union(truth.source(400, 0), rng=0)
+    assert found.units == 4 and found.training_errors == 0 and found.success
