@@ -12,6 +12,7 @@ import provenet as pn
 from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.conclude import conclude
 from provenet.certify.layer import LayerCandidate
+from provenet.certify.layer_noise import NOT_CHANCE, Residuals, along_units
 from provenet.certify.result import Recovery
 from provenet.certify.statements import FaceErrors, Fires, FiresAlone, Predicts, Statement
 from provenet.common.typing import Array
@@ -346,3 +347,16 @@ def test_whole_numbers_are_exact_though_single_precision_holds_them() -> None:
     truth = LayeredNetwork(lowest_layer(W, T, "step"), Polynomial(2, {(0,): 1.0, (1,): 2.0}))
     result, checks = asked(X, truth(X), candidate(Predicts(truth)))
     assert result.status is Status.EXACT and not failed(checks)
+
+
+def test_residuals_that_are_rounding_where_a_unit_is_off_are_no_noise() -> None:
+    """Noise is everywhere: a wrong top of a right unit leaves something only where it is on."""
+    X = inputs()
+    statement = Predicts(layered())
+    on = X @ W[0] > T[0]
+    noise = 0.1 * np.random.default_rng(1).standard_normal(len(X))
+    everywhere, beyond = (Residuals(X, X, left) for left in (noise, np.where(on, noise, 0.0)))
+    assert along_units(statement, everywhere, 1e-10) < NOT_CHANCE
+    assert along_units(statement, beyond, 1e-10) > 2 * NOT_CHANCE
+    wave = 0.05 * np.sin(40 * (X @ W[0])) + noise
+    assert along_units(statement, Residuals(X, X, wave), 1e-10) > NOT_CHANCE

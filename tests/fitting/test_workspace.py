@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import provenet as pn
+from provenet.common.exceptions import NoAnswer
 from provenet.data.sources import Source
 from provenet.fitting.workspace import Wishes, Workspace, prepare
 
@@ -44,3 +46,19 @@ def test_repeated_inputs_are_held_out_together() -> None:
 def test_samples_made_afresh_have_no_numbers() -> None:
     workspace = prepared(pn.QuerySource(NETWORK, 2, 3000, rng=0))
     assert workspace.held_out.size > 0 and workspace.held_out_rows.shape == (0,)
+
+
+def test_twins_that_were_not_drawn_are_hidden_too() -> None:
+    """Each input twenty times, three times as many samples as are drawn."""
+    many = np.tile(X, (20, 1))
+    workspace = prepared(pn.ArraySource(many, NETWORK(many)))
+    held_out = {tuple(x) for x in workspace.held_out.X}
+    hidden = workspace.hidden_rows
+    assert len(hidden) == 20 * workspace.unseen > len(workspace.held_out_rows)
+    assert {tuple(x) for x in many[hidden]} == held_out
+
+
+def test_repaired_labels_that_are_all_the_same_are_no_problem_to_fit() -> None:
+    workspace = prepared(pn.ArraySource(X, NETWORK(X)))
+    with pytest.raises(NoAnswer, match="nothing is left to explain"):
+        workspace.on(pn.ArraySource(X, np.full(len(X), 2.0)))

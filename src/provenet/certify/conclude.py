@@ -21,6 +21,7 @@ from provenet.certify.predictor import predictor
 from provenet.certify.result import Recovery
 from provenet.certify.rivals import searched_on
 from provenet.common.words import counted
+from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.polish import Polished, polish
 from provenet.fitting.workspace import Workspace
 
@@ -48,10 +49,17 @@ def conclude(workspace: Workspace, candidate: Candidate | LayerCandidate, method
             method=candidate.method or method,
             claim=candidate.claim,
             certificate=evidence.certificate,
-            standard_errors=evidence.standard_errors,
+            standard_errors=_errors(candidate, evidence, own),
             ambiguities=(*evidence.ambiguities, *evidence.remarks, *candidate.ambiguities),
             details=_details(candidate, own),
         )
+
+
+def _errors(candidate: Candidate, evidence: Evidence, own: OwnLabels | None) -> StandardErrors:
+    """Those of the fit, and what no fit of noise of any law can tell of the output bias."""
+    if own is None or candidate.repaired is None or candidate.repaired.most_are_exact:
+        return evidence.standard_errors
+    return own.widened(evidence.standard_errors)
 
 
 def _details(candidate: Candidate, own: OwnLabels | None) -> Any:

@@ -24,6 +24,7 @@ from provenet.certify.layer_noise import (
     NOT_CHANCE,
     UNLIKELY,
     Residuals,
+    along_units,
     chance_of_form,
     dependence,
     tested_samples,
@@ -453,7 +454,9 @@ class LayerQuestions:
         )
 
     def _without_form(self, statement: Predicts, tested: Residuals) -> Check:
-        off = dependence(self.held, self.fitted, tested)
+        rounding = LAST_DIGITS * self.workspace.spread
+        along = along_units(statement, tested, rounding)
+        off = max(dependence(self.held, self.fitted, tested), along)
         chance = chance_of_form(statement, self.held)
         return Check(
             "what is left does not depend on the inputs",

@@ -1,8 +1,9 @@
 """Is what a layer leaves of the labels noise? Noise knows nothing of inputs, units and faces.
 
-Four looks at the residuals: do units and lengths of inputs explain any of them (F-test)? Do
-polynomials of the inputs? Are residuals of neighbours alike? Are they larger at the face of a unit
-than beside it, as where one unit stands for two at a small angle?
+Five looks at the residuals: do units and lengths of inputs explain any of them (F-test)? Do
+polynomials of the inputs? Are residuals of neighbours alike, or of those next to each other along a
+unit? Are they larger at the face of a unit than beside it, as where one unit stands for two at a
+small angle?
 """
 
 from __future__ import annotations
@@ -104,6 +105,28 @@ def dependence(held: Residuals, fitted: Residuals, tested: Residuals) -> float:
     tree = cKDTree(fitted.Z[:NEIGHBOURS_AMONG])
     nearest = tree.query(held.Z, k=NEAREST_SAMPLES)[1]
     return max(found, correlation(fitted.left[nearest].mean(axis=1)[None], held.left))
+
+
+def along_units(statement: Predicts, tested: Residuals, rounding: float) -> float:
+    """By how many standard errors residuals are like those of the next samples along a unit.
+
+    A top of another form leaves what changes with one unit, in a band too thin for polynomials; or
+    it leaves nothing but rounding where the unit is off, and far more where it is on.
+    """
+    layer = statement.network.layer
+    none_left = (np.abs(tested.left) <= rounding).astype(float)
+    looks = (tested.left, none_left - none_left.mean())
+    orders = np.argsort(tested.X @ layer.weights.T, axis=0).T
+    return max((_like_the_next(look[order]) for look in looks for order in orders), default=0.0)
+
+
+def _like_the_next(left: Array) -> float:
+    """Correlation of a row of residuals with the sums of the next ones, in standard errors."""
+    if len(left) <= NEAREST_SAMPLES:
+        return 0.0
+    total = np.concatenate([[0.0], np.cumsum(left)])
+    after = total[NEAREST_SAMPLES + 1 :] - total[1:-NEAREST_SAMPLES]
+    return correlation(after[None], left[: len(after)])
 
 
 def hermite_terms(Z: Array) -> Array:

@@ -3,12 +3,20 @@
 A method for corrupted labels fits others than the user's. What it took for corruption must look
 like it: in a minority of the labels of every output, and with no regard to what the units do. A
 wrong output weight makes right labels look corrupted, but only where its unit is on.
+
+Noise of any kind that is independent of the inputs leaves the units where they are; noise that is
+not moves them, though what is fitted of it averages out. So it is asked in parts: whether labels
+are far off, to which side, and by how much, against polynomials of the inputs and the units.
+
+Its centre is another matter. Robust fits put the output bias at a centre that heavy tails do not
+move, which is the mean only if the noise is symmetric. The distance of the two is how far the bias
+may be off, and is part of its standard error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -16,11 +24,24 @@ import numpy as np
 from provenet.certify.candidate import Repaired
 from provenet.certify.checks import Check, Status
 from provenet.certify.evidence import Evidence
-from provenet.certify.tolerances import CORRUPTED_SIGMAS, DEPENDENT, LAST_DIGITS, MOST_CORRUPTED
+from provenet.certify.layer_noise import correlation, hermite_terms
+from provenet.certify.tolerances import (
+    CORRUPTED_SIGMAS,
+    DEPENDENT,
+    FAR_OFF,
+    LAST_DIGITS,
+    MOST_CORRUPTED,
+    RELATED,
+)
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.robust.huber import robust_scale
-from provenet.fitting.tolerances import HUBER
+from provenet.fitting.covariance import StandardErrors
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.robust.huber import huber_network, robust_scale, whitening
+from provenet.fitting.tolerances import FRACTION_OF_ERROR, HUBER, LEAST_SLOPE
 from provenet.fitting.workspace import Workspace
+from provenet.networks.conversions import with_outputs_in_rows
+from provenet.networks.network import Network
+from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)
@@ -41,6 +62,8 @@ class OwnLabels:
 
     X: Array
     """Inputs (samples, features)."""
+    Z: Array
+    """The same, standardised."""
     left: Array
     """What the network leaves of the labels, (samples, outputs)."""
     size: Array
@@ -57,7 +80,12 @@ class OwnLabels:
         left, size = y.reshape(len(X), -1) - expected, expected.std(axis=0)
         noise = evidence.certificate.noise
         corrupted = np.abs(left) > np.maximum(LAST_DIGITS * size, CORRUPTED_SIGMAS * noise)
-        return cls(X, left, size, noise, corrupted)
+        return cls(X, workspace.standardisation.apply(X), left, size, noise, corrupted)
+
+    def widened(self, errors: StandardErrors) -> StandardErrors:
+        """Errors whose output bias may be off by the distance of the noise's centre and mean."""
+        distance = self.left.mean(axis=0).reshape(np.shape(errors.output_bias))
+        return replace(errors, output_bias=np.hypot(errors.output_bias, distance))
 
     def checks(self, repaired: Repaired, evidence: Evidence) -> Iterator[Check]:
         """What the labels say to the network, and whether what it leaves knows of the units."""
@@ -66,9 +94,8 @@ class OwnLabels:
             yield self._independent(self.corrupted.astype(float), evidence)
         else:
             yield self._none_is_off()
-            scale = robust_scale(self.left - np.median(self.left, axis=0))
-            bounded = (self.left - np.median(self.left, axis=0)) / scale
-            yield self._independent(np.clip(bounded, -HUBER, HUBER), evidence)
+            yield self._unrelated(evidence)
+            yield from self._needed(evidence)
 
     def _a_minority(self) -> Check:
         share = self.corrupted.mean(axis=0)
@@ -100,6 +127,84 @@ class OwnLabels:
             samples=len(self.X),
         )
 
+    def _needed(self, evidence: Evidence) -> Iterator[Check]:
+        """Is the weakest unit worth its parameters on these labels, the others refitted?
+
+        Repaired labels lie about the network that they were repaired with, and speak for it.
+        """
+        unit, network = evidence.certificate.weakest_unit, evidence.network
+        if unit is None or network.linear is not None:
+            return
+        gain = self._gain_of_unit(network, unit)
+        price = (network.features + self.left.shape[1]) * np.log(self.left.size)
+        yield Check(
+            "the labels given need every unit",
+            bool(gain > price),
+            f"unit {unit}: {gain:.3g} variances",
+            f"more than {price:.3g} (Schwarz)",
+            f"Without unit {unit} the others explain the labels given nearly as well: it may be a "
+            "figment of the noise. Ask for fewer units, or take more samples.",
+            Status.PARTIAL,
+            samples=len(self.X),
+        )
+
+    def _gain_of_unit(self, network: Network, unit: int) -> float:
+        """How much a unit explains of the labels, in variances of Huber's estimate (Huber 1973).
+
+        A label that is far off counts the same however far: a unit that catches a few of them
+        explains nothing.
+        """
+        white, wide = whitening(self.left), with_outputs_in_rows(network)
+        labels = white.apply(self.left + wide(self.X))
+        left = labels - white.whitened(wide)(self.X)
+        scale = robust_scale(left)
+        others = white.whitened(wide.keep(np.arange(network.units) != unit))
+        without = labels - self._refitted(others, labels, scale)
+        t = np.abs(left) / scale
+        noise = np.mean(np.minimum(t, HUBER) ** 2) / max(np.mean(t <= HUBER), LEAST_SLOPE)
+        return float((_bounded(without / scale) - _bounded(left / scale)) / noise)
+
+    def _refitted(self, network: Network, labels: Array, scale: Array) -> Array:
+        """The values of Huber's estimate from a network; without units the labels' medians."""
+        if network.units == 0:
+            return np.median(labels, axis=0)
+        tolerance = FRACTION_OF_ERROR / np.sqrt(len(self.X))
+        start = Parameters.of(network)
+        return huber_network(
+            self.X, labels, start, network.activation, tolerance=tolerance, scale=scale
+        ).predicted
+
+    def _unrelated(self, evidence: Evidence) -> Check:
+        """Noise of any law is the same everywhere."""
+        rows = self._terms(evidence.network)
+        looks = _looks(self.left, self.size)
+        off = {name: self._most_related(rows, values) for name, values in looks.items()}
+        name = max(off, key=lambda name: off[name])
+        return Check(
+            "what is left does not depend on the inputs",
+            off[name] <= RELATED,
+            f"{name}: {off[name]:.1f} standard errors",
+            f"at most {RELATED:g}",
+            f"What the network leaves of the labels depends on the inputs ({name}, by "
+            f"{off[name]:.1f} standard errors): noise is not the same everywhere, or a unit is "
+            "missing, and errors may be larger than stated. Take more samples, or leave out "
+            "inputs where labels cannot be trusted.",
+            Status.PARTIAL,
+            samples=rows.shape[1],
+        )
+
+    def _terms(self, network: Network) -> Array:
+        """Polynomials of the inputs, the units and whether they are on, one a row, of mean 0."""
+        polynomials = hermite_terms(self.Z)[1:]
+        margins = (self.X[: polynomials.shape[1]] @ network.weights.T + network.biases).T
+        rows = np.vstack([polynomials, np.maximum(margins, 0.0), margins > 0])
+        return np.asarray(rows - rows.mean(axis=1, keepdims=True))
+
+    @staticmethod
+    def _most_related(rows: Array, values: Array) -> float:
+        used = values[: rows.shape[1]]
+        return max(correlation(rows, column) for column in (used - used.mean(axis=0)).T)
+
     def _independent(self, values: Array, evidence: Evidence) -> Check:
         network = evidence.network
         on = self.X @ network.weights.T + network.biases > 0
@@ -117,6 +222,24 @@ class OwnLabels:
             Status.PARTIAL,
             samples=len(self.X),
         )
+
+
+def _bounded(t: Array) -> float:
+    """Sum of squares, none larger than that of a label far off."""
+    return float(np.sum(np.minimum(np.abs(t), FAR_OFF) ** 2))
+
+
+def _looks(left: Array, size: Array) -> dict[str, Array]:
+    """Bounded functions of what is left of each output: noise does not depend on inputs in any."""
+    centred = left - np.median(left, axis=0)
+    t = centred / np.maximum(robust_scale(centred), LAST_DIGITS * size + TINY)
+    near, far = np.clip(t, -HUBER, HUBER), np.abs(t) > HUBER
+    return {
+        "what is left": near,
+        "its size": np.abs(near),
+        "how often it is large": far.astype(float),
+        "the side of what is large": far * np.sign(t),
+    }
 
 
 def most_dependent(values: AnyArray, on: AnyArray) -> tuple[int, int, float]:

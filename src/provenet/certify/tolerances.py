@@ -108,6 +108,12 @@ CORRUPTED_SIGMAS = 5.0
 DEPENDENT = 6.0
 """Convention: standard deviations at which what is left is not independent of the units; there are
 as many tests as units times outputs."""
+FAR_OFF = 3.0
+"""Convention: scales of the noise from which on a label is far off, and counts the same however
+far."""
+RELATED = 5.0
+"""Derived: standard errors; four looks at each output meet up to a thousand polynomials and the
+units, of which the best of ten thousand is above 4.9 by chance once in a hundred."""
 
 # ---------------------------------------------------------------- what a layer leaves
 

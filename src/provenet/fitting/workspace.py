@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from provenet.common.blocks import row_blocks
+from provenet.common.exceptions import NoAnswer
 from provenet.common.stages import Stages
 from provenet.common.typing import AnyArray, Array, Progress
 from provenet.data.label_precision import LabelPrecision, label_precision
@@ -105,6 +108,16 @@ class Workspace:
         samples = self.problem.samples
         return ArraySource(self.standardisation.undo(samples.X), samples.y)
 
+    @cached_property
+    def hidden_rows(self) -> AnyArray:
+        """Numbers of all samples whose inputs are held out, their twins that were not drawn too."""
+        source, held_out = self.source, row_keys(self.held_out.X)
+        if not len(self.held_out_rows) or source.size == len(held_out) + self.problem.samples.size:
+            return self.held_out_rows
+        blocks = row_blocks(source.size)
+        found = (np.isin(row_keys(source.rows(b.start, b.stop)[0]), held_out) for b in blocks)
+        return np.flatnonzero(np.concatenate(list(found)))
+
     @property
     def drawn(self) -> ArraySource:
         """All samples drawn, standardised: those to fit, then those held out."""
@@ -134,10 +147,16 @@ class Workspace:
 
     def on(self, source: Source) -> Workspace:
         """The same recovery on other samples, such as repaired ones, by the same clock."""
+        standardisation = source.standardisation()
+        if standardisation.label_spread == 0:
+            raise NoAnswer(
+                "Most labels are the same, and without the others nothing is left to explain: take "
+                "samples on which more of them differ."
+            )
         other = prepare(
             source,
             self.wishes,
-            source.standardisation(),
+            standardisation,
             rng=self.rng,
             progress=self.progress,
             deadline=self.problem.deadline,

@@ -157,7 +157,7 @@ def fired_union(workspace: Workspace, silent: float) -> HalfspaceSet:
         workspace.units,
         rng=workspace.rng,
         intersection=False,
-        hidden=workspace.held_out_rows,
+        hidden=workspace.hidden_rows,
         stage=workspace.stage,
     )
 

@@ -93,12 +93,13 @@ from provenet.methods.tolerances import (
 )
 from provenet.moments.decomposition.joint_diagonalisation import congruence
 from provenet.networks.activations import ABS
-from provenet.networks.conversions import as_absolute
+from provenet.networks.conversions import as_absolute, with_outputs_in_rows
 from provenet.networks.network import Network
 
 _LOCATION = (
     "The output bias is that of the network plus the centre of the noise: nothing tells these two "
-    "apart, and where noise is skewed its centre is not its mean."
+    "apart, and where noise is skewed its centre is not its mean. How far these are from each "
+    "other is part of the standard error of the output bias."
 )
 _NOTHING = (
     "No unit stands above the noise of the labels: take more samples, or check that the labels "
@@ -375,7 +376,7 @@ def _from_search(workspace: Workspace, other: Candidate, white: Whitening | None
     """Steps 4 and 5 from units found in repaired labels, `white` what these are whitened by."""
     if other.network.units == 0:
         raise NoAnswer(_NOTHING)
-    network = without_linear(Parameters.of(_wide(as_absolute(other.network))))
+    network = without_linear(Parameters.of(with_outputs_in_rows(as_absolute(other.network))))
     start = network if white is None else white.restored(network)
     return _finish(workspace, start, f"Searched in winsorised labels: {other.width_evidence}")
 
@@ -396,15 +397,3 @@ def _winsorised(workspace: Workspace, white: Whitening) -> Workspace:
     Z = white.apply(labels.reshape(len(labels), -1))
     drawn_in = white.centre + np.clip(Z, -DRAWN_IN, DRAWN_IN) @ white.backward
     return workspace.on(ArraySource(inputs, drawn_in.reshape(labels.shape)))
-
-
-def _wide(network: Network) -> Network:
-    """A network with one output in the shape of one with several."""
-    if network.outputs is not None:
-        return network
-    linear = None if network.linear is None else network.linear[None]
-    return network.replace(
-        output_weights=network.output_weights[None],
-        output_bias=np.atleast_1d(network.output_bias),
-        linear=linear,
-    )

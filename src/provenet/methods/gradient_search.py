@@ -82,7 +82,7 @@ def _not_held_out(workspace: Workspace) -> Source:
     """The samples but for those that are to judge the answer, standardised."""
     X, y = workspace.source.rows(0, workspace.source.size)
     kept = np.ones(len(y), dtype=bool)
-    kept[workspace.held_out_rows] = False
+    kept[workspace.hidden_rows] = False
     least = max(FEWEST_SEARCHED, FEWEST_A_TERM * control_terms(workspace.source.features))
     if kept.sum() < least:
         raise NoAnswer(

@@ -48,7 +48,7 @@ def _learned(workspace: Workspace, low: float, high: float) -> LayerCandidate:
         workspace.units,
         rng=workspace.rng,
         above=level,
-        hidden=workspace.held_out_rows,
+        hidden=workspace.hidden_rows,
         stage=workspace.stage,
     )
     user = on_user_inputs(

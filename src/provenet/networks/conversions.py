@@ -122,6 +122,18 @@ def merge_linear_units(network: Network, X: Array, fewest: int = 1) -> Network:
     )
 
 
+def with_outputs_in_rows(network: Network) -> Network:
+    """A network with one output in the shape of one with several."""
+    if network.outputs is not None:
+        return network
+    linear = None if network.linear is None else network.linear[None]
+    return network.replace(
+        output_weights=network.output_weights[None],
+        output_bias=np.atleast_1d(network.output_bias),
+        linear=linear,
+    )
+
+
 def _linear(network: Network) -> Array:
     """The linear term, zeros where there is none."""
     shape = (*network.output_weights.shape[:-1], network.features)

@@ -209,3 +209,9 @@ def test_time_that_is_over_stops_it_and_is_told() -> None:
     Y, _ = corrupt(labels(5, 40, 3000, 0), 0.1, 100.0, 0)
     found = robust_pca(Y, np.random.default_rng(0), lambda: True)
     assert found.ended is Ended.OUT_OF_TIME and found.low_rank.shape == Y.shape
+
+
+def test_rows_whose_weights_leave_a_part_free_have_the_smallest_solution() -> None:
+    V = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    Y, weights = np.array([[3.0, 5.0, 0.0]]), np.array([[1.0, 0.0, 1.0]])
+    np.testing.assert_allclose(weighted_rows(Y, weights, V), [[3.0, 0.0]], atol=1e-12)

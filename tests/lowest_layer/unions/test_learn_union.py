@@ -255,3 +255,12 @@ def test_no_error_is_far_smaller_than_the_samples_allow() -> None:
         check(found, truth, 3.0)
         # 2 / density, which is known to 20%.
         assert found.angle_errors[0] > 0.8 * 2 / (1000 * 0.242)
+
+
+def test_two_halfspaces_taken_for_one_are_found_by_searching_again() -> None:
+    """Four in two features from 400 samples: the first search takes two of them for one."""
+    W = np.array([[0.99, -0.1], [0.29, -0.96], [-0.95, 0.3], [-0.08, 1.0]])
+    t = np.array([-0.84, -1.34, -1.18, -0.95])
+    truth = Truth(W / np.linalg.norm(W, axis=1, keepdims=True), t, True)
+    found = learn_union(truth.source(400, 0), rng=0)
+    assert found.units == 4 and found.training_errors == 0 and found.success

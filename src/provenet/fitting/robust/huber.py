@@ -241,7 +241,7 @@ def robust_fit(
     `fit` need not converge: one step that lowers the sum of squares is enough. A `scale` given is
     kept; otherwise it follows the residuals.
     """
-    floor = FLATTEST * robust_scale(Y - np.median(Y, axis=0))
+    floor = FLATTEST * usual_size(Y - np.median(Y, axis=0))
     predicted = predict(start)
     state = _state(start, Y, predicted, floor, scale, threshold, 0, Ended.OUT_OF_STEPS)
     for iteration in range(1, iterations + 1):

@@ -129,7 +129,11 @@ def weighted_rows(Y: Array, weights: Array, V: Array) -> Array:
     trace = np.einsum("nii->n", gram)
     # Keeps rows with too little weight solvable; below the rounding of all others.
     gram += (LEAST_GRAM * trace + TINY)[:, None, None] * np.eye(V.shape[1])
-    return np.asarray(np.linalg.solve(gram, ((weights * Y) @ V)[:, :, None])[:, :, 0])
+    right = ((weights * Y) @ V)[:, :, None]
+    try:
+        return np.asarray(np.linalg.solve(gram, right)[:, :, 0])
+    except np.linalg.LinAlgError:  # rows whose weights leave a part of z free: the smallest z
+        return np.asarray((np.linalg.pinv(gram, hermitian=True) @ right)[:, :, 0])
 
 
 def _grams(weights: Array, V: Array) -> Array:

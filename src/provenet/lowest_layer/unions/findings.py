@@ -26,6 +26,7 @@ from provenet.lowest_layer.unions.tolerances import (
     CLEARLY_APART,
     FEATURES_WRONG,
     FLAT_SIGMAS,
+    HARDLY_FLIPS,
     NO_CHANCE_FLIPS,
     NO_FLIPS,
     TOO_MANY_WRONG,
@@ -281,15 +282,26 @@ class _UnionQuestions:
     # ------------------------------------------------------------ is each halfspace known?
 
     def enough_samples(self) -> Iterator[Check]:
-        """Does every label that fires have a halfspace?"""
+        """Does every label that fires have a halfspace, and fires what a halfspace has?"""
         count, chance = self.tally.outside.wrong, self.tally.outside.chance
         what = f"Samples that fire beyond no halfspace found: {count}"
         yield Check(
             "labels that fire have a halfspace",
-            chance >= NO_FLIPS or not self.rare,
-            f"{count} have none",
-            "none, or flips",
+            chance >= HARDLY_FLIPS,
+            f"{count} have none, chance {chance:.2g}",
+            f"none, or flips (chance at least {HARDLY_FLIPS:g})",
             too_rare(self.samples, max(count, 1), what),
+            Status.PARTIAL,
+        )
+        inside = self.tally.inside
+        yield Check(
+            "labels beyond a halfspace fire",
+            inside.chance >= HARDLY_FLIPS,
+            f"{inside.wrong} do not, chance {inside.chance:.2g}",
+            f"all, or flips (chance at least {HARDLY_FLIPS:g})",
+            f"{_contradict(inside.wrong, ' inside the halfspaces that were found')} them, and "
+            "where that is depends on the inputs: a halfspace may stand for two. Take more "
+            "samples.",
             Status.PARTIAL,
         )
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
 from provenet.certify.checks import Check, Status
 from provenet.certify.statements import FaceErrors
 from provenet.common.typing import AnyArray, Array
 from provenet.data.standardisation import Standardisation
 from provenet.lowest_layer.unions.faces import Flags
 from provenet.networks.layered import LayeredNetwork, intersection, lowest_layer, union
+from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,15 @@ class HalfspaceSet:
         """The same as steps under OR, or AND."""
         layer = lowest_layer(self.weights, self.thresholds, "step")
         return LayeredNetwork(layer, intersection if self.intersection else union)
+
+    def sigmas_to(self, other: HalfspaceSet) -> float:
+        """The largest angle to another set's halfspaces, in standard errors of both together."""
+        if self.units != other.units:
+            return np.inf
+        apart = np.linalg.norm(self.weights[:, None] - other.weights, axis=2)
+        mine, others = linear_sum_assignment(apart)
+        errors = self.angle_errors[mine] + other.angle_errors[others]
+        return float(np.max(apart[mine, others] / np.maximum(errors, TINY)))
 
     def face_errors(self, standardisation: Standardisation) -> FaceErrors:
         """How near to a face labels may be taken either way, if these are standardised inputs."""

@@ -8,21 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import entr
 
+from provenet.certify.checks import Check, Status
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Seed
 from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import Source
+from provenet.lowest_layer.unions.faces import Faces
 from provenet.lowest_layer.unions.findings import NEEDED, described, too_rare
 from provenet.lowest_layer.unions.finish import finish
 from provenet.lowest_layer.unions.halfspace_set import HalfspaceSet
 from provenet.lowest_layer.unions.samples import SampleRows, Samples
 from provenet.lowest_layer.unions.search import search
 from provenet.lowest_layer.unions.sharpen import sharpen
-from provenet.lowest_layer.unions.tolerances import MOST_FACES, MOST_POSITIVES
+from provenet.lowest_layer.unions.tolerances import (
+    AGREEING_SEARCHES,
+    AS_GOOD,
+    CLEARLY_APART,
+    MOST_FACES,
+    MOST_POSITIVES,
+    MOST_SEARCHES,
+    SEARCHED_AGAIN,
+    SPLIT_TILT,
+)
+from provenet.networks.tolerances import TINY
 
 Stage = Callable[[str, str], AbstractContextManager[Any]]
 
@@ -86,11 +100,69 @@ def _attempt(
 def _learn(
     samples: Samples, units: int | None, rng: np.random.Generator, stage: Stage
 ) -> HalfspaceSet:
+    """The best of several searches; with it, whether another is as good and elsewhere.
+
+    Wrong labels are flips, or what a search missed that took two faces for one; from other starts
+    it may find both. Few samples may be explained in two ways: then neither is known.
+    """
     most = max(MOST_FACES, 2 * (units or 0))
     with stage("search", "positives that no halfspace claims"):
         positives = samples.gather(lambda X, fired: fired, MOST_POSITIVES)
         faces = search(samples, positives, most, rng)
         _check_found(samples, positives, len(faces), most, units)
+    criterion = partial(_criterion, samples)
+    tried = [_finished(samples, faces, positives, rng, stage)]
+    for again in range(min(MOST_SEARCHES, SEARCHED_AGAIN // samples.size)):
+        best = min(tried, key=criterion)
+        if best.training_errors == 0 and again >= AGREEING_SEARCHES:
+            break
+        start = search(samples, positives, most, rng) if again % 2 else _split(best, rng)
+        if 0 < len(start) < most:
+            tried.append(_finished(samples, start, positives, rng, stage))
+    best = min(tried, key=criterion)
+    as_good = [other for other in tried if criterion(other) < criterion(best) + AS_GOOD]
+    return replace(best, findings=(*best.findings, _only_answer(best, as_good)))
+
+
+def _only_answer(best: HalfspaceSet, as_good: list[HalfspaceSet]) -> Check:
+    """Are all answers that explain the labels as well the same, within their errors?"""
+    furthest = max(best.sigmas_to(other) for other in as_good)
+    return Check(
+        "no other halfspaces explain the labels as well",
+        furthest < CLEARLY_APART,
+        f"{len(as_good)} as good, {furthest:.2g} standard errors apart",
+        f"less than {CLEARLY_APART:g} standard errors apart",
+        "Another search ended at other halfspaces that explain the labels as well, so these are "
+        "not known: take more samples.",
+        Status.PARTIAL,
+    )
+
+
+def _split(found: HalfspaceSet, rng: np.random.Generator) -> Faces:
+    """Its faces, one of them, any, as two that are tilted to either side along any axis."""
+    sign = -1.0 if found.intersection else 1.0
+    faces = Faces(sign * found.weights, sign * found.thresholds)
+    i = int(rng.integers(len(faces)))
+    axis = rng.standard_normal(faces.weights.shape[1])
+    axis -= (axis @ faces.weights[i]) * faces.weights[i]
+    tilt = SPLIT_TILT * axis / max(np.linalg.norm(axis), TINY)
+    pair = (faces[i].moved(np.append(side * tilt, 0.0)[None]) for side in (1.0, -1.0))
+    return Faces.of([faces.keep(np.arange(len(faces)) != i), *pair])
+
+
+def _criterion(samples: Samples, found: HalfspaceSet) -> float:
+    """Log likelihood lost to wrong labels as flips, and the price of the faces."""
+    n, wrong = samples.size, found.training_errors
+    return float(n * (entr(wrong / n) + entr(1 - wrong / n)) + found.units * samples.price)
+
+
+def _finished(
+    samples: Samples,
+    faces: Faces,
+    positives: SampleRows,
+    rng: np.random.Generator,
+    stage: Stage,
+) -> HalfspaceSet:
     with stage("sharpen", _faces(len(faces))):
         fit = sharpen(samples, faces, positives, rng)
     with stage("finish", _faces(len(fit.faces))):

@@ -96,6 +96,8 @@ NO_CHANCE_FLIPS = 1e-3
 NO_FLIPS = 1e-6
 """Convention: chance of wrong labels so unlike the others, below which they are not flips; smaller,
 as it speaks against the whole answer."""
+HARDLY_FLIPS = 1e-3
+"""Convention: the same chance, below which they may be those of a halfspace that was missed."""
 TOO_MANY_WRONG = 0.4
 """Convention: share of wrong labels far from all faces, beyond which it is no union: nearly that of
 guesses, 1/2."""
@@ -112,3 +114,18 @@ MOST_POSITIVES = 200_000
 MOST_FACES = 64
 """Convention: faces, or twice as many as were asked for, at which a search ends: such labels are no
 union of few halfspaces."""
+MOST_SEARCHES = 8
+"""Measured: searches from other starts where labels are wrong: with 2 to 4 halfspaces in 2 or 3
+features one in three to six finds what the others miss."""
+SPLIT_TILT = 0.5
+"""Convention: radians by which a face is tilted to either side where it is split to search again.
+"""
+SEARCHED_AGAIN = 40_000
+"""Convention: samples that further searches look at in all: with more, one is enough to see every
+face."""
+AGREEING_SEARCHES = 3
+"""Convention: further searches where no label is wrong, to see whether others explain all as well.
+"""
+AS_GOOD = 5.0
+"""Convention: log likelihood by which another answer may fall short and still be possible: odds of
+150; a further wrong label costs `log(samples)`."""
