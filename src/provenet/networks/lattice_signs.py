@@ -1,20 +1,20 @@
 """The signs of many units in few features, by reducing a lattice.
 
-The linear part of a function is `v = sum_i xi_i M_i` with signs xi (`signs`): one equation a feature
-and output, each of some 36 bits where v and M are known to 1e-11. Hundreds of bits fix a hundred
-signs, although far too many patterns could be tried: a subset sum of low density. Integer vectors h
-whose m + 1 entries are all even or all odd, with the coordinates
+The linear part of a function is `v = sum_i xi_i M_i` with signs xi (`signs`): one equation a
+feature and output, each of some 36 bits where v and M are known to 1e-11. Hundreds of bits fix a
+hundred signs, although far too many patterns could be tried: a subset sum of low density. Integer
+vectors h whose m + 1 entries are all even or all odd, with the coordinates
 
     h_1, ..., h_m, h_0, (sum_i h_i M_i - h_0 v) / step,
 
-are a lattice (Lagarias and Odlyzko 1985; Coster et al. 1992). The signs are a vector of length about
-`sqrt(m + 1)` in it, all others are longer by the bits that the equations have to spare, and the
-reduction of Lenstra, Lenstra and Lovasz finds a vector that is shorter by about `1.022^m`. It starts
-again with the units in another order where it just misses.
+are a lattice (Lagarias and Odlyzko 1985; Coster et al. 1992). The signs are a vector of length
+about `sqrt(m + 1)` in it. All others are longer, by the bits that the equations have to spare. The
+reduction of Lenstra, Lenstra and Lovasz finds a vector that is shorter than the others by about
+`1.022^m`; where it just misses, it starts again with the units in another order.
 
-Signs are believed if they leave no more than the errors of v and M, if so many equations do not hold
-by chance, and if the reduced basis has no second vector as short as the difference of two patterns
-that both solve them.
+Signs are believed if they leave no more than the errors of v and M, if so many equations do not
+hold by chance, and if the reduced basis has no second vector as short as the difference of two
+patterns that both solve them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from provenet.common.words import counted
 from provenet.networks.signs import unit_terms
 from provenet.networks.tolerances import (
     BITS_A_UNIT,
-    EQUATIONS_AT_ONCE,
     EQUATION_STEP,
+    EQUATIONS_AT_ONCE,
     LATTICE_TRIES,
     MOST_LATTICE_UNITS,
     SPARE_BITS,
@@ -122,7 +122,9 @@ def _one_try(M: Array, v: Array, error: float, stopped: Callable[[], bool]) -> A
     for start in range(0, len(equations), EQUATIONS_AT_ONCE):
         if stopped():
             return None
-        more = fmpz_mat([[round(x) for x in row] for row in equations[start:][:EQUATIONS_AT_ONCE].T])
+        more = fmpz_mat(
+            [[round(x) for x in row] for row in equations[start:][:EQUATIONS_AT_ONCE].T]
+        )
         values = (fmpz_mat([row[: m + 1] for row in basis]) * more).tolist()
         both = [row + value for row, value in zip(basis, values, strict=True)]
         basis = fmpz_mat(both).lll().tolist()
