@@ -7,6 +7,7 @@ and measured again where there is room (`sharpen`); noisy or rounded ones are sa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -157,24 +158,28 @@ class _Run:
         except Spent as spent:
             return self._unfinished(traced, spent)
 
-    def _run(self, tracing: Tracing) -> Traced:
-        return tracing.run(self._spare, self.stages, self.oracle.deadline)
+    def _run(self, tracing: Tracing, refuted: int = 0) -> Traced:
+        """Search on; so many answers were refuted before."""
+        spare = partial(self._spare, refuted=refuted)
+        return tracing.run(spare, self.stages, self.oracle.deadline)
 
     def _verified(self, traced: Traced, tracing: Tracing) -> TracedCandidate:
         """What was found, and what may refute it; where it does, the search goes on from there."""
         found = self._confirmed(traced)
-        for _ in range(FURTHER_SEARCHES):
+        for refuted in range(1, 1 + FURTHER_SEARCHES):
             if not traced.explained or len(found.off) == 0:
                 break
             tracing.guided_by(found.off)
-            traced = self._run(tracing)
+            traced = self._run(tracing, refuted)
             if traced.spent is None and traced.explained:
-                found = self._confirmed(traced)
+                found = self._confirmed(traced, 1 + refuted)
         return found
 
-    def _confirmed(self, traced: Traced) -> TracedCandidate:
+    def _confirmed(self, traced: Traced, looks: int = 1) -> TracedCandidate:
         with self.stages.stage("verify", counted(len(traced.units), "unit")):
-            return confirmed(traced, self.oracle, self.box, self.rng, wanted=self.units)
+            return confirmed(
+                traced, self.oracle, self.box, self.rng, looks=looks, wanted=self.units
+            )
 
     def _unfinished(self, traced: Traced, spent: Spent) -> Recovery:
         """What was found before questions or time were spent: never a success."""
@@ -203,12 +208,12 @@ class _Run:
         outputs = self.oracle.outputs or 1
         return units * (self.oracle.features + outputs) + outputs
 
-    def _spare(self, units: int) -> int:
-        """How many questions may make the units sharper, fresh points put aside."""
-        most = _enough(self._parameters(units))
+    def _spare(self, units: int, refuted: int) -> int:
+        """How many questions may make the units sharper, those that judge them put aside."""
+        to_judge = FRESH + SEARCHED + ASKED_AGAIN + POINTS_A_KINK * units
+        most = _enough(self._parameters(units)) + refuted * to_judge
         if self.oracle.budget is not None:
             most = self.oracle.budget
-        to_judge = FRESH + SEARCHED + ASKED_AGAIN + POINTS_A_KINK * units
         return max(0, most - self.oracle.used - to_judge)
 
     def _sampled(self) -> Recovery:

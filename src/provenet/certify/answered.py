@@ -66,41 +66,45 @@ class Answered:
 
     def __add__(self, other: Answered) -> Answered:
         """The points of both."""
-        return Answered(np.vstack([self.X, other.X]), np.concatenate([self.y, other.y]))
+        return Answered(np.vstack([self.X, other.X]), np.vstack([self.values, other.values]))
 
 
-def most_off(points: int) -> float:
-    """The part of all inputs that may be off although so many random points are predicted."""
-    return float(1 - (1 - CONFIDENCE) ** (1 / points)) if points else 1.0
+def most_off(points: int, looks: int = 1) -> float:
+    """The part of all inputs that may be off although so many random points are predicted.
+
+    Each look after the first, at another network that the last ones led to, is allowed half the
+    doubt of the one before.
+    """
+    doubt = (1 - CONFIDENCE) / 2 ** (looks - 1)
+    return float(1 - doubt ** (1 / points)) if points else 1.0
 
 
 def where_off(points: Answered, agree: AnyArray) -> str:
     """Where points are off, in a sentence: as far as that can be seen, or one of them."""
     if agree.all():
         return ""
-    if agree.any() and np.sum(~agree) >= FEWEST_TO_PLACE:
-        place = _at_a_limit(points, agree) or _beyond_a_feature(points, agree)
-        if place:
-            return place
+    place = _at_a_limit(points, agree) or _beyond_a_feature(points, agree)
+    if place:
+        return place
     x = points.X[int(np.argmin(agree))]
     shown = ", ".join(f"{value:.4g}" for value in x[:_SHOWN]) + (", ..." if len(x) > _SHOWN else "")
     return f"One that is off is ({shown})."
 
 
 def _at_a_limit(points: Answered, agree: AnyArray) -> str:
-    """Whether answers stop at a value wherever they are off."""
-    rounding = points.allowed(AGREES)
-    for y, allowed in zip(points.values.T, rounding, strict=True):
-        limit, flat = float(np.median(y[~agree])), np.ptp(y[~agree]) <= allowed
-        if flat and (y >= limit - allowed).all():
-            return f"Answers never fall below {limit:.6g}, where the others would."
-        if flat and (y <= limit + allowed).all():
-            return f"Answers never exceed {limit:.6g}, where the others would."
+    """Whether answers that are off stop at the largest or the smallest of all."""
+    for y, allowed in zip(points.values.T, points.allowed(AGREES), strict=True):
+        if np.sum(y[~agree] >= y.max() - allowed) >= FEWEST_TO_PLACE:
+            return f"Answers never exceed {y.max():.6g}, where some of these would."
+        if np.sum(y[~agree] <= y.min() + allowed) >= FEWEST_TO_PLACE:
+            return f"Answers never fall below {y.min():.6g}, where some of these would."
     return ""
 
 
 def _beyond_a_feature(points: Answered, agree: AnyArray) -> str:
     """Whether all that are off lie beyond all others in one feature."""
+    if not agree.any() or np.sum(~agree) < FEWEST_TO_PLACE:
+        return ""
     for j, x in enumerate(points.X.T):
         if x[~agree].min() > x[agree].max():
             return f"They are those where feature {j} is {x[~agree].min():.4g} or more."

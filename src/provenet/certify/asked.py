@@ -86,6 +86,8 @@ class TracedCandidate:
     """How many units have another sign in some of these, or have signs that were not all tried."""
     untried: str = ""
     """Why signs were left untried, and what would decide them, as a clause; empty if none were."""
+    looks: int = 1
+    """How many networks, with this one, were put to fresh points of their own."""
     wanted: int | None = None
     """Number of units that was asked for."""
     stopped: str = ""
@@ -114,9 +116,14 @@ class TracedCandidate:
         return self.fresh[left[0]] + self.searched[left[1]]
 
     @property
+    def most_off(self) -> float:
+        """The part of all inputs that the fresh points leave to be off."""
+        return most_off(len(self.fresh), self.looks)
+
+    @property
     def room(self) -> str:
-        """What the fresh points leave to be off, in words."""
-        share = f"{100 * most_off(len(self.fresh)):.1f}%"
+        """The same in words."""
+        share = f"{100 * self.most_off:.1f}%"
         return f"at most {share} of {self.inputs} are off, at {100 * CONFIDENCE:.0f}%"
 
     @property
@@ -267,7 +274,7 @@ def _the_same_again(candidate: TracedCandidate) -> Check:
 def _little_can_be_off(candidate: TracedCandidate) -> Check:
     return Check(
         "little can be off",
-        most_off(len(candidate.fresh)) <= MOST_OFF,
+        candidate.most_off <= MOST_OFF,
         candidate.room,
         f"at most {100 * MOST_OFF:.0f}%",
         f"{_explained(candidate)}, but these are few: {candidate.room}. Allow more queries.",
@@ -282,7 +289,7 @@ def _all_agree(candidate: TracedCandidate, points: Answered, name: str, what: st
         bool(agree.all()),
         f"{int(agree.sum())} of {len(agree)}",
         f"all, each output to {AGREES:.0e} of its size",
-        _not_explained(candidate, points, agree, what),
+        _not_explained(candidate, agree, what),
         _unless_stopped(candidate),
         samples=len(agree),
     )
@@ -293,10 +300,12 @@ def _unless_stopped(candidate: TracedCandidate) -> Status:
     return Status.PARTIAL if candidate.stopped else Status.FAILED
 
 
-def _not_explained(candidate: TracedCandidate, points: Answered, agree: AnyArray, what: str) -> str:
+def _not_explained(candidate: TracedCandidate, agree: AnyArray, what: str) -> str:
+    points = candidate.guides + candidate.fresh + candidate.searched
+    place = where_off(points, points.explained_by(candidate.network, points.allowed(AGREES)))
     return (
         f"{_units(candidate)} found: {int(agree.sum())} of {len(agree)} {what} are explained, "
-        f"{int((~agree).sum())} are off. {where_off(points, agree)} {candidate.lines} The function "
+        f"{int((~agree).sum())} are off. {place} {candidate.lines} The function "
         "is not a network with one hidden layer of ReLU units, or some units lie too close "
         "together."
     )

@@ -5,7 +5,7 @@ Nothing is judged here: `certify.asked` does that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,9 +38,13 @@ def confirmed(
     box: Box,
     rng: np.random.Generator,
     *,
+    looks: int,
     wanted: int | None,
 ) -> TracedCandidate:
-    """The units found, with the model's answers to points that may refute them."""
+    """The units found, with the model's answers to points that may refute them.
+
+    `looks` counts the networks that were found, this one and those that were refuted before.
+    """
     asked = oracle.used
     signed = _signed(traced, one=oracle.outputs is None, deadline=oracle.deadline)
     network = signed.network
@@ -48,7 +52,8 @@ def confirmed(
     if oracle.remaining is not None:
         X = X[: oracle.remaining // SEARCHED_PART]
     others = len(X) + POINTS_A_KINK * network.units + ASKED_AGAIN
-    fresh = _answered(oracle, box.sample(number_of_fresh(oracle.remaining, others), rng))
+    number = number_of_fresh(oracle.remaining, others, looks)
+    fresh = _answered(oracle, box.sample(number, rng))
     searched = _answered(oracle, X)
     allowed = allowed_at_kinks(fresh, _error_bound(traced))
     X, kink_of = points_at_kinks(network, allowed, box, rng)
@@ -56,7 +61,7 @@ def confirmed(
     first = traced.guides.X[:ASKED_AGAIN]
     again = Answered(first, oracle.ask(first[::-1], fresh=True)[::-1])
     points = _Points(box.inputs, fresh, searched, at_kinks, kink_of, again)
-    return _candidate(traced, signed, points, asked, wanted)
+    return replace(_candidate(traced, signed, points, asked), looks=looks, wanted=wanted)
 
 
 def _answered(oracle: Oracle, X: Array) -> Answered:
@@ -82,7 +87,7 @@ def unconfirmed(traced: Traced, *, one: bool, asked: int, stopped: str) -> Trace
     nothing = Answered(np.empty((0, features)), np.empty(0 if one else (0, outputs)))
     nobody = np.empty(0, dtype=int)
     points = _Points("inputs", nothing, nothing, nothing, nobody, nothing)
-    return _candidate(traced, signed, points, asked, None, stopped)
+    return replace(_candidate(traced, signed, points, asked), stopped=stopped)
 
 
 def _candidate(
@@ -90,8 +95,6 @@ def _candidate(
     signed: Signed,
     points: _Points,
     asked: int,
-    wanted: int | None,
-    stopped: str = "",
 ) -> TracedCandidate:
     return TracedCandidate(
         network=signed.network,
@@ -109,8 +112,6 @@ def _candidate(
         alternatives=signed.alternatives,
         open_signs=signed.open_signs,
         untried=signed.untried,
-        wanted=wanted,
-        stopped=stopped,
     )
 
 

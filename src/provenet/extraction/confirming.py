@@ -29,11 +29,12 @@ from provenet.extraction.tolerances import (
 from provenet.networks.network import Network
 
 
-def number_of_fresh(remaining: int | None, others: int) -> int:
+def number_of_fresh(remaining: int | None, others: int, looks: int) -> int:
     """Random points to ask: as many as wanted, or as a budget leaves beside other points."""
+    most = looks * FRESH
     if remaining is None:
-        return FRESH
-    return int(np.clip(remaining - others, FEWEST_FRESH, FRESH))
+        return most
+    return int(np.clip(remaining - others, FEWEST_FRESH, most))
 
 
 # ---------------------------------------------------------------- searched points
