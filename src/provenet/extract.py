@@ -71,7 +71,8 @@ def extract(
     features
         Number of inputs; an ONNX model tells it.
     budget
-        Most answers to use, those of the cache included. Exact answers take about two a parameter.
+        Most answers to use, those of the cache included. Exact answers take about two a parameter,
+        and 600.
     seconds
         Stop after so long with what was found until then; without it, when the work is done.
     outputs
