@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from provenet.certify.asked import METHOD, TracedCandidate, conclude_traced
+from provenet.certify.asked import METHOD, conclude_traced
 from provenet.certify.result import Recovery
+from provenet.certify.traced import TracedCandidate
 from provenet.common.arguments import check_seconds
 from provenet.common.exceptions import BudgetSpent, Spent
 from provenet.common.stages import Stages

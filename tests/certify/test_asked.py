@@ -11,12 +11,8 @@ import pytest
 
 import provenet as pn
 from provenet.certify.answered import AGREES, Answered, most_off
-from provenet.certify.asked import (
-    TracedCandidate,
-    conclude_traced,
-    judged_again,
-    stopped_early,
-)
+from provenet.certify.asked import conclude_traced, judged_again, stopped_early
+from provenet.certify.traced import TracedCandidate
 from provenet.common.typing import Array
 
 FEATURES, UNITS = 6, 4
@@ -298,6 +294,7 @@ def test_where_points_are_off_is_said(words: str) -> None:
     assert result.status is FAILED and words in result.message
     off = int(np.sum(f(X[FRESH]) != NET(X[FRESH])))
     assert f"{150 - off} of 150 fresh points are explained, {off} are off" in result.message
+    assert f"{off} of them are off" in str(result) and "at 95%" not in str(result)
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-3])

@@ -17,7 +17,7 @@ from provenet.networks.network import Network
 
 AGREES = 1e-9
 """Of an output's size: points off by more are not explained. A convention: as far as the weights
-are to be known (`asked`), so far are the values."""
+are to be known (`traced.KNOWN`), so far are the values."""
 _ROUNDINGS = 1000.0 * float(np.finfo(float).eps)
 """Of the largest answer, where it is far larger than the size: what tangents and sums over many
 units make of the rounding of one answer. A convention."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from provenet.certify.answered import Answered
-from provenet.certify.asked import TracedCandidate, allowed_at_kinks
+from provenet.certify.traced import TracedCandidate, allowed_at_kinks
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
 from provenet.extraction.confirming import number_of_fresh, points_at_kinks, searched_points
