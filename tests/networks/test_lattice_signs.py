@@ -66,6 +66,15 @@ def test_a_linear_part_that_no_signs_explain_has_none() -> None:
     assert signs_by_lattice(a, W, v + 1e-6, error).signs is None
 
 
+def test_signs_must_solve_the_equations_that_did_not_find_them() -> None:
+    """The first four of ten directions are enough to find the signs; the last shows a slope."""
+    pytest.importorskip("flint")
+    a, W, v, xi, error = problem(0)
+    last = np.linalg.svd(unit_terms(a, W))[0][:, -1]
+    np.testing.assert_array_equal(signs_by_lattice(a, W, v + 0.1 * error * last, error).signs, xi)
+    assert signs_by_lattice(a, W, v + 1e4 * error * last, error).signs is None
+
+
 REASONS = {
     "bits, too few": problem(0, features=1),
     "no search finds so many": problem(0, units=160),

@@ -17,6 +17,7 @@ from provenet.extraction.tolerances import (
     ALONG_A_LINE,
     CLEARLY,
     CLIMBS,
+    CORNERS,
     EXTREME_UNITS,
     FEWEST_FRESH,
     FRESH,
@@ -44,6 +45,7 @@ def searched_points(network: Network, box: Box, rng: np.random.Generator) -> Arr
     """Extremes of answers, inputs and units, and points along fresh lines, in random order."""
     X = box.sample(MOST_COMPARED, rng)
     parts = [_extremes(network, X, rng), _climbed(network, X, box), _on_lines(network, box, rng)]
+    parts.append(_corners(box, rng))
     return np.asarray(rng.permutation(np.unique(np.vstack(parts), axis=0)))
 
 
@@ -76,6 +78,13 @@ def _climbed(network: Network, X: Array, box: Box) -> Array:
                 x = box.nearest(np.where(np.isfinite(corner), corner, x[0])[None])
             ends.append(x)
     return np.vstack(ends)
+
+
+def _corners(box: Box, rng: np.random.Generator) -> Array:
+    """Random corners of the box, of which every halfspace that cuts it has one; none without."""
+    X = box.sample(0 if box.unlimited else CORNERS, rng)
+    ends = np.where(rng.random(X.shape) < 0.5, box.low, box.high)
+    return box.nearest(np.where(np.isfinite(ends), ends, X))
 
 
 def _gradient(network: Network, x: Array, output: int) -> Array:

@@ -164,11 +164,14 @@ EXTREME_UNITS = 10
 """Outputs, features and units whose extremes are asked, of each. A convention."""
 CLIMBS = 5
 """Steps from an extreme answer to a corner of the box. A convention: most end after three."""
+CORNERS = 20
+"""Random corners of the box. A convention: a region about a corner in two features has a quarter of
+them, so that it is missed once in 300 times."""
 FRESH_LINES, ALONG_A_LINE = 3, 20
 """Lines from end to end, and points asked on each. A convention."""
-SEARCHED = 110
-"""Questions that these take about, of one output. Derived: three lines of 20, and the extremes of
-an output, ten features, ten units and the distance."""
+SEARCHED = 130
+"""Questions that these take about, of one output. Derived: three lines of 20, corners, and the
+extremes of an output, ten features, ten units and the distance."""
 SEARCHED_PART = 3
 """Of a budget that is left one part in so many is for searched points. A convention."""
 ASKED_AGAIN = 8

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from math import lgamma, log, pi
+from typing import Any
 
 import numpy as np
 
@@ -118,7 +119,9 @@ def _one_try(M: Array, v: Array, error: float, stopped: Callable[[], bool]) -> A
 
     m = M.shape[1]
     equations = _equations(M, v)
-    basis = [[2 * int(i == j) for j in range(m + 1)] for i in range(m)] + [[1] * (m + 1)]
+    basis: list[list[Any]] = [[2 * int(i == j) for j in range(m + 1)] for i in range(m)] + [
+        [1] * (m + 1)
+    ]
     for start in range(0, len(equations), EQUATIONS_AT_ONCE):
         if stopped():
             return None
