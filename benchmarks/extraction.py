@@ -6,7 +6,7 @@
 
 A row is named by features and units of the hidden network (that of `common.random_problem`) and, if
 there is any, by the noise of its answers. A success is an answer that says so, within the queries
-allowed: with exact answers 2 a parameter and 200, all parameters to 1e-9; with noise 400 and 1500
+allowed: with exact answers 2 a parameter and 600, all parameters to 1e-9; with noise 400 and 1500
 queries, all parameters to 10 times the noise. Prints a Markdown table.
 
 `trained` rows are ONNX files of an MLPRegressor with 16 units that was fitted to scikit-learn's
@@ -129,7 +129,7 @@ def allowed_queries(row: AnyRow, truth: pn.Network) -> float:
     """What a success may cost."""
     if row.noise:
         return row.budget or float("inf")
-    return 2 * truth.free_parameters + 200
+    return 2 * truth.free_parameters + 600
 
 
 @dataclass(frozen=True)

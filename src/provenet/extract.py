@@ -7,12 +7,14 @@ and measured again where there is room (`sharpen`); noisy or rounded ones are sa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from provenet.certify.asked import METHOD, conclude_traced
 from provenet.certify.result import Recovery
+from provenet.certify.traced import TracedCandidate
 from provenet.common.arguments import check_seconds
 from provenet.common.exceptions import BudgetSpent, Spent
 from provenet.common.stages import Stages
@@ -23,17 +25,24 @@ from provenet.extraction.box import Box
 from provenet.extraction.candidate import confirmed, unconfirmed
 from provenet.extraction.clients.base import counted_queries
 from provenet.extraction.deadline import Deadline
-from provenet.extraction.kinks import Traced, trace_units
+from provenet.extraction.kinks import Traced, Tracing, start_tracing
 from provenet.extraction.oracle import Model, Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
 from provenet.extraction.sampling import sampled
-from provenet.extraction.tolerances import POINTS_A_KINK
+from provenet.extraction.tolerances import (
+    ASKED_AGAIN,
+    FRESH,
+    FURTHER_SEARCHES,
+    POINTS_A_KINK,
+    SEARCHED,
+)
 from provenet.validation import as_generator, check_surroundings, check_units_and_noise
 
 _CHECKS = 30
 """Points that guide the lines."""
-_QUERIES_A_PARAMETER, _MORE_QUERIES = 2, 200
-"""What may be asked without a budget once the number of units is known."""
+_QUERIES_A_PARAMETER, _MORE_QUERIES = 2, 600
+"""What may be asked without a budget once the number of units is known. A convention: 400 of these
+are for points that may refute the answer."""
 
 
 def extract(
@@ -63,7 +72,8 @@ def extract(
     features
         Number of inputs; an ONNX model tells it.
     budget
-        Most answers to use, those of the cache included. Exact answers take about two a parameter.
+        Most answers to use, those of the cache included. Exact answers take about two a parameter,
+        and 600.
     seconds
         Stop after so long with what was found until then; without it, when the work is done.
     outputs
@@ -141,35 +151,37 @@ class _Run:
         return self._traced()
 
     def _traced(self) -> Recovery:
-        traced = trace_units(
-            self._ask,
-            self.box.sample(_CHECKS, self.rng),
-            self.box,
-            self.rng,
-            spare=self._spare,
-            stages=self.stages,
-            deadline=self.oracle.deadline,
-        )
+        tracing = start_tracing(self._ask, self.box.sample(_CHECKS, self.rng), self.box, self.rng)
+        traced = self._run(tracing)
         if traced.spent is not None:
             return self._unfinished(traced, traced.spent)
         try:
-            with self.stages.stage("verify", counted(len(traced.units), "unit")):
-                return self._verified(traced)
+            return conclude_traced(self._verified(traced, tracing))
         except Spent as spent:
             return self._unfinished(traced, spent)
 
-    def _verified(self, traced: Traced) -> Recovery:
-        fresh = self.box.sample(self._number_of_fresh(len(traced.units)), self.rng)
-        found = confirmed(
-            traced,
-            self.oracle.ask,
-            fresh,
-            self.box,
-            self.rng,
-            asked=self.oracle.used,
-            wanted=self.units,
-        )
-        return conclude_traced(found)
+    def _run(self, tracing: Tracing, refuted: int = 0) -> Traced:
+        """Search on; so many answers were refuted before."""
+        spare = partial(self._spare, refuted=refuted)
+        return tracing.run(spare, self.stages, self.oracle.deadline)
+
+    def _verified(self, traced: Traced, tracing: Tracing) -> TracedCandidate:
+        """What was found, and what may refute it; where it does, the search goes on from there."""
+        found = self._confirmed(traced)
+        for refuted in range(1, 1 + FURTHER_SEARCHES):
+            if not traced.explained or len(found.off) == 0:
+                break
+            tracing.guided_by(found.off)
+            traced = self._run(tracing, refuted)
+            if traced.spent is None and traced.explained:
+                found = self._confirmed(traced, 1 + refuted)
+        return found
+
+    def _confirmed(self, traced: Traced, looks: int = 1) -> TracedCandidate:
+        with self.stages.stage("verify", counted(len(traced.units), "unit")):
+            return confirmed(
+                traced, self.oracle, self.box, self.rng, looks=looks, wanted=self.units
+            )
 
     def _unfinished(self, traced: Traced, spent: Spent) -> Recovery:
         """What was found before questions or time were spent: never a success."""
@@ -194,20 +206,16 @@ class _Run:
     def _ask(self, X: Array) -> Array:
         return self.oracle.ask(X).reshape(len(X), -1)
 
-    def _number_of_fresh(self, units: int) -> int:
-        """Points that confirm the answer, which nothing else has seen."""
-        return 20 + self._parameters(units) // 50
-
     def _parameters(self, units: int) -> int:
         outputs = self.oracle.outputs or 1
         return units * (self.oracle.features + outputs) + outputs
 
-    def _spare(self, units: int) -> int:
-        """How many questions may make the units sharper, fresh points put aside."""
-        most = _enough(self._parameters(units))
+    def _spare(self, units: int, refuted: int) -> int:
+        """How many questions may make the units sharper, those that judge them put aside."""
+        to_judge = FRESH + SEARCHED + ASKED_AGAIN + POINTS_A_KINK * units
+        most = _enough(self._parameters(units)) + refuted * to_judge
         if self.oracle.budget is not None:
             most = self.oracle.budget
-        to_judge = self._number_of_fresh(units) + POINTS_A_KINK * units
         return max(0, most - self.oracle.used - to_judge)
 
     def _sampled(self) -> Recovery:

@@ -10,13 +10,9 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet.certify.asked import (
-    AGREES,
-    Answered,
-    TracedCandidate,
-    conclude_traced,
-    stopped_early,
-)
+from provenet.certify.answered import AGREES, Answered, most_off
+from provenet.certify.asked import conclude_traced, judged_again, stopped_early
+from provenet.certify.traced import TracedCandidate
 from provenet.common.typing import Array
 
 FEATURES, UNITS = 6, 4
@@ -25,7 +21,8 @@ NETS = {
     "one output": NET,
     "two outputs": pn.random_network(UNITS, FEATURES, outputs=2, rng=1).canonical(),
 }
-X = np.random.default_rng(0).standard_normal((60, FEATURES))
+X = np.random.default_rng(0).standard_normal((200, FEATURES))
+GUIDES, FRESH, SEARCHED = slice(0, 30), slice(30, 180), slice(180, 200)
 
 
 def at_kinks(net: pn.Network) -> tuple[Array, Array]:
@@ -42,8 +39,11 @@ def honest(net: pn.Network = NET, f: Callable[[Array], Array] | None = None) -> 
     Z, kink_of = at_kinks(net)
     return TracedCandidate(
         network=net,
-        guides=Answered(X[:30], f(X[:30])),
-        fresh=Answered(X[30:], f(X[30:])),
+        guides=Answered(X[GUIDES], f(X[GUIDES])),
+        fresh=Answered(X[FRESH], f(X[FRESH])),
+        inputs="standard normal inputs",
+        searched=Answered(X[SEARCHED], f(X[SEARCHED])),
+        again=Answered(X[:5], f(X[:5])),
         at_kinks=Answered(Z, f(Z)),
         kink_of=kink_of,
         error_bound=1e-11,
@@ -62,7 +62,9 @@ def test_an_honest_answer_is_exact(name: str) -> None:
     candidate = honest(NETS[name])
     result = conclude_traced(replace(candidate, wanted=UNITS))
     assert result.status is pn.Status.EXACT and all(check.holds for check in result.checks)
-    assert len(result.checks) == 10 and result.ambiguities == ()
+    assert len(result.checks) == 13 and result.ambiguities == ()
+    room = "at most 2.0% of standard normal inputs are off, at 95%"  # 1 - 0.05 ** (1 / 150)
+    assert room in result.message and room in str(result)
     assert result.certificate is not None
     assert result.certificate.parameter_error_bound == candidate.error_bound
 
@@ -81,7 +83,25 @@ BROKEN: dict[str, tuple[TracedCandidate, str, pn.Status, str]] = {
         honest(f=off_at([41], 1e-6)),
         "fresh points are predicted",
         FAILED,
-        "29 of 30 fresh points are explained",
+        "149 of 150 fresh points are explained, 1 are off",
+    ),
+    "a point at an extreme": (
+        honest(f=off_at([190], 1e-6)),
+        "points at extremes and on fresh lines are predicted",
+        FAILED,
+        "19 of 20 points at extremes and on fresh lines are explained",
+    ),
+    "a model that changes": (
+        replace(honest(), again=Answered(X[:5], 1.001 * NET(X[:5]))),
+        "the same questions get the same answers",
+        FAILED,
+        "changes while it is asked",
+    ),
+    "few fresh points": (
+        replace(honest(), fresh=Answered(X[30:90], NET(X[30:90]))),
+        "little can be off",
+        PARTIAL,
+        "at most 4.9% of standard normal inputs are off, at 95%",
     ),
     "a point that led the search": (
         honest(f=off_at([7], 1e-6)),
@@ -112,19 +132,19 @@ BROKEN: dict[str, tuple[TracedCandidate, str, pn.Status, str]] = {
         honest(NOTHING),
         "a unit shows",
         PARTIAL,
-        "constant at all 130 points asked",
+        "constant at all 250 points asked",
     ),
     "other signs": (
-        replace(honest(), alternatives=1),
+        replace(honest(), alternatives=1, open_signs=3),
         "signs are determined",
         PARTIAL,
-        "not the signs of all units",
+        "The function is exact; 3 signs of units are open",
     ),
     "signs that were not tried": (
-        replace(honest(), all_signs=False),
+        replace(honest(), open_signs=4, untried="ask an oracle."),
         "signs are determined",
         PARTIAL,
-        "not the signs of all units",
+        "The function is exact; 4 signs of units are open",
     ),
     "more units than there are": (
         replace(honest(), wanted=UNITS + 1),
@@ -174,7 +194,7 @@ def test_a_kink_that_could_not_be_asked_is_not_confirmed() -> None:
     assert "kinks of units [1] could be asked" in conclude_traced(candidate).message
 
 
-@pytest.mark.parametrize("part", ["guides", "fresh", "at_kinks"])
+@pytest.mark.parametrize("part", ["guides", "fresh", "at_kinks", "searched"])
 def test_a_check_on_no_points_has_failed(part: str) -> None:
     nothing = {part: Answered(X[:0], NET(X[:0]))}
     if part == "at_kinks":
@@ -215,7 +235,9 @@ def test_errors_up_to_what_is_allowed_agree() -> None:
         assert agree.all() == holds and agree[np.arange(len(X)) != 3].all()
 
 
-@pytest.mark.parametrize("opened", [{"alternatives": 2}, {"all_signs": False}, {"network": LINEAR}])
+@pytest.mark.parametrize(
+    "opened", [{"alternatives": 2}, {"untried": "too many."}, {"network": LINEAR}]
+)
 def test_no_error_bound_is_stated_where_signs_are_open(opened: dict[str, Any]) -> None:
     result = conclude_traced(replace(honest(), **opened))
     if "network" in opened:
@@ -244,3 +266,44 @@ def test_an_answer_of_a_search_that_was_stopped_keeps_its_words() -> None:
     result = stopped_early(conclude_traced(honest()), "Time is over.")
     assert result.status is pn.Status.PARTIAL and result.message.endswith("Time is over.")
     assert result.message.startswith("Recovered") and not result.checks[-1].holds
+
+
+def test_the_bound_is_the_largest_part_that_so_many_points_would_miss_once_in_twenty() -> None:
+    rng = np.random.default_rng(0)
+    for points in (20, 60, 300):
+        missed = np.mean((rng.random((20_000, points)) > most_off(points)).all(axis=1))
+        assert missed == pytest.approx(0.05, abs=0.005)  # three deviations of 20,000 tosses
+    assert most_off(300) < 0.01 and most_off(0) == 1.0
+    assert most_off(300, looks=2) == pytest.approx(1 - 0.025 ** (1 / 300))
+
+
+WHERE: dict[str, Callable[[Array], Array]] = {
+    "never fall below 0.1": lambda Z: np.maximum(NET(Z), 0.1),
+    "never exceed 1": lambda Z: np.minimum(NET(Z), 1.0),
+    "where feature 2 is": lambda Z: NET(Z) + (Z[:, 2] > 1.5),
+    "One that is off is (": lambda Z: NET(Z) + (np.abs(Z[:, 0]) > 1.5),
+}
+
+
+@pytest.mark.parametrize("words", WHERE)
+def test_where_points_are_off_is_said(words: str) -> None:
+    f = WHERE[words]
+    candidate = honest(f=f)
+    guides = candidate.guides[f(X[GUIDES]) == NET(X[GUIDES])]
+    result = conclude_traced(replace(candidate, guides=guides, again=guides[np.arange(3)]))
+    assert result.status is FAILED and words in result.message
+    off = int(np.sum(f(X[FRESH]) != NET(X[FRESH])))
+    assert f"{150 - off} of 150 fresh points are explained, {off} are off" in result.message
+    assert f"{off} of them are off" in str(result) and "at 95%" not in str(result)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+def test_a_sampled_model_that_changes_is_seen_at_the_end(noise: float) -> None:
+    y = NET(X) + noise * np.random.default_rng(1).standard_normal(len(X))
+    result = conclude_traced(honest())
+    if noise:
+        result = replace(result, status=pn.Status.WITHIN_NOISE)
+    again = Answered(X[:8], NET(X[:8]) + noise * np.random.default_rng(2).standard_normal(8))
+    assert judged_again(result, Answered(X, y), again).success
+    moved = Answered(X[:8], again.y + 10 * noise + 1e-6)
+    assert judged_again(result, Answered(X, y), moved).status is FAILED

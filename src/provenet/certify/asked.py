@@ -3,12 +3,16 @@
 Answers are exact to rounding, so the questions are few and strict. *exact* needs that
 
 - the search came to its end, and followed some line from end to end;
-- points that nothing was learned from, and those that led the search, are predicted;
+- points that nothing was learned from, and those that led the search, are predicted. The fresh ones
+  are random, and so many that at most `MOST_OFF` of all inputs can be off (`answered`);
+- so are points where a function that is no such network differs most easily: the extremes of the
+  answers, of the inputs and of every unit, and fresh lines from end to end;
+- questions that were asked first get the same answers again at the end;
 - so are points on every kink and a little to either side of it. Two units with almost one
   hyperplane are one unit but for a strip about their kinks. With output weights of one sign the
   kink of that one lies inside the strip; with opposite signs it lies at the strip's edge, and
   beside it answers are off by the slope times the distance;
-- rounding lets no unit be off by more than `_KNOWN`;
+- rounding lets no unit be off by more than `traced.KNOWN`;
 - no linear term is left, which is what units without a kink in reach, or two units with one
   hyperplane, leave; and the signs of the units are the only ones that explain the function.
 
@@ -18,10 +22,11 @@ Each output is judged by its own size: how far its answers range about their mea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from provenet.certify.answered import AGREES, Answered, where_off
 from provenet.certify.certificate import (
     Certificate,
     closest_pair,
@@ -31,6 +36,8 @@ from provenet.certify.certificate import (
 )
 from provenet.certify.checks import Check, Status, asked
 from provenet.certify.result import Recovery
+from provenet.certify.tolerances import MORE_AT_THE_END, MOST_OFF, OUTLIERS_AT_THE_END
+from provenet.certify.traced import KNOWN, TracedCandidate
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.data.sources.arrays import ArraySource
@@ -40,111 +47,6 @@ from provenet.moments.gaussianity import check_gaussian
 from provenet.networks.network import Network
 
 METHOD = "kinks"
-AGREES = 1e-9
-"""Of an output's size: points off by more are not explained. A convention: as far as the weights
-are to be known (`_KNOWN`), so far are the values."""
-_ROUNDINGS = 1000.0 * float(np.finfo(float).eps)
-"""Of the largest answer, where it is far larger than the size: what tangents and sums over many
-units make of the rounding of one answer. A convention."""
-_KNOWN = 1e-9
-"""Relative error of a unit up to which it is called exact. A convention."""
-_LEAST = 1e-12
-"""Relative error that answers beside a kink may always have: about what the weights are known to
-at best (`benchmarks/extraction.py` measures 1e-12)."""
-
-
-@dataclass(frozen=True)
-class Answered:
-    """Points, and the model's answers to them."""
-
-    X: Array
-    y: Array
-    """(n,) or (n, outputs)."""
-
-    def __len__(self) -> int:
-        """Number of points."""
-        return len(self.X)
-
-    @property
-    def values(self) -> Array:
-        """The answers, (n, outputs) also for one output."""
-        return self.y[:, None] if self.y.ndim == 1 else self.y
-
-    @property
-    def spread(self) -> float:
-        """Standard deviation of the answers."""
-        return float(np.std(self.y)) + 1e-300
-
-    def allowed(self, relative: float) -> Array:
-        """The error that each output may have: relative to its size, or rounding."""
-        y = self.values
-        if len(y) == 0:
-            return np.zeros(y.shape[1])
-        size = np.abs(y - y.mean(axis=0)).max(axis=0)
-        return np.asarray(np.maximum(relative * size, _ROUNDINGS * np.abs(y).max(axis=0)))
-
-    def explained_by(self, network: Network, allowed: Array) -> AnyArray:
-        """Which points a network predicts up to the error allowed."""
-        left = np.abs(network(self.X).reshape(self.values.shape) - self.values)
-        return np.asarray((left <= allowed).all(axis=1))
-
-
-@dataclass(frozen=True)
-class TracedCandidate:
-    """A network that was read off a model's answers, and the answers that may confirm it."""
-
-    network: Network
-    guides: Answered
-    """Points that led the search to where units were missing."""
-    fresh: Answered
-    """Points that nothing was learned from; none if the search was stopped before."""
-    at_kinks: Answered
-    """Points on the hyperplane of every unit and beside it."""
-    kink_of: AnyArray
-    """The unit that each of these belongs to."""
-    error_bound: float
-    """How far rounding lets a unit be off, relatively, up to its sign."""
-    kinks: tuple[int, ...]
-    """How many each line met, one line after the other."""
-    complete: bool
-    """Whether some line could be followed from end to end and measured in every piece."""
-    asked: int
-    """Points that were used to find it."""
-    alternatives: int = 0
-    """How many other signs of the units explain the function as well."""
-    all_signs: bool = True
-    """Whether no signs were left untried."""
-    wanted: int | None = None
-    """Number of units that was asked for."""
-    stopped: str = ""
-    """What ended the search before its end and what to try, in sentences; empty if nothing did."""
-
-    @property
-    def allowed_at_kinks(self) -> Array:
-        """How far rounding lets answers beside a kink be off, an output."""
-        return allowed_at_kinks(self.fresh, self.error_bound)
-
-    @property
-    def signs_are_convention(self) -> bool:
-        """Whether a linear term is left, which makes up for any signs of the units."""
-        return self.network.linear is not None and self.network.units > 0
-
-    @property
-    def signs_are_open(self) -> bool:
-        """Whether other signs of the units would do as well, or might."""
-        return self.signs_are_convention or self.alternatives > 0 or not self.all_signs
-
-    @property
-    def lines(self) -> str:
-        """What the lines met, in words."""
-        kinks = ", ".join(str(number) for number in self.kinks)
-        return f"Kinks on {counted(len(self.kinks), 'line')}, one after the other: {kinks}."
-
-
-def allowed_at_kinks(fresh: Answered, error_bound: float) -> Array:
-    """How far rounding lets answers beside a kink be off, an output, of units that are known."""
-    relative = np.clip(np.nan_to_num(error_bound, nan=_KNOWN), _LEAST, _KNOWN)
-    return fresh.allowed(float(relative))
 
 
 def conclude_traced(candidate: TracedCandidate) -> Recovery:
@@ -166,6 +68,31 @@ def stopped_early(result: Recovery, reason: str) -> Recovery:
     return replace(result.with_checks(_came_to_its_end(message)), message=message)
 
 
+def judged_again(result: Recovery, sampled: Answered, again: Answered) -> Recovery:
+    """The same answer, if its network predicts questions asked again as well as at first."""
+    network = result.network
+    assert network is not None, "a success has one"
+    noise = np.sqrt(np.mean(_left(network, sampled) ** 2, axis=0))
+    allowed = MORE_AT_THE_END * noise + sampled.allowed(AGREES)
+    same = np.asarray((_left(network, again) <= allowed).all(axis=1))
+    few = 0 if result.status is Status.EXACT else len(same) // OUTLIERS_AT_THE_END
+    return result.with_checks(
+        Check(
+            "the same questions get the same answers",
+            int(np.sum(~same)) <= few,
+            f"{int(same.sum())} of {len(same)} predicted again",
+            f"{len(same) - few} at least",
+            "Questions that were asked again at the end got other answers than at the beginning: "
+            "the model changes while it is asked.",
+            samples=len(same),
+        )
+    )
+
+
+def _left(network: Network, points: Answered) -> Array:
+    return np.abs(network(points.X).reshape(points.values.shape) - points.values)
+
+
 # ---------------------------------------------------------------- the questions
 
 
@@ -175,6 +102,9 @@ def _questions(candidate: TracedCandidate) -> Iterator[Check]:
     yield _traced_from_end_to_end(candidate)
     yield _guides_are_explained(candidate)
     yield _fresh_points_are_predicted(candidate)
+    yield _searched_points_are_predicted(candidate)
+    yield _the_same_again(candidate)
+    yield _little_can_be_off(candidate)
     yield _rounding_leaves_units_known(candidate)
     if candidate.network.units:
         yield _points_at_kinks_are_predicted(candidate)
@@ -228,6 +158,40 @@ def _fresh_points_are_predicted(candidate: TracedCandidate) -> Check:
     return _all_agree(candidate, candidate.fresh, "fresh points are predicted", "fresh points")
 
 
+def _searched_points_are_predicted(candidate: TracedCandidate) -> Check:
+    name = "points at extremes and on fresh lines"
+    return _all_agree(candidate, candidate.searched, f"{name} are predicted", name)
+
+
+def _the_same_again(candidate: TracedCandidate) -> Check:
+    again = candidate.again
+    first = candidate.guides[np.arange(len(again))]
+    apart = np.abs(again.values - first.values)
+    same = np.asarray((apart <= first.allowed(AGREES)).all(axis=1))
+    return Check(
+        "the same questions get the same answers",
+        bool(same.all()),
+        f"{int(same.sum())} of {len(same)}",
+        "all, at the beginning and at the end",
+        f"{int((~same).sum())} of {len(same)} questions got another answer at the end than at the "
+        "beginning: the model changes while it is asked, or its answers depend on what else is "
+        "asked with them.",
+        _unless_stopped(candidate),
+        samples=len(same),
+    )
+
+
+def _little_can_be_off(candidate: TracedCandidate) -> Check:
+    return Check(
+        "little can be off",
+        candidate.most_off <= MOST_OFF,
+        candidate.room,
+        f"at most {100 * MOST_OFF:.0f}%",
+        f"{_explained(candidate)}, but these are few: {candidate.room}. Allow more queries.",
+        Status.PARTIAL,
+    )
+
+
 def _all_agree(candidate: TracedCandidate, points: Answered, name: str, what: str) -> Check:
     agree = points.explained_by(candidate.network, points.allowed(AGREES))
     return Check(
@@ -246,11 +210,14 @@ def _unless_stopped(candidate: TracedCandidate) -> Status:
     return Status.PARTIAL if candidate.stopped else Status.FAILED
 
 
-def _not_explained(candidate: TracedCandidate, agree: AnyArray, points: str) -> str:
+def _not_explained(candidate: TracedCandidate, agree: AnyArray, what: str) -> str:
+    points = candidate.guides + candidate.fresh + candidate.searched
+    place = where_off(points, points.explained_by(candidate.network, points.allowed(AGREES)))
     return (
-        f"{_units(candidate)} found: {int(agree.sum())} of {len(agree)} {points} are explained. "
-        f"{candidate.lines} The function is not a network with one hidden layer of ReLU units, or "
-        "some units lie too close together."
+        f"{_units(candidate)} found: {int(agree.sum())} of {len(agree)} {what} are explained, "
+        f"{int((~agree).sum())} are off. {place} {candidate.lines} The function "
+        "is not a network with one hidden layer of ReLU units, or some units lie too close "
+        "together."
     )
 
 
@@ -258,9 +225,9 @@ def _rounding_leaves_units_known(candidate: TracedCandidate) -> Check:
     bound = candidate.error_bound
     return Check(
         "rounding leaves the units known",
-        bound <= _KNOWN,
+        bound <= KNOWN,
         bound,
-        f"at most {_KNOWN:.0e}, relatively",
+        f"at most {KNOWN:.0e}, relatively",
         f"{_explained(candidate)}, but rounding lets some be off by {bound:.0e}: allow more "
         "queries, or inputs in a wider box.",
         Status.PARTIAL,
@@ -293,8 +260,8 @@ def _no_linear_term(candidate: TracedCandidate) -> Check:
     why = (
         "It belongs to units without a kink in reach, to two units with one hyperplane, or to "
         "units that are not zero below it: a wider box may show them."
-        if candidate.all_signs
-        else "Signs of the units may explain it, but there are too many to try them all."
+        if not candidate.untried
+        else f"Signs of the units may explain it. {_open_signs(candidate)}: {candidate.untried}"
     )
     left = candidate.network.linear is not None
     return Check(
@@ -324,11 +291,10 @@ def _signs_are_determined(candidate: TracedCandidate) -> Check:
     others = counted(candidate.alternatives, "other pattern")
     return Check(
         "signs are determined",
-        candidate.alternatives == 0 and (candidate.all_signs or candidate.signs_are_convention),
-        f"{others} of signs" if candidate.all_signs else "not all were tried",
+        candidate.alternatives == 0 and (not candidate.untried or candidate.signs_are_convention),
+        "not all were tried" if candidate.untried else f"{others} of signs",
         "no other",
-        f"{_explained(candidate)}, and the function is known, but not the signs of all units: see "
-        "the ambiguities.",
+        f"{_explained(candidate)}. {_open_signs(candidate)}: see the ambiguities.",
         Status.PARTIAL,
     )
 
@@ -361,21 +327,29 @@ def _praise(candidate: TracedCandidate) -> str:
     left = (candidate.network(fresh.X) - fresh.y) / fresh.spread
     return (
         f"Recovered to about {candidate.error_bound:.0e}: {_units(candidate)}. {len(fresh)} fresh "
-        f"points are predicted to {np.sqrt(np.mean(left**2)):.0e} of the answers' spread."
+        f"points are predicted to {np.sqrt(np.mean(left**2)):.0e} of the answers' spread: "
+        f"{candidate.room}."
     )
 
 
 def _ambiguities(candidate: TracedCandidate) -> tuple[str, ...]:
+    if candidate.untried:
+        return (f"{_open_signs(candidate)}: {candidate.untried}",)
     if candidate.signs_are_convention:
         return (
             "The network has a linear term, so the sign of each unit is a convention: "
             "reversing it changes only the linear term.",
         )
     if candidate.alternatives:
-        return ("Some units may as well all have the opposite sign: the function is the same.",)
-    if not candidate.all_signs:
-        return ("Other signs of the units were not all tried: some may explain it as well.",)
+        others = counted(candidate.alternatives, "other pattern")
+        return (f"{_open_signs(candidate)}: {others} of signs give the same function.",)
     return ()
+
+
+def _open_signs(candidate: TracedCandidate) -> str:
+    confirmed = len(candidate.fresh) > 0 and len(candidate.off) == 0
+    known = "The function is exact; " if confirmed else ""
+    return f"{known}{counted(candidate.open_signs, 'sign')} of units are open"
 
 
 def _certificate(candidate: TracedCandidate) -> Certificate:
@@ -408,6 +382,7 @@ def _certificate(candidate: TracedCandidate) -> Certificate:
         residual_kurtosis=residual_kurtosis(ArraySource(fresh.X, fresh.y), network),
         rarer_side=rarer_side(network, fresh.X),
         width_evidence=candidate.lines,
+        coverage=candidate.coverage,
         gaussian=check_gaussian(fresh.X, _standardisation(fresh)),
     )
 

@@ -64,6 +64,8 @@ class Certificate:
     width_evidence: str
     """How sure the number of units is, in words."""
     gaussian: GaussianCheck
+    coverage: str = ""
+    """What the unseen samples say of all inputs, in words, where they were drawn for that."""
     warnings: tuple[str, ...] = ()
 
     @property

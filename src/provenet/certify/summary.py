@@ -79,6 +79,8 @@ def _certified(certificate: Certificate) -> Iterator[tuple[str, str]]:
     held_out = f"{certificate.samples_held_out:,} that no fit had seen"
     if certificate.samples_refitted:
         held_out += f"; they judged, and then all {certificate.samples_refitted:,} were fitted"
+    if certificate.coverage:
+        held_out += f": {certificate.coverage}"
     yield "unseen", held_out
     yield "noise", figure(certificate.noise) if certificate.noise else "none"
     if certificate.label_precision:

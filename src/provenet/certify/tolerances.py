@@ -156,3 +156,15 @@ PENALTIES = np.geomspace(1e-3, 1e4, 15)
 TREES, SMALLEST_LEAF = 60, 20
 """Convention: trees whose mean is a prediction, and samples of a leaf: what is left is mostly
 noise, and few samples do not tell."""
+# ---------------------------------------------------------------- models that may be asked
+
+CONFIDENCE = 0.95
+"""Convention: of what random points say of all inputs."""
+MOST_OFF = 0.02
+"""Convention: part of all inputs that may be off, at CONFIDENCE, of a network that is called exact:
+149 random points, all predicted. Without a budget 300 are asked, for half of it."""
+FEWEST_TO_PLACE = 3
+"""Convention: points that are off from which one may see where."""
+MORE_AT_THE_END, OUTLIERS_AT_THE_END = 6.0, 4
+"""Convention: deviations of the noise by which answers to questions asked again may be off,
+and one question in so many may be off by more, as noise with heavy tails is."""

@@ -47,6 +47,15 @@ class Box:
         """Whether inputs may lie anywhere."""
         return bool(np.isinf(self.low).all() and np.isinf(self.high).all())
 
+    @property
+    def inputs(self) -> str:
+        """What inputs `sample` draws, in words."""
+        if self.unlimited:
+            return "standard normal inputs"
+        if np.isfinite(self.low).all() and np.isfinite(self.high).all():
+            return "inputs uniform in the box"
+        return "inputs (uniform in features with a limit, else standard normal)"
+
     def contains(self, X: Array) -> AnyArray:
         """Which points lie inside."""
         return np.asarray(((self.low <= X) & (self.high >= X)).all(axis=1))
@@ -65,10 +74,11 @@ class Box:
 
     def reach(self, origin: Array, direction: Array, far: float) -> tuple[float, float]:
         """How far a line stays inside, `far` at most; a hair less, since points are rounded."""
+        hair = HAIR / 2 * self.width
+        low, high = self.low + hair, self.high - hair
         with np.errstate(divide="ignore"):
-            ends = np.sort([(self.low - origin) / direction, (self.high - origin) / direction], 0)
-        inside = 1 - HAIR
-        return max(-far, float(ends[0].max()) * inside), min(far, float(ends[1].min()) * inside)
+            ends = np.sort([(low - origin) / direction, (high - origin) / direction], 0)
+        return float(np.clip(ends[0].max(), -far, 0.0)), float(np.clip(ends[1].min(), 0.0, far))
 
     def steps(self, X: Array, sizes: Array) -> Array:
         """Steps along the axes of given sizes, turned round where they would leave the box."""

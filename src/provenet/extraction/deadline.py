@@ -42,3 +42,4 @@ class Deadline:
 
 
 NEVER = Deadline()
+OVER = Deadline(-np.inf, 0.0)

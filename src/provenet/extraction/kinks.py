@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from provenet.certify.asked import AGREES, Answered
+from provenet.certify.answered import AGREES, Answered
 from provenet.common.exceptions import Spent
 from provenet.common.stages import Stages
 from provenet.common.typing import Array
@@ -129,30 +129,19 @@ def trace_units(
     Where questions or time are spent on the way, `Traced.spent` says so beside what was found until
     then.
     """
-    search = _search(ask, checks, box, rng)
-    stages = stages or Stages()
-    try:
-        for number in range(lines):
-            with stages.stage("trace", f"line {number + 1}"):
-                search.follow(search.next_line())
-            with stages.stage("sharpen", counted(len(search.found.units), "unit")):
-                search.sharpen(spare, deadline)
-            if search.traced().explained:
-                break
-    except Spent as spent:
-        return search.traced(spent)
-    return search.traced()
+    tracing = start_tracing(ask, checks, box, rng)
+    return tracing.run(spare, stages or Stages(), deadline, lines)
 
 
-def _search(ask: Ask, guides: Array, box: Box, rng: np.random.Generator) -> _Tracing:
+def start_tracing(ask: Ask, guides: Array, box: Box, rng: np.random.Generator) -> Tracing:
     """Nothing is known yet but how large each output is; scaled, all are of one size."""
     answers = ask(guides)
     scale = binary_scale(np.abs(answers).max(axis=0))
-    return _Tracing(lambda X: ask(X) / scale, guides, answers / scale, scale, box, rng)
+    return Tracing(lambda X: ask(X) / scale, guides, answers / scale, scale, box, rng)
 
 
 @dataclass
-class _Tracing:
+class Tracing:
     """What is known while lines are followed one after the other."""
 
     ask: Ask
@@ -174,6 +163,31 @@ class _Tracing:
         self.found = Sharpened.of(Units.none(features, self.answers.shape[1]))
         beside = BESIDE_CENTRE * self.rng.standard_normal(features)
         self.start = self.box.centre + beside * self.box.width
+
+    def run(
+        self,
+        spare: Callable[[int], int],
+        stages: Stages,
+        deadline: Deadline = NEVER,
+        lines: int = LINES,
+    ) -> Traced:
+        """Follow lines until the guides are explained, or so many were followed."""
+        try:
+            for _ in range(lines):
+                with stages.stage("trace", f"line {len(self.kinks) + 1}"):
+                    self.follow(self.next_line())
+                with stages.stage("sharpen", counted(len(self.found.units), "unit")):
+                    self.sharpen(spare, deadline)
+                if self.traced().explained:
+                    break
+        except Spent as spent:
+            return self.traced(spent)
+        return self.traced()
+
+    def guided_by(self, points: Answered) -> None:
+        """Further guides, which are not explained so far."""
+        self.checks = np.vstack([self.checks, points.X])
+        self.answers = np.vstack([self.answers, points.values / self.scale])
 
     def next_line(self) -> Segment:
         """Near the centre; later from a point that is not explained to one that is.

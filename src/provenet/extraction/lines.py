@@ -125,7 +125,8 @@ def trace_line(
     """
     low, high = reach
     line = _AlongLine(ask, origin, direction, scale, rounding)
-    middle = (low + high) / 2 if low > 0 or high < 0 else 0.0
+    margin = NEAR_AN_END * (high - low)
+    middle = 0.0 if low + margin < 0 < high - margin else (low + high) / 2
     (centre,) = line.tangents([(middle, high - low)], centred=True)
     (left,), (right,) = line.tangents([(low, high - low)]), line.tangents([(high, low - high)])
     steepest = max(float(np.abs(tangent.slope).max()) for tangent in (left, centre, right))

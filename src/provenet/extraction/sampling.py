@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from provenet.certify.asked import stopped_early
+from provenet.certify.answered import Answered
+from provenet.certify.asked import judged_again, stopped_early
 from provenet.certify.result import Recovery
-from provenet.common.exceptions import TimeSpent
+from provenet.common.exceptions import Spent, TimeSpent
 from provenet.common.typing import Array, Progress
 from provenet.common.words import counted
 from provenet.extraction.box import Box
 from provenet.extraction.oracle import Oracle
 from provenet.extraction.tolerances import (
+    ASKED_AGAIN,
     FIRST,
     FIRST_A_FEATURE,
     GROWTH,
@@ -63,9 +65,18 @@ def sampled(
             budget=max(min(seconds, deadline.left), SHORTEST),
         )
         if best.success:
-            return best
+            return _asked_again(oracle, best, X, y)
         size, seconds = int(GROWTH * size), GROWTH * seconds
     return stopped_early(best, _exhausted(oracle, len(X)))
+
+
+def _asked_again(oracle: Oracle, found: Recovery, X: Array, y: Array) -> Recovery:
+    """What the first questions of all say of an answer when they are asked again."""
+    try:
+        again = oracle.ask(X[:ASKED_AGAIN], fresh=True)
+    except Spent:
+        return found
+    return judged_again(found, Answered(X, y), Answered(X[:ASKED_AGAIN], again))
 
 
 def _exhausted(oracle: Oracle, number: int) -> str:
@@ -78,7 +89,7 @@ def _exhausted(oracle: Oracle, number: int) -> str:
 
 def _limit(oracle: Oracle) -> int:
     if oracle.remaining is not None:
-        return oracle.remaining
+        return oracle.remaining - ASKED_AGAIN
     return MOST_POINTS + MOST_POINTS_A_FEATURE * oracle.features
 
 

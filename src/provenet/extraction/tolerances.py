@@ -150,6 +150,36 @@ CLEARLY = 10.0
 """Points beside a kink are so far that a unit that is not there makes so many times the error
 allowed. A convention."""
 
+# ---------------------------------------------------------------- points that may refute
+
+FRESH = 300
+"""Random points that nothing was learned from. Derived: all predicted, at most 1% of inputs are off
+with a confidence of 95% (`certify.answered`)."""
+FEWEST_FRESH = 20
+"""The same, however small the budget is. A convention: what a budget without them is spent for."""
+MOST_COMPARED = 4000
+"""Random points among which extremes are looked for. A convention: a limit on the answers shows
+there if it takes effect at a thousandth of them."""
+EXTREME_UNITS = 10
+"""Outputs, features and units whose extremes are asked, of each. A convention."""
+CLIMBS = 5
+"""Steps from an extreme answer to a corner of the box. A convention: most end after three."""
+CORNERS = 20
+"""Random corners of the box. A convention: a region about a corner in two features has a quarter of
+them, so that it is missed once in 300 times."""
+FRESH_LINES, ALONG_A_LINE = 3, 20
+"""Lines from end to end, and points asked on each. A convention."""
+SEARCHED = 130
+"""Questions that these take about, of one output. Derived: three lines of 20, corners, and the
+extremes of an output, ten features, ten units and the distance."""
+SEARCHED_PART = 3
+"""Of a budget that is left one part in so many is for searched points. A convention."""
+ASKED_AGAIN = 8
+"""Questions of the beginning that are asked again at the end. A convention, as `KEPT_INPUTS`."""
+FURTHER_SEARCHES = 2
+"""How often the search goes on from points that refuted its answer. A convention: units that fire
+in a corner of the box only are found then, and what is no network stays none."""
+
 # ---------------------------------------------------------------- random questions
 
 FIRST, FIRST_A_FEATURE = 200, 12

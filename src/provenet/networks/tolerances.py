@@ -51,6 +51,26 @@ any difference that flipping a unit makes."""
 NO_GAIN = 4500 * EPS
 """Derived: a sum of squares of some thousand terms that falls by less, relatively, is rounding."""
 
+# ---- Signs by reducing a lattice
+
+EQUATION_STEP = 1e-11
+"""Measured: of the terms' norm; extraction leaves 6e-13 to 2e-11 in an equation. Steps of 3e-12 do
+as well."""
+EQUATIONS_AT_ONCE = 10
+"""Measured: so many at a time reduce 200 units in 100 features in 40 s, about 10 s for each lot,
+and all 100 at once in 110 s; the deadline is looked at in between."""
+LATTICE_TRIES = 30
+"""Measured: of 100 units in 10 features one try in five finds the signs, in a second: all but one
+in a thousand do it in 30. More units have fewer tries, as each takes longer, and one where the bits
+are twice what is needed."""
+BITS_A_UNIT = 1 / 32
+"""Derived: bits a sign and unit without which none is found: vectors of a reduced basis are too
+long by about `1.022^m`, and the m-th root of what the equations tell must outweigh that."""
+MOST_LATTICE_UNITS = 220
+"""Convention: a reduction of 200 units takes most of a minute, and grows with the fifth power."""
+SPARE_BITS = 40.0
+"""Convention: bits beyond one a sign: other signs solve the equations by chance once in 1e12."""
+
 # ---- Subsets with a given sum
 
 MOST_VECTORS = 40

@@ -1,0 +1,153 @@
+"""Points that may refute a network that was read off a model.
+
+*Random points* say what part of all inputs can be off (`certify.answered`). *Points at kinks* show
+two units that were taken for one. *Searched points* lie where a function that agrees almost
+everywhere differs most easily: a limit on the answers shows at the network's own extremes, one on
+the inputs at theirs, a further unit or layer beyond the others, and on a line from end to end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from provenet.common.typing import AnyArray, Array
+from provenet.extraction.box import Box
+from provenet.extraction.kinks import random_line
+from provenet.extraction.tolerances import (
+    ALONG_A_LINE,
+    CLEARLY,
+    CLIMBS,
+    CORNERS,
+    EXTREME_UNITS,
+    FEWEST_FRESH,
+    FRESH,
+    FRESH_LINES,
+    KINK_TRIES,
+    MOST_COMPARED,
+    TINIEST,
+    TYPICAL,
+)
+from provenet.networks.network import Network
+
+
+def number_of_fresh(remaining: int | None, others: int, looks: int) -> int:
+    """Random points to ask: as many as wanted, or as a budget leaves beside other points."""
+    most = looks * FRESH
+    if remaining is None:
+        return most
+    return int(np.clip(remaining - others, FEWEST_FRESH, most))
+
+
+# ---------------------------------------------------------------- searched points
+
+
+def searched_points(network: Network, box: Box, rng: np.random.Generator) -> Array:
+    """Extremes of answers, inputs and units, and points along fresh lines, in random order."""
+    X = box.sample(MOST_COMPARED, rng)
+    parts = [_extremes(network, X, rng), _climbed(network, X, box), _on_lines(network, box, rng)]
+    parts.append(_corners(box, rng))
+    return np.asarray(rng.permutation(np.unique(np.vstack(parts), axis=0)))
+
+
+def _extremes(network: Network, X: Array, rng: np.random.Generator) -> Array:
+    """Of many random points those that are extreme: in answers, features, units, distance."""
+    z = X @ network.weights.T + network.biases
+    distance = np.linalg.norm(X - X.mean(axis=0), axis=1)
+    some = [_some(network(X).reshape(len(X), -1), rng), _some(X, rng), _some(z, rng)]
+    measures = np.column_stack([*some, distance])
+    chosen = np.concatenate([measures.argmin(axis=0), measures.argmax(axis=0)])
+    return np.asarray(X[chosen])
+
+
+def _some(columns: Array, rng: np.random.Generator) -> Array:
+    """Not more columns than `EXTREME_UNITS`."""
+    number = columns.shape[1]
+    return columns[:, rng.choice(number, min(number, EXTREME_UNITS), replace=False)]
+
+
+def _climbed(network: Network, X: Array, box: Box) -> Array:
+    """From the lowest and the highest answers on, along the gradients, to the box's corners."""
+    values = network(X).reshape(len(X), -1)[:, :EXTREME_UNITS]
+    ends = []
+    for output, y in enumerate(values.T):
+        for sign in (-1.0, 1.0):
+            x = X[[int(np.argmax(sign * y))]]
+            for _ in range(CLIMBS):
+                uphill = sign * _gradient(network, x[0], output)
+                corner = np.where(uphill > 0, box.high, np.where(uphill < 0, box.low, x[0]))
+                x = box.nearest(np.where(np.isfinite(corner), corner, x[0])[None])
+            ends.append(x)
+    return np.vstack(ends)
+
+
+def _corners(box: Box, rng: np.random.Generator) -> Array:
+    """Random corners of the box, of which every halfspace that cuts it has one; none without."""
+    X = box.sample(0 if box.unlimited else CORNERS, rng)
+    ends = np.where(rng.random(X.shape) < 0.5, box.low, box.high)
+    return box.nearest(np.where(np.isfinite(ends), ends, X))
+
+
+def _gradient(network: Network, x: Array, output: int) -> Array:
+    a = np.atleast_2d(network.output_weights)[output]
+    on = network.weights @ x + network.biases > 0
+    linear = 0.0 if network.linear is None else np.atleast_2d(network.linear)[output]
+    return np.asarray((a * on) @ network.weights + linear)
+
+
+def _on_lines(network: Network, box: Box, rng: np.random.Generator) -> Array:
+    """On random lines from end to end: between the kinks, and evenly."""
+    return np.vstack([_on_line(network, box, rng) for _ in range(FRESH_LINES)])
+
+
+def _on_line(network: Network, box: Box, rng: np.random.Generator) -> Array:
+    line = random_line(box, rng, box.sample(1, rng)[0])
+    far = TYPICAL * np.sqrt(len(line.origin)) * float(box.width.max())
+    low, high = max(line.reach[0], -far), min(line.reach[1], far)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kinks = -(network.weights @ line.origin + network.biases) / (
+            network.weights @ line.direction
+        )
+    kinks = np.sort(kinks[(kinks > low) & (kinks < high)])
+    edges = np.concatenate([[low], kinks, [high]])
+    between = rng.permutation((edges[1:] + edges[:-1]) / 2)[: ALONG_A_LINE // 2]
+    evenly = np.linspace(low, high, ALONG_A_LINE - len(between))
+    return box.nearest(line.origin + np.append(between, evenly)[:, None] * line.direction)
+
+
+# ---------------------------------------------------------------- points at kinks
+
+
+def points_at_kinks(
+    network: Network, allowed: Array, box: Box, rng: np.random.Generator
+) -> tuple[Array, AnyArray]:
+    """Points on the hyperplane of every unit and on both sides, in the box; and whose they are.
+
+    Those beside it are as far as makes a unit that is not there show clearly, beyond the error
+    allowed, in one output at least.
+    """
+    slopes = np.abs(np.atleast_2d(network.output_weights))
+    with np.errstate(divide="ignore"):
+        beside = CLEARLY * np.min((allowed + TINIEST)[:, None] / slopes, axis=0)
+    points, units = [np.empty((0, network.features))], []
+    for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
+        X = _on_hyperplane(w, b, box, rng)
+        for offset in (0.0, -beside[i], beside[i]):
+            moved = X + offset * w
+            inside = moved[box.contains(moved)][:1]
+            points.append(inside)
+            units += [i] * len(inside)
+    return np.vstack(points), np.array(units, dtype=int)
+
+
+def _on_hyperplane(w: Array, b: float, box: Box, rng: np.random.Generator) -> Array:
+    """Points of a hyperplane near random ones in the box; in the box, if that can be had.
+
+    Going from the box to the hyperplane and back again ends where they meet.
+    """
+    X = box.sample(KINK_TRIES, rng)
+    for _ in range(KINK_TRIES):
+        X = X - np.outer(X @ w + b, w)
+        if box.contains(X).any():
+            break
+        X = box.nearest(X)
+    return X
