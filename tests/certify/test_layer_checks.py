@@ -12,7 +12,7 @@ import provenet as pn
 from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.conclude import conclude
 from provenet.certify.layer import LayerCandidate
-from provenet.certify.layer_noise import NOT_CHANCE, Residuals, along_units
+from provenet.certify.residual_form import NOT_CHANCE, Residuals, along_units
 from provenet.certify.result import Recovery
 from provenet.certify.statements import FaceErrors, Fires, FiresAlone, Predicts, Statement
 from provenet.common.typing import Array

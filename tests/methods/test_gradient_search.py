@@ -10,7 +10,7 @@ import pytest
 
 from helpers import FakeClock, judged
 from provenet.certify.checks import Status
-from provenet.certify.layer_noise import at_the_face
+from provenet.certify.residual_form import at_the_face
 from provenet.certify.result import Recovery
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array

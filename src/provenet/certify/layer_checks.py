@@ -20,7 +20,7 @@ from scipy.special import bdtrc
 from provenet.certify.checks import Check, Status
 from provenet.certify.evidence import fewest_to_confirm
 from provenet.certify.layer import LayerCandidate
-from provenet.certify.layer_noise import (
+from provenet.certify.residual_form import (
     NOT_CHANCE,
     UNLIKELY,
     Residuals,

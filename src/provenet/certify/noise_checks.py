@@ -16,7 +16,14 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from provenet.certify.checks import Check, Status
-from provenet.certify.layer_noise import NOT_CHANCE, UNLIKELY, Residuals, at_the_face, dependence
+from provenet.certify.residual_form import (
+    NOT_CHANCE,
+    UNLIKELY,
+    Residuals,
+    at_the_face,
+    dependence,
+    like_the_next,
+)
 from provenet.certify.tolerances import FEWEST_IN_A_GROUP, LOUDEST, MOST_PIECES, SURE_OF_SPREAD
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.workspace import Workspace
@@ -41,7 +48,7 @@ def noise_checks(workspace: Workspace, own: Network, found: str) -> Iterator[Che
         Status.PARTIAL,
         drawn.size,
     )
-    sigmas = max(_dependence(drawn.X, column, fitted) for column in left.T)
+    sigmas = max(_dependence(own, drawn.X, column, fitted) for column in left.T)
     yield Check(
         "what is left does not depend on the inputs",
         sigmas <= NOT_CHANCE,
@@ -65,11 +72,14 @@ def noise_checks(workspace: Workspace, own: Network, found: str) -> Iterator[Che
     )
 
 
-def _dependence(Z: Array, left: Array, fitted: int) -> float:
+def _dependence(own: Network, Z: Array, left: Array, fitted: int) -> float:
+    """By how many standard errors residuals depend on polynomials, on neighbours, along a unit."""
     everything = Residuals(Z, Z, left)
     seen = Residuals(Z[:fitted], Z[:fitted], left[:fitted])
     unseen = Residuals(Z[fitted:], Z[fitted:], left[fitted:])
-    return dependence(unseen, seen, everything)
+    orders = np.argsort(Z @ own.weights.T, axis=0).T
+    along = max((like_the_next(left[order]) for order in orders), default=0.0)
+    return max(along, dependence(unseen, seen, everything))
 
 
 def _spiked(own: Network, Z: Array, left: Array) -> int | None:

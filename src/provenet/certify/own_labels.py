@@ -24,7 +24,7 @@ import numpy as np
 from provenet.certify.candidate import Repaired
 from provenet.certify.checks import Check, Status
 from provenet.certify.evidence import Evidence
-from provenet.certify.layer_noise import correlation, hermite_terms
+from provenet.certify.residual_form import correlation, hermite_terms
 from provenet.certify.tolerances import (
     CORRUPTED_SIGMAS,
     DEPENDENT,

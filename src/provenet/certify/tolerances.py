@@ -119,7 +119,7 @@ units, of which the best of ten thousand is above 4.9 by chance once in a hundre
 
 MOST_POLYNOMIALS = 1000
 """Convention: polynomials of the inputs that residuals are compared with: a higher degree is left
-out; `layer_noise.NOT_CHANCE` counts on so many."""
+out; `residual_form.NOT_CHANCE` counts on so many."""
 MOST_TESTED = 200_000
 """Convention: samples whose residuals are looked at: a correlation of 1% is 5 standard errors of so
 many."""

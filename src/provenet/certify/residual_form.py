@@ -1,4 +1,4 @@
-"""Is what a layer leaves of the labels noise? Noise knows nothing of inputs, units and faces.
+"""Is what is left of the labels noise? Noise knows nothing of inputs, units and faces.
 
 Five looks at the residuals: do units and lengths of inputs explain any of them (F-test)? Do
 polynomials of the inputs? Are residuals of neighbours alike, or of those next to each other along a
@@ -117,10 +117,10 @@ def along_units(statement: Predicts, tested: Residuals, rounding: float) -> floa
     none_left = (np.abs(tested.left) <= rounding).astype(float)
     looks = (tested.left, none_left - none_left.mean())
     orders = np.argsort(tested.X @ layer.weights.T, axis=0).T
-    return max((_like_the_next(look[order]) for look in looks for order in orders), default=0.0)
+    return max((like_the_next(look[order]) for look in looks for order in orders), default=0.0)
 
 
-def _like_the_next(left: Array) -> float:
+def like_the_next(left: Array) -> float:
     """Correlation of a row of residuals with the sums of the next ones, in standard errors."""
     if len(left) <= NEAREST_SAMPLES:
         return 0.0
