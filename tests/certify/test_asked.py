@@ -246,6 +246,15 @@ def test_no_error_bound_is_stated_where_signs_are_open(opened: dict[str, Any]) -
     assert result.certificate.parameter_error_bound == np.inf
 
 
+def test_the_error_bound_covers_what_fresh_points_leave() -> None:
+    """What is missing, 2e-10 of the whole, may have moved the weights."""
+    f = NET.replace(output_weights=NET.output_weights * (1 + 2e-10))
+    result = conclude_traced(honest(f=f))
+    assert result.certificate is not None
+    bound = result.certificate.parameter_error_bound
+    assert pn.parameter_error(f, NET) < bound < 1e-8  # ten times what is left
+
+
 def test_a_search_that_was_stopped_is_partial_and_says_so() -> None:
     nothing = Answered(X[:0], NET(X[:0]))
     candidate = replace(

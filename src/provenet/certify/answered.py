@@ -57,8 +57,11 @@ class Answered:
 
     def explained_by(self, network: Network, allowed: Array) -> AnyArray:
         """Which points a network predicts up to the error allowed."""
-        left = np.abs(network(self.X).reshape(self.values.shape) - self.values)
-        return np.asarray((left <= allowed).all(axis=1))
+        return np.asarray((self.left_by(network) <= allowed).all(axis=1))
+
+    def left_by(self, network: Network) -> Array:
+        """How far a network is off at every point: (n, outputs)."""
+        return np.abs(network(self.X).reshape(self.values.shape) - self.values)
 
     def __getitem__(self, rows: AnyArray) -> Answered:
         """Some of the points."""

@@ -38,13 +38,12 @@ from provenet.certify.checks import Check, Status, asked
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import MORE_AT_THE_END, MOST_OFF, OUTLIERS_AT_THE_END
 from provenet.certify.traced import KNOWN, TracedCandidate
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import AnyArray
 from provenet.common.words import counted
 from provenet.data.sources.arrays import ArraySource
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.residuals import rounding_level
 from provenet.moments.gaussianity import check_gaussian
-from provenet.networks.network import Network
 
 METHOD = "kinks"
 
@@ -72,9 +71,9 @@ def judged_again(result: Recovery, sampled: Answered, again: Answered) -> Recove
     """The same answer, if its network predicts questions asked again as well as at first."""
     network = result.network
     assert network is not None, "a success has one"
-    noise = np.sqrt(np.mean(_left(network, sampled) ** 2, axis=0))
+    noise = np.sqrt(np.mean(sampled.left_by(network) ** 2, axis=0))
     allowed = MORE_AT_THE_END * noise + sampled.allowed(AGREES)
-    same = np.asarray((_left(network, again) <= allowed).all(axis=1))
+    same = np.asarray((again.left_by(network) <= allowed).all(axis=1))
     few = 0 if result.status is Status.EXACT else len(same) // OUTLIERS_AT_THE_END
     return result.with_checks(
         Check(
@@ -87,10 +86,6 @@ def judged_again(result: Recovery, sampled: Answered, again: Answered) -> Recove
             samples=len(same),
         )
     )
-
-
-def _left(network: Network, points: Answered) -> Array:
-    return np.abs(network(points.X).reshape(points.values.shape) - points.values)
 
 
 # ---------------------------------------------------------------- the questions
@@ -222,7 +217,7 @@ def _not_explained(candidate: TracedCandidate, agree: AnyArray, what: str) -> st
 
 
 def _rounding_leaves_units_known(candidate: TracedCandidate) -> Check:
-    bound = candidate.error_bound
+    bound = candidate.error
     return Check(
         "rounding leaves the units known",
         bound <= KNOWN,
@@ -326,7 +321,7 @@ def _praise(candidate: TracedCandidate) -> str:
     fresh = candidate.fresh
     left = (candidate.network(fresh.X) - fresh.y) / fresh.spread
     return (
-        f"Recovered to about {candidate.error_bound:.0e}: {_units(candidate)}. {len(fresh)} fresh "
+        f"Recovered to about {candidate.error:.0e}: {_units(candidate)}. {len(fresh)} fresh "
         f"points are predicted to {np.sqrt(np.mean(left**2)):.0e} of the answers' spread: "
         f"{candidate.room}."
     )
@@ -374,7 +369,7 @@ def _certificate(candidate: TracedCandidate) -> Certificate:
         samples_refitted=0,
         parameters=network.free_parameters,
         condition=condition_number(network),
-        parameter_error_bound=np.inf if candidate.signs_are_open else candidate.error_bound,
+        parameter_error_bound=np.inf if candidate.signs_are_open else candidate.error,
         undetermined=0,
         weakest_unit=weakest,
         weakest_margin=float(sizes.min() / max(residual, rounding, 1e-300)) if len(sizes) else 0.0,

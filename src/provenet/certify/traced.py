@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.certify.answered import AGREES, Answered, most_off
-from provenet.certify.tolerances import CONFIDENCE
+from provenet.certify.tolerances import CONFIDENCE, ROUNDING_MARGIN
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.networks.network import Network
@@ -17,6 +17,9 @@ KNOWN = 1e-9
 _LEAST = 1e-12
 """Relative error that answers beside a kink may always have: about what the weights are known to
 at best (`benchmarks/extraction.py` measures 1e-12)."""
+
+_TINIEST = 1e-300
+"""Keeps a division by zero away. A convention."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,16 @@ class TracedCandidate:
     """Number of units that was asked for."""
     stopped: str = ""
     """What ended the search before its end and what to try, in sentences; empty if nothing did."""
+
+    @property
+    def error(self) -> float:
+        """How far a unit may be off, relatively: for rounding, or for what fresh points leave.
+
+        A unit too small to be found is left there, and moves the others.
+        """
+        left = self.fresh.left_by(self.network)
+        share = AGREES * left / np.maximum(self.fresh.allowed(AGREES), _TINIEST)
+        return float(np.maximum(self.error_bound, ROUNDING_MARGIN * share.max(initial=0.0)))
 
     @property
     def allowed_at_kinks(self) -> Array:

@@ -119,15 +119,12 @@ def _one_try(M: Array, v: Array, error: float, stopped: Callable[[], bool]) -> A
 
     m = M.shape[1]
     equations = _equations(M, v)
-    basis: list[list[Any]] = [[2 * int(i == j) for j in range(m + 1)] for i in range(m)] + [
-        [1] * (m + 1)
-    ]
+    basis: list[list[Any]] = [*(2 * np.eye(m, m + 1, dtype=int)).tolist(), [1] * (m + 1)]
     for start in range(0, len(equations), EQUATIONS_AT_ONCE):
         if stopped():
             return None
-        more = fmpz_mat(
-            [[round(x) for x in row] for row in equations[start:][:EQUATIONS_AT_ONCE].T]
-        )
+        some = equations[start : start + EQUATIONS_AT_ONCE]
+        more = fmpz_mat([[round(x) for x in column] for column in some.T])
         values = (fmpz_mat([row[: m + 1] for row in basis]) * more).tolist()
         both = [row + value for row, value in zip(basis, values, strict=True)]
         basis = fmpz_mat(both).lll().tolist()
