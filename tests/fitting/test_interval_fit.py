@@ -51,7 +51,9 @@ def test_moments_are_those_of_the_networks_inside(bias):
     found = [network.biases[0], network.output_weights[0], network.output_bias]
     w, b, a = fit.parameters.theta[0, 0], fit.parameters.theta[0, 1], fit.parameters.beta[0]
     D = np.array([[-b / w**2, 1 / w, 0], [a, 0, w]])  # of the canonical (b, a) by (w, b, a)
-    stated = np.sqrt([*np.diag(D @ fit.unit(0) @ D.T), fit.linear(np.eye(1))[0, 0]])
+    stated = np.sqrt(
+        [*np.diag(D @ fit.covariance.unit(0) @ D.T), fit.covariance.linear(np.eye(1))[0, 0]]
+    )
     # Edges are softened by 2% of a step, an interval is no Gaussian, and few are drawn.
     assert np.abs(found - mean) / spread == pytest.approx(np.zeros(3), abs=0.4)
     assert stated == pytest.approx(spread, rel=0.3)
@@ -68,7 +70,7 @@ def test_the_truth_is_within_the_stated_errors_and_closer_than_least_squares(see
     by_intervals = pn.parameter_error(fit.parameters.network(RELU), truth)
     assert by_intervals < pn.parameter_error(start.network(RELU), truth)
     off = fit.parameters.network(RELU).normalised().output_bias - truth.output_bias
-    assert np.all(np.abs(off) < 5 * np.sqrt(fit.linear(np.eye(1))[0]))
+    assert np.all(np.abs(off) < 5 * np.sqrt(fit.covariance.linear(np.eye(1))[0]))
 
 
 def test_the_order_of_units_is_a_matter_of_names():
@@ -78,8 +80,8 @@ def test_the_order_of_units_is_a_matter_of_names():
     fit = fit_inside(intervals, start, RELU)
     turned = fit.in_order(np.array([2, 0, 1]))
     assert turned.parameters.network(RELU)(X) == pytest.approx(fit.parameters.network(RELU)(X))
-    assert turned.unit(1) == pytest.approx(fit.unit(0))
-    assert turned.linear(np.eye(1)) == pytest.approx(fit.linear(np.eye(1)))
+    assert turned.covariance.unit(1) == pytest.approx(fit.covariance.unit(0))
+    assert turned.covariance.linear(np.eye(1)) == pytest.approx(fit.covariance.linear(np.eye(1)))
 
 
 def test_labels_that_no_such_network_rounds_to_are_not_inside():

@@ -311,7 +311,7 @@ def _refitted_inside(
     network = fit.parameters.network(activation)
     plain = covariance(workspace.drawn, network, standardisation)
     found = in_user_coordinates(
-        fit, plain.rank_deficiency, fit.parameters, standardisation, activation
+        fit.covariance, plain.rank_deficiency, fit.parameters, standardisation, activation
     )
     user = standardisation.network_to_user(network).normalised()
     precision = workspace.precision

@@ -23,6 +23,7 @@ from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import (
     BENT,
     BENT_TOLERANCE,
+    MOST_BENT,
     POLISH_DAMPING,
     REFIT_STEPS,
     REFIT_WORK,
@@ -82,7 +83,8 @@ def widened(
         found = fit.parameters.network(network.activation)
         other = _turned_like(user, standardisation.network_to_user(found).normalised())
         squares.append(_squared_ratios(other, user, errors))
-        last.append(np.mean(((other.output_bias - user.output_bias) / errors.output_bias) ** 2))
+        off = (other.output_bias - user.output_bias) / np.maximum(errors.output_bias, TINY)
+        last.append(np.mean(np.minimum(off**2, MOST_BENT)))
     by_parameter = np.mean(squares, axis=0)
     factor = np.sqrt(np.maximum(np.maximum(by_parameter, by_parameter.mean(axis=0)), 1.0))
     bias = float(np.sqrt(max(np.mean(last), 1.0)))
@@ -109,7 +111,7 @@ def _squared_ratios(network: Network, other: Network, errors: StandardErrors) ->
         ),
     )
     ratios = [((a - b) / np.maximum(e, TINY)) ** 2 for a, b, e in pairs]
-    return np.vstack(ratios)
+    return np.minimum(np.vstack(ratios), MOST_BENT)
 
 
 def _times(errors: StandardErrors, factor: Array, bias: float) -> StandardErrors:

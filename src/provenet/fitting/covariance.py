@@ -24,7 +24,7 @@ from provenet.fitting.normal_equations import (
     eliminate,
     normal_equations,
 )
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.parameters import Parameters, columns_by_output
 from provenet.fitting.tolerances import (
     LANCZOS_ACCURACY,
     LANCZOS_SHIFT,
@@ -274,6 +274,27 @@ class Inverse(Protocol):
     def linear(self, D: Array) -> Array:
         """Variances of `D beta` for the linear part, (rows, outputs)."""
         ...
+
+
+@dataclass(frozen=True)
+class ParameterCovariance:
+    """The covariance of all parameters, theta and then beta by outputs, as one matrix."""
+
+    matrix: Array
+    parameters: Parameters
+
+    def unit(self, i: int) -> Array:
+        """Of a unit's weights, bias and output weights."""
+        m, width = self.parameters.theta.shape
+        rows, outputs = len(self.parameters.beta), len(self.parameters.output_weights)
+        own = np.r_[i * width : (i + 1) * width, m * width + i + rows * np.arange(outputs)]
+        return np.asarray(self.matrix[np.ix_(own, own)])
+
+    def linear(self, D: Array) -> Array:
+        """Variances of `D beta` for the linear part, (rows, outputs)."""
+        first = self.parameters.theta.size + self.parameters.units
+        parts = [own[first:] for own in columns_by_output(self.parameters)]
+        return np.column_stack([np.diag(D @ self.matrix[np.ix_(own, own)] @ D.T) for own in parts])
 
 
 def in_user_coordinates(

@@ -22,7 +22,8 @@ from scipy.special import log_ndtr
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.passes import working_time
-from provenet.fitting.parameters import Parameters, model_features
+from provenet.fitting.covariance import ParameterCovariance
+from provenet.fitting.parameters import Parameters, columns_by_output, jacobians, model_features
 from provenet.fitting.tolerances import (
     INSIDE,
     INTERVAL_BLOCK,
@@ -86,8 +87,8 @@ class IntervalFit:
     """The mean of the networks inside, and how far these are from it."""
 
     parameters: Parameters
-    covariance: Array
-    """Of theta and then of beta, output by output; a unit's scale is left out."""
+    covariance: ParameterCovariance
+    """A unit's scale is left out."""
     outside: float
     """By how many widths the worst value is outside of its interval."""
     noise: float
@@ -107,29 +108,9 @@ class IntervalFit:
         one = np.r_[order, m:rows]
         betas = (m * width + rows * np.arange(outputs)[:, None] + one).ravel()
         own = np.r_[thetas, betas]
-        return replace(
-            self,
-            parameters=Parameters(self.parameters.theta[order], self.parameters.beta[one]),
-            covariance=self.covariance[np.ix_(own, own)],
-        )
-
-    def unit(self, i: int) -> Array:
-        """Covariance of a unit's weights, bias and output weights."""
-        m, width = self.parameters.theta.shape
-        rows, outputs = len(self.parameters.beta), len(self.parameters.output_weights)
-        own = np.r_[
-            i * width : (i + 1) * width, m * width + i + rows * np.arange(outputs, dtype=int)
-        ]
-        return np.asarray(self.covariance[np.ix_(own, own)])
-
-    def linear(self, D: Array) -> Array:
-        """Variances of `D beta` for the linear part, (rows, outputs)."""
-        m = self.parameters.units
-        variances = []
-        for own in _columns(self.parameters):
-            part = own[self.parameters.theta.size + m :]
-            variances.append(np.diag(D @ self.covariance[np.ix_(part, part)] @ D.T))
-        return np.asarray(np.column_stack(variances))
+        turned = Parameters(self.parameters.theta[order], self.parameters.beta[one])
+        covariance = ParameterCovariance(self.covariance.matrix[np.ix_(own, own)], turned)
+        return replace(self, parameters=turned, covariance=covariance)
 
 
 def fit_inside(
@@ -166,7 +147,11 @@ def fit_inside(
     off = (values - (intervals.low + intervals.high) / 2) / intervals.widths
     beyond = max(float(np.mean(off**2)) - 1 / 12, float(np.mean(outside**2)))
     return IntervalFit(
-        parameters, covariance, float(np.max(outside)), float(np.sqrt(beyond)), ended
+        parameters,
+        ParameterCovariance(covariance, parameters),
+        float(np.max(outside)),
+        float(np.sqrt(beyond)),
+        ended,
     )
 
 
@@ -208,10 +193,10 @@ class _Sites:
         """Covariance of the parameters, and the step to their mean, the network made linear."""
         p = parameters.theta.size + parameters.beta.size
         information, gradient = np.zeros((p, p)), np.zeros(p)
-        X, columns = self.intervals.X, _columns(parameters)
+        X, columns = self.intervals.X, columns_by_output(parameters)
         for rows in self.intervals.blocks():
             left = self.pull[rows] - self.precision[rows] * _values(parameters, activation, X[rows])
-            for q, J in enumerate(_jacobians(parameters, activation, X[rows])):
+            for q, J in enumerate(jacobians(parameters, activation, X[rows])):
                 own = columns[q]
                 information[np.ix_(own, own)] += (J.T * self.precision[rows, q]) @ J
                 gradient[own] += J.T @ left[:, q]
@@ -233,10 +218,10 @@ class _Sites:
         share: float,
     ) -> None:
         """Part of the way from what stands for each interval to what it gives to all others."""
-        intervals, columns = self.intervals, _columns(parameters)
+        intervals, columns = self.intervals, columns_by_output(parameters)
         X, widths = intervals.X, intervals.widths
         for rows in self.intervals.blocks():
-            for q, J in enumerate(_jacobians(parameters, activation, X[rows])):
+            for q, J in enumerate(jacobians(parameters, activation, X[rows])):
                 own = columns[q]
                 variance = np.einsum("np,np->n", J @ covariance[np.ix_(own, own)], J)
                 at = rows, q
@@ -270,22 +255,6 @@ def _mass_derivatives(
     first = at_a - at_b
     second = np.minimum(a * at_a - b * at_b - first**2, -TINY)
     return np.where(mirror, -first, first) / spread, second / spread**2
-
-
-def _columns(parameters: Parameters) -> list[AnyArray]:
-    """For each output the numbers of the parameters it depends on: theta, and its own beta."""
-    thetas, rows = parameters.theta.size, len(parameters.beta)
-    outputs = len(parameters.output_weights)
-    return [np.r_[:thetas, thetas + q * rows : thetas + (q + 1) * rows] for q in range(outputs)]
-
-
-def _jacobians(parameters: Parameters, activation: Activation, X: Array) -> Iterator[Array]:
-    """For each output its derivatives by theta and by its own beta, one row a sample."""
-    z, phi = model_features(parameters, activation, X)
-    slope, inputs = activation.derivative(z), np.column_stack([X, np.ones(len(X))])
-    for weights in parameters.output_weights:
-        by_theta = (slope * weights)[:, :, None] * inputs[:, None, :]
-        yield np.hstack([by_theta.reshape(len(X), -1), phi])
 
 
 def _values(parameters: Parameters, activation: Activation, X: Array) -> Array:

@@ -5,6 +5,7 @@ With several outputs every row of beta is a vector, one number an output; the un
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,3 +99,19 @@ def model_features(parameters: Parameters, activation: Activation, X: Array) -> 
         phi[:, m:-1] = X
     phi[:, -1] = 1.0
     return z, phi
+
+
+def jacobians(parameters: Parameters, activation: Activation, X: Array) -> Iterator[Array]:
+    """For each output its derivatives by theta and by its own beta, one row a sample."""
+    z, phi = model_features(parameters, activation, X)
+    slope, inputs = activation.derivative(z), np.column_stack([X, np.ones(len(X))])
+    for weights in parameters.output_weights:
+        by_theta = (slope * weights)[:, :, None] * inputs[:, None, :]
+        yield np.hstack([by_theta.reshape(len(X), -1), phi])
+
+
+def columns_by_output(parameters: Parameters) -> list[AnyArray]:
+    """Which of all parameters, theta and then beta by outputs, each output depends on."""
+    thetas, rows = parameters.theta.size, len(parameters.beta)
+    outputs = len(parameters.output_weights)
+    return [np.r_[:thetas, thetas + q * rows : thetas + (q + 1) * rows] for q in range(outputs)]

@@ -89,6 +89,8 @@ of the sum of squares at which they end, a tenth of a standard error and less.""
 REFIT_WORK = 2e10
 """Convention: multiplications of all of them: beyond, samples are too many for errors to be bent,
 or the network too wide to try."""
+MOST_BENT = 1e12
+"""Convention: squared ratio at which scatter and error have nothing to do with each other."""
 BENT = 0.03
 """Convention: error of a unit's direction, in radians or over its distance from the nearest unit,
 from which a model may not be straight within its errors."""

@@ -16,11 +16,14 @@ import numpy as np
 import scipy
 
 from provenet.common.blocks import row_blocks
-from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.data.standardisation import Standardisation
-from provenet.fitting.covariance import StandardErrors, errors_of, linear_to_user, to_canonical
-from provenet.fitting.parameters import Parameters, model_features
+from provenet.fitting.covariance import (
+    ParameterCovariance,
+    StandardErrors,
+    in_user_coordinates,
+)
+from provenet.fitting.parameters import Parameters, columns_by_output, jacobians
 from provenet.fitting.tolerances import BLOCK_ROWS, MOST_DENSE, SINGULAR, UNEVEN_NOISE, UNEVEN_ROWS
 from provenet.networks.network import Network
 from provenet.networks.tolerances import TINY
@@ -54,50 +57,18 @@ def uneven_errors(
     if p > MOST_DENSE or samples.labels <= p:
         return None
     H, M = np.zeros((p, p)), np.zeros((p, p))
+    columns = columns_by_output(parameters)
     for rows in row_blocks(samples.size, BLOCK_ROWS[1]):
         X, y = samples.X[rows], samples.y[rows]
-        J, r = _jacobian(parameters, network, X), (network(X) - y).reshape(len(X), outputs)
-        H += np.einsum("noi,noj->ij", J, J, optimize=True)
-        pull = np.einsum("noi,no->ni", J, r)
+        left, pull = (network(X) - y).reshape(len(X), outputs), np.zeros((len(X), p))
+        for q, J in enumerate(jacobians(parameters, network.activation, X)):
+            H[np.ix_(columns[q], columns[q])] += J.T @ J
+            pull[:, columns[q]] += J * left[:, q, None]
         M += pull.T @ pull
     scale = np.sqrt(np.maximum(np.diag(H), TINY))
     inverse = np.linalg.pinv(H / scale / scale[:, None], rcond=SINGULAR, hermitian=True)
     inverse = inverse / scale / scale[:, None]
     found = inverse @ M @ inverse * (samples.labels / (samples.labels - p))
-    return _canonical_errors(found, parameters, network, standardisation)
-
-
-def _jacobian(parameters: Parameters, network: Network, X: Array) -> Array:
-    """Derivatives of every output, (samples, outputs, parameters): theta, then beta by outputs."""
-    z, phi = model_features(parameters, network.activation, X)
-    A = parameters.output_weights
-    inputs = np.column_stack([X, np.ones(len(X))])
-    slope = network.activation.derivative(z)
-    J = np.zeros((len(X), len(A), parameters.theta.size + parameters.beta.size))
-    by_units = np.einsum("nm,nw,om->nomw", slope, inputs, A)
-    J[:, :, : parameters.theta.size] = by_units.reshape(len(X), len(A), -1)
-    for q in range(len(A)):
-        first = parameters.theta.size + q * phi.shape[1]
-        J[:, q, first : first + phi.shape[1]] = phi
-    return J
-
-
-def _canonical_errors(
-    found: Array, parameters: Parameters, network: Network, standardisation: Standardisation
-) -> StandardErrors:
-    """Roots of the variances of the canonical parameters on the user's inputs."""
-    (m, width), A = parameters.theta.shape, parameters.output_weights
-    rows, thetas = len(parameters.beta), parameters.theta.size
-    units = np.empty((m, width + len(A)))
-    for i in range(m):
-        betas = thetas + i + rows * np.arange(len(A))
-        own = np.append(np.arange(i * width, (i + 1) * width), betas)
-        D = to_canonical(parameters.theta[i], A[:, i], standardisation, network.activation.degree)
-        units[i] = np.diag(D @ found[np.ix_(own, own)] @ D.T)
-    D = linear_to_user(parameters, standardisation)
-    linear = np.empty((rows - m, len(A)))
-    for q in range(len(A)):
-        own = thetas + rows * q + np.arange(m, rows)
-        linear[:, q] = np.diag(D @ found[np.ix_(own, own)] @ D.T)
-    plain = parameters.beta.ndim == 1
-    return errors_of(units, linear[:, 0] if plain else linear, width - 1, plain)
+    covariance = ParameterCovariance(found, parameters)
+    user = in_user_coordinates(covariance, 0, parameters, standardisation, network.activation)
+    return user.standard_errors(1.0)
