@@ -92,6 +92,8 @@ class Evidence:
     """What else is known less well than it looks."""
     last_round: LastRound | None = None
     """The last rivals of an answer that was searched on from."""
+    uneven: bool = False
+    """Whether the size of the noise depends on the inputs."""
 
     @property
     def exact(self) -> bool:
@@ -118,6 +120,8 @@ class _Settled:
     remarks: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     """What is to be said of the errors."""
+    uneven: bool = False
+    """Whether the size of the noise depends on the inputs."""
 
 
 def gather(
@@ -176,6 +180,7 @@ def gather(
         polished.ambiguities,
         settled.remarks,
         last_round,
+        settled.uneven,
     )
 
 
@@ -298,6 +303,7 @@ def _refitted(workspace: Workspace, candidate: Candidate, polished: Polished) ->
         workspace.source.size,
         fit.ended,
         warnings=sure.warnings,
+        uneven=sure.uneven,
     )
 
 

@@ -46,6 +46,7 @@ from provenet.fitting.workspace import Workspace
 from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
 from provenet.networks.signs import is_one_slope
+from provenet.networks.tolerances import TINY
 
 
 def network_checks(workspace: Workspace, evidence: Evidence) -> Iterator[Check]:
@@ -267,6 +268,8 @@ class _About:
             "told from nothing. Ask for fewer units, or take more samples.",
             Status.PARTIAL,
         )
+        if self.evidence.uneven:
+            yield self._stands_out_of_uneven_noise(needed)
         rarest = int(np.argmin(certificate.rarer_side))
         yield Check(
             "every unit is pinned down",
@@ -288,6 +291,22 @@ class _About:
                 f"and {second}, too few to tell the two apart: take more samples.",
                 Status.PARTIAL,
             )
+
+    def _stands_out_of_uneven_noise(self, needed: float) -> Check:
+        """Where noise is loud, units that follow it look needed; their own errors know better."""
+        weights = np.atleast_2d(self.evidence.network.output_weights)
+        errors = np.atleast_2d(self.evidence.standard_errors.output_weights)
+        sigmas = np.linalg.norm(weights / np.maximum(errors, TINY), axis=0)
+        weakest = int(np.argmin(sigmas))
+        return Check(
+            "every unit stands out of uneven noise",
+            bool(sigmas[weakest] > needed),
+            f"unit {weakest}: {sigmas[weakest]:.3g} standard errors",
+            f"more than {needed:.3g}",
+            f"{self.found}, but the noise is not of the same size everywhere, and unit {weakest} "
+            "may follow it where it is loud. Take more samples, or ask for fewer units.",
+            Status.PARTIAL,
+        )
 
     def all_units(self) -> Iterator[Check]:
         """Might other units, or fewer, explain the samples as well?"""

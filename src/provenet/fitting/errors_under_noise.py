@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from provenet.fitting.bent_errors import may_be_bent, widened
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.refit import scale_outputs
 from provenet.fitting.search.onward import with_held_out
+from provenet.fitting.serial_noise import serial_factor
 from provenet.fitting.tolerances import TOLD_WIDER
 from provenet.fitting.uneven_noise import is_uneven, uneven_errors
 from provenet.fitting.workspace import Workspace
@@ -24,6 +25,8 @@ class ErrorsUnderNoise:
 
     errors: StandardErrors
     warnings: tuple[str, ...] = ()
+    uneven: bool = False
+    """Whether the size of the noise depends on the inputs."""
 
 
 def errors_under_noise(
@@ -34,7 +37,7 @@ def errors_under_noise(
     samples = ArraySource(drawn.X, drawn.y / scale)
     scaled = scale_outputs(network, 1 / scale)
     uneven = _for_uneven_noise(workspace, samples, scaled)
-    found = uneven or ErrorsUnderNoise(linearised)
+    found = _for_serial_noise(workspace, network, uneven or ErrorsUnderNoise(linearised))
     if samples.size < workspace.source.size:  # the last fit had more, so errors are smaller
         return found
     return _for_a_bent_model(workspace, samples, scaled, found)
@@ -53,7 +56,21 @@ def _for_uneven_noise(
         "The noise is not of the same size everywhere; standard errors take that into account "
         "(White 1980)."
     )
-    return ErrorsUnderNoise(errors.times(share), (told,))
+    return ErrorsUnderNoise(errors.times(share), (told,), uneven=True)
+
+
+def _for_serial_noise(
+    workspace: Workspace, network: Network, found: ErrorsUnderNoise
+) -> ErrorsUnderNoise:
+    user = workspace.standardisation.network_to_user(network)
+    factor = serial_factor(workspace.source, user)
+    if factor == 1.0:
+        return found
+    told = (
+        "The noise of a sample is like that of the one before; standard errors are widened by "
+        f"{factor:.1f}, which the output bias needs most."
+    )
+    return replace(found, errors=found.errors.times(factor), warnings=(*found.warnings, told))
 
 
 def _for_a_bent_model(
@@ -73,4 +90,4 @@ def _for_a_bent_model(
             f"answer scatter up to {wider.units.max():.1f} times as far. Standard errors are "
             "widened by that.",
         )
-    return ErrorsUnderNoise(wider.errors, warnings)
+    return replace(found, errors=wider.errors, warnings=warnings)

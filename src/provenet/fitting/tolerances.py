@@ -89,6 +89,9 @@ of the sum of squares at which they end, a tenth of a standard error and less.""
 REFIT_WORK = 2e10
 """Convention: multiplications of all of them: beyond, samples are too many for errors to be bent,
 or the network too wide to try."""
+SERIAL_ROWS, SERIAL_SIGMAS = 20_000, 4.0
+"""Convention: samples, in their order, in which noise is compared with that of the sample before;
+and standard errors from which on the two are alike."""
 MOST_BENT = 1e12
 """Convention: squared ratio at which scatter and error have nothing to do with each other."""
 BENT = 0.03
@@ -218,9 +221,11 @@ PRUNE_TOLERANCE = SWAP_TOLERANCE / 10
 
 # ---- Search: rivals of an answer under noise
 
-RIVALS_OF_A_POOL, RIVAL_POOL_ROWS = 4, 10_000
-"""Convention: further units of a pool that are tried, and samples on which the pool is compared:
+RIVAL_POOLS, RIVALS_OF_A_POOL, RIVAL_POOL_ROWS = 3, 4, 10_000
+"""Convention: pools, further units of each that are tried, and samples on which a pool is compared:
 under noise a weak unit shows in thousands only."""
+FINALISTS = 3
+"""Convention: rivals of each kind and width that are refined to the end."""
 RIVAL_STEPS, RIVAL_LAST_STEPS = 6, 40
 """Convention: of least squares, for each rival, and for the best of each kind and width."""
 RIVAL_TOLERANCE = 1e-3

@@ -20,7 +20,7 @@ many samples have fewer rivals, at least one of each kind.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -37,12 +37,14 @@ from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.units import promising_units, usefulness
 from provenet.fitting.tolerances import (
     APART,
+    FINALISTS,
     FLIP_WORK,
     NEAR_KINK,
     REVERSED,
     RIDGE_OF_POOL,
     RIVAL_LAST_STEPS,
     RIVAL_POOL_ROWS,
+    RIVAL_POOLS,
     RIVAL_STEPS,
     RIVAL_TOLERANCE,
     RIVAL_WORK,
@@ -75,9 +77,9 @@ class Rival:
 def rivals(
     problem: Problem, fit: Fit, rng: np.random.Generator, kinds: Sequence[Kind] = tuple(Kind)
 ) -> tuple[list[Rival], int]:
-    """The best of each kind and width, of signs all, refined to the end; how many were tried."""
+    """The best few of each kind and width, refined to the end, and how many were tried."""
     most = max(1, int(RIVAL_WORK / _work(problem, fit.parameters)) // len(kinds))
-    best: dict[tuple[Kind, int], Fit] = {}
+    found: dict[tuple[Kind, int], list[Fit]] = defaultdict(list)
     tried: Counter[Kind] = Counter()
     for kind, start in _starts(problem, fit.parameters, rng):
         if kind not in kinds or tried[kind] == most or start.units > problem.widest:
@@ -85,9 +87,12 @@ def rivals(
         tried[kind] += 1
         trial = problem.refine(start, RIVAL_STEPS, RIVAL_TOLERANCE)
         of_its_kind = kind, tried[kind] if kind is Kind.SIGNS else start.units
-        if trial.rss <= best.setdefault(of_its_kind, trial).rss:
-            best[of_its_kind] = trial
-    finished = [Rival(kind, _finished(problem, fit, trial)) for (kind, _), trial in best.items()]
+        found[of_its_kind].append(trial)
+    finished = [
+        Rival(kind, _finished(problem, fit, trial))
+        for (kind, _), trials in found.items()
+        for trial in sorted(trials, key=lambda trial: trial.rss)[:FINALISTS]
+    ]
     return finished, tried.total()
 
 
@@ -117,15 +122,19 @@ def _starts(
     problem: Problem, parameters: Parameters, rng: np.random.Generator
 ) -> Iterator[tuple[Kind, Parameters]]:
     """Starts of every kind, the likeliest to gain first."""
-    new = promising_units(problem, parameters, RIVALS_OF_A_POOL, rng, RIVAL_POOL_ROWS)
+    pools = [
+        promising_units(problem, parameters, RIVALS_OF_A_POOL, rng, RIVAL_POOL_ROWS)
+        for _ in range(RIVAL_POOLS)
+    ]
+    new = pools[0]
     yield Kind.FURTHER, parameters.widened(new[:1])
     for start in _split(problem, parameters, rng):
         yield Kind.SPLIT, start
     for start in _reversed(problem, parameters):
         yield Kind.SIGNS, start
     yield Kind.FURTHER, parameters.widened(new[:2])
-    for i in range(1, len(new)):
-        yield Kind.FURTHER, parameters.widened(new[i : i + 1])
+    for unit in np.vstack([new[1:], *pools[1:]]):
+        yield Kind.FURTHER, parameters.widened(unit[None])
     if parameters.units == 0:
         return
     weak = np.argsort(usefulness(problem, parameters))[:WEAKEST]
