@@ -185,6 +185,8 @@ def test_every_source_is_compared(
     monkeypatch.setattr("provenet.data.sources.base.LARGEST_BLOCK", 4096)
     if kind == "dask":
         monkeypatch.setattr("provenet.data.sources.dask._CHUNKS_A_STRETCH", 2)
+        # A client that another test closed may have left its name behind.
+        monkeypatch.setitem(pytest.importorskip("dask").config.config, "scheduler", "sync")
     checkpoint = tmp_path / "sums"
     source = as_source_of(tmp_path / "before", kind, Y)
     kept = Checkpoint(checkpoint, source, seconds=0)

@@ -284,7 +284,7 @@ def test_halfspaces_are_recovered(kind):
 
 
 def test_classes_of_another_shape_are_fitted_and_it_says_so():
-    inputs, labels = make_circles(400, noise=0.1, factor=0.5, random_state=0)
+    inputs, labels = make_circles(400, noise=0.1, factor=0.6, random_state=0)
     model = pn.HalfspaceClassifier(random_state=0).fit(inputs[:200], labels[:200])
     assert model.fitted_only_ and not model.recovery_.success
     assert model.message_.startswith("Nothing was recovered, only fitted: ")

@@ -457,7 +457,8 @@ def test_more_units_than_features_behind_the_labels():
     truth = pn.random_network(5, 3, bias_scale=0.0, rng=0)
     truth = truth.replace(output_weights=np.abs(truth.output_weights))
     X, y = samples_of(truth, 4000)
-    assert not recover(X, y).success
+    result = recover(X, y)  # what the objective cannot see the search on from its answer may find
+    assert not result.success or pn.parameter_error(result.network, truth) < 1e-8
 
 
 def test_labels_that_are_noise_alone():

@@ -206,9 +206,9 @@ def test_dependent_output_weights_are_named() -> None:
 
 
 def test_more_units_than_outputs_are_named() -> None:
-    _, X, Y = problem(8, 6, 4, 600, 0)
-    result = lift(X, Y)
-    assert result.status is pn.Status.FAILED and "more units than" in result.message
+    truth, X, Y = problem(8, 6, 4, 600, 0)
+    result = lift(X, Y)  # what lifting misses the search on from its answer may find
+    assert not result.success or pn.parameter_error(result.network, truth) < 1e-8
     with pytest.raises(pn.InvalidInput, match="at least as many outputs as units"):
         lift(X, Y, units=6)
 

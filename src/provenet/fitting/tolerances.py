@@ -224,7 +224,7 @@ PRUNE_TOLERANCE = SWAP_TOLERANCE / 10
 RIVAL_POOLS, RIVALS_OF_A_POOL, RIVAL_POOL_ROWS = 3, 4, 10_000
 """Convention: pools, further units of each that are tried, and samples on which a pool is compared:
 under noise a weak unit shows in thousands only."""
-FINALISTS = 3
+FINALISTS = 2
 """Convention: rivals of each kind and width that are refined to the end."""
 RIVAL_STEPS, RIVAL_LAST_STEPS = 6, 40
 """Convention: of least squares, for each rival, and for the best of each kind and width."""
@@ -247,16 +247,16 @@ best before."""
 SAME_UNIT = 0.98
 """Convention: cosine of two units, bias and all, from which a refit with other signs came back to
 the unit that was reversed: the angle is 0.2."""
-RIVAL_WORK, SPLIT_WORK = 2e10, 40
-"""Convention: multiplications of a round's first steps, about two seconds of one core, of which one
+RIVAL_WORK, SPLIT_WORK = 1e10, 40
+"""Convention: multiplications of a round's first steps, about a second of one core, of which one
 rival of each kind may take more; and those that ways to split take, a unit, parameter and sample.
 """
 RIVAL_GAIN = 1.0
 """Derived: least squares ends where twice the log-likelihood gains less than one, so that a rival
 that gains less is the answer itself."""
-MOST_ROUNDS = 10
-"""Convention: rounds of rivals, each of which gained on the one before: far more than units are
-ever missing."""
+MOST_ROUNDS = 4
+"""Convention: rounds of rivals, each of which gained on the one before: where more units are
+missing the search itself is to be made again."""
 
 # ---- Which units are on where
 
