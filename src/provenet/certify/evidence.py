@@ -25,7 +25,13 @@ from provenet.certify.certificate import (
     unresolved_units,
     weakest_unit,
 )
-from provenet.certify.tolerances import ROUNDING_MARGIN, SPARE_ON_A_PIECE, UNREFINED
+from provenet.certify.tolerances import (
+    ROUNDING_MARGIN,
+    SAMPLES_A_PARAMETER,
+    SPARE_ON_A_PIECE,
+    UNREFINED,
+    VISIBLE,
+)
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.label_precision import LabelPrecision
@@ -36,7 +42,7 @@ from provenet.fitting.covariance import (
     covariance_bound,
     in_user_coordinates,
 )
-from provenet.fitting.errors_under_noise import errors_under_noise
+from provenet.fitting.errors_under_noise import ErrorsUnderNoise, errors_under_noise
 from provenet.fitting.interval_fit import IntervalFit
 from provenet.fitting.polish import Polished, excess_on_unseen, expected_on_unseen
 from provenet.fitting.refit import (
@@ -288,12 +294,21 @@ def _settle(
     return _as_it_is(workspace, _in_order(workspace, candidate, polished.network), polished, unseen)
 
 
+def too_few_to_tell(workspace: Workspace, network: Network) -> bool:
+    """Whether labels cannot tell noise from units, so that no rival says anything, and no error."""
+    n = workspace.problem.samples.labels
+    a_unit = (network.features + workspace.problem.outputs) * np.log(n)
+    return bool(n < SAMPLES_A_PARAMETER * network.free_parameters or a_unit > VISIBLE * n)
+
+
 def _refitted(workspace: Workspace, candidate: Candidate, polished: Polished) -> _Settled:
     fit = refit_on_all(workspace, polished.network)
     network = _in_order(workspace, candidate, fit.network)
     found = covariance_of_all(workspace, network, fit.scale)
     user = workspace.standardisation.network_to_user(network).normalised()
-    sure = errors_under_noise(workspace, network, fit.scale, found.standard_errors(fit.noise))
+    sure = ErrorsUnderNoise(found.standard_errors(fit.noise))
+    if not too_few_to_tell(workspace, network):
+        sure = errors_under_noise(workspace, network, fit.scale, sure.errors)
     return _Settled(
         network,
         fit.pooled_noise,

@@ -14,8 +14,8 @@ import numpy as np
 
 from provenet.certify.candidate import Candidate
 from provenet.certify.checks import Check, Claim, Status
-from provenet.certify.evidence import Evidence
-from provenet.certify.tolerances import BLURRED, SAMPLES_A_PARAMETER, VISIBLE
+from provenet.certify.evidence import Evidence, too_few_to_tell
+from provenet.certify.tolerances import BLURRED
 from provenet.common.words import counted
 from provenet.fitting.polish import Polished, excess_on_unseen
 from provenet.fitting.search.onward import (
@@ -28,7 +28,6 @@ from provenet.fitting.search.onward import (
 from provenet.fitting.search.rivals import Kind
 from provenet.fitting.tolerances import RIVAL_GAIN
 from provenet.fitting.workspace import Workspace
-from provenet.networks.network import Network
 
 
 def searched_on(
@@ -40,18 +39,11 @@ def searched_on(
     rounded = left <= max(problem.zero, BLURRED * workspace.precision.rms)  # units follow rounding
     if rounded or not workspace.refine or candidate.claim is Claim.PREDICTOR:
         return polished, None
-    if polished.network.units == 0 or _too_few(workspace, polished.network):
+    if polished.network.units == 0 or too_few_to_tell(workspace, polished.network):
         return polished, None
     if excess_on_unseen(workspace, polished.network, polished.rss) is not None:
         return polished, None
     return search_onward(workspace, polished)
-
-
-def _too_few(workspace: Workspace, network: Network) -> bool:
-    """Whether labels cannot tell noise from units, so that no rival says anything."""
-    n = workspace.problem.samples.labels
-    a_unit = (network.features + workspace.problem.outputs) * np.log(n)
-    return bool(n < SAMPLES_A_PARAMETER * network.free_parameters or a_unit > VISIBLE * n)
 
 
 @dataclass(frozen=True)
