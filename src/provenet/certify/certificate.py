@@ -29,9 +29,9 @@ class Certificate:
     noise: float
     """Estimated standard deviation of the label noise; 0 when the fit is exact."""
     label_rounding: float
-    """Rounding error of the labels themselves, root mean square; 0 in double precision."""
+    """Rounding error of the labels themselves, root mean square; 0 if they are exact."""
     label_precision: str
-    """What labels were rounded to, in words; empty in double precision."""
+    """What labels were rounded to, in words; empty if they are exact."""
     rounded: bool
     """Whether that rounding alone explains every label."""
     outputs: int
