@@ -11,7 +11,6 @@ from provenet.data.sources import ArraySource
 from provenet.fitting.bent_errors import may_be_bent, widened
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.refit import scale_outputs
-from provenet.fitting.search.onward import with_held_out
 from provenet.fitting.serial_noise import serial_factor
 from provenet.fitting.tolerances import TOLD_WIDER
 from provenet.fitting.uneven_noise import is_uneven, uneven_errors
@@ -33,7 +32,7 @@ def errors_under_noise(
     workspace: Workspace, network: Network, scale: Array, linearised: StandardErrors
 ) -> ErrorsUnderNoise:
     """For a least-squares network on standardised inputs, its outputs divided by `scale`."""
-    drawn = with_held_out(workspace).problem.samples
+    drawn = workspace.drawn
     samples = ArraySource(drawn.X, drawn.y / scale)
     scaled = scale_outputs(network, 1 / scale)
     uneven = _for_uneven_noise(workspace, samples, scaled)

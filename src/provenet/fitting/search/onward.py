@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from provenet.data.sources import ArraySource
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.polish import Polished, describe_reversal, settled_from, settled_with_signs
@@ -79,10 +78,7 @@ def search_onward(workspace: Workspace, polished: Polished) -> tuple[Polished, L
 
 def with_held_out(workspace: Workspace) -> Workspace:
     """The same recovery, its samples to fit being all that were drawn; it has no deadline."""
-    fitted, held_out = workspace.problem.samples, workspace.held_out
-    X = np.vstack([fitted.X, workspace.standardisation.apply(held_out.X)])
-    samples = ArraySource(X, np.concatenate([fitted.y, held_out.y]))
-    problem = replace(workspace.problem, samples=samples, deadline=np.inf)
+    problem = replace(workspace.problem, samples=workspace.drawn, deadline=np.inf)
     return replace(workspace, problem=problem)
 
 
