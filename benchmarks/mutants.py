@@ -944,4 +944,53 @@ OURS = (
     ),
 )
 
-MUTATIONS = (*ATV21, *BJW19, *GLM17, *GP19, *OURS)
+_INTERVALS = "fitting/test_interval_fit.py::test_moments_are_those_of_the_networks_inside"
+_PLACES = "certify/test_noise_checks.py::test_clipped_labels_are_not_noise"
+
+HONESTY = (
+    Mutation(
+        "rounded labels: the site is counted among the others",
+        "fitting/interval_fit.py",
+        "others = 1 - variance * self.precision[at]",
+        "others = 1 - 0 * variance * self.precision[at]",
+        (_INTERVALS,),
+    ),
+    Mutation(
+        "rounded labels: the second derivative of the mass",
+        "fitting/interval_fit.py",
+        "a * at_a - b * at_b - first**2",
+        "a * at_a - b * at_b",
+        (_INTERVALS,),
+    ),
+    Mutation(
+        "rounded labels: a constant counts as often as it is repeated",
+        "fitting/interval_fit.py",
+        "np.append(np.flatnonzero(~off), constant[first])",
+        "np.append(np.flatnonzero(~off), constant)",
+        (_INTERVALS,),
+    ),
+    Mutation(
+        "rounded labels: steps of labels far apart",
+        "data/label_precision.py",
+        "*_decimals(blur, above[-1])",
+        "",
+        ("data/test_label_precision.py::test_steps_are_found_with_any_offset",),
+    ),
+    Mutation(
+        "noise: means of places are not looked at",
+        "certify/noise_checks.py",
+        "size = abs(part.mean()) * np.sqrt(len(part))",
+        "size = abs(part.mean())",
+        (_PLACES,),
+    ),
+    Mutation(
+        "noise: correlations with the sample before are counted once",
+        "fitting/serial_noise.py",
+        "1 + 2 * float(weights @ rho)",
+        "1 + float(weights @ rho)",
+        ("fitting/test_serial_noise.py::test_the_factor_is_that_of_the_mean",),
+        fast=True,
+    ),
+)
+
+MUTATIONS = (*ATV21, *BJW19, *GLM17, *GP19, *OURS, *HONESTY)

@@ -9,7 +9,7 @@ Y = 3 * np.random.default_rng(0).standard_normal(500) + 1
 
 
 @pytest.mark.parametrize("n", [30, 500])
-@pytest.mark.parametrize("step", [1.0, 0.25, 0.1, 1 / 3, 1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("step", [1.0, 0.25, 0.1, 1 / 3, 1e-2, 1e-4, 1e-6, 1e-8])
 @pytest.mark.parametrize("offset", [0.0, 0.137])
 def test_steps_are_found_with_any_offset(n, step, offset):
     found = label_precision(np.round(Y[:n] / step) * step + offset)
