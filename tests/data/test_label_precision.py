@@ -48,6 +48,11 @@ def test_each_output_has_its_own():
     assert found.widths[0] == pytest.approx([0.01, 0.0, 1.0])
 
 
+def test_a_constant_beside_steps_may_have_been_rounded_to_them():
+    found = label_precision(np.column_stack([np.round(0.1 * np.sin(Y)), np.round(Y)]))
+    assert found.widths[0] == pytest.approx([1.0, 1.0])
+
+
 def test_few_labels_tell_nothing():
     assert not label_precision(np.array([1.0, 2.0, 4.0])).known
     assert not label_precision(np.ones(50)).known

@@ -150,6 +150,8 @@ class _About:
             yield self._at_the_minimum()
         if self.network.units and not certificate.rounded:
             yield from self._rivals.no_better(self.left)
+        elif self.network.units and not self.workspace.problem.label_rounding:
+            yield self._rivals.no_others(self.left)  # coarse steps have room for other units
 
     def _enough_to_see_units(self, fitted: str) -> Check:
         """Would a unit that makes a fifth of the residual be seen by Schwarz's criterion?
@@ -341,15 +343,20 @@ class _About:
             )
 
     def _at_rest(self) -> Check:
-        """Standard errors speak of the least-squares network, so the fit must have got there."""
+        """Standard errors speak of the least-squares network, so the fit must have got there.
+
+        Coarse intervals have room for other networks as long as a fit inside them moves.
+        """
         ended = self.evidence.ended
+        coarse = self.certificate.rounded and not self.workspace.problem.label_rounding
         return Check(
             "the last fit was finished",
-            ended is not Ended.OUT_OF_TIME,
+            ended.at_rest if coarse else ended is not Ended.OUT_OF_TIME,
             "at rest" if ended.at_rest else ended.value,
-            "not out of time",
-            f"{self.found}, but the budget was used up before least squares came to rest, so "
-            "errors may be larger than stated: give more time with budget=.",
+            "at rest" if coarse else "not out of time",
+            f"{self.found}, but the last fit ended before it came to rest ({ended.value}), so "
+            "errors may be larger than stated: give more time with budget=, or take labels of more "
+            "digits.",
             Status.PARTIAL,
         )
 

@@ -60,7 +60,9 @@ class RivalQuestions:
         if last is None:
             everything = with_held_out(workspace)
             answer = finished(everything, Polished(evidence.own, np.inf))
-            kinds = (Kind.FEWER,) if evidence.certificate.rounded else tuple(Kind)
+            kinds = tuple(Kind)
+            if evidence.certificate.rounded:  # further units would follow the rounding
+                kinds = (Kind.OTHER, Kind.SIGNS, Kind.FEWER)
             last = one_round(everything, answer, kinds).last
         return cls(last, evidence.network.units)
 
@@ -80,7 +82,11 @@ class RivalQuestions:
             "with budget=.",
             Kind.SPLIT,
         )
-        yield self._gains_nothing(
+        yield self.no_others(left)
+
+    def no_others(self, left: str) -> Check:
+        """Do as many other units explain part of what is left?"""
+        return self._gains_nothing(
             "no other units explain more",
             f"{left}, and {counted(self.units, 'other unit')} leave less: the search is not at its "
             "end. Give more time with budget=, or take more samples.",

@@ -56,11 +56,10 @@ def label_precision(y: Array) -> LabelPrecision:
         return _of_one_output(y)
     parts = [_of_one_output(column) for column in y.T]
     words = sorted({part.words for part in parts if part.words})
-    return LabelPrecision(
-        " or ".join(words),
-        np.column_stack([part.widths for part in parts]),
-        any(part.cut_off for part in parts),
-    )
+    widths = np.column_stack([part.widths for part in parts])
+    # A constant has no steps of its own: it may be less than half of those of the others.
+    widths[:, np.ptp(y, axis=0) == 0] = np.max(widths)
+    return LabelPrecision(" or ".join(words), widths, any(part.cut_off for part in parts))
 
 
 def _of_one_output(y: Array) -> LabelPrecision:
