@@ -2,7 +2,7 @@
 
 Under noise an answer is first searched on from (`fitting.search.onward`); what its last round of
 rivals gained is asked here. An answer that stands as its method gave it has one round of them, too.
-This is part of the certificate, so it is done even when the budget is used up.
+This is part of the certificate, so it has a few seconds even when the budget is used up.
 """
 
 from __future__ import annotations
@@ -68,6 +68,15 @@ class RivalQuestions:
 
     def no_better(self, left: str) -> Iterator[Check]:
         """Do more units, two for one, or as many others explain part of what is left?"""
+        yield Check(
+            "rivals were tried in time",
+            self.last.in_time,
+            "in time" if self.last.in_time else "cut short",
+            "in time",
+            f"{left}, and time ran out before other networks could be compared: give more time "
+            "with budget=.",
+            Status.PARTIAL,
+        )
         yield self._gains_nothing(
             "further units explain nothing of what is left",
             f"{left} that further units explain in part: the labels come from more units than "

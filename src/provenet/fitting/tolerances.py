@@ -251,6 +251,8 @@ RIVAL_WORK, SPLIT_WORK = 1e10, 40
 """Convention: multiplications of a round's first steps, about a second of one core, of which one
 rival of each kind may take more; and those that ways to split take, a unit, parameter and sample.
 """
+RIVAL_SECONDS = 3.0
+"""Convention: what rivals may take, at least, beyond a budget that is used up."""
 RIVAL_GAIN = 1.0
 """Derived: least squares ends where twice the log-likelihood gains less than one, so that a rival
 that gains less is the answer itself."""

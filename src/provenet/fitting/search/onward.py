@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from provenet.data.passes import working_time
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.polish import Polished, describe_reversal, settled_from, settled_with_signs
@@ -29,6 +30,7 @@ from provenet.fitting.tolerances import (
     POLISH_LAST_STEPS,
     REFIT_TOLERANCE,
     RIVAL_GAIN,
+    RIVAL_SECONDS,
     SAME_UNIT,
 )
 from provenet.fitting.workspace import Workspace
@@ -47,6 +49,8 @@ class LastRound:
     """By how much the best of each kind lowers Schwarz's criterion; negative if it does not."""
     ambiguities: tuple[str, ...]
     """Units that may as well be reversed, in sentences."""
+    in_time: bool = True
+    """Whether none of them was cut short."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ def search_onward(workspace: Workspace, polished: Polished) -> tuple[Polished, L
     """The answer after which no rival gained, or that the budget or the width asked for allows.
 
     On all samples that were drawn; the answer is then fitted anew to those that are not held out.
-    The first round is part of the certificate, so it is made even when the budget is used up.
+    The first round is part of the certificate: it has a few seconds even if the budget is used up.
     """
     everything = with_held_out(workspace)
     best = finished(everything, polished)
@@ -77,8 +81,9 @@ def search_onward(workspace: Workspace, polished: Polished) -> tuple[Polished, L
 
 
 def with_held_out(workspace: Workspace) -> Workspace:
-    """The same recovery, its samples to fit being all that were drawn; it has no deadline."""
-    problem = replace(workspace.problem, samples=workspace.drawn, deadline=np.inf)
+    """The same recovery, its samples to fit being all that were drawn; it has some time left."""
+    deadline = max(workspace.problem.deadline, working_time() + RIVAL_SECONDS)
+    problem = replace(workspace.problem, samples=workspace.drawn, deadline=deadline)
     return replace(workspace, problem=problem)
 
 
@@ -114,7 +119,7 @@ def one_round(
             if rival.kind is Kind.SIGNS and gained > -CLEARLY_WORSE:
                 ambiguities += _reversal(workspace, polished.network, model.network(rival.fit))
             gains[rival.kind] = max(gains[rival.kind], gained)
-    return Round(best, LastRound(tries, gains, ambiguities))
+    return Round(best, LastRound(tries, gains, ambiguities, not workspace.out_of_time))
 
 
 def _reversal(workspace: Workspace, network: Network, other: Network) -> tuple[str, ...]:
