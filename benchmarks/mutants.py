@@ -57,7 +57,6 @@ ATV21 = (
             "moments/decomposition/test_jennrich.py::"
             "test_third_order_sees_all_units_but_those_with_bias_0",
         ),
-        fast=True,
     ),
     Mutation(
         "ATV21 Algorithm 2, order 1: the sign of the bias",
@@ -189,7 +188,6 @@ ATV21 = (
         "grad_V += 2 * k * weight",
         "grad_V += 2 * weight",
         ("moments/decomposition/test_moment_fit.py::test_gradient_is_finite_differences",),
-        fast=True,
     ),
     Mutation(
         "moments: high orders of samples with the wrong Hermite weights",
