@@ -16,6 +16,8 @@ from provenet.certify.network_checks import network_checks
 from provenet.common.ended import Ended
 from provenet.data.sources import ArraySource
 from provenet.fitting.polish import Polished, polish
+from provenet.fitting.search.onward import LastRound
+from provenet.fitting.search.rivals import Kind
 from provenet.fitting.workspace import Wishes, prepare
 
 FEATURES, UNITS, SAMPLES = 6, 4, 1200
@@ -203,3 +205,12 @@ def test_polished_networks_that_stopped_early_are_not_called_exact(truth):
     r = off(workspace.problem.samples.X) - workspace.problem.samples.y
     evidence = gather(workspace, own, Polished(off, float(r @ r)))
     assert not evidence.exact
+
+
+def test_rivals_that_were_cut_short_prove_nothing(truth):
+    workspace = workspace_of(truth, 0.1)
+    evidence = evidence_of(workspace, truth)
+    gains = dict.fromkeys(Kind, -10.0)
+    for in_time, words in ((True, set()), (False, {"rivals were tried in time"})):
+        last = LastRound(5, gains, (), in_time)
+        assert failed(workspace, replace(evidence, last_round=last)) == words

@@ -151,7 +151,7 @@ class _About:
         if self.network.units and not certificate.rounded:
             yield from self._rivals.no_better(self.left)
         elif self.network.units and not self.workspace.problem.label_rounding:
-            yield self._rivals.no_others(self.left)  # coarse steps have room for other units
+            yield from self._rivals.no_others(self.left)  # coarse steps have room for other units
 
     def _enough_to_see_units(self, fitted: str) -> Check:
         """Would a unit that makes a fifth of the residual be seen by Schwarz's criterion?

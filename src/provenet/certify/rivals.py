@@ -68,15 +68,6 @@ class RivalQuestions:
 
     def no_better(self, left: str) -> Iterator[Check]:
         """Do more units, two for one, or as many others explain part of what is left?"""
-        yield Check(
-            "rivals were tried in time",
-            self.last.in_time,
-            "in time" if self.last.in_time else "cut short",
-            "in time",
-            f"{left}, and time ran out before other networks could be compared: give more time "
-            "with budget=.",
-            Status.PARTIAL,
-        )
         yield self._gains_nothing(
             "further units explain nothing of what is left",
             f"{left} that further units explain in part: the labels come from more units than "
@@ -91,11 +82,20 @@ class RivalQuestions:
             "with budget=.",
             Kind.SPLIT,
         )
-        yield self.no_others(left)
+        yield from self.no_others(left)
 
-    def no_others(self, left: str) -> Check:
-        """Do as many other units explain part of what is left?"""
-        return self._gains_nothing(
+    def no_others(self, left: str) -> Iterator[Check]:
+        """Do as many other units explain part of what is left, and was there time to see it?"""
+        yield Check(
+            "rivals were tried in time",
+            self.last.in_time,
+            "in time" if self.last.in_time else "cut short",
+            "in time",
+            f"{left}, and time ran out before other networks could be compared: give more time "
+            "with budget=.",
+            Status.PARTIAL,
+        )
+        yield self._gains_nothing(
             "no other units explain more",
             f"{left}, and {counted(self.units, 'other unit')} leave less: the search is not at its "
             "end. Give more time with budget=, or take more samples.",
