@@ -180,6 +180,14 @@ class Record:
                 raise ValueError(f"{self.name}: {value} is no figure (see `finite`).")
 
 
+@dataclass(frozen=True)
+class Line:
+    """A row of a table that a part of the suite has of its own."""
+
+    titles: tuple[str, ...]
+    cells: tuple[str, ...]
+
+
 def finite(value: float) -> float | None:
     """JSON has no infinity."""
     return float(value) if np.isfinite(value) else None

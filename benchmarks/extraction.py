@@ -113,7 +113,7 @@ AnyRow = Row | Trained
 
 ROWS: tuple[AnyRow, ...] = (
     *(Row(*size) for size in ((10, 5), (20, 10), (50, 20), (100, 50), (784, 32))),
-    *(Row(*size, noise) for size in ((10, 5), (20, 10)) for noise in NOISES),
+    *(Row(*size, noise, seeds=5) for size in ((10, 5), (20, 10)) for noise in NOISES),
     Trained("float64"),
     Trained("float32"),
 )

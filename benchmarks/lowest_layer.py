@@ -97,7 +97,7 @@ def trial(condition: float, seed: int, samples: int, activation: str) -> Trial:
 
 def run(quick: bool) -> list[Record]:
     """For the suite: both steps beside the first alone."""
-    samples, seeds = (500_000, 1) if quick else (2_000_000, 3)
+    samples, seeds = (500_000, 1) if quick else (2_000_000, 10)
     records = []
     for condition in (1.0,) if quick else (1.0, 3.0):
         for seed in range(seeds):

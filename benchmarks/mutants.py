@@ -143,8 +143,47 @@ ATV21 = (
         "alpha * RELU(z)",
         (
             "methods/test_regression_method.py::"
-            "test_the_paper_s_algorithm_is_exact_on_a_population[0]",
+            "test_expectations_in_closed_form_are_means_of_many_samples",
         ),
+    ),
+    Mutation(
+        "ATV21 Algorithm 5: order 1 whatever order was asked for",
+        "methods/regression.py",
+        "return workspace.order or smallest_order(",
+        "return 1 or smallest_order(",
+        (
+            "methods/test_regression_method.py::"
+            "test_of_any_order_it_is_exact_on_a_population[3-6-2-large2]",
+        ),
+    ),
+    Mutation(
+        "ATV21 Theorem 4.2: a unit's second side is its first in the expectations",
+        "methods/regression.py",
+        "np.vstack([S.weights, -S.weights])",
+        "np.vstack([S.weights, S.weights])",
+        (
+            "methods/test_regression_method.py::"
+            "test_of_any_order_it_is_exact_on_a_population[3-6-2-large2]",
+        ),
+    ),
+    Mutation(
+        "ATV21 Theorem 3.2: the room of an order with Corollary 3.3's factor (ERRATA 24)",
+        "fitting/units_of_order.py",
+        "while units > count(features, order):",
+        "while units > int(0.99 * count(features, order)):",
+        ("methods/test_overcomplete.py::test_the_order_that_has_room",),
+        fast=True,
+    ),
+    Mutation(
+        "ATV21 Corollary 3.3: the room of an order without its factor",
+        "methods/identifiability.py",
+        "int(SMOOTHED_ROOM * count(features, order))",
+        "count(features, order)",
+        (
+            "methods/test_identifiability.py::"
+            "test_the_order_that_serves_once_weights_are_perturbed[5-5-2]",
+        ),
+        fast=True,
     ),
     Mutation(
         "ATV21 Algorithm 6: biases keep the sign of the unsigned direction",
@@ -213,24 +252,52 @@ BJW19 = (
     ),
     Mutation(
         "BJW19 Algorithm 1: what is off the pattern may be anything",
-        "methods/arbitrary_inputs.py",
+        "methods/stages/sign_programs.py",
         "np.where(on[:, None], -V, V)",
         "np.where(on[:, None], -V, 0.0)",
         (_INPUTS + "test_solutions_are_linear_on_the_pattern_and_zero_off_it",),
     ),
     Mutation(
         "BJW19 Algorithm 1: the program without its off side",
-        "methods/arbitrary_inputs.py",
+        "methods/stages/sign_programs.py",
         "b = np.where(on, -1.0, 0.0)",
         "b = np.where(on, -1.0, 1e9)",
         (_INPUTS + "test_samples_off_the_pattern_must_be_off",),
     ),
     Mutation(
         "BJW19 Algorithm 2: output weights of unscaled samples",
-        "methods/arbitrary_inputs.py",
-        "return Network(W / spans.feature_size, None",
-        "return Network(W, None",
+        "methods/stages/sign_programs.py",
+        "return W / spans.feature_size, A",
+        "return W, A",
         (_INPUTS + "test_units_of_measurement_and_the_size_of_samples_do_not_matter",),
+    ),
+    Mutation(
+        "BJW19 Remark 1: what the units found explain is not taken away",
+        "methods/stages/sign_programs.py",
+        "new = rectified - Q.T @ np.linalg.solve(Q @ Q.T, Q @ rectified)",
+        "new = rectified",
+        (_INPUTS + "test_the_second_unit_is_that_of_the_printed_programs",),
+    ),
+    Mutation(
+        "BJW19 Theorem 1: what is fitted to all samples counts as confirmed",
+        "certify/conclude.py",
+        "fitted.fitting_all() if candidate.fitted_all else fitted",
+        "fitted",
+        (_INPUTS + "test_all_samples_that_were_given_are_fitted",),
+    ),
+    Mutation(
+        "BJW19 Theorem 1: samples held out are never fitted",
+        "methods/arbitrary_inputs.py",
+        "if _explains(network, X, Y):\n                return",
+        "if network.units:\n                return",
+        (_INPUTS + "test_all_samples_that_were_given_are_fitted",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 2: the label that samples share is no output bias",
+        "fitting/activity/shared_labels.py",
+        "counts[most] > 1",
+        "counts[most] > len(Y)",
+        (_INPUTS + "test_a_label_that_samples_share_is_the_output_bias",),
     ),
     Mutation(
         "BJW19 Algorithm 3, step 3: the sign of a component",
@@ -364,6 +431,27 @@ BJW19 = (
         ("methods/test_rank_deficient.py::test_opposite_columns_are_told_apart",),
     ),
     Mutation(
+        "BJW19 Algorithm 7, step 3: the representative's own sign",
+        "methods/rank_deficient.py",
+        "line.multiples / line.multiples[0]",
+        "line.multiples",
+        ("methods/test_rank_deficient.py::test_algorithm_7_as_printed",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 7: two units in one direction, whatever the line",
+        "methods/rank_deficient.py",
+        "if _has_two_pieces(X, line.multiples):",
+        "if len(X):",
+        ("methods/test_rank_deficient.py::test_violated_conditions_are_named",),
+    ),
+    Mutation(
+        "BJW19 Algorithm 7: the output bias stays in the labels",
+        "methods/rank_deficient.py",
+        "c = shared_label(Y)",
+        "c = 0 * shared_label(Y)",
+        ("methods/test_rank_deficient.py::test_biases_and_an_output_bias_are_recovered",),
+    ),
+    Mutation(
         "BJW19 Algorithm 7: lines of labels, the two directions of a line are two lines",
         "fitting/activity/label_lines.py",
         "V *= np.where(V @ towards < 0, -1.0, 1.0)[:, None]",
@@ -425,24 +513,72 @@ BJW19 = (
     ),
     Mutation(
         "BJW19 section 4.3: the relation of a unit, q",
-        "methods/symmetric_inputs.py",
-        "np.hstack([quadratic, v - 2 * y])",
-        "np.hstack([quadratic, v + 2 * y])",
+        "methods/stages/lifted_labels.py",
+        "np.hstack([pair_factors(y, v), v - 2 * y])",
+        "np.hstack([pair_factors(y, v), v + 2 * y])",
         ("methods/test_symmetric_inputs.py::test_the_lifted_factors_are_the_relation_of_a_unit",),
     ),
     Mutation(
         "BJW19 section 4.3: moments in place of covariances",
-        "methods/symmetric_inputs.py",
+        "methods/stages/lifted_labels.py",
         "self.FG / self.n - np.outer(self.F, self.G) / self.n**2",
         "self.FG / self.n",
         ("methods/test_symmetric_inputs.py::test_directions_and_number_of_units_with_noise",),
     ),
     Mutation(
         "BJW19 section 4.3: the signs of the units",
-        "methods/symmetric_inputs.py",
+        "methods/stages/lifted_labels.py",
         "label_squares = -equations",
         "label_squares = equations",
         ("methods/test_symmetric_inputs.py::test_directions_and_number_of_units_with_noise",),
+    ),
+    Mutation(
+        "BJW19 section 4.3: symmetry is asked of the samples to fit alone",
+        "methods/symmetric_inputs.py",
+        "_require_symmetry(X)",
+        "_require_symmetry(X[: workspace.problem.samples.size])",
+        (
+            "methods/test_symmetric_inputs.py::"
+            "test_discrete_inputs_that_are_symmetric_pass[signs-False]",
+        ),
+    ),
+    Mutation(
+        "BJW19 Theorem 8: the signs of the units, by the labels' mean",
+        "methods/stages/lifted_labels.py",
+        "np.where(U @ label_mean < 0, -1.0, 1.0)",
+        "np.where(U @ label_mean < 0, 1.0, -1.0)",
+        (
+            "methods/test_symmetric_inputs.py::"
+            "test_the_paper_s_equations_hold_for_the_units_of_a_symmetric_sample",
+        ),
+    ),
+    Mutation(
+        "BJW19 Definition 10: the other side of the indicator",
+        "methods/stages/distinguishing.py",
+        "np.minimum(z[:, i] * z[:, j], 0.0)",
+        "np.maximum(z[:, i] * z[:, j], 0.0)",
+        ("methods/test_symmetric_inputs.py::test_the_distinguishing_matrix_is_its_definition",),
+    ),
+    Mutation(
+        "BJW19 section 8, faithful: the labels stay as they are",
+        "methods/sparse_noise.py",
+        "clean = np.where(parts.sparse == 0, Y, parts.low_rank)",
+        "clean = Y",
+        ("methods/test_sparse_noise.py::test_the_paper_s_road_where_its_theorem_holds",),
+    ),
+    Mutation(
+        "BJW19 Theorem 12: any direction agrees with the sign step",
+        "methods/arbitrary_noise.py",
+        "bool(away[worst] <= allowed[worst])",
+        "True",
+        ("methods/test_arbitrary_noise.py::test_the_sign_step_must_find_the_model_s_directions",),
+    ),
+    Mutation(
+        "BJW19 section 9.1: the scale is found to half of its digits",
+        "fitting/exact_finish.py",
+        "for _ in range(SCALE_STEPS):",
+        "for _ in range(0):",
+        ("networks/test_own_activation.py::test_log_units_on_the_paper_s_road_to_the_last_digits",),
     ),
     Mutation(
         "BJW19 section 8: the sparse term without its weight (ERRATA 12)",
@@ -473,8 +609,8 @@ GLM17 = (
     Mutation(
         "GLM17 P': rows interfere with themselves",
         "landscape/designed.py",
-        "float(np.sum(self.fourth.matrix(S) * S)) - own)",
-        "float(np.sum(self.fourth.matrix(S) * S)))",
+        "float(np.sum(turned * B)) - own)",
+        "float(np.sum(turned * B)))",
         (_DESIGNED + "test_P_prime_is_the_first_term_alone",),
         fast=True,
     ),
@@ -495,8 +631,8 @@ GLM17 = (
     Mutation(
         "GLM17 F: norms of T_2 not divided by c_2 (ERRATA 4)",
         "landscape/statistics.py",
-        "_second(X[part], y[part]) / c_2 for part",
-        "_second(X[part], y[part]) for part",
+        "_second(self.X[part], self.y[part]) / self.c_2 for part",
+        "_second(self.X[part], self.y[part]) for part",
         ("landscape/test_statistics.py::test_a_batch_is_what_the_definition_says",),
     ),
     Mutation(
@@ -530,8 +666,8 @@ GLM17 = (
     Mutation(
         "GLM17 gradient of F's l2 term",
         "landscape/designed.py",
-        "self.fourth.matrix(B.T @ B) + weight.ridge * B",
-        "self.fourth.matrix(B.T @ B) + 2 * weight.ridge * B",
+        "weight.interference * turned + weight.ridge * B",
+        "weight.interference * turned + 2 * weight.ridge * B",
         (_DESIGNED + "test_derivatives_along_the_way_rows_may_move",),
     ),
     Mutation(
@@ -612,6 +748,30 @@ GLM17 = (
         ("landscape/test_stochastic.py::test_steps_are_what_the_schedule_says",),
     ),
     Mutation(
+        "GLM17 section 6: rows of a batch's gradient, a term of He_4 dropped",
+        "landscape/fourth_order.py",
+        "gram @ second + inner @ B)",
+        "gram @ second)",
+        (
+            "landscape/test_fourth_order.py::"
+            "test_a_batch_gives_both_contractions_of_a_gradient_at_once",
+        ),
+    ),
+    Mutation(
+        "GLM17 section 6: output weights go uphill",
+        "landscape/joint.py",
+        "np.column_stack([for_B, for_a])",
+        "np.column_stack([for_B, -for_a])",
+        ("landscape/test_joint.py::test_gradient_and_hessian_are_those_of_differences",),
+    ),
+    Mutation(
+        "GLM17 section 6: the same samples for every step",
+        "landscape/stochastic.py",
+        "return self.left.pop()",
+        "return self.left[-1]",
+        ("landscape/test_stochastic.py::test_samples_are_used_up_before_any_is_used_again",),
+    ),
+    Mutation(
         "GLM17 Theorem 2.3: curvature downhill counts for none (ERRATA 5)",
         "landscape/second_order.py",
         "flat and self.lowest >= -self.theorem.curvature",
@@ -628,10 +788,45 @@ _UNIONS = "lowest_layer/unions/"
 
 GP19 = (
     Mutation(
+        "GP19 B.6: what is taken off has the order that is wanted",
+        "moments/kept.py",
+        "range(max(k, 1) - 1, 0, -1)",
+        "range(max(k, 1), 0, -1)",
+        ("data/sources/test_biased.py",),
+    ),
+    Mutation(
+        "GP19 B.6: labels that vanish somewhere are divided by all the same",
+        "moments/kept.py",
+        "and _reach_everywhere(source, request)",
+        "and True",
+        ("data/sources/test_biased.py::test_labels_that_vanish_somewhere_leave_plain_means",),
+    ),
+    Mutation(
+        "GP19 section 3: a slope that falls with the bands is a face",
+        "lowest_layer/faces/papers_search.py",
+        "(sharp.h / first.h) ** 0.5",
+        "-1.0",
+        ("lowest_layer/faces/test_papers_search.py::test_smooth_labels_have_no_faces",),
+    ),
+    Mutation(
+        "GP19 C.1: C_3 with one difference reversed",
+        "lowest_layer/faces/thin_bands.py",
+        "2: np.array([0.0, 0, 1, -1, -1, 1, 0, 0]),",
+        "2: np.array([0.0, 0, -1, 1, -1, 1, 0, 0]),",
+        ("lowest_layer/faces/test_papers_search.py",),
+    ),
+    Mutation(
+        "GP19 Theorem 10: products of more than three units are not fitted",
+        "methods/even.py",
+        "degree=len(W)",
+        "degree=3",
+        ("methods/test_even.py::test_a_product_of_all_units_is_exact",),
+    ),
+    Mutation(
         "GP19 step 1: minimisers for units, not their inverse (ERRATA 18)",
         "lowest_layer/directions.py",
-        "np.linalg.pinv(solve(statistics, c_4, rng)).T",
-        "solve(statistics, c_4, rng)",
+        "np.linalg.pinv(Z).T",
+        "Z",
         (
             "lowest_layer/test_directions.py::test_a_sum_of_units_is_found_exactly_from_exact_moments",
         ),
@@ -657,8 +852,8 @@ GP19 = (
     Mutation(
         "GP19 Algorithm 2: the width of the two levels (ERRATA 15)",
         "lowest_layer/bands/queries.py",
-        "TanAlpha((t2 - t1) / LEVELS_WIDTH",
-        "TanAlpha((t2 - t1) * LEVELS_WIDTH",
+        "max(((t2 - t1) / LEVELS_WIDTH) ** 2",
+        "max(((t2 - t1) * LEVELS_WIDTH) ** 2",
         (_BANDS + "test_queries.py::test_tan_alpha_within_its_stated_error",),
     ),
     Mutation(
@@ -684,17 +879,61 @@ GP19 = (
     ),
     Mutation(
         "GP19 Algorithm 1: the printed test of a step (ERRATA 16)",
-        "lowest_layer/bands/descent.py",
-        "there.angle <= (1 - 0.01 / d) * now.angle",
-        "there.angle <= 0.01 / d * now.angle",
+        "lowest_layer/bands/random_search.py",
+        "there.angle <= (1 - 0.01 / d) * self.now.angle",
+        "there.angle <= 0.01 / d * self.now.angle",
         (_BANDS + "test_descent.py::test_the_papers_random_search_reaches_the_angle",),
     ),
     Mutation(
         "GP19 Algorithm 1: a step that does not shrink with the angle",
-        "lowest_layer/bands/descent.py",
-        "_perturbed(z, 0.1 * np.sin(now.angle) / d, rng)",
-        "_perturbed(z, 0.1 / d, rng)",
+        "lowest_layer/bands/random_search.py",
+        "_perturbed(self.z, 0.1 * np.sin(self.now.angle) / d, self.rng)",
+        "_perturbed(self.z, 0.1 / d, self.rng)",
         (_BANDS + "test_descent.py::test_the_papers_random_search_reaches_the_angle",),
+    ),
+    Mutation(
+        "GP19 Algorithm 1 from samples: the samples that chose a direction judge it",
+        "lowest_layer/bands/near.py",
+        "for i in (0, 1))",
+        "for i in (0, 0))",
+        (_BANDS + "test_search_samples.py::test_halves_are_apart_and_without_hidden_rows",),
+    ),
+    Mutation(
+        "GP19 Algorithm 2 from samples: the band's width is left in the angle",
+        "lowest_layer/bands/queries.py",
+        "- eps**2 / 12",
+        "+ eps**2 / 12",
+        (
+            _BANDS + "test_search_samples.py",
+            _BANDS + "test_queries.py::test_tan_alpha_from_samples",
+        ),
+    ),
+    Mutation(
+        "GP19 2.1 and B.4: errors of T_2 turn units the other way",
+        "lowest_layer/direction_errors.py",
+        "- (own + D) * F",
+        "+ (own + D) * F",
+        (
+            "lowest_layer/test_directions.py"
+            "::test_a_small_error_of_the_moments_turns_the_minima_as_predicted",
+        ),
+    ),
+    Mutation(
+        "GP19 B.4: one row's own fourth power stays in the interference",
+        "lowest_layer/direction_errors.py",
+        "a * (pairs - cubes)",
+        "a * pairs",
+        (
+            "lowest_layer/test_directions.py"
+            "::test_a_small_error_of_the_moments_turns_the_minima_as_predicted",
+        ),
+    ),
+    Mutation(
+        "GP19 Theorem 6: labels of an intersection are not turned over in step 2",
+        "lowest_layer/step_two.py",
+        "sign, W = -1.0 if turned else 1.0, start.units.weights",
+        "sign, W = 1.0, start.units.weights",
+        ("methods/test_halfspaces_method.py::test_theorem_6_whole",),
     ),
     Mutation(
         "GP19 descent: a step away from the unit",

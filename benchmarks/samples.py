@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from common import Record, finite, in_fresh_process, machine, markdown_head, markdown_row
+from common import in_fresh_process, machine, markdown_head, markdown_row
 from recovery import OneOutput
 from trials import (
     LEAST_SECONDS,
@@ -290,75 +290,7 @@ def _panel(axis: Any, curves: Sequence[Curve]) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
-# ---------------------------------------------------------------- the suite and the command line
-
-
-def records(measured: Sequence[Point]) -> list[Record]:
-    """For the suite: the 90% points, then every point, beside those of the better rival."""
-    return [*_sufficient_records(measured), *_point_records(measured)]
-
-
-def _sufficient_records(measured: Sequence[Point]) -> Iterator[Record]:
-    lines = lines_of(measured)
-    for units in dict.fromkeys(units for units, _ in lines):
-        found = {solver: sufficient(lines[units, solver]).point for solver in (*METHODS, *PEERS)}
-        rival = min(PEERS, key=lambda name: found[name])
-        for method in METHODS:
-            name = f"{units} units, {method}: samples a parameter for 90%"
-            yield Record(name, finite(found[method]), "", rival, finite(found[rival]))
-
-
-def _point_records(measured: Sequence[Point]) -> Iterator[Record]:
-    for p in measured:
-        rivals = [
-            q for q in measured if q.solver in PEERS and (q.units, q.ratio) == (p.units, p.ratio)
-        ]
-        best = max(rivals, key=lambda q: q.rate)
-        details = {
-            "point": True,
-            "units": p.units,
-            "ratio": p.ratio,
-            "solver": p.solver,
-            "interval": p.interval,
-            "trials": len(p.outcomes),
-            "determined": len(p.determined),
-            "wrong successes": p.wrong,
-        }
-        name = f"{p.units} units, {p.ratio:g} samples a parameter, {p.solver}: recovered"
-        yield Record(name, p.rate, "share", best.solver, best.rate, details)
-
-
-def run(quick: bool) -> list[Record]:
-    """For the suite."""
-    if quick:
-        plan = [(5, ratio, 4, 5.0) for ratio in (3.0, 5.0, 10.0)]
-    else:
-        plan = [
-            (units, ratio, 20 if units == 5 else 10, 20.0) for units in (5, 10) for ratio in RATIOS
-        ]
-    return records([p for place in plan for p in points(*place)])
-
-
-def draw_records(content: Sequence[dict[str, Any]], path: Path) -> None:
-    """The picture from the suite's records."""
-    grouped: dict[tuple[int, str], list[dict[str, Any]]] = {}
-    shown = (record for record in content if record["details"].get("point"))
-    for record in sorted(shown, key=lambda record: record["details"]["ratio"]):
-        details = record["details"]
-        grouped.setdefault((details["units"], details["solver"]), []).append(record)
-    draw(
-        [
-            Curve(
-                units,
-                solver,
-                [r["details"]["ratio"] for r in line],
-                [r["value"] for r in line],
-                [r["details"]["interval"] for r in line],
-            )
-            for (units, solver), line in grouped.items()
-        ],
-        path,
-    )
+# ---------------------------------------------------------------- the command line
 
 
 def main() -> None:

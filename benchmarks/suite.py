@@ -9,8 +9,8 @@ Writes `results/YYYY-MM-DD.json` and the same as a Markdown table (`YYYY-MM-DD-q
 `--docs` writes docs/benchmarks.md and its pictures from these results. A part that fails is
 reported as failed, and the rest goes on.
 
-A part is a function: told whether it must be quick, it returns records. To add one, add a line to
-`PARTS`.
+A part is a function: told whether it must be quick, it returns records, or lines of a table of its
+own. To add one, add a line to `PARTS`.
 """
 
 from __future__ import annotations
@@ -21,44 +21,37 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import decomposition
-import designs
-import extraction
-import halfspaces
-import landscape
-import lowest_layer
-import moments
-import outputs
-import recovery
-import regression
-import samples
-import scaling
-from common import Record, machine, markdown_head, markdown_row
+from common import Line, Record, machine, markdown_head, markdown_row
 from trials import report
 
-PARTS: dict[str, Callable[[bool], list[Record]]] = {
-    "moment pass": moments.run,
-    "disk and cluster": scaling.run,
-    "decomposition": decomposition.run,
-    "designed inputs": designs.run,
-    "recovery, one output": recovery.run,
-    "recovery, several outputs": outputs.run,
-    "how few samples suffice": samples.run,
-    "extraction by queries": extraction.run,
-    "lowest layer": lowest_layer.run,
-    "union of halfspaces": halfspaces.run,
-    "regression": regression.run,
-    "landscape": landscape.run,
+Part = Callable[[bool], Sequence[Record | Line]]
+
+
+def _of(module: str) -> Part:
+    """What a script gives the suite. Imported when it runs: every trial's process imports this."""
+    return lambda quick: import_module(module).run(quick)
+
+
+PARTS: dict[str, Part] = {
+    "moment pass": _of("moments"),
+    "disk and cluster": _of("scaling"),
+    "decomposition": _of("decomposition"),
+    "designed inputs": _of("designs"),
+    "recovery, one output": _of("recovery"),
+    "recovery, several outputs": _of("outputs"),
+    "extraction by queries": _of("extraction"),
+    "lowest layer": _of("lowest_layer"),
+    "union of halfspaces": _of("halfspaces"),
+    "regression": _of("regression"),
+    "landscape": _of("landscape"),
 }
-PICTURES: dict[str, tuple[str, Callable[[Sequence[dict[str, Any]], Path], None]]] = {
-    "how few samples suffice": ("benchmarks_samples.png", samples.draw_records),
-    "designed inputs": ("benchmarks_designs.png", designs.draw_records),
-}
-"""Of a part's records: the file in docs, and what draws it."""
+PICTURES = {"designed inputs": ("benchmarks_designs.png", "designs")}
+"""Of a part's records: the file in docs, and the script whose `draw_records` draws it."""
 OPTIONAL = ("tensorly", "matplotlib", "dask", "h5py", "zarr", "pyarrow")
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
@@ -72,17 +65,23 @@ Content = dict[str, Any]
 def measured(name: str, quick: bool) -> Content:
     """What one part gave, or why it failed."""
     report(f"--- {name}")
-    begin, records, failure = time.perf_counter(), [], None
+    begin, failure = time.perf_counter(), None
+    found: list[Record | Line] = []
     try:
-        records = [record.content() for record in PARTS[name](quick)]
+        found = list(PARTS[name](quick))
     except ModuleNotFoundError as missing:
         failure = f"Skipped: {missing}."
     except Exception as error:  # the other parts still have something to say
         report(traceback.format_exc())
         failure = f"Failed: {type(error).__name__}: {error}."
     seconds = round(time.perf_counter() - begin, 1)
-    report(f"--- {name}: {failure or f'{len(records)} figures'}, {seconds} s")
-    return {"failure": failure, "seconds": seconds, "records": records}
+    report(f"--- {name}: {failure or f'{len(found)} figures'}, {seconds} s")
+    return {
+        "failure": failure,
+        "seconds": seconds,
+        "records": [one.content() for one in found if isinstance(one, Record)],
+        "lines": [[one.titles, one.cells] for one in found if isinstance(one, Line)],
+    }
 
 
 def environment() -> Content:
@@ -121,27 +120,30 @@ def write(content: Content, path: Path) -> None:
 # ---------------------------------------------------------------- tables
 
 
-def tables(content: Content, points: bool = True) -> Iterator[str]:
-    """Where it was measured, then a table a part; `points` also shows what pictures show."""
+def tables(content: Content, pictures: bool = False) -> Iterator[str]:
+    """Where it was measured, then a table a part, with its picture if there is one."""
     yield ", ".join(f"{name} {value}" for name, value in content["machine"].items()) + "."
     yield ""
     few = " Few seeds and small sizes (`--quick`)." if content["quick"] else ""
     yield f"Measured on {content['date']}.{few} A ratio is a figure over its reference."
     for name, part in content["parts"].items():
         yield from ("", f"## {name.capitalize()}", "")
-        yield from _part(name, part, points)
+        yield from _part(name, part, pictures)
 
 
-def _part(name: str, part: Content, points: bool) -> Iterator[str]:
+def _part(name: str, part: Content, pictures: bool) -> Iterator[str]:
     if part["failure"]:
         yield part["failure"]
         return
-    if not points and name in PICTURES:
+    if pictures and name in PICTURES:
         yield f"![{name.capitalize()}]({PICTURES[name][0]})\n"
+    if part["lines"]:
+        yield markdown_head(part["lines"][0][0])
+        yield from (markdown_row(cells) for _, cells in part["lines"])
+    if not part["records"]:
+        return
     yield markdown_head(TITLES)
-    for record in part["records"]:
-        if points or not record["details"].get("point"):
-            yield markdown_row(_cells(record))
+    yield from (markdown_row(_cells(record)) for record in part["records"])
 
 
 def _cells(record: Content) -> Iterable[str]:
@@ -162,17 +164,18 @@ INTRODUCTION = """\
 Written by `python benchmarks/suite.py --docs`: no figure here is copied by hand. Every figure
 stands beside one that was measured in the same run on the same machine, so that the ratio means
 something elsewhere too. What each part measures is told at the top of its script in `benchmarks/`;
-*infinite* is what a solver needs that never succeeds.
+*infinite* is what a solver needs that never succeeds. How few samples suffice is told in
+[beyond the papers](papers/ours.md).
 """
 
 
 def write_docs(content: Content, folder: Path) -> None:
     """docs/benchmarks.md and its pictures."""
-    for name, (file, draw) in PICTURES.items():
+    for name, (file, script) in PICTURES.items():
         part = content["parts"].get(name)
         if part and not part["failure"]:
-            draw(part["records"], folder / file)
-    text = "\n".join((INTRODUCTION, *tables(content, points=False)))
+            import_module(script).draw_records(part["records"], folder / file)
+    text = "\n".join((INTRODUCTION, *tables(content, pictures=True)))
     (folder / "benchmarks.md").write_text(text + "\n")
 
 

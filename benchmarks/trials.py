@@ -10,7 +10,8 @@ import json
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -20,9 +21,8 @@ import numpy as np
 import provenet as pn
 from common import (
     Cost,
+    Line,
     Problem,
-    Record,
-    finite,
     in_fresh_process,
     machine,
     markdown_head,
@@ -30,7 +30,7 @@ from common import (
     measured,
 )
 from provenet.common.typing import AnyArray, Array
-from provenet.data.parallel import one_blas_thread
+from provenet.data.parallel import one_blas_thread, workers
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
 
@@ -40,6 +40,8 @@ AS_GOOD = 1.1
 """With noise: largest parameter error of a success, over that of a refinement from the truth."""
 LEAST_SECONDS = 1.0
 """A rival is given as long as provenet took on the same samples, and at least this."""
+PEER_SEEDS = 10
+"""Seeds of a row on which rivals run."""
 LARGEST_FOR_PEERS = 2_000_000
 PROVENET = "provenet"
 COMMON_STAGES = ("refine", "certify", "total")
@@ -269,16 +271,20 @@ def judged(row: Row, solver: str, seed: int, problem: Problem, answer: Answer) -
 
 
 def trials(
-    row: Row, seeds: range, budget: float, peers: Iterable[str], peer_seeds: int
+    row: Row, seeds: range, budget: float, peers: Iterable[str], peer_seeds: int, jobs: int = 1
 ) -> Iterator[Outcome]:
-    """Every solver on every seed, each in a fresh process, one at a time."""
-    for seed in seeds:
-        ours = in_fresh_process(provenet_trial, row, seed, budget)
-        yield ours
+    """Every solver on every seed, each in a fresh process, so many seeds at a time."""
+
+    def of_seed(seed: int) -> list[Outcome]:
+        outcomes = [in_fresh_process(provenet_trial, row, seed, budget)]
         if row.for_peers and seed - seeds.start < peer_seeds:
-            seconds = max(LEAST_SECONDS, ours.seconds)
-            for name in peers:
-                yield in_fresh_process(peer_trial, row, seed, name, seconds)
+            seconds = max(LEAST_SECONDS, outcomes[0].seconds)
+            outcomes += [in_fresh_process(peer_trial, row, seed, name, seconds) for name in peers]
+        return outcomes
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for outcomes in pool.map(of_seed, seeds):
+            yield from outcomes
 
 
 def told(outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
@@ -314,18 +320,18 @@ TITLES = (
 )
 
 
-def table_line(row: Row, solver: str, outcomes: list[Outcome]) -> str:
+def table_cells(row: Row, solver: str, outcomes: list[Outcome]) -> tuple[str, ...]:
     """One line of the table: one solver on the samples of one row."""
     ours = solver == PROVENET
     seconds = [o.seconds for o in outcomes]
     memory = [o.memory for o in outcomes if o.memory is not None]
-    cells = (
+    return (
         row.name,
         solver,
         f"{sum(o.recovered for o in outcomes)} of {len(outcomes)}",
         row.must if ours else "",
-        sum(o.status == pn.Status.EXACT for o in outcomes) if ours else "",
-        sum(o.wrong_success for o in outcomes) if ours else "",
+        str(sum(o.status == pn.Status.EXACT for o in outcomes)) if ours else "",
+        str(sum(o.wrong_success for o in outcomes)) if ours else "",
         f"{np.median(seconds):.2f}",
         f"{max(seconds):.2f}",
         f"{max(memory):.0f}" if memory else "-",
@@ -333,7 +339,6 @@ def table_line(row: Row, solver: str, outcomes: list[Outcome]) -> str:
         f"{np.median([o.residual for o in outcomes]):.0e}",
         remarks(outcomes, which_road=ours and row.method == "auto"),
     )
-    return markdown_row(cells)
 
 
 def remarks(outcomes: list[Outcome], which_road: bool) -> str:
@@ -354,10 +359,10 @@ def remarks(outcomes: list[Outcome], which_road: bool) -> str:
     return "; ".join(parts)
 
 
-def table_lines(row: Row, outcomes: list[Outcome]) -> Iterator[str]:
+def table_lines(row: Row, outcomes: list[Outcome]) -> Iterator[tuple[str, ...]]:
     """The lines of a row, provenet first."""
     for solver in dict.fromkeys(o.solver for o in outcomes):
-        yield table_line(row, solver, [o for o in outcomes if o.solver == solver])
+        yield table_cells(row, solver, [o for o in outcomes if o.solver == solver])
 
 
 def write_json(path: Path, outcomes: list[Outcome], budget: float) -> None:
@@ -377,26 +382,24 @@ def _finite(value: object) -> object:
 # ---------------------------------------------------------------- the suite
 
 
-def records(
-    rows: Iterable[Row], seeds: int, budget: float, peers: tuple[str, ...]
-) -> Iterator[Record]:
-    """Success and seconds a success of provenet beside those of each rival on the same samples."""
+def suite_lines(
+    columns: str,
+    rows: Iterable[Row],
+    peers: tuple[str, ...],
+    rivalled: Collection[str],
+    *,
+    seeds: int | None = None,
+    budget: float = 60.0,
+) -> Iterator[Line]:
+    """The table of rows, a line a solver, on every core a trial at a time.
+
+    Rivals run on the rows that are named; all rows have the seeds that they ask for, or so many.
+    """
     for row in rows:
-        outcomes = list(told(trials(row, range(seeds), budget, peers, seeds)))
-        ours = [o for o in outcomes if o.solver == PROVENET]
-        wrong = {"wrong successes": sum(o.wrong_success for o in ours)}
-        for name in peers:
-            theirs = [o for o in outcomes if o.solver == name]
-            both = [float(np.mean([o.recovered for o in of])) for of in (ours, theirs)]
-            yield Record(f"{row.name}: recovered", both[0], "share", name, both[1], wrong)
-            times = [seconds_a_success(of) for of in (ours, theirs)]
-            yield Record(f"{row.name}: seconds a success", times[0], "s", name, times[1])
-
-
-def seconds_a_success(outcomes: Sequence[Outcome]) -> float | None:
-    """All the time that was spent, over the number of networks recovered."""
-    recovered = sum(o.recovered for o in outcomes)
-    return finite(sum(o.seconds for o in outcomes) / recovered) if recovered else None
+        of_peers = PEER_SEEDS if row.name in rivalled else 0
+        done = trials(row, range(seeds or row.seeds), budget, peers, of_peers, jobs=workers())
+        for cells in table_lines(row, list(told(done))):
+            yield Line((columns, *TITLES), cells)
 
 
 # ---------------------------------------------------------------- the command line
@@ -426,7 +429,9 @@ def arguments(title: str, choices: Iterable[str], budget: float) -> argparse.Nam
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--budget", type=float, default=budget, help="seconds for a recovery")
     parser.add_argument("--peers", action="store_true", help="run the rivals too, on small rows")
-    parser.add_argument("--peer-seeds", type=int, default=10, help="seeds a row for the rivals")
+    parser.add_argument(
+        "--peer-seeds", type=int, default=PEER_SEEDS, help="seeds a row for the rivals"
+    )
     parser.add_argument("--out", type=Path, help="write every trial to this JSON file")
     parser.add_argument("--list", action="store_true", help="list the rows and stop")
     return parser.parse_args()
@@ -456,7 +461,7 @@ def main(
         seeds = range(args.first_seed, args.first_seed + (args.seeds or row.seeds))
         peer_seeds = args.peer_seeds if args.peers else 0
         outcomes = list(told(trials(row, seeds, args.budget, peers, peer_seeds)))
-        print("\n".join(table_lines(row, outcomes)), flush=True)
+        print("\n".join(map(markdown_row, table_lines(row, outcomes))), flush=True)
         everything += outcomes
         if args.out:
             write_json(args.out, everything, args.budget)

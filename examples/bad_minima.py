@@ -6,7 +6,7 @@ One network of 8 orthogonal units with output weights 1, 4, ..., 4, exact popula
 objective the same random starts and the same second-order method. A descent that ends at a value
 above the least has come to rest in a bad minimum. The squared loss (l2) and P', which is
 interference alone, have such minima; the objectives that GLM17 and its conjecture are about have
-none here. (Why P' has one: `spurious_minimum.py`; the paper's figures: `landscape_figures.py`.)
+none here. (Why P' has one, and the paper's figures: `benchmarks/papers/glm17.py`.)
 """
 
 from __future__ import annotations

@@ -5,20 +5,27 @@ The numbers are those of shared/ERRATA.md.
 
 from __future__ import annotations
 
-from math import factorial, pi, sqrt
+from math import comb, factorial, pi, sqrt
 
 import numpy as np
 import pytest
-from scipy.special import factorial2
+from scipy.optimize import brentq
+from scipy.special import factorial2, ndtr, ndtri
 
 import provenet as pn
 from helpers import exact_tensors, identity_standardisation, special_network
+from provenet.datasets import conditioned_rows
+from provenet.datasets.condition_pair import condition_pair, differing_share
+from provenet.datasets.separability import is_separable, relu_separability, separating_network
 from provenet.fitting.moment_start import algorithm_4
+from provenet.fitting.robust.noisy_signs import all_row_guesses, learn_directions
+from provenet.landscape import output_weights
 from provenet.moments.decomposition import jennrich
 from provenet.moments.population import population_moments
 from provenet.moments.scalars import scalars_from_coefficients
 from provenet.moments.subspace import span_of_units
 from provenet.moments.sums import MomentRequest
+from provenet.moments.symmetric import powers
 from provenet.networks.activations import RELU
 from provenet.networks.hermite import h, he, normal_density
 
@@ -49,6 +56,30 @@ def test_glm17_1_values() -> None:
     assert values == pytest.approx([0.28209, -0.08143, 0.0446], abs=5e-5)
     for n in (3, 5, 7):
         assert RELU.hermite(n, 0.0) == 0.0
+
+
+# ---------------------------------------------------------------- GLM17, 21
+
+
+def test_glm17_21_the_bound_on_output_weights_needs_the_norm_of_a() -> None:
+    """Lemma 2.5: a row off by delta toward all other units at once takes a little of each."""
+    d, delta = 100, 0.2
+    truth = pn.Network(np.eye(d))
+    others = np.ones(d - 1) / sqrt(d - 1)
+    angle = 2 * np.arcsin(delta / 2)
+    for side in (1, -1):
+        B = np.eye(d)
+        B[0] = np.cos(angle), *(side * np.sin(angle) * others)
+        assert np.linalg.norm(B - truth.weights, axis=1).max() == pytest.approx(delta)
+        T1 = RELU.hermite(1, 0.0) * truth.weights.sum(axis=0)  # Claim B.1
+        a, signed = output_weights(T1, np.eye(d), B, RELU, orthogonal=True)
+        estimate = a[0] * np.sign(signed[0] @ B[0])  # a' of Algorithm 1
+        assert estimate == pytest.approx(np.cos(angle) + side * np.sin(angle) * sqrt(d - 1))
+        # delta a_max as printed, and delta |a*|, which the same proof gives (Cauchy and Schwarz).
+        error = abs(estimate - 1)
+        assert 9 * delta < 1.9 < error <= delta * sqrt(d) * (1 + 1e-12)
+        # delta <= 1 / (2 kappa) does not keep the sign either: it takes delta < a_min / |a*|.
+        assert (estimate > 0) == (side > 0)
 
 
 # ---------------------------------------------------------------- ATV21, 6
@@ -139,3 +170,121 @@ def test_atv21_8_a_network_without_biases_has_no_third_order() -> None:
     T = exact_tensors(net)
     assert not T[3].any()
     assert span_of_units(T[2], 0.0).rank == 4
+
+
+# ---------------------------------------------------------------- ATV21, 24
+
+
+@pytest.mark.parametrize(("features", "order"), [(4, 1), (3, 2), (3, 3)])
+def test_atv21_24_an_order_may_be_full(features: int, order: int) -> None:
+    """Units = binomial(d + l - 1, l): the powers are a basis, and the population is recovered."""
+    units = comb(features + order - 1, order)
+    net = pn.random_network(units, features, rng=1)
+    assert int(0.99 * units) < units
+    assert np.linalg.matrix_rank(powers(net.weights, order)) == units
+    source = pn.PopulationSource(net, 2000, rng=0)
+    options = {"units": units, "order": order, "faithful": True, "refine": False}
+    result = pn.recover(source, method="overcomplete", rng=0, **options)  # type: ignore[arg-type]
+    # Rounding, amplified by the condition of the powers.
+    assert result.network is not None and pn.parameter_error(result.network, net) < 1e-8
+    one_more = pn.PopulationSource(pn.random_network(units + 1, features, rng=1), 2000, rng=0)
+    with pytest.raises(pn.InvalidInput, match=f"room for {units} units"):
+        pn.recover(one_more, method="overcomplete", **{**options, "units": units + 1})  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- BJW19, 22
+
+
+@pytest.mark.parametrize("cnf", [[[1]], [[1, 2]], [[-1, 2], [1, -2]]])
+def test_bjw19_22_theorem_2_with_free_alpha_multiplies(cnf: list[list[int]]) -> None:
+    """`alpha_1 relu(x.p) = relu(alpha_1 x.p)`: with (1, 1) alpha x solves it, not x / alpha."""
+    fixed = relu_separability(cnf)
+    free = relu_separability(cnf, free_output_weights=True)
+    assert len(free.X) == len(fixed.X) + 2  # r + s + 2 columns, not r + s + 4
+    alpha = np.array([2.0, 0.25])
+    network = separating_network(free.X, free.y, alpha)
+    assert network is not None
+    V = network.weights[:, :-1]
+
+    def solves(V: np.ndarray) -> bool:
+        # HiGHS's tolerance, times alpha.
+        return np.allclose(np.maximum(fixed.X @ V.T, 0).sum(axis=1), fixed.y, rtol=0, atol=1e-5)
+
+    assert solves(alpha[:, None] * V) and not solves(V / alpha[:, None])
+    assert is_separable(fixed.X, fixed.y, [1.0, 1.0])
+
+
+@pytest.mark.parametrize("a", [0.5, 0.1, 0.01])
+def test_bjw19_22_lemma_16_the_share_is_of_the_size_of_a(a: float) -> None:
+    """Printed as Theta(1/a), which is no probability; the samples needed are one over it."""
+    first, second = condition_pair(a)
+    angle = np.linspace(0, 2 * pi, 400_001)[:-1]  # directions of Gaussian inputs are uniform
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    counted = np.mean(np.abs(second(X) - first(X)) > 1e-13)
+    # Four edges of the grid, 1e-5.
+    assert differing_share(a) == pytest.approx(counted, abs=2e-5)
+    assert a <= differing_share(a) <= 4 * a / pi < 1 / a
+
+
+def test_bjw19_22_algorithm_8_s_grid_needs_signs() -> None:
+    """A row of a left inverse is orthogonal to the other units' columns: here (1, -1/2)."""
+    A = np.array([[1.0, 0.5], [0.5, 1.0]])
+    rows = np.vstack([rows for _, rows in all_row_guesses(2, 4)])
+    rows = rows[np.abs(rows @ A[:, 0]) > 1e-9]
+    leak = np.abs(rows @ A[:, 1]) / np.abs(rows @ A[:, 0])
+    positive = (rows >= 0).all(axis=1)  # the entries that are printed
+    assert leak[positive].min() >= 0.5 and leak.min() < 1e-15
+    # And so the direction: that of the first unit, or of no unit whatever the positive row.
+    truth = pn.Network([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], None, A)
+    X, Y = pn.sample(truth, 20_000, rng=0)
+    values = Y @ rows.T
+    found = learn_directions(X, values - np.median(values, axis=0), np.ones(len(rows))).directions
+    along = found @ truth.weights[0]
+    # Over 50 seeds at least 0.9995 and at most 0.891: positive rows are 27 degrees off or more.
+    assert along[np.argmin(leak)] > 0.999 and along[positive].max() < 0.95
+
+
+# ---------------------------------------------------------------- GP19, 23: Lemmas 5 and 6
+
+
+@pytest.mark.parametrize("alpha", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("t", [1.0, 2.0, 3.0])
+def test_gp19_lemma_6_puts_the_levels_on_either_side(t: float, alpha: float) -> None:
+    """Of one unit by itself, so `t_1 <= t_2 <= t / cos(alpha)` as printed is wrong for any t_2."""
+
+    def share(s: float) -> float:
+        """Pr[w.x > t] on `z.x = s` by quadrature over what is across z: no lemma is involved."""
+        across, step = np.linspace(-9, 9, 20_001, retstep=True)
+        fires = s * np.cos(alpha) + across * np.sin(alpha) > t
+        return float(step * np.sum(fires * normal_density(across)))
+
+    middle = t / np.cos(alpha)
+    # Nodes are 9e-4 apart, so a share is right to half of that times the density.
+    assert share(middle) == pytest.approx(0.5, abs=1e-3)
+    t_1, t_2 = (
+        brentq(lambda s, p=p: share(s) - p, middle - 3 * np.tan(alpha), middle + 3 * np.tan(alpha))
+        for p in (0.4, 0.6)
+    )
+    assert t_1 < middle < t_2
+    # Lemma 3 needs both: `(t_2 - t_1) / (Phi^-1(0.6) - Phi^-1(0.4))` is tan(alpha).
+    assert (t_2 - t_1) / (2 * ndtri(0.6)) == pytest.approx(np.tan(alpha), rel=0.01)
+
+
+def test_gp19_lemma_5_the_remainder_is_not_small_at_moderate_thresholds() -> None:
+    """Others fire on 0.2 and more of a hyperplane at t = 2 with 10 units; Lemma 3 takes it for 0.
+
+    Exactly `1 - Phi(2)^9 = 0.187` for orthonormal units. At condition number 3, by 2000 inputs a
+    unit (standard error 0.011 at most): 0.23 in the middle and up to 0.35 over 10 seeds.
+    """
+    t, k = 2.0, 10
+    assert 1 - ndtr(t) ** (k - 1) == pytest.approx(0.187, abs=5e-4)
+    found = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        W = conditioned_rows(k, k, 3.0, rng)
+        for i in range(k):
+            x = rng.standard_normal((2000, k))
+            x += np.outer(t - x @ W[i], W[i])  # on the hyperplane `w_i.x = t`
+            others = np.delete(x @ W.T, i, axis=1) > t
+            found.append(np.mean(others.any(axis=1)))
+    assert 0.2 < np.median(found) < 0.26 and 0.28 < max(found) < 0.45

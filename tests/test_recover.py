@@ -242,3 +242,10 @@ def test_the_library_is_silent_and_tells_those_who_listen(
     logged = [record.getMessage() for record in caplog.records]
     assert any(line.startswith("search: ") for line in logged)
     assert logged[-1].startswith(f"{result.status} after") and result.message in logged[-1]
+
+
+@pytest.mark.parametrize("method", ["auto", "expand-prune", "symmetric-inputs", "lifting"])
+def test_two_different_inputs_are_no_success_and_no_exception(method: str) -> None:
+    X = np.random.default_rng(0).choice([-1.0, 1.0], (40, 1))
+    truth = pn.random_network(1, 1, outputs=3, rng=0)
+    assert not pn.recover(X, truth(X), method=method, rng=0, budget=2.0).success

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from provenet.data.sample_files.door import open_samples
     from provenet.data.sources import (
         ArraySource,
+        BiasedSource,
         FileSource,
         PopulationSource,
         QuerySource,
@@ -41,6 +42,7 @@ __all__ = [
     "METHODS",
     "Activation",
     "ArraySource",
+    "BiasedSource",
     "Check",
     "Claim",
     "FileSource",
@@ -79,6 +81,7 @@ _HOMES = {
     "METHODS": "methods",
     "Activation": "networks.activations",
     "ArraySource": "data.sources",
+    "BiasedSource": "data.sources",
     "Check": "certify.checks",
     "Claim": "certify.checks",
     "FileSource": "data.sources",

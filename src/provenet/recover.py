@@ -48,7 +48,7 @@ def recover(
     progress: Progress | None = None,
     budget: float = DEFAULT_BUDGET,
     faithful: bool = False,
-    refine: bool = True,
+    refine: bool | None = None,
     objective: str = "auto",
     threshold: float | None = None,
     order: int | None = None,
@@ -77,18 +77,21 @@ def recover(
     budget
         Seconds after which no further attempt is begun.
     faithful
-        Use the paper's algorithm as it stands, where the method has one. An option that a method
-        does not have is refused; `provenet methods` lists what each takes.
+        Run the algorithm of the method's paper, corrected where it is misprinted, and nothing after
+        it. An option that a method does not have is refused; `provenet methods` lists what each
+        takes.
     refine
-        Whether to finish with least squares on the samples.
+        Whether to finish with least squares on the samples; if left out, unless `faithful`. With
+        both, the certificate says what the paper's own answer left before.
     objective
-        For the method "landscape": one of `provenet.landscape.OBJECTIVES`; "auto" chooses.
+        What is minimised: one of `provenet.landscape.OBJECTIVES` (method "landscape"),
+        "one-by-one" or "simultaneous" ("lowest-layer"; "halfspaces" if faithful); "auto" chooses.
     threshold
         For the methods "lowest-layer" and "halfspaces": units fire where `w.x` exceeds it;
         estimated if left out.
     order
-        For the method "overcomplete": ATV21's l, moments up to 2l + 2; by the number of units if
-        left out.
+        For the methods "overcomplete" and "regression": ATV21's l, moments up to 2l + 2; by the
+        number of units if left out.
     checkpoint
         File in which long passes over the samples are kept: a recovery that was killed and is
         started again with the same data, options and seed goes on from there.

@@ -23,7 +23,7 @@ from provenet.data.standardisation import (
 from provenet.data.tolerances import MOST_BYTES_IN_MEMORY, ROWS_AT_ONCE
 from provenet.fitting.workspace import Wishes
 from provenet.methods import Method
-from provenet.methods.options import OBJECTIVE, OPTIONS, Option
+from provenet.methods.options import OPTIONS, Option
 from provenet.networks.own_activation import check_own_activation
 
 _LARGEST = 1e70
@@ -52,8 +52,8 @@ def check_options(
         )
     for option in OPTIONS.values():
         _check_option(option, getattr(wishes, option.name), chosen, methods)
-    if OBJECTIVE in chosen.options:
-        _check_seen(wishes)
+    if chosen.check_objective is not None:
+        chosen.check_objective(wishes.objective, wishes.activation)
     check_units_and_noise(wishes.units, wishes.noise)
     check_seconds("budget", budget)
     return chosen, wishes
@@ -72,13 +72,6 @@ def _check_option(
             f"The method {chosen.name!r} does not have {option.name}=: leave it out, or use "
             f"{which} {', '.join(others)}."
         )
-
-
-def _check_seen(wishes: Wishes) -> None:
-    """Whether the objective sees units of this activation."""
-    from provenet.landscape.objectives import check_activation  # takes long to import
-
-    check_activation(wishes.activation, wishes.objective)
 
 
 def check_units_and_noise(units: Any, noise: Any) -> None:
@@ -197,6 +190,11 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     """Check shapes and values, and standardise: the passes that every method needs anyway."""
     _check_counts(source, units, method)
     _check_memory(source, method)
+    if source.kept_by_labels and not method.inputs_alone:
+        raise InvalidInput(
+            f"The method {method.name!r} needs the labels that the samples were kept by: give "
+            'BiasedSource both, or use method="lowest-layer", which takes inputs alone.'
+        )
     if not source.fixed:
         standardisation = source.standardisation()
         if not standardisation.label_spread > _CONSTANT * np.abs(standardisation.label_mean).max():

@@ -20,15 +20,14 @@ A_LOOK = 0.002
 """Seconds that pass with every look at the clock: a budget of 1 is 500 looks on any machine."""
 
 
-@pytest.mark.parametrize(("n", "least"), [(70, 0), (90, 0), (120, 1), (160, 6)])
+@pytest.mark.parametrize(("n", "least"), [(80, 0), (160, 3)])
 def test_too_few_samples(n, least, clock):
-    """61 parameters: at 70 samples nothing can be certain, at 120 only lucky draws are.
+    """61 parameters: at 80 samples nothing can be certain, at 160 many draws are.
 
-    Who never claims anything is honest too: 3 of 20 are found at 120 samples and 14 of 20 at 160,
-    with these seeds 2 and 8.
+    Who never claims anything is honest too: of the first 20 seeds 14 are found at 160 samples.
     """
     clock.tick, right = A_LOOK, 0
-    for seed in range(12):
+    for seed in range(6):
         truth = pn.random_network(5, 10, bias_scale=1.5, rng=seed).canonical()
         result = network_of(truth, seed=seed + 50, n=n, budget=1.0)
         if result.success:
@@ -215,7 +214,7 @@ def test_signs_that_noise_hides_are_named(seed):
     )
     X = rng.standard_normal((1500, 5))
     y = truth(X)
-    result = pn.recover(X, y + 0.05 * y.std() * rng.standard_normal(1500), rng=seed, budget=5.0)
+    result = pn.recover(X, y + 0.05 * y.std() * rng.standard_normal(1500), rng=seed, budget=60.0)
     assert result.status == "partial"
     assert any("opposite sign" in text for text in result.ambiguities)
 

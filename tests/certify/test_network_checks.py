@@ -54,6 +54,22 @@ def failed(workspace, evidence):
     return {check.name for check in asked(network_checks(workspace, evidence)) if not check.holds}
 
 
+def test_what_was_fitted_to_all_samples_is_unconfirmed(truth):
+    """Even the truth: no sample is left to confirm it. What does not explain them has failed."""
+    workspace = workspace_of(truth, refine=False)
+    held_out = workspace.held_out.size
+    for network, status, words in (
+        (truth, Status.PARTIAL, "unconfirmed"),
+        (truth.replace(biases=truth.biases + 0.1), Status.FAILED, "all of which were fitted"),
+    ):
+        candidate = replace(candidate_of(workspace, network), fitted_all=True)
+        result = conclude(workspace, candidate, "any")
+        assert result.status is status and words in result.message and not result.success
+        assert result.certificate.samples_fitted == SAMPLES
+        assert result.certificate.samples_held_out == 0 < held_out
+        assert not result.checks[0].holds and result.checks[0].samples == 0
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_the_truth_passes_every_question(truth, noise):
     workspace = workspace_of(truth, noise)

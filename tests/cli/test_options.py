@@ -13,7 +13,6 @@ from provenet.certify.checks import Status
 from provenet.certify.result import Recovery
 from provenet.cli import recover as command
 from provenet.cli.app import app
-from provenet.cli.options import wishes_of
 from provenet.methods.options import OPTIONS
 
 GIVEN = ["--faithful", "--no-refine", "--objective", "F", "--threshold", "2.5", "--order", "3"]
@@ -54,16 +53,20 @@ def test_help_names_the_methods_of_an_option() -> None:
     command = group.get_command(context, "recover")  # type: ignore[attr-defined]
     shown = {p.name: p for p in command.get_params(context)}
     assert set(OPTIONS) <= set(shown)
-    for name, method in (("objective", "landscape"), ("order", "overcomplete")):
+    for name, method in (
+        ("objective", "see: provenet methods"),
+        ("order", "overcomplete, regression"),
+    ):
         assert shown[name].help.endswith(f"({method}).")
-    assert shown["refine"].opts == ["--no-refine"] and shown["refine"].help.startswith("Do not")
+    refine = shown["refine"]
+    assert refine.opts == ["--refine"] and refine.secondary_opts == ["--no-refine"]
 
 
-def test_flags_that_are_on_are_switched_off() -> None:
-    off = {name: False if option.kind is bool else None for name, option in OPTIONS.items()}
-    assert (
-        wishes_of(off)["refine"] is True and wishes_of({**off, "refine": True})["refine"] is False
-    )
+@pytest.mark.parametrize(("given", "told"), [("--refine", True), ("--no-refine", False)])
+def test_refine_may_be_said_or_left_open(
+    samples: str, monkeypatch: pytest.MonkeyPatch, given: str, told: bool
+) -> None:
+    assert told_to_the_door(monkeypatch, samples, given)["refine"] is told
 
 
 def test_an_option_that_the_method_lacks(samples: str, capsys: pytest.CaptureFixture[str]) -> None:

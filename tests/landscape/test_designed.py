@@ -21,8 +21,8 @@ from provenet.landscape.fourth_order import DenseFourth, SumOfFourthPowers
 from provenet.landscape.newton import minimise
 from provenet.landscape.second_order import second_order
 from provenet.landscape.statistics import (
+    BatchStatistics,
     Statistics,
-    batch_statistics,
     coefficients,
     population_statistics,
 )
@@ -130,7 +130,7 @@ def test_G_on_samples_is_the_mean_of_the_papers_formula(seed: int) -> None:
     rng = np.random.default_rng([seed, 5])
     X, y = pn.sample(a_truth(seed), 500, noise=0.3, rng=rng)
     B = some_rows(seed)
-    found = Design(batch_statistics(X, y, RELU), SOME, UNITS, euclidean=True).value(B)
+    found = Design(BatchStatistics(X, y, RELU), SOME, UNITS, euclidean=True).value(B)
     norms = SOME.penalty * sum((b @ b - 1) ** 2 for b in B)
     expected = first_terms(X, y, B, SOME.mu).mean() + norms
     assert found == pytest.approx(expected, rel=1e-11)  # rounding
@@ -142,7 +142,7 @@ def test_F_on_samples_is_the_mean_of_the_papers_formula(seed: int) -> None:
     rng = np.random.default_rng([seed, 6])
     X, y = pn.sample(a_truth(seed), 500, noise=0.3, rng=rng)
     B = some_rows(seed)
-    found = Design(batch_statistics(X, y, RELU), SOME, UNITS).value(B)
+    found = Design(BatchStatistics(X, y, RELU), SOME, UNITS).value(B)
     one, other = (
         np.array([np.mean(y[half] * phi_2(b, X[half])) - 1 for b in B])
         for half in (slice(250), slice(250, None))
@@ -255,7 +255,7 @@ def all_designs() -> dict[str, Design]:
     rng = np.random.default_rng([0, 10])
     truth = a_truth(0)
     X, y = pn.sample(truth, 400, noise=0.5, rng=rng)
-    batch, exact = batch_statistics(X, y, RELU), population_statistics(truth)
+    batch, exact = BatchStatistics(X, y, RELU), population_statistics(truth)
     other = exact_tensors(a_truth(1, units=7))
     noisy = Statistics(exact.norms, DenseFourth(other[4] / C_4), error=0.0)
     names = ("interference", "attraction", "penalty", "ridge", "decorrelation")
@@ -453,7 +453,7 @@ def test_sampling_error_bounds_the_move_of_the_gradient_of_G(seed: int) -> None:
     B = some_rows(seed, 4, 4)
     sampled, exact = (
         Design(statistics, SOME, 4, euclidean=True)
-        for statistics in (batch_statistics(X, y, RELU), population_statistics(truth))
+        for statistics in (BatchStatistics(X, y, RELU), population_statistics(truth))
     )
     move = np.linalg.norm(sampled.gradient(B) - exact.gradient(B))
     # Over 50 seeds between 0.05 and 0.37 of the bound.

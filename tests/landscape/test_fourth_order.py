@@ -149,3 +149,17 @@ def test_a_dense_tensor_is_held_once_for_each_pair_of_pairs() -> None:
     finally:
         tracemalloc.stop()
     assert held < 0.3 * T.nbytes
+
+
+@pytest.mark.parametrize(("precision", "allowed"), [(np.float64, 1e-13), (np.float32, 1e-5)])
+def test_a_batch_gives_both_contractions_of_a_gradient_at_once(precision, allowed):
+    """As one after the other; in single precision to what that resolves."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((3000, 4)), rng.standard_normal(3000)
+    B = rng.standard_normal((3, 4))
+    batch = BatchFourth(X.astype(precision), labels.astype(precision))
+    exact = BatchFourth(X, labels)
+    turned, cubes = batch.at(B)
+    assert turned.dtype == cubes.dtype == float
+    for found, expected in ((turned, B @ exact.matrix(B.T @ B)), (cubes, exact.cubes(B, B))):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=allowed * np.abs(expected).max())

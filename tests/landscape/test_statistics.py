@@ -11,8 +11,8 @@ from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, PopulationSource
 from provenet.landscape.fourth_order import FourthOrder
 from provenet.landscape.statistics import (
+    BatchStatistics,
     Statistics,
-    batch_statistics,
     coefficients,
     population_statistics,
     sample_statistics,
@@ -149,7 +149,7 @@ def test_the_stated_error_is_the_largest_eigenvalue_of_the_noise(
     truth = a_truth(seed, 5, 5, activation)
     source = samples_of(truth, 20_000, seed)
     from_samples = sample_statistics(source, source.standardisation(), truth.activation)
-    from_batch = batch_statistics(*source.rows(0, source.size), truth.activation)
+    from_batch = BatchStatistics(*source.rows(0, source.size), truth.activation)
     # Over 50 seeds between 0.5 and 1.7: a factor of 2.
     for found in (from_samples, from_batch):
         assert 0.5 < noise_over_error(found, truth) < 2
@@ -189,7 +189,7 @@ def test_the_second_sum_from_samples_falls_with_their_root() -> None:
 def test_a_batch_is_what_the_definition_says() -> None:
     rng = np.random.default_rng([0, 4])
     X, y = rng.standard_normal((11, 3)), rng.standard_normal(11)
-    found = batch_statistics(X, y, pn.Network(np.eye(3)).activation)
+    found = BatchStatistics(X, y, pn.Network(np.eye(3)).activation)
     c_2 = 1 / np.sqrt(2 * np.pi)
     halves = slice(5), slice(5, None)
     for norm, half in zip(found.norms, halves, strict=True):
@@ -204,7 +204,7 @@ def test_the_product_of_halves_is_unbiased_and_the_square_is_not() -> None:
     products, squares = [], []
     rng = np.random.default_rng([0, 5])
     for _ in range(1500):
-        N, other = batch_statistics(*pn.sample(truth, 60, rng=rng), truth.activation).norms
+        N, other = BatchStatistics(*pn.sample(truth, 60, rng=rng), truth.activation).norms
         products.append((b @ N @ b - 1) * (b @ other @ b - 1))
         squares.append((b @ (N + other) @ b / 2 - 1) ** 2)
     exact = (b @ population_statistics(truth).norms[0] @ b - 1) ** 2

@@ -9,9 +9,10 @@ import pytest
 
 import provenet as pn
 from provenet.common.typing import Array
+from provenet.data.sources import ArraySource, QuerySource
 from provenet.landscape.objective import Objective
 from provenet.landscape.objectives import sample_objective
-from provenet.landscape.stochastic import Schedule, descend
+from provenet.landscape.stochastic import Batches, Schedule, descend, plan
 from provenet.networks.activations import RELU
 from provenet.networks.matching import permutation_error
 
@@ -140,3 +141,45 @@ def test_f2f4_reaches_the_truth(seed: int) -> None:
     # Over 25 seeds it falls by 0.06 at least, to what orders 2 and 4 do not say of y.
     assert np.mean(values[-100:]) < np.mean(values[:5]) - 0.03
     assert found.path[-1].samples == 600_000
+
+
+@pytest.mark.parametrize(
+    ("name", "batch", "steps"),
+    [("l2", 256, 75_000), ("f2f4", 8192, 5000), ("G", 262_144, 1040), ("F", 262_144, 1040)],
+)
+def test_the_plan_at_50_features_is_the_papers(name: str, batch: int, steps: int) -> None:
+    found = plan(name, 50, 0.1)
+    assert (found.batch, found.schedule.steps) == (batch, steps)
+    assert (
+        found.words == f"{steps:,} steps of {batch:,} samples" and found.seconds(0.5) == steps / 2
+    )
+    rates = list(found.schedule.rates())
+    assert len(rates) == steps and 0.1 / 4**6 <= rates[-1] <= 0.1 / 4**5
+
+
+@pytest.mark.parametrize("name", ["l2", "f2f4", "abs", "G", "F", "F-undercomplete"])
+def test_a_smaller_problem_is_planned_smaller(name: str) -> None:
+    small, middle = plan(name, 6, 0.1), plan(name, 20, 0.1)
+    assert small.batch <= middle.batch and small.schedule.steps < middle.schedule.steps
+    assert plan(name, 6, 0.1, samples=100).batch == 100
+    slower = plan(name, 6, 0.1, condition=7.0)
+    assert slower.batch == small.batch and slower.schedule.steps == 7 * small.schedule.steps
+    # However many features, a batch fits into memory: 134 MB.
+    assert plan(name, 10_000, 0.1).batch * 10_000 <= 2**24
+
+
+def test_samples_are_used_up_before_any_is_used_again() -> None:
+    X = np.arange(10.0)[:, None]
+    batch = Batches(ArraySource(X, X[:, 0]), 5, np.random.default_rng(0))
+    drawn = [batch() for _ in range(6)]
+    for first, second in zip(drawn[::2], drawn[1::2], strict=True):
+        both = np.concatenate([first[0], second[0]])[:, 0]
+        np.testing.assert_array_equal(np.sort(both), X[:, 0])
+        np.testing.assert_array_equal(first[0][:, 0], first[1])
+    assert len({X.tobytes() for X, _ in drawn}) == 6  # in another order each time
+
+
+def test_a_function_is_asked_for_no_more_than_is_used() -> None:
+    source = QuerySource(pn.Network(np.eye(2)), 2, 1000, rng=0)
+    batch = Batches(source, 30, np.random.default_rng(0))
+    assert len({batch()[0].tobytes() for _ in range(4)}) == 4 and source.queries == 120

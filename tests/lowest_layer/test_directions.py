@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from helpers import hermite_tensor
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, PopulationSource
 from provenet.datasets import conditioned_rows, random_layered
-from provenet.lowest_layer.directions import WAYS, directions
+from provenet.lowest_layer.directions import WAYS, directions, sensitivity
 from provenet.moments.estimation import estimate_moments
 from provenet.moments.population import population_moments
 from provenet.moments.sums import MomentRequest, Moments
@@ -88,3 +91,23 @@ def test_orders_that_see_nothing_are_named() -> None:
     moments = exact_moments(layer, np.ones(3))
     with pytest.raises(NoAnswer, match="decomposition"):
         directions(moments, cubic, 0.0, np.random.default_rng(0), "simultaneous")
+
+
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_a_small_error_of_the_moments_turns_the_minima_as_predicted(way: str) -> None:
+    """One sample of weight 1e-6: second-order terms are a millionth of what is compared."""
+    rng = np.random.default_rng(11)
+    layer = Network(conditioned_rows(4, 4, 1.5, rng), np.full(4, -2.0), activation="step")
+    plain = replace(exact_moments(layer, rng.uniform(0.5, 1.5, 4)), errors=(0.0,) * 3 + (1e-3,) * 2)
+    x, weight = rng.standard_normal(4), 1e-6
+    moved = tuple(
+        T + weight * hermite_tensor(k, x) if k in (2, 4) else T for k, T in enumerate(plain.tensors)
+    )
+    before, after = (
+        directions(moments, layer.activation, 2.0, np.random.default_rng(2), way).weights
+        for moments in (plain, replace(plain, tensors=moved))
+    )
+    at = sensitivity(plain, layer.activation, 2.0, before, way)
+    turn = weight * at.moves(x[None], np.ones(1), np.ones(1))[0] @ before
+    turn -= np.sum(turn * before, axis=1, keepdims=True) * before
+    np.testing.assert_allclose(after - before, turn, atol=0.02 * np.abs(turn).max())

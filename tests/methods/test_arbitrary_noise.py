@@ -12,7 +12,7 @@ import provenet as pn
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.robust.huber import huber_weighted
-from provenet.methods.arbitrary_noise import directions_of
+from provenet.methods.arbitrary_noise import agreement, directions_of
 
 Noise = Callable[[np.random.Generator, int, int], Array]
 
@@ -85,13 +85,13 @@ def test_the_sign_step_gives_every_unit_its_own_direction(seed: int, size: float
     assert np.all(away < 5 * learned.standard_errors)
 
 
-@pytest.mark.parametrize(
-    ("noise", "asked"), [(student, 2), (student, None), (offsets, 2), (clusters, None), (gross, 2)]
-)
+@pytest.mark.parametrize(("noise", "asked"), [(student, 2), (clusters, None), (gross, 2)])
 def test_as_good_as_the_robust_fit_from_the_truth(noise: Noise, asked: int | None) -> None:
     truth, X, values, e = problem(1, noise)
     found = recovered(X, values + e, units=asked)
     assert found.success and found.network is not None and found.network.units == 2
+    agreed = [check.holds for check in found.checks if "sign step" in check.name]
+    assert agreed == ([] if noise is gross else [True])  # that noise leaves the sign step unsure
     best = huber_weighted(X, values + e, truth).network
     # Over 20 seeds the ratio is 0.97 to 1.08: both are the same estimate up to its convergence.
     assert np.linalg.norm(angles(found.network, truth)) < 1.25 * np.linalg.norm(angles(best, truth))
@@ -105,8 +105,9 @@ def test_more_units_and_fewer_outputs_than_units(units: int, outputs: int) -> No
     found = recovered(X, values + e)
     assert found.success and found.network is not None and found.network.units == units
     assert angles(found.network, truth).max() < 8  # 0.8 to 5 degrees over 20 seeds
-    step = "sign step" if units <= outputs else "No sign step"
-    assert found.certificate is not None and step in found.certificate.width_evidence
+    assert found.certificate is not None
+    confirmed = "No sign step" not in found.certificate.width_evidence
+    assert confirmed == (units <= outputs)
 
 
 @pytest.mark.parametrize("noise", [student, offsets])
@@ -166,6 +167,7 @@ def test_algorithm_8_as_it_stands() -> None:
         X,
         values + e,
         units=2,
+        faithful=True,
         refine=False,
         progress=lambda stage, part, text: reports.append(text),
     )
@@ -173,30 +175,58 @@ def test_algorithm_8_as_it_stands() -> None:
     assert np.sum((values + e - found.network(X)) ** 2) < 1.1 * np.sum(e**2)
     assert angles(found.network, truth).max() < 25  # 2.5 to 16 degrees over 20 seeds
     assert "Algorithm 8" in found.certificate.width_evidence
+    assert "Huber" not in found.certificate.width_evidence
     assert any("rows of the left inverse" in text for text in reports)
 
 
-def test_algorithm_8_then_the_robust_fit() -> None:
-    truth, X, values, e = problem(13, student)
-    found = recovered(X, values + e, units=2, faithful=True)
-    assert found.success and found.network is not None
-    assert angles(found.network, truth).max() < 6  # 0.4 to 4.3 degrees over 20 seeds
+def test_without_refinement_the_robust_road_stays() -> None:
+    truth, X, values, e = problem(13, student, n=2000)
+    found = recovered(X, values + e, units=2, refine=False)
+    assert found.network is not None and found.certificate is not None
+    assert "Algorithm 8" not in found.certificate.width_evidence
+    assert angles(found.network, truth).max() < 10
 
 
 def test_algorithm_8_stops_at_the_budget() -> None:
     _, X, values, e = problem(14, student, outputs=8)
     found = pn.recover(
-        X, values + e, method="arbitrary-noise", units=2, refine=False, rng=77, budget=0.5
+        X,
+        values + e,
+        method="arbitrary-noise",
+        units=2,
+        faithful=True,
+        refine=False,
+        rng=77,
+        budget=0.5,
     )
     assert found.certificate is not None
     assert "when the budget was used up" in found.certificate.width_evidence
 
 
-def test_algorithm_8_is_for_one_unit_or_two() -> None:
+@pytest.mark.parametrize("asked", [3, None])
+def test_algorithm_8_is_for_one_unit_or_two(asked: int | None) -> None:
     _, X, values, e = problem(15, student, units=3, n=1000)
-    found = recovered(X, values + e, units=3, faithful=True)
+    found = recovered(X, values + e, units=asked, faithful=True)
     assert found.status is pn.Status.FAILED and found.network is None
     assert "leave out faithful=True" in found.message
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0])
+def test_the_sign_step_must_find_the_model_s_directions(size: float) -> None:
+    """Theorem 12 as a check: it holds for the truth, and not for a unit turned by 30 degrees.
+
+    Fits from the truth of 2 and 3 units, 25 seeds each, were at most 1.6 of 5 standard errors away
+    under two kinds of noise, 4.0 under clusters.
+    """
+    truth, X, _, e = problem(3, student, n=20_000)
+    truth = truth.replace(weights=np.eye(6)[:2])
+    Y, model = truth(X) + size * e, Parameters.of(truth)
+    right = agreement(X, Y, model)
+    assert right is not None and right.holds
+    turned = truth.weights.copy()
+    turned[0] = np.cos(np.pi / 6) * turned[0] + np.sin(np.pi / 6) * np.eye(6)[4]
+    wrong = agreement(X, Y, Parameters.of(truth.replace(weights=turned)))
+    assert wrong is not None and not wrong.holds and wrong.otherwise is pn.Status.PARTIAL
 
 
 @pytest.mark.parametrize("asked", [2, None])

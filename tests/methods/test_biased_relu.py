@@ -63,7 +63,7 @@ def test_faithful_road_on_samples_is_near_and_the_refinement_makes_it_exact():
     # The sampling error of T_4 at this size is a few percent a term.
     assert 1e-3 < pn.parameter_error(rough.network, BENIGN) < 0.4
     assert not rough.success
-    result = faithful(200_000, seed=1)
+    result = faithful(200_000, seed=1, refine=True)
     assert result.status == "exact"
     assert pn.parameter_error(result.network, BENIGN) < 1e-8
 
@@ -89,3 +89,20 @@ def test_nothing_above_the_noise_is_said_so():
     assert result.status == "failed"
     assert result.network is None
     assert "expand-prune" in result.message
+
+
+def test_a_paper_s_answer_is_polished_and_not_searched_on_from(monkeypatch):
+    """With noise the default goes on to rivals; the paper's road with refine=True does not."""
+
+    def searched(*_):
+        raise AssertionError("a search of ours")
+
+    monkeypatch.setattr("provenet.certify.rivals.search_onward", searched)
+    X, y = pn.sample(BENIGN, 50_000, noise=0.1, rng=1)
+    options = {"units": 3, "method": "biased-relu", "refine": True, "rng": 0}
+    result = pn.recover(X, y, faithful=True, **options)
+    # p parameters cost noise sqrt(p / n) = 0.002 in all, and each of the four a unit some of that.
+    assert pn.parameter_error(result.network, BENIGN) < 0.02
+    assert "refine" in result.timings and "search" not in result.timings
+    with pytest.raises(AssertionError, match="a search of ours"):
+        pn.recover(X, y, **options)

@@ -279,6 +279,16 @@ def test_units_rho_and_polynomial_are_exact(sets: Sets, features: int) -> None:
     np.testing.assert_allclose(result.layered(fresh.X), fresh.y, rtol=1e-9)
 
 
+def test_the_papers_cliques_alone_are_no_success() -> None:
+    """Theorem 8 gives weights; rho is as rough as the moments (0.3 over 20 seeds)."""
+    net = problem(0, FOUR_OF_THREE, 12, products=0.3)
+    result = pn.recover(samples(net, 40_000, 0), method="binary-cliques", faithful=True, rng=0)
+    assert result.status == "partial" and "no polynomial was fitted" in result.message
+    assert result.network is not None and result.layered is None
+    assert supports(result.network.weights) == truth(net)
+    np.testing.assert_allclose(result.network.weights.max(axis=1), 0.5, rtol=0.5)
+
+
 def test_too_few_samples_are_a_status() -> None:
     source = samples(problem(0, rho=1.0), 3000, 0)
     result = pn.recover(source, method="binary-cliques", faithful=True, rng=0)

@@ -176,11 +176,57 @@ def test_maxima_are_mixtures_where_the_condition_fails() -> None:
     assert direction_error(found, mixed) < 1e-6
 
 
+def products_of_all(units: int, seed: int) -> Polynomial:
+    """Sum, products of pairs and the product of all units."""
+    P = top(units, seed, products=0.15)
+    return Polynomial(units, P.terms | {tuple(range(units)): 0.6})
+
+
+def test_h4_does_not_see_products_of_more_than_two_but_in_their_strengths() -> None:
+    """`E[f h_4(z.x)]` of a product of four by quadrature in four dimensions."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(16)
+    x = np.stack(np.meshgrid(*[nodes] * 4), axis=-1).reshape(-1, 4)
+    w = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * 4), axis=-1), axis=-1).ravel()
+    P = products_of_all(4, 0)
+    C, CC = strengths(P, hat(COS, 0))
+    z = np.array([0.5, -0.1, 0.7, 0.5])
+    by_quadrature = w @ (P(COS(x)) * h(4, x @ z))
+    pairs = sqrt(6) * hat(COS, 2) ** 2 * (z**2) @ CC @ (z**2) / 2
+    # 16 nodes integrate cos times a quartic to 1e-9
+    assert by_quadrature == pytest.approx(hat(COS, 4) * C @ z**4 + pairs, abs=1e-8)
+
+
+@pytest.mark.parametrize("units", [4, 5])
+def test_maxima_of_a_population_under_the_product_of_all(units: int) -> None:
+    W = orthonormal(units, units, 1)
+    moments = exact_moments(COS, products_of_all(units, 1), W)
+    found = maxima(moments.T4, np.random.default_rng(0))
+    assert direction_error(fit_rotation(moments, found), W) < 1e-9
+
+
 # ------------------------------------------------- samples
 
 
-@pytest.mark.parametrize("u", [ABS, COS, BUMP], ids=lambda u: u.name)
-@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize("units", [4, 5])
+def test_a_product_of_all_units_is_exact(units: int) -> None:
+    """50 of 50 seeds each."""
+    W, P = orthonormal(units, units, 0), products_of_all(units, 0)
+    result, _, _ = recovered(BUMP, P, W, 2000, 0, units=units)
+    assert result.status == "exact" and result.network is not None and result.layered is not None
+    assert direction_error(result.network.weights, W) < 1e-9
+    assert isinstance(result.layered.top, Polynomial)
+    assert result.layered.top.terms[tuple(range(units))] == pytest.approx(0.6, abs=1e-9)
+
+
+def test_samples_that_do_not_reach_the_degree_are_a_status() -> None:
+    """99 samples to fit do for 49 parameters: 5 units with their pairs have 46, with triples 56."""
+    W, P = orthonormal(5, 5, 0), products_of_all(5, 0)
+    result, _, _ = recovered(BUMP, P, W, 110, 0, units=5, budget=3.0)
+    assert not result.success
+    assert "products of up to 2 units (there may be products of up to 5)" in result.message
+
+
+@pytest.mark.parametrize(("u", "equal"), [(ABS, False), (BUMP, True)], ids=str)
 def test_eight_units_and_their_polynomial_are_exact(u: Activation, equal: bool) -> None:
     W, P = orthonormal(8, 8, 0), top(8, 0, products=0.15, equal=equal)
     result, X, y = recovered(u, P, W, 5000, 0, units=8)
@@ -209,6 +255,8 @@ def test_the_paper_alone_is_partial_and_its_error_is_of_the_size_it_says() -> No
     assert result.network is not None and result.layer is not None
     error = direction_error(result.network.weights, W)
     assert 1e-4 < error < 5 * float(result.layer.angle_errors.max())
+    refined, _, _ = recovered(ABS, P, W, 50_000, 1, units=6, faithful=True, refine=True)
+    assert refined.status == "exact" and "refine" not in result.timings
 
 
 def test_pairs_that_break_the_condition_are_found_and_named() -> None:

@@ -240,21 +240,44 @@ def test_local_maxima_divide_the_mass_evenly_among_one_unit() -> None:
 
 def test_the_objective_as_printed_has_no_maximum_on_one_of_two_equal_units() -> None:
     """At z = s on one support: either the other support is uphill, or z itself is no maximum."""
-    C = np.e  # E[f x_p] of X_1 + X_2 with two features each
-    for lam in np.linspace(0.1, 3, 30) * C:
-        for gamma in np.linspace(0.1, 30, 60) * C:
-            s = np.linspace(0.01, 3, 3000)
-            slope = C * np.exp(2 * s) - lam - 2 * gamma * s
-            crosses_down = np.any((slope[:-1] > 0) & (slope[1:] <= 0))
-            other_support_is_uphill = lam < C
-            assert other_support_is_uphill or not crosses_down
+    W = np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]])
+    net = LayeredNetwork(lowest_layer(W, 0.0, "exp"), Polynomial(2, {(0,): 1.0, (1,): 1.0}))
+    transform = ExactTransform(*exponentials(net))
+    s = np.linspace(0.01, 3, 300)
+    slopes = np.array([transform.at(size * W[0])[1] for size in s])  # of g, in every feature
+    np.testing.assert_allclose(slopes, np.e * np.exp(2 * s[:, None] * W[0]), rtol=1e-12)
+    along, beside = slopes[:, 0], slopes[:, 2]
+    maxima = 0
+    for lam in np.linspace(0.1, 3, 30) * np.e:
+        for gamma in np.linspace(0.1, 30, 60) * np.e:
+            slope = along - lam - 2 * gamma * s
+            tops = np.flatnonzero((slope[:-1] > 0) & (slope[1:] <= 0))
+            maxima += len(tops)
+            assert np.all(beside[tops] - lam > 0)
+    assert maxima > 100  # the penalty does have places where the one support alone would rest
+    # Where |z|_1 cannot change, the same g has its maximum on one of them alone.
+    z = ascend(transform, np.array([0.3, 0.2, 0.3, 0.1]), np.ones(4, dtype=bool), 0.2 * np.e)
+    np.testing.assert_allclose(z, 0.45 * W[0], atol=1e-6)
 
 
 def test_objective_from_many_samples_of_small_units() -> None:
     # of 50 seeds 47 are right and 3 are refused
     net = problem(0, (2, 2), 4, products=0.2)
-    found = find_supports(samples(net, 200_000, 0), faithful=True)
-    assert supports(found.weights) == truth(net)
+    source = samples(net, 200_000, 0)
+    alone = pn.recover(source, method="exponential", faithful=True, rng=0)
+    assert alone.status == "partial" and "no polynomial was fitted" in alone.message
+    assert alone.network is not None and alone.layered is None
+    assert supports(alone.network.weights) == truth(net)
+    assert alone.layer is not None and "local maxima" in alone.layer.way
+
+
+def test_least_squares_above_the_papers_units_is_a_step_that_is_asked_for() -> None:
+    net = problem(0, (1, 1), 2, products=0.2)
+    source = samples(net, 40_000, 1)
+    alone = pn.recover(source, method="exponential", faithful=True, rng=0)
+    refined = pn.recover(source, method="exponential", faithful=True, refine=True, rng=0)
+    assert (alone.status, refined.status) == ("partial", "exact")
+    assert "top" not in alone.timings and "top" in refined.timings
 
 
 def test_objective_from_few_samples_says_so() -> None:

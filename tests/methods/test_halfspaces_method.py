@@ -296,31 +296,61 @@ def test_one_feature(flips: float) -> None:
     assert abs(-result.network.biases[0] - 1) < 4 * result.layer.threshold_errors[0]
     assert "1 face" in told and "1 halfspace of a union" in result.message
     faithful = pn.recover(x, y, method="halfspaces", rng=0, faithful=True)
-    assert "1 direction from moments" in faithful.message
+    assert "1 halfspace" in faithful.message or "1 direction" in faithful.message
 
 
 # ---------------------------------------------------------------- the paper as it stands
 
 
 @pytest.mark.parametrize("intersection", [False, True])
-@pytest.mark.parametrize("threshold", [None, 2.2])
-def test_faithful_stops_at_the_directions_of_moments(
-    intersection: bool, threshold: float | None
-) -> None:
-    """Orthonormal normals at 2.2, 3 of them, 200,000 samples: a few degrees, far from success.
+@pytest.mark.parametrize(("threshold", "objective"), [(None, "auto"), (2.2, "simultaneous")])
+def test_theorem_6_whole(intersection: bool, threshold: float | None, objective: str) -> None:
+    """Both steps on 100,000 samples of orthonormal normals at 2.2: coarse, and said to be.
 
-    The allowed 15 degrees are three times the stated sampling error.
+    A unit is off by what is stated, or chance; 3 times that was not seen in 25 seeds. Offsets have
+    errors of their own, of samples on either side.
     """
-    X = inputs(200_000, 9)
+    X = inputs(100_000, 9)
     y = np.any(X[:, :3] > 2.2, axis=1)
     y = ~y if intersection else y
-    result = recovered(ArraySource(X, y.astype(float)), faithful=True, threshold=threshold)
-    assert result.status is Status.PARTIAL and "not refined" in result.message
+    result = recovered(
+        ArraySource(X, y.astype(float)), faithful=True, threshold=threshold, objective=objective
+    )
+    assert result.status is Status.PARTIAL and "coarse" in result.message
     assert result.network is not None and result.layer is not None
-    found = result.network.weights * (-1 if intersection else 1)
-    rows, columns = linear_sum_assignment(-found[:, :3])
-    assert len(rows) == 3
-    assert np.degrees(np.arccos(found[rows, columns].min())) < 15
-    offsets = -result.network.biases * (-1 if intersection else 1)
-    np.testing.assert_allclose(offsets, 2.2, atol=0.2 if threshold is None else 0.1)
-    assert np.isnan(result.layer.threshold_errors).all()
+    sign = -1 if intersection else 1
+    rows, columns = linear_sum_assignment(-sign * result.network.weights[:, :3])
+    truth = sign * np.eye(4)[columns]
+    off = np.linalg.norm(result.network.weights[rows] - truth, axis=1)
+    assert len(rows) == 3 and np.degrees(off.max()) < 8
+    assert np.all(off < 3 * result.layer.angle_errors[rows])
+    offsets = np.abs(-sign * result.network.biases - 2.2)
+    assert np.all(offsets < 5 * result.layer.threshold_errors)
+    first = result.layer.first
+    assert first is not None and first.turned is not None
+    assert np.all(np.sum(first.weights * result.network.weights, axis=1) > np.cos(0.4))
+    assert result.layered is not None and "Found: 3 halfspaces of a" in result.message
+
+
+def test_theorem_6_by_questions_of_an_intersection() -> None:
+    """Algorithm 1 asks labels that are turned over; 1e-2 rad is reached."""
+    w = np.array([0.6, 0.8])
+    source = QuerySource(lambda X: (X @ w < 1.8).astype(float), 2, 30_000, rng=3)
+    result = recovered(source, faithful=True)
+    assert result.success and result.network is not None
+    assert np.linalg.norm(result.network.weights[0] + w) < 1e-2
+    assert abs(result.network.biases[0] - 1.8) < 0.02
+
+
+def test_step_two_that_cannot_go_on_leaves_step_one() -> None:
+    """Samples past the threshold are too few to see a rise: step 1 is said not to be refined."""
+    X = inputs(20_000, 10)
+    result = recovered(ArraySource(X, (X[:, 0] > 2.7).astype(float)), faithful=True)
+    assert result.status is Status.PARTIAL and "not refined" in result.message
+    assert result.layer is not None and result.layer.first is None
+
+
+def test_an_objective_that_is_not_used_is_said_to_be_so() -> None:
+    X = inputs(20_000, 6)
+    source = ArraySource(X, fires(X))
+    assert "objective given was not used" in recovered(source, objective="simultaneous").message

@@ -148,6 +148,14 @@ def test_with_noise_the_components_start_least_squares() -> None:
     assert pn.parameter_error(result.network, truth) < 0.05
 
 
+def test_the_paper_s_road_has_no_answer_for_noise() -> None:
+    """Algorithm 3 is for exact labels; nothing of ours follows it."""
+    _, X, Y = problem(10, 5, 8, 10_000, 15, noise=0.1)
+    result = recovered(X, Y, faithful=True, refine=False)
+    assert result.status is pn.Status.FAILED and result.network is None
+    assert "Leave out faithful=True" in result.message
+
+
 # ---------------------------------------------------------------- conditions violated
 
 

@@ -18,7 +18,7 @@ from helpers import is_a_sentence
 from provenet.cli.identify import show_identifiability
 from provenet.common.typing import Array
 from provenet.datasets.sign_ambiguous import sign_ambiguous_network
-from provenet.methods.applicability import judge_methods
+from provenet.methods.applicability import judge_methods, normalised_rows
 from provenet.methods.identifiability import (
     Identifiability,
     identifiability,
@@ -65,6 +65,28 @@ def test_smallest_order_and_its_singular_value(units: int, features: int, order:
         least = dense[units - 1] if len(dense) >= units else 0.0
         # From eigenvalues of the Gram matrix: half of the digits.
         assert value == pytest.approx(least, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("units", "features", "order"), [(5, 5, 2), (4, 5, 1), (20, 6, 2), (21, 6, 3), (9, 4, 2)]
+)
+def test_the_order_that_serves_once_weights_are_perturbed(
+    units: int, features: int, order: int
+) -> None:
+    """Corollary 3.3 takes 0.99 of the room; units of one direction have no order as they are."""
+    network = pn.random_network(units, features, rng=0)
+    W = np.tile(network.weights[0], (units, 1))
+    report = identifiability(network.replace(weights=W, biases=np.linspace(-1, 1, units)))
+    assert report.order is None and report.perturbed_order == order
+    assert f"tau^{order}" in str(report)
+    noise = np.random.default_rng(0).standard_normal(W.shape) / np.sqrt(features)
+    found, values = independent_powers(normalised_rows(W + 0.5 * noise))
+    assert found is not None and found <= order and values[-1] > 1e-4
+
+
+def test_a_single_feature_has_no_order_to_perturb_to() -> None:
+    report = identifiability(pn.Network([[1.0], [1.0]], [0.0, 1.0]))
+    assert report.perturbed_order is None and "parallel" in str(report)
 
 
 def test_parallel_units() -> None:
@@ -196,7 +218,9 @@ def test_which_methods_apply() -> None:
     assert "expand-prune" in applicable(wide) and "biased-relu" not in applicable(wide)
     vector = pn.random_network(3, 4, outputs=3, bias_scale=0.0, rng=0)
     assert {"symmetric-inputs", "rank-deficient", "arbitrary-inputs"} <= applicable(vector)
-    assert "ica" not in applicable(vector)
+    biased = vector.replace(biases=np.ones(3))
+    assert {"rank-deficient", "arbitrary-inputs"} <= applicable(biased)
+    assert "symmetric-inputs" not in applicable(biased) and "ica" not in applicable(vector)
     assert "ica" in applicable(vector.replace(weights=np.eye(4)[:3]))
     binary = pn.Network([[1, 1, 0, 0], [0, 0, 1, 1]], activation="exp")
     assert {"exponential", "binary-cliques"} <= applicable(binary)

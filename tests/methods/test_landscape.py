@@ -11,7 +11,9 @@ import provenet as pn
 from helpers import is_a_sentence
 from provenet.data.sources import ArraySource, PopulationSource, QuerySource
 from provenet.landscape import OBJECTIVES
+from provenet.landscape.stochastic import plan
 from provenet.methods import landscape
+from provenet.networks.matching import permutation_error
 
 SIZES = [(5, 5), (4, 8)]
 ORTHOGONAL = ("G", "P'")
@@ -214,58 +216,105 @@ def short_schedule(monkeypatch):
     """Few steps, so that the clock has no say."""
 
     def shorten(steps):
-        schedule = replace(
-            landscape._SCHEDULE, steps=steps, plateau=steps // 2, every=max(steps // 8, 1)
-        )
-        monkeypatch.setattr(landscape, "_SCHEDULE", schedule)
+        def short(*problem, **options):
+            found = plan(*problem, **options)
+            schedule = replace(
+                found.schedule, steps=steps, plateau=steps // 2, every=max(steps // 8, 1), report=1
+            )
+            return replace(found, schedule=schedule)
+
+        monkeypatch.setattr(landscape, "plan", short)
 
     return shorten
 
 
-@pytest.mark.parametrize("objective", ["f2f4", "G", "F", "l2"])
-def test_the_stochastic_road_counts_its_steps_and_queries(objective, short_schedule):
+@pytest.mark.parametrize(
+    ("objective", "batch"), [("f2f4", 1024), ("G", 4096), ("F", 4096), ("l2", 256)]
+)
+def test_the_stochastic_road_counts_its_steps_and_queries(objective, batch, short_schedule):
     short_schedule(25)
     truth = a_truth(2, 3, objective=objective)
     source = QuerySource(truth, 3, 4000, rng=1)
-    result = recover(source, objective=objective, faithful=True, refine=False)
+    result = recover(source, objective=objective, faithful=True)
     outcome = result.landscape
     path = outcome.descent.path
-    batch = path[0].samples
-    assert batch == (256 if objective == "l2" else 4000)
+    assert path[0].samples == batch
     assert path[-1].samples == 25 * batch and outcome.descent.steps == 24
-    # Beside the steps: the samples themselves, one draw to fit, and one batch to certify.
-    assert source.queries == 4000 + 4000 + 26 * batch
+    # Beside the steps: the samples, a draw to fit, two batches to time and one to certify.
+    assert source.queries == 4000 + 4000 + 28 * batch
     assert {step.kind for step in path} == {"stochastic"} and not outcome.descent.converged
     assert outcome.message.startswith(f'Objective "{objective}", 24 steps, {25 * batch:,} fresh')
     assert result.network.units == 2 and not result.success
 
 
-def test_the_stochastic_road_with_refinement_is_exact(short_schedule):
+# Noise of the last steps: over 25 seeds at most 0.018 for G, 0.013 for F and f2f4, 1e-5 for abs.
+@pytest.mark.parametrize(
+    ("objective", "allowed"), [("G", 0.05), ("F", 0.03), ("f2f4", 0.04), ("abs", 0.001)]
+)
+def test_the_stochastic_road_ends_at_the_network(objective, allowed):
+    """The whole schedule at 4 features, from samples that are used up several times over."""
+    W = np.linalg.qr(np.random.default_rng(1).standard_normal((4, 4)))[0]
+    truth = pn.Network(W, output_weights=[1.0, 1.2, 0.9, 1.0], output_bias=0.5)
+    X, y = samples_of(truth, 100_000)
+    result = recover(X, y, objective=objective, faithful=True)
+    found = result.network
+    assert permutation_error(found.weights, truth.weights) < allowed
+    assert not result.landscape.unfinished and not result.success
+    # Output weights are off by a few hundredths, and all their means with them: at most 0.0075.
+    assert float(np.mean(found(X) - y)) == pytest.approx(0, abs=0.02)
+
+
+def test_least_squares_after_the_stochastic_road_is_asked_for(short_schedule):
     short_schedule(50)
     truth = a_truth(2, 3)
     source = QuerySource(truth, 3, 4000, rng=1)
-    result = recover(source, objective="f2f4", faithful=True)
+    result = recover(source, objective="f2f4", faithful=True, refine=True)
     assert result.status == "exact"
     assert pn.parameter_error(result.network, truth) < 1e-10
+    alone = recover(QuerySource(truth, 3, 4000, rng=1), objective="f2f4", faithful=True)
+    assert alone.status == "failed" and pn.parameter_error(alone.network, truth) > 1e-4
 
 
-def test_the_stochastic_road_leaves_time_to_refine(clock):
-    """Half of the budget, by a clock that goes on by a second a look, and the steps look once."""
-    truth = a_truth(2, 2)
-    source = QuerySource(truth, 2, 4000, rng=1)
+def test_the_cost_of_the_stochastic_road_is_told_first():
+    truth, told = a_truth(2, 2), []
+    recover(
+        QuerySource(truth, 2, 4000, rng=1),
+        objective="l2",
+        faithful=True,
+        progress=lambda stage, share, message: told.append((stage, message)),
+    )
+    (message,) = (message for stage, message in told if stage == "minimise")
+    assert " steps of 256 samples, about " in message and message.endswith(" s")
+
+
+def test_a_budget_that_cannot_hold_the_stochastic_road_is_refused(clock):
+    """By a clock that goes on by a second a look: a step is taken for one."""
+    source = QuerySource(a_truth(2, 3), 3, 4000, rng=1)
     clock.tick = 1.0
-    result = recover(source, objective="l2", faithful=True, budget=2000.0)
-    assert 800 < result.landscape.descent.steps <= 1000
-    assert result.status == "exact"
+    result = recover(source, objective="l2", faithful=True, budget=200.0)
+    assert result.status == "failed" and result.network is None
+    assert "steps of 256 samples" in result.message and "budget=" in result.message
+    assert source.queries == 4000 + 4000 + 2 * 256  # nothing was begun
+
+
+def test_a_stochastic_road_that_the_clock_stopped_says_so(clock, monkeypatch):
+    monkeypatch.setattr(landscape, "seconds_a_step", lambda *step: 0.0)
+    source = QuerySource(a_truth(2, 3), 3, 4000, rng=1)
+    clock.tick = 1.0
+    result = recover(source, objective="l2", faithful=True, budget=100.0)
+    outcome = result.landscape
+    assert outcome.unfinished and 60 < outcome.descent.steps < 100
+    assert f"of {outcome.planned - 1:,}, stopped by the budget" in outcome.message
+    assert result.status == "failed"
 
 
 def test_the_stochastic_road_of_even_units_has_their_output_weights(short_schedule):
-    """They come from the second moment, in all of the space."""
+    """An even activation under the squared loss: output weights are those of the descent."""
     short_schedule(300)
     truth = a_truth(2, 3, activation="abs")
     source = QuerySource(truth, 3, 4000, rng=1)
-    result = recover(source, objective="l2", faithful=True, refine=False, activation="abs")
-    # Noise of the last steps, and of the second moment: over 6 seeds at most 0.13.
+    result = recover(source, objective="l2", faithful=True, activation="abs")
+    # Noise of the last steps. A wide margin that was tried at this seed only.
     assert pn.parameter_error(result.network, truth) < 0.3
 
 
@@ -445,8 +494,7 @@ def test_labels_of_units_that_it_cannot_see(activation):
     assert not result.success and result.message
 
 
-@pytest.mark.parametrize("units", [1, 2])
-@pytest.mark.parametrize("noise", [0.0, 0.1])
+@pytest.mark.parametrize(("units", "noise"), [(1, 0.1), (2, 0.0)])
 def test_fewer_units_than_there_are(units, noise):
     X, y = samples_of(a_truth(3, 3), 4000, noise=noise)
     result = recover(X, y, units=units)

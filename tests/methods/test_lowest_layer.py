@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
 from helpers import is_a_sentence
+from provenet.certify.result import Recovery
 from provenet.common.typing import Array
-from provenet.data.sources import biased
 from provenet.datasets import conditioned_rows, random_layered
+from provenet.fitting.workspace import Wishes, prepare
+from provenet.lowest_layer.step_one import step_one
 from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer, sigmoid_of_sum
 
 
@@ -141,11 +146,209 @@ def test_a_top_that_is_not_monotone_cannot_be_refined_by_questions() -> None:
     assert degrees_off(result.network.weights, layer.weights) < 10
 
 
-def test_the_papers_refinement_needs_questions() -> None:
-    network = random_layered(3, 5, rng=37)
+# ---------------------------------------------------------------- the paper as it stands
+
+
+def within_stated(result: Recovery, truth: Array, most: float) -> None:
+    """Every unit is off by no more than so many stated angles."""
+    assert result.network is not None and result.layer is not None
+    W = result.network.weights / np.linalg.norm(result.network.weights, axis=1, keepdims=True)
+    rows, columns = linear_sum_assignment(-(W @ truth.T))
+    assert len(rows) == len(truth) == len(W)
+    off = np.linalg.norm(W[rows] - truth[columns], axis=1)
+    assert np.all(off < most * result.layer.angle_errors[rows])
+
+
+@pytest.mark.parametrize("objective", ["auto", "simultaneous"])
+def test_both_steps_of_the_paper_from_samples(objective: str) -> None:
+    """Theorem 5 from samples: coarse, and said to be; the evidence has both steps.
+
+    Over 25 seeds (5 features, 2e5 samples) no unit was off by more than twice what is stated.
+    """
+    network = random_layered(2, 4, threshold=1.6, products=0.5, rng=37)
     X, y = samples(network, 60_000, 37)
-    result = pn.recover(X, y, method="lowest-layer", faithful=True, rng=38)
-    assert result.status == "partial" and "QuerySource" in result.message
+    result = pn.recover(
+        X,
+        y,
+        method="lowest-layer",
+        faithful=True,
+        refine=False,
+        objective=objective,
+        threshold=1.6,
+        rng=38,
+    )
+    assert result.status == "partial" and "coarse" in result.message
+    within_stated(result, network.layer.weights, 2.5)
+    assert result.network is not None and result.layer is not None
+    first = result.layer.first
+    assert first is not None and first.turned is not None and result.layer.way.startswith("thin")
+    assert degrees_off(first.weights, network.layer.weights) < 12
+    # The angle by which step 2 turned a unit is no more than both steps are off together.
+    W = network.layer.weights[np.argmax(first.weights @ network.layer.weights.T, axis=1)]
+    off = [np.linalg.norm(V - W, axis=1) for V in (first.weights, result.network.weights)]
+    assert np.all(first.turned <= 1.01 * (off[0] + off[1]))
+    assert np.all(np.abs(result.network.biases + 1.6) < 5 * result.layer.threshold_errors)
+    assert any(name == "step 1" for name, _ in result.details.facts())
+
+
+def test_the_papers_search_by_questions_reaches_its_angle() -> None:
+    network = random_layered(1, 2, products=0.0, activation="step", rng=40)
+    source = pn.QuerySource(network, 2, 30_000, rng=41)
+    result = pn.recover(
+        source, method="lowest-layer", activation="step", faithful=True, refine=False, rng=42
+    )
+    # Asked for 1e-2 rad; reached surely, by three standard errors.
+    assert result.status == "within noise" and result.network is not None
+    assert np.radians(degrees_off(result.network.weights, network.layer.weights)) < 1e-2
+    assert "queries" in result.message
+
+
+def test_faithful_never_goes_on_to_least_squares() -> None:
+    """Sigmoid units are exact by least squares; the paper has step 1 for them and no more."""
+    network = random_layered(3, 4, products=0.0, activation="sigmoid", rng=43)
+    X, y = samples(network, 40_000, 43)
+    for refine in (False, True):
+        result = pn.recover(
+            X,
+            y,
+            units=3,
+            method="lowest-layer",
+            activation="sigmoid",
+            faithful=True,
+            refine=refine,
+            rng=44,
+        )
+        assert result.status == "partial" and "Theorem 5" in result.message
+        assert result.layer is not None and result.layer.way == "moments"
+        within_stated(result, network.layer.weights, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("terms", "status", "words"),
+    [
+        ({(0,): 1.0, (1,): -1.0}, "failed", "not positive"),
+        # Where both fire the label is the silent one again: a fifth of the way past a threshold.
+        ({(0,): 1.0, (1,): 1.0, (0, 1): -2.0}, "partial", "Step 2 ended"),
+    ],
+    ids=["falls", "cancels"],
+)
+def test_faithful_under_tops_that_are_not_monotone(
+    terms: dict[tuple[int, ...], float], status: str, words: str
+) -> None:
+    W = conditioned_rows(2, 3, 1.0, np.random.default_rng(45))
+    network = LayeredNetwork(lowest_layer(W, 1.1, "step"), Polynomial(2, terms))
+    X, y = samples(network, 60_000, 45)
+    result = pn.recover(
+        X, y, method="lowest-layer", activation="step", faithful=True, refine=False, rng=46
+    )
+    assert result.status == status and words in result.message
+
+
+@pytest.mark.parametrize(
+    ("activation", "products", "most"),
+    [
+        ("relu", 0, 1.55),
+        ("step", 0, 1.55),
+        ("sigmoid", 0, 1.55),
+        ("exp", 0, 1.55),
+        ("sigmoid", 0.5, 2.5),
+    ],
+)
+def test_stated_errors_of_step_one_are_those_of_its_orders(
+    activation: str, products: float, most: float
+) -> None:
+    """Actual over stated, root mean square over 4 seeds of 3 units: 0.6 to 1.4 in 50 draws of 16.
+
+    For steps it was 1.9 and for exp 1.6 over 50 seeds with the error of the order that sees best.
+    Products of sigmoids turn units by three times the sampling error; what of it shows is stated.
+    """
+    scores = []
+    for seed in range(4):
+        network = random_layered(
+            3, 4, condition=1.5, products=products, activation=activation, rng=seed
+        )
+        X, y = samples(network, 20_000, seed)
+        source = pn.ArraySource(X, y)
+        wishes = Wishes(units=3, activation=network.layer.activation, threshold=2.0, faithful=True)
+        workspace = prepare(
+            source,
+            wishes,
+            source.standardisation(),
+            rng=np.random.default_rng(seed),
+            progress=lambda stage, fraction, message: None,
+            deadline=np.inf,
+        )
+        found = step_one(workspace, workspace.activation)
+        W = found.units.weights @ workspace.standardisation.whiten
+        W /= np.linalg.norm(W, axis=1, keepdims=True)
+        rows, columns = linear_sum_assignment(-(W @ network.layer.weights.T))
+        off = np.linalg.norm(W[rows] - network.layer.weights[columns], axis=1)
+        scores.extend(off / found.angle_errors[rows])
+    assert 0.5 < np.sqrt(np.mean(np.square(scores))) < most
+
+
+def test_an_objective_of_another_method_is_refused() -> None:
+    X = np.random.default_rng(0).standard_normal((100, 3))
+    for method, wrong, right in (
+        ("lowest-layer", "F", "simultaneous"),
+        ("halfspaces", "F", "one-by-one"),
+        ("landscape", "simultaneous", "f2f4"),
+    ):
+        with pytest.raises(pn.InvalidInput) as error:
+            pn.recover(X, X[:, 0], method=method, objective=wrong)
+        is_a_sentence(error, "objective", repr(wrong), right)
+
+
+# ---------------------------------------------------------------- cut at any depth (appendix E)
+
+
+def rest_of_a_network(depth: int, units: int) -> Callable[[Array], Array]:
+    """What lies above the lowest layer: `depth` more layers, each monotone, the last a sum."""
+    rng = np.random.default_rng([50, depth])
+    layers = [rng.uniform(0.2, 1.0, (units, units)) for _ in range(depth - 1)]
+
+    def rest(H: Array) -> Array:
+        for V in layers:
+            H = np.tanh(H @ V.T)
+        return np.asarray(H.sum(axis=1))
+
+    return rest
+
+
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_the_lowest_layer_under_a_network_cut_at_any_depth(depth: int) -> None:
+    """Appendix E: nothing is asked of what lies above but that it is silent where no unit fires.
+
+    The layer is the same in every network, and comes out the same whatever was cut off.
+    """
+    layer = lowest_layer(conditioned_rows(2, 3, 1.3, np.random.default_rng(51)), 1.6)
+    network = LayeredNetwork(layer, rest_of_a_network(depth, 2))
+    X, y = samples(network, 12_000, 52)
+    result = pn.recover(X, y, method="lowest-layer", rng=53)
+    assert result.status == "within noise" and result.network is not None
+    within_stated(result, layer.weights, 4.0)
+    assert degrees_off(result.network.weights, layer.weights) < 1.0
+
+
+def test_a_cut_at_a_higher_layer_of_single_chains() -> None:
+    """Remark 1: nodes X_i at depth 2, each a chain over one unit, under the rest of the network.
+
+    `relu(relu(w.x - 1) - 0.6)` fires where `w.x > 1.6`: the cut is found with that threshold. The
+    remark's condition `E[X_i X_j] / E[X_j] < mu` holds at this cut, and fails above the mixing.
+    """
+    W = conditioned_rows(2, 3, 1.3, np.random.default_rng(54))
+    mix = np.random.default_rng(55).uniform(0.2, 1.0, (2, 2))
+    X = np.random.default_rng(56).standard_normal((12_000, 3))
+    nodes = np.maximum(np.maximum(X @ W.T - 1.0, 0.0) - 0.6, 0.0)
+    mixed = np.tanh(nodes @ mix.T)
+    together = [
+        np.mean((H[:, 0] > 0) & (H[:, 1] > 0)) / np.mean(H[:, 1] > 0) for H in (nodes, mixed)
+    ]
+    assert together[0] < 0.15 and together[1] > 0.9
+    result = pn.recover(X, mixed.sum(axis=1), method="lowest-layer", rng=57)
+    assert result.status == "within noise" and result.network is not None
+    within_stated(result, W, 4.0)
+    np.testing.assert_allclose(-result.network.biases, 1.6, atol=0.02)
 
 
 @pytest.mark.parametrize("method", ["lowest-layer", "halfspaces", "gradient-search"])
@@ -196,20 +399,6 @@ def test_labels_with_noise_have_no_silent_value() -> None:
     noisy = y + 0.01 * np.random.default_rng(14).standard_normal(len(y))
     result = pn.recover(X, noisy, method="lowest-layer", rng=15)
     assert result.status == "failed" and "noise" in result.message
-
-
-def test_sigmoid_units_from_biased_samples() -> None:
-    """Over 12 seeds the worst direction was 5.4 degrees off."""
-    rng = np.random.default_rng(16)
-    layer = lowest_layer(conditioned_rows(3, 4, 1.0, rng), 4.0, "sigmoid")
-    network = LayeredNetwork(layer, Polynomial(3, {(i,): 1.0 for i in range(3)}))
-    X, y = samples(network, 600_000, 16)
-    source = biased(pn.ArraySource(X, y), rng=17)
-    result = pn.recover(
-        source, units=3, method="lowest-layer", activation="sigmoid", threshold=4.0, rng=18
-    )
-    assert result.status == "partial" and result.network is not None
-    assert degrees_off(result.network.weights, layer.weights) < 12
 
 
 @pytest.mark.parametrize(

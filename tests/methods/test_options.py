@@ -15,7 +15,7 @@ import provenet as pn
 from helpers import is_a_sentence
 from provenet.fitting.workspace import Wishes
 from provenet.methods import Method
-from provenet.methods.options import OPTIONS, REFINE, Option
+from provenet.methods.options import FAITHFUL, OPTIONS, REFINE, Option
 
 WISHES = {"faithful": True, "refine": False, "objective": "F", "threshold": 1.0, "order": 2}
 NONSENSE = {"faithful": "yes", "refine": "no", "objective": "f", "threshold": np.nan, "order": 1.5}
@@ -85,6 +85,32 @@ def test_an_option_that_a_method_lacks_is_refused_with_those_that_have_it(
         with pytest.raises(pn.InvalidInput) as error:
             pn.recover(Unread(), method=method.name, **{option.name: value})
         is_a_sentence(error, f"{option.name}=", repr(method.name), *having)
+
+
+def test_a_paper_is_followed_to_its_end_and_no_further() -> None:
+    """`faithful` gives the paper's own answer; least squares is a step of its own, and is told."""
+    truth = pn.Network(np.eye(3, 5), [0.4, -0.5, 0.6], [1.0, -1.2, 1.4], 0.3)
+    X, y = pn.sample(truth, 50_000, rng=1)
+
+    def recovered(**options: bool) -> pn.Recovery:
+        return pn.recover(X, y, method="biased-relu", units=3, faithful=True, rng=2, **options)
+
+    own, same, refined = recovered(), recovered(refine=False), recovered(refine=True)
+    assert own.network is not None and same.network is not None and own.certificate is not None
+    np.testing.assert_array_equal(own.network.weights, same.network.weights)
+    # Moments of 5e4 samples are known to some thousandths, least squares to rounding.
+    assert own.status == "failed" and 1e-3 < pn.parameter_error(own.network, truth) < 1
+    assert own.certificate.own_residual is None
+    assert refined.status == "exact" and pn.parameter_error(refined.network, truth) < 1e-10
+    assert refined.certificate is not None and refined.certificate.own_residual is not None
+    assert 1e-3 < refined.certificate.own_residual < 1
+    assert "the paper's own answer left" in str(refined)
+
+
+def test_every_method_of_a_paper_can_be_followed() -> None:
+    for method in pn.METHODS.values():
+        has_paper = re.match(r"[A-Z]{2,3}\d\d", method.paper) is not None
+        assert has_paper == (FAITHFUL in method.options), method.name
 
 
 def test_the_default_is_no_wish() -> None:

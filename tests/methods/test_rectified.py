@@ -71,6 +71,20 @@ def test_the_paper_s_road_by_itself(seed: int) -> None:
     assert pn.parameter_error(result.network, truth) < 1e-10
 
 
+@pytest.mark.parametrize("outputs", [2, None])
+def test_the_paper_s_road_with_noise_and_few_outputs(outputs: int | None) -> None:
+    """Algorithms 4 and 6, for one output of order 4: signs and all, and no search after them.
+
+    Orthonormal weights. A unit of the wrong sign is off by 1 and more.
+    """
+    truth, _, _ = problem(5, 3, outputs, 10, 1)
+    A = np.array([1.0, -1.5, 2.0]) if outputs is None else np.array([[1, 1, 0.5], [1, -1, 2.0]])
+    truth = truth.replace(weights=np.eye(5)[:3], output_weights=A)
+    X, Y = pn.sample(truth, 50_000, noise=0.05, rng=101)
+    result = rectified(X, Y, units=3, faithful=True, refine=False)
+    assert pn.parameter_error(result.network, truth) < 0.4
+
+
 @pytest.mark.parametrize("bias_scale", [0.0, 0.7])
 @pytest.mark.parametrize("seed", range(3))
 def test_with_noise_the_moments_alone_are_near(seed: int, bias_scale: float) -> None:
@@ -146,7 +160,7 @@ def test_biases_and_any_covariance() -> None:
     assert pn.parameter_error(result.network, truth) < 1e-9
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0])
 def test_with_noise_it_is_as_good_as_least_squares_from_the_truth(seed: int) -> None:
     truth, X, Y = problem(10, 5, 6, 20_000, seed, noise=0.1)
     result = rectified(X, Y)

@@ -9,17 +9,17 @@ import provenet as pn
 from helpers import direction_error, error_from_truth
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
-from provenet.methods.symmetric_inputs import (
+from provenet.methods.stages.distinguishing import distinguishing
+from provenet.methods.stages.lifted_labels import (
     LiftedSums,
-    asymmetry,
-    excess_of_means,
     find_directions,
-    hidden_units,
     label_covariance,
     lifted_factors,
     pair_scale,
+    paper_directions,
     reduce_outputs,
 )
+from provenet.methods.symmetric_inputs import asymmetry, excess_of_means, hidden_units
 
 SIZES = (10, 5, 8)
 
@@ -38,6 +38,21 @@ def mixture(n: int, features: int, rng: np.random.Generator) -> Array:
 
 def signs(n: int, features: int, rng: np.random.Generator) -> Array:
     return rng.choice([-1.0, 1.0], (n, features))
+
+
+def lattice(n: int, features: int, rng: np.random.Generator) -> Array:
+    return rng.integers(-2, 3, (n, features)).astype(float)
+
+
+def signs_and_gaussian(n: int, features: int, rng: np.random.Generator) -> Array:
+    """The paper's D_gamma: here D has atoms."""
+    gaussian = rng.standard_normal((n, features)) @ rng.standard_normal((features, features))
+    return np.where(rng.random((n, 1)) < 0.3, gaussian, signs(n, features, rng))
+
+
+def skewed_lattice(n: int, features: int, rng: np.random.Generator) -> Array:
+    """Mean zero and a third moment: atoms that are not symmetric."""
+    return rng.choice([-1.0, 2.0], (n, features), p=[2 / 3, 1 / 3])
 
 
 def exponential(n: int, features: int, rng: np.random.Generator) -> Array:
@@ -136,7 +151,71 @@ def test_a_unit_that_was_missed_shows_in_what_is_left() -> None:
     assert excess_of_means(noise, noise) > 1
 
 
+def test_the_paper_s_equations_hold_for_the_units_of_a_symmetric_sample() -> None:
+    """Theorem 8 without sampling error: every x with its -x, and the label's even part known."""
+    truth, X, _ = problem(cube, 400, 0.0, 20, sizes=(4, 3, 3))
+    X = np.concatenate([X, -X])
+    Y = truth(X)
+    M = 2 * np.linalg.lstsq(X, Y, rcond=None)[0].T  # the even part drops out exactly
+    W, null = paper_directions(LiftedSums.of_paper(X, Y, M), M, Y.mean(axis=0))
+    W = W / np.linalg.norm(W, axis=1, keepdims=True)
+    assert null.gap > 1e6
+    assert direction_error(W, truth.weights) < 1e-6  # rounding over the gap
+    assert np.all((W @ truth.weights.T).max(axis=1) > 0.99)  # signs too
+
+
+def test_the_distinguishing_matrix_is_its_definition() -> None:
+    rng = np.random.default_rng(21)
+    X, W = rng.standard_normal((500, 3)), rng.standard_normal((3, 3))
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    columns = [
+        np.mean([(w @ x) * (v @ x) * ((w @ x) * (v @ x) <= 0) * np.kron(x, x) for x in X], axis=0)
+        for w, v in ((W[0], W[1]), (W[0], W[2]), (W[1], W[2]))
+    ]
+    columns.append(np.mean([np.kron(x, x) for x in X], axis=0))
+    values = np.linalg.svd(np.array(columns).T, compute_uv=False)
+    found = distinguishing(X, 5 * W)
+    np.testing.assert_allclose([found.smallest, found.largest], values[[-1, 0]], rtol=1e-10)
+
+
+def test_a_singular_distinguishing_matrix_is_named() -> None:
+    """Two units with no input between their kinks; then the same units apart."""
+    X = signs(4000, 2, np.random.default_rng(22))
+    near = distinguishing(X, np.array([[1.0, 0.2], [1.0, -0.2]]))
+    apart = distinguishing(X, np.array([[1.0, 0.2], [0.2, -1.0]]))
+    for matrix, beyond in ((near, True), (apart, False)):
+        ((_, told),) = matrix.facts()
+        assert matrix.is_singular is beyond and ("does not cover" in told) is beyond
+
+
 # ---------------------------------------------------------------- from end to end
+
+
+@pytest.mark.parametrize("faithful", [False, True])
+@pytest.mark.parametrize("inputs", [signs, signs_and_gaussian, lattice])
+def test_discrete_inputs_that_are_symmetric_pass(inputs: object, faithful: bool) -> None:
+    """Repeated inputs are held out together, so that what is fitted is not symmetric."""
+    truth, X, Y = problem(inputs, 5000, 0.0, 0, sizes=(6, 3, 4))
+    result = recovered(X, Y, faithful=faithful, refine=not faithful)
+    assert result.status is pn.Status.EXACT
+    assert pn.parameter_error(result.network, truth) < 1e-10
+    assert result.details is not None and result.details.smallest > result.details.singular
+    assert "smallest singular value" in result.certificate.width_evidence
+    assert "distinguishing" in str(result)
+
+
+def test_discrete_inputs_that_are_not_symmetric_are_refused() -> None:
+    _, X, Y = problem(skewed_lattice, 5000, 0.0, 0, sizes=(6, 3, 4))
+    result = recovered(X, Y)
+    assert result.status is pn.Status.FAILED and "not symmetric" in result.message
+
+
+def test_the_paper_s_road_with_noise_is_theorem_8_s_estimate() -> None:
+    """Directions within what least squares starts from, and no least squares after them."""
+    truth, X, Y = problem(cube, 20_000, 0.05, 1, sizes=(6, 3, 4))
+    result = recovered(X, Y, faithful=True, refine=False)
+    assert not result.success and result.network is not None
+    assert 1e-4 < pn.parameter_error(result.network, truth) < 0.2
 
 
 @pytest.mark.parametrize("inputs", [cube, mixture])

@@ -72,3 +72,12 @@ def test_the_direction_of_a_power(k: int) -> None:
     assert abs(direction_of(u, 4, k) @ w[0]) == pytest.approx(1.0, abs=1e-12)
     near = u + 1e-3 * rng.standard_normal(len(u))
     assert abs(direction_of(near, 4, k) @ w[0]) > 1 - 1e-5
+
+
+@pytest.mark.parametrize(("d", "k"), [(1, 3), (4, 0), (3, 6), (5, 4), (30, 4), (70, 3)])
+def test_every_entry_is_found_at_its_place(d: int, k: int) -> None:
+    """Also where the exponents as digits of one number would not fit into 64 bits."""
+    e = exponents(d, k)
+    np.testing.assert_array_equal(positions(e), np.arange(len(e)))
+    shuffled = np.random.default_rng(0).permutation(len(e))
+    np.testing.assert_array_equal(positions(e[shuffled]), shuffled)

@@ -60,3 +60,49 @@ def test_log_units_are_recovered_whose_inverse_overflows(scale):
     result = pn.recover(X, y, method="rectified", activation=LOG, rng=0)
     assert result.status == "exact"
     assert pn.parameter_error(result.network, truth) < 1e-8 * scale
+
+
+def power(degree, said):
+    """`z^degree` above zero, and what it says of its degree."""
+    return pn.Activation(
+        "power",
+        lambda z: rectified(z) ** degree,
+        lambda z: np.where(z > 0, degree * np.where(z > 0, z, 1.0) ** (degree - 1), 0.0),
+        degree=said,
+        inverse=lambda h: h ** (1 / degree),
+    )
+
+
+@pytest.mark.parametrize("degree", [0.5, 1.5])
+def test_degrees_that_are_no_whole_numbers(degree):
+    """BJW19, 9.1: `x^c` for any c > 0 commutes with scales, and the answer is exact."""
+    own = power(degree, degree)
+    truth = pn.random_network(3, 5, outputs=4, bias_scale=0.0, activation=own, rng=0)
+    X, y = pn.sample(truth, 5000, rng=1)
+    result = pn.recover(X, y, method="rectified", activation=own, rng=0)
+    assert result.status == "exact"
+    assert pn.parameter_error(result.network, truth) < 1e-10
+    assert result.network.canonical().activation.degree == degree
+
+
+def test_log_units_on_the_paper_s_road_to_the_last_digits():
+    """Algorithm 5 with an unknown scale and no least squares after it: 1e-8 without its steps."""
+    truth = pn.random_network(3, 6, outputs=5, bias_scale=0.0, activation=LOG, rng=0)
+    X, y = pn.sample(truth, 20_000, rng=[0, 1])
+    result = pn.recover(
+        X, y, method="rectified", activation=LOG, rng=3, faithful=True, refine=False
+    )
+    assert result.status == "exact"
+    assert pn.parameter_error(result.network, truth) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        (power(1.5, 2), "not positively homogeneous of degree 2"),
+        (power(1.5, None), "give degree=1.5"),
+    ],
+)
+def test_a_degree_that_is_untrue_or_left_out_is_named(own, words):
+    with pytest.raises(InvalidInput, match=words):
+        check_own_activation(own)

@@ -37,8 +37,8 @@ class Candidate:
     width_evidence: str
     claim: Claim = Claim.NETWORK
     repaired: Repaired | None = None
-    refine: bool = True
-    """Whether least squares may finish it; a paper's own answer stands as it is."""
+    fitted_all: bool = False
+    """Whether it was fitted to all samples, so that none is left to confirm it."""
     findings: tuple[Check, ...] = ()
     """What the method saw on its way that speaks for the answer or against it."""
     ambiguities: tuple[str, ...] = ()

@@ -64,6 +64,9 @@ class Certificate:
     width_evidence: str
     """How sure the number of units is, in words."""
     gaussian: GaussianCheck
+    own_residual: float | None = None
+    """What the paper's own answer left of the labels fitted, over their standard deviation, before
+    least squares; None where it is the answer, or none was asked for."""
     coverage: str = ""
     """What the unseen samples say of all inputs, in words, where they were drawn for that."""
     warnings: tuple[str, ...] = ()

@@ -33,7 +33,7 @@ def conclude(workspace: Workspace, candidate: Candidate | LayerCandidate, method
             return _layer(workspace, candidate, method)
     repaired = candidate.repaired
     fitted = workspace if repaired is None else repaired.workspace
-    fitted = fitted if candidate.refine else fitted.wishing(refine=False)
+    fitted = fitted.fitting_all() if candidate.fitted_all else fitted
     polished = _polished(fitted, candidate)
     with workspace.stage("certify"):
         polished, last = searched_on(fitted, candidate, polished)

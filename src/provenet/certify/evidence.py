@@ -52,7 +52,7 @@ from provenet.fitting.refit import (
     scale_outputs,
 )
 from provenet.fitting.refit_inside import explained_by_rounding, refit_inside
-from provenet.fitting.residuals import rounding_level
+from provenet.fitting.residuals import residual_on, rounding_level
 from provenet.fitting.search.onward import LastRound
 from provenet.fitting.tolerances import DENSE_LIMIT
 from provenet.fitting.workspace import Workspace
@@ -168,6 +168,7 @@ def gather(
         rarer_side=sides,
         width_evidence=_width_evidence(candidate, without / workspace.spread),
         gaussian=workspace.gaussian,
+        own_residual=_own_residual(workspace, candidate),
         warnings=(
             *(() if workspace.gaussian.ok else (workspace.gaussian.message,)),
             *settled.warnings,
@@ -188,6 +189,13 @@ def gather(
         last_round,
         settled.uneven,
     )
+
+
+def _own_residual(workspace: Workspace, candidate: Candidate) -> float | None:
+    """What a paper's own answer leaves of the labels fitted, if least squares goes on from it."""
+    if not (workspace.faithful and workspace.refine):
+        return None
+    return residual_on(workspace.problem.samples, candidate.network) / workspace.spread
 
 
 def fewest_to_confirm(network: Network) -> int:
@@ -249,7 +257,7 @@ def look_at_unseen(workspace: Workspace, polished: Polished) -> Unseen:
     return Unseen(
         _root_mean_square(by_output),
         _root_mean_square(roundings),
-        samples,
+        samples if workspace.unseen else 0,
         fitted,
         exact,
         expected_on_unseen(workspace, polished.network, polished.rss).limit,

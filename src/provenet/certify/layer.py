@@ -19,6 +19,26 @@ from provenet.networks.network import Network
 
 
 @dataclass(frozen=True)
+class FirstStep:
+    """What a paper's first step gave for each unit, and what its second made of it."""
+
+    weights: Array
+    """Rows of norm 1, on the user's inputs."""
+    thresholds: Array
+    angle_errors: Array
+    """Radians, one standard error, by sampling; what the top adds is not in them."""
+    turned: Array | None = None
+    """Radians by which the second step turned each."""
+
+    def with_last(self, weights: Array, order: AnyArray) -> FirstStep:
+        """The same in the order of the answer, whose weights the second step gave."""
+        W = self.weights[order]
+        last = weights / np.linalg.norm(weights, axis=1, keepdims=True)
+        apart = np.minimum(np.linalg.norm(last - W, axis=1) / 2, 1.0)
+        return FirstStep(W, self.thresholds[order], self.angle_errors[order], 2 * np.arcsin(apart))
+
+
+@dataclass(frozen=True)
 class LayerEvidence:
     """How well each unit of a lowest layer is pinned down.
 
@@ -38,6 +58,8 @@ class LayerEvidence:
     """How directions were found and refined, in words."""
     notes: tuple[str, ...] = ()
     """What else was seen, such as whether the conditions of the method's theorem hold."""
+    first: FirstStep | None = None
+    """What moments alone gave, where a paper's second step followed (`faithful=True`)."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +79,13 @@ class LayerDetails:
             offset = float(np.max(self.layer.threshold_errors))
             known = f", thresholds within {offset:.3g}" if np.isfinite(offset) else ""
             yield "directions", f"within {angle:.3g} degrees (one standard error){known}"
+        first = self.layer.first
+        if first is not None and first.turned is not None:
+            before, turned = (np.degrees(a.max()) for a in (first.angle_errors, first.turned))
+            yield (
+                "step 1",
+                f"within {before:.3g} degrees by sampling; turned by {turned:.3g} in step 2",
+            )
         yield from (("seen", note) for note in self.layer.notes)
         if self.layered is not None:
             yield "top", self.layered.top_in_words
@@ -92,6 +121,8 @@ class LayerCandidate:
     findings: tuple[Check, ...] = ()
     """What the method saw on its way that speaks for the answer or against it."""
     notes: tuple[str, ...] = ()
+    first: FirstStep | None = None
+    """What a paper's first step gave, in the same order."""
     ambiguities: tuple[str, ...] = ()
     remark: str = ""
     """What to add to any message, in sentences."""
@@ -110,5 +141,6 @@ class LayerCandidate:
             exact=exact,
             way=self.way,
             notes=self.notes,
+            first=self.first,
         )
         return LayerDetails(layer, self.layered)

@@ -114,6 +114,8 @@ class _About:
     def unseen(self) -> Check:
         """Are samples predicted that no fit saw?"""
         seen, spread = self.evidence.unseen, self.workspace.spread
+        if seen.samples == 0:
+            return self._none_unseen()
         if self.evidence.exact:
             limit, what = ROUNDING_MARGIN * seen.rounding / spread, "rounding"
         else:
@@ -130,6 +132,24 @@ class _About:
             samples=seen.samples,
         )
 
+    def _none_unseen(self) -> Check:
+        """Every sample was fitted: whatever they say, none is left to confirm it."""
+        samples = f"All {self.certificate.samples_fitted} samples"
+        explained = (
+            f"{samples} are explained exactly, but all of them were fitted: the network is "
+            "unconfirmed, and others may explain them as well. Take more samples."
+        )
+        left = f"{self.left} on the samples, all of which were fitted: take more samples."
+        return Check(
+            "unseen samples are predicted",
+            False,
+            "no sample was unseen",
+            "samples that no fit saw",
+            explained if self.evidence.exact else left,
+            Status.PARTIAL if self.evidence.exact else Status.FAILED,
+            samples=0,
+        )
+
     def noise(self) -> Iterator[Check]:
         """Can what is left be told from further units, and is it noise?"""
         certificate, p = self.certificate, self.certificate.parameters
@@ -143,17 +163,17 @@ class _About:
             f"{self.left}, and {fitted} are too few to tell whether {p} parameters explain them "
             "or merely fit them: take more samples.",
         )
-        yield self._enough_to_see_units(fitted)
+        yield self._enough_to_see_units()
         yield from self._noise_as_given()
         yield from self._rounding_explains_it()
-        if not self.workspace.refine:
+        if not self.workspace.refine and self.network.units:
             yield self._at_the_minimum()
         if self.network.units and not certificate.rounded:
             yield from self._rivals.no_better(self.left)
         elif self.network.units and not self.workspace.problem.label_rounding:
             yield from self._rivals.no_others(self.left)  # coarse steps have room for other units
 
-    def _enough_to_see_units(self, fitted: str) -> Check:
+    def _enough_to_see_units(self) -> Check:
         """Would a unit that makes a fifth of the residual be seen by Schwarz's criterion?
 
         A residual of less than a thousandth of the labels is not asked, nor one that rounding
@@ -161,13 +181,16 @@ class _About:
         """
         price = (self.network.features + self.certificate.outputs) * np.log(self.labels)
         small = self.certificate.relative_residual <= SMALL_RESIDUAL
+        fitted, distinct = self.certificate.samples_fitted, self.certificate.distinct_inputs
+        repeated = distinct < fitted
+        seen = f"{distinct:,} different inputs" if repeated else counted(fitted, "sample")
         return Check(
             "further units would show",
             bool(small or self.certificate.rounded or price < VISIBLE * self.labels),
             f"{price / self.labels:.2g} of the residual",
             f"less than {VISIBLE:g}, or a residual below {SMALL_RESIDUAL:g} of the spread",
-            f"{self.left}, and {fitted} are too few to tell noise from further units: take more "
-            "samples.",
+            f"{self.left}, and {seen} are too few to tell noise from further units: take more "
+            f"{'different inputs' if repeated else 'samples'}.",
         )
 
     def _noise_as_given(self) -> Iterator[Check]:
@@ -245,7 +268,7 @@ class _About:
             "more samples.",
             Status.PARTIAL,
         )
-        if self.evidence.exact:
+        if self.evidence.exact and self.evidence.unseen.samples:
             yield Check(
                 "unseen inputs differ",
                 self.workspace.unseen >= FEWEST_UNSEEN,

@@ -2,7 +2,9 @@
 
 A method for corrupted labels fits others than the user's. What it took for corruption must look
 like it: in a minority of the labels of every output, and with no regard to what the units do. A
-wrong output weight makes right labels look corrupted, but only where its unit is on.
+wrong output weight makes right labels look corrupted, but only where its unit is on. So does a unit
+that is not found because it is rarely on: where it is, which is a region of the inputs, all labels
+are off, by multiples of its output weights.
 
 Noise of any kind that is independent of the inputs leaves the units where they are; noise that is
 not moves them, though what is fitted of it averages out. So it is asked in parts: whether labels
@@ -31,14 +33,19 @@ from provenet.certify.tolerances import (
     FAR_OFF,
     LAST_DIGITS,
     MOST_CORRUPTED,
+    REGION,
     RELATED,
+    SQUARES_FROM,
 )
 from provenet.common.typing import AnyArray, Array
+from provenet.common.words import counted
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.robust.huber import huber_network, robust_scale, whitening
 from provenet.fitting.tolerances import FRACTION_OF_ERROR, HUBER, LEAST_SLOPE
 from provenet.fitting.workspace import Workspace
+from provenet.moments.subspace import numerical_rank
+from provenet.moments.sums import pair_products
 from provenet.networks.conversions import with_outputs_in_rows
 from provenet.networks.network import Network
 from provenet.networks.tolerances import TINY
@@ -92,6 +99,8 @@ class OwnLabels:
         if repaired.most_are_exact:
             yield self._a_minority()
             yield self._independent(self.corrupted.astype(float), evidence)
+            yield self._anywhere()
+            yield from self._of_no_unit()
         else:
             yield self._none_is_off()
             yield self._unrelated(evidence)
@@ -110,6 +119,51 @@ class OwnLabels:
             "more outputs.",
             Status.PARTIAL,
             samples=len(self.X),
+        )
+
+    def _anywhere(self) -> Check:
+        """Are labels set aside with no regard to the inputs: to their means and second moments?"""
+        masks = np.column_stack([self.corrupted, self._mostly_off])
+        many = masks[:, masks.sum(axis=0) >= SQUARES_FROM]
+        sigmas = max(_of_region(masks, self.Z), _of_region(many, pair_products(self.Z)))
+        return Check(
+            "labels set aside may be those of any inputs",
+            sigmas <= REGION,
+            f"{sigmas:.2g} sigma",
+            f"at most {REGION:g}",
+            "The labels that are not what the network says belong to inputs of one region "
+            f"({sigmas:.0f} sigma): a unit that is rarely on looks like that, or corruption "
+            'depends on the inputs. If all labels may be right, use method="auto".',
+            Status.PARTIAL,
+            samples=len(self.X),
+        )
+
+    @property
+    def _mostly_off(self) -> AnyArray:
+        """The samples with most labels set aside."""
+        return np.asarray(self.corrupted.mean(axis=1) > 0.5)
+
+    def _of_no_unit(self) -> Iterator[Check]:
+        """Where most labels of several samples are off, are they off in more than a few directions?
+
+        A unit that was not found leaves multiples of its output weights.
+        """
+        left = self.left[self._mostly_off]
+        most = min(left.shape)
+        if most < 2:
+            return
+        values = np.linalg.svd(left / np.maximum(self.size, TINY), compute_uv=False)
+        rank = numerical_rank(np.asarray(values, dtype=float))
+        yield Check(
+            "samples set aside are off in every direction",
+            rank == most,
+            f"rank {rank} of {len(left)} samples",
+            f"rank {most}",
+            f"Most labels of {len(left)} samples are not what the network says, and what is left "
+            f"of them has rank {rank} only, as {counted(rank, 'unit')} rarely on would leave it. "
+            'If all labels may be right, use method="auto".',
+            Status.PARTIAL,
+            samples=len(left),
         )
 
     def _none_is_off(self) -> Check:
@@ -240,6 +294,17 @@ def _looks(left: Array, size: Array) -> dict[str, Array]:
         "how often it is large": far.astype(float),
         "the side of what is large": far * np.sign(t),
     }
+
+
+def _of_region(masks: AnyArray, terms: Array) -> float:
+    """By how many standard deviations some term is off where some mask is on, at most.
+
+    A sum over k samples drawn at random has k times the variance of a term.
+    """
+    terms = (terms - terms.mean(axis=0)) / np.maximum(terms.std(axis=0), TINY)
+    sums = masks.T.astype(float) @ terms
+    count = np.maximum(masks.sum(axis=0), 1.0)
+    return float(np.max(np.abs(sums) / np.sqrt(count)[:, None], initial=0.0))
 
 
 def most_dependent(values: AnyArray, on: AnyArray) -> tuple[int, int, float]:

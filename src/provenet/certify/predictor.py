@@ -1,7 +1,8 @@
 """What is asked of an answer that claims values, not weights (ATV21, Theorem 3.2).
 
 Units that change sides on fewer samples than they have parameters are taken as linear (Claim D.14):
-the samples do not tell, and predictions hardly do. It is a success ("within noise") when the error
+the samples do not tell, and predictions hardly do. (A paper's own answer stands as it is: moments
+of a population tell far more.) It is a success ("within noise") when the error
 beyond noise, as far as so many samples tell, is at most 1e-3 of the labels' spread; noise is what
 was given or, left out, what is left if it has neither heavy tails nor anything that further units
 explain; and when plain smoothers, which need no network, do not predict what is left from the
@@ -62,9 +63,9 @@ class PredictorDetails:
 
 def predictor(workspace: Workspace, evidence: Evidence, method: str) -> Recovery:
     """The predictor that a network gives, and what its predictions are worth."""
-    kept = merge_linear_units(
-        evidence.network, workspace.inputs, fewest_to_confirm(evidence.network)
-    )
+    kept = evidence.network
+    if workspace.refine or not workspace.faithful:
+        kept = merge_linear_units(kept, workspace.inputs, fewest_to_confirm(kept))
     network = linear_as_units(kept)
     certificate = _certificate(workspace, evidence, kept, network)
     error = max(certificate.residual, residual_on(workspace.fitted_samples, kept))

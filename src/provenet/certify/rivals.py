@@ -1,8 +1,9 @@
 """Are there other networks, a unit or two away, that explain noisy samples better?
 
 Under noise an answer is first searched on from (`fitting.search.onward`); what its last round of
-rivals gained is asked here. An answer that stands as its method gave it has one round of them, too.
-This is part of the certificate, so it has a few seconds even when the budget is used up.
+rivals gained is asked here. An answer that stands as its method gave it, or as a paper's algorithm
+did and least squares polished it, has one round of them, too. This is part of the certificate, so
+it has a few seconds even when the budget is used up.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def searched_on(
     problem = workspace.problem
     left = float(np.sqrt(polished.rss / problem.samples.labels))
     rounded = left <= max(problem.zero, BLURRED * workspace.precision.rms)  # units follow rounding
-    if rounded or not workspace.refine or candidate.claim is Claim.PREDICTOR:
+    asked = workspace.refine and not workspace.faithful  # a paper's answer is polished, no more
+    if rounded or not asked or candidate.claim is Claim.PREDICTOR:
         return polished, None
     if polished.network.units == 0 or too_few_to_tell(workspace, polished.network):
         return polished, None

@@ -108,6 +108,11 @@ CORRUPTED_SIGMAS = 5.0
 DEPENDENT = 6.0
 """Convention: standard deviations at which what is left is not independent of the units; there are
 as many tests as units times outputs."""
+REGION = 7.0
+"""Derived: standard deviations at which labels set aside lie in a region of inputs: a normal sum
+is above once in 4e11, one of fifty squares once in 1e7, and there may be ten thousand of them."""
+SQUARES_FROM = 50
+"""Derived: labels set aside from which on sums of squares are asked too (as for `REGION`)."""
 FAR_OFF = 3.0
 """Convention: scales of the noise from which on a label is far off, and counts the same however
 far."""

@@ -1,6 +1,7 @@
 """The methods' own options as options of a command: one a declaration in `methods.options`.
 
-A flag that is off by default is `--name`, one that is on is `--no-name`; all others take a value.
+A flag that is off by default is `--name`; one that depends on others if left out is `--name` or
+`--no-name`; all others take a value.
 """
 
 from __future__ import annotations
@@ -30,24 +31,15 @@ def with_method_options(function: Command) -> Command:
     return function
 
 
-def wishes_of(options: dict[str, Any]) -> dict[str, Any]:
-    """What was given on the command line, as keywords of `recover`."""
-    wishes = {}
-    for name, option in OPTIONS.items():
-        value = options[name]
-        wishes[name] = not value if option.default is True else value
-    return wishes
-
-
 def _parameter(option: Option) -> inspect.Parameter:
-    flag = option.kind is bool
-    kind: Any = option.kind if flag or option.default is not None else option.kind | None
-    word = f"no-{option.name}" if option.default is True else option.name
-    shown = typer.Option(f"--{word}", help=_help(option))
+    open_if_left_out = option.default is None
+    kind: Any = option.kind | None if open_if_left_out else option.kind
+    off = f"/--no-{option.name}" if option.kind is bool and open_if_left_out else ""
+    shown = typer.Option(f"--{option.name}{off}", help=_help(option))
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=False if flag else option.default,
+        default=option.default,
         annotation=Annotated[kind, shown],
     )
 
@@ -55,7 +47,5 @@ def _parameter(option: Option) -> inspect.Parameter:
 def _help(option: Option) -> str:
     """What it means, and which methods have it."""
     having = [name for name, method in METHODS.items() if option in method.options]
-    first, rest = option.help[0].lower(), option.help[1:]
-    text = f"Do not {first}{rest}" if option.default is True else option.help
     where = ", ".join(having) if len(having) <= _MOST_NAMED else "see: provenet methods"
-    return f"{text.removesuffix('.')} ({where})."
+    return f"{option.help.removesuffix('.')} ({where})."

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from provenet.cli.ending import exit_unless, note, stderr, stdout
-from provenet.cli.options import wishes_of, with_method_options
+from provenet.cli.options import with_method_options
 from provenet.cli.progress import StageProgress
 from provenet.cli.shared import (
     NETWORK_FILES,
@@ -113,7 +113,7 @@ def recover(
             progress=progress,
             budget=budget,
             checkpoint=checkpoint,
-            **wishes_of(options),
+            **options,
         )
         if report is not None:
             progress("Writing the report", -1)

@@ -375,7 +375,7 @@ def _inverse(H: Array) -> tuple[Array, int]:
 
 
 def to_canonical(
-    theta: Array, a: Array, standardisation: Standardisation, degree: int | None
+    theta: Array, a: Array, standardisation: Standardisation, degree: float | None
 ) -> Array:
     """Derivative of a unit's canonical (w, b, a) in the user's coordinates by its own (w, b, a)."""
     w, d, o = theta[:-1], len(theta) - 1, len(a)

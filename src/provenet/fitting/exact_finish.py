@@ -30,6 +30,7 @@ from provenet.fitting.tolerances import (
     SCALE_ACCURACY,
     SCALE_GRID,
     SCALE_REACH,
+    SCALE_STEPS,
     SURELY_NULL,
     SURELY_OFF,
 )
@@ -151,10 +152,29 @@ def _unit_behind(inputs: Array, h: Array, activation: Activation) -> Array:
     assert activation.inverse is not None
     if activation.degree is not None:
         return np.asarray(np.linalg.lstsq(rows, activation.inverse(values), rcond=None)[0])
-    return _unit_of_unknown_scale(rows, values, activation.inverse)
+    log_scale, theta = _unit_of_unknown_scale(rows, values, activation.inverse)
+    return _sharpened(rows, values, activation, log_scale, theta)
 
 
-def _unit_of_unknown_scale(rows: Array, values: Array, inverse: Inverse) -> Array:
+def _sharpened(
+    rows: Array, values: Array, activation: Activation, log_scale: float, theta: Array
+) -> Array:
+    """Gauss-Newton steps of `activation(rows theta) = scale values`: the last digits of the scale.
+
+    The misfit is flat at its minimum, which shows half of them only.
+    """
+    for _ in range(SCALE_STEPS):
+        scaled, z = values * np.exp(log_scale), rows @ theta
+        slopes = activation.derivative(z)[:, None] * rows
+        system = np.column_stack([slopes, -scaled])
+        if not np.all(np.isfinite(system)):
+            break
+        step = np.linalg.lstsq(system, scaled - activation(z), rcond=None)[0]
+        theta, log_scale = theta + step[:-1], log_scale + float(step[-1])
+    return theta
+
+
+def _unit_of_unknown_scale(rows: Array, values: Array, inverse: Inverse) -> tuple[float, Array]:
     """The same when scales do not commute with the activation: the scale makes `inverse` linear.
 
     A scale at which values overflow, or leave what the activation reaches, explains nothing of
@@ -179,4 +199,4 @@ def _unit_of_unknown_scale(rows: Array, values: Array, inverse: Inverse) -> Arra
     )
     if not found.success:
         raise NoAnswer("The scale of a unit could not be found: take more samples.")
-    return solve(float(found.x))[0]
+    return float(found.x), solve(float(found.x))[0]

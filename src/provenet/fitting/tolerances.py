@@ -167,6 +167,9 @@ SCALE_REACH, SCALE_GRID = 6.0, 49
 a grid of so many points."""
 SCALE_ACCURACY = 45 * EPS
 """Derived: of the logarithm of the scale, finer than its effect shows."""
+SCALE_STEPS = 3
+"""Convention: Gauss-Newton steps after that, each of which doubles the digits: it begins with
+eight of them."""
 
 # ---- The start from moments
 
@@ -336,6 +339,9 @@ PARALLEL = 1e-6
 
 MOST_PURSUIT_STEPS, PURSUIT_TOLERANCE = 300, 1e-7
 """Convention: of the augmented Lagrangian method; its penalty grows until the parts add up."""
+PURSUIT_ROUNDING = 1e-14
+"""Convention: of the labels' norm, by which the parts may miss the labels where nothing follows
+that would make them exact: some fifty roundings."""
 FIRST_PENALTY, PENALTY_GROWTH = 1.25, 1.2
 """Convention: of the penalty, over the largest singular value, and a step (Lin, Chen and Ma 2010
 begin at 1.25)."""

@@ -30,7 +30,8 @@ class Wishes:
     units: int | None = None
     noise: float | None = None
     activation: Activation = RELU
-    refine: bool = True
+    refine: bool | None = None
+    """None: unless faithful."""
     faithful: bool = False
     objective: str = "auto"
     threshold: float | None = None
@@ -54,7 +55,7 @@ class Workspace:
     inputs: Array
     """All inputs drawn, in the user's coordinates, each once however often it is repeated."""
     unseen: int
-    """How many different inputs are held out."""
+    """How many different inputs no fit sees."""
     gaussian: GaussianCheck
     wishes: Wishes
     rng: np.random.Generator
@@ -79,12 +80,12 @@ class Workspace:
 
     @property
     def refine(self) -> bool:
-        """Whether to finish with least squares."""
-        return self.wishes.refine
+        """Whether to finish with least squares: as wished, or unless the paper's answer is."""
+        return not self.faithful if self.wishes.refine is None else self.wishes.refine
 
     @property
     def faithful(self) -> bool:
-        """Whether the paper's algorithm is to run as it stands."""
+        """Whether the paper's algorithm is to run, and nothing of ours in its place."""
         return self.wishes.faithful
 
     @property
@@ -99,7 +100,7 @@ class Workspace:
 
     @property
     def order(self) -> int | None:
-        """Order of the overcomplete decomposition, if it was given."""
+        """Order l of the decomposition of moments, if it was given."""
         return self.wishes.order
 
     @property
@@ -122,6 +123,8 @@ class Workspace:
     def drawn(self) -> ArraySource:
         """All samples drawn, standardised: those to fit, then those held out."""
         samples, held_out = self.problem.samples, self.held_out
+        if self.unseen == 0:
+            return samples
         X = np.concatenate([samples.X, self.standardisation.apply(held_out.X)])
         return ArraySource(X, np.concatenate([samples.y, held_out.y]))
 
@@ -144,6 +147,10 @@ class Workspace:
     def wishing(self, **wishes: Any) -> Workspace:
         """The same recovery with other wishes."""
         return replace(self, wishes=replace(self.wishes, **wishes))
+
+    def fitting_all(self) -> Workspace:
+        """The same recovery, all samples being there to fit: none is unseen."""
+        return replace(self, problem=replace(self.problem, samples=self.drawn), unseen=0)
 
     def on(self, source: Source) -> Workspace:
         """The same recovery on other samples, such as repaired ones, by the same clock."""
@@ -193,7 +200,8 @@ def prepare(
     _, first, group = np.unique(row_keys(X), return_index=True, return_inverse=True)
     # Repeated inputs are held out together: a sample that was fitted tells nothing about its twin.
     distinct = len(first)
-    count = int(np.clip(distinct // 10, min(10, distinct // 3), MOST_HELD_OUT))
+    fewest = max(1, min(10, distinct // 3))  # a check needs a sample
+    count = int(np.clip(distinct // 10, fewest, MOST_HELD_OUT))
     held = np.isin(group, rng.permutation(distinct)[:count])
     samples = ArraySource(standardisation.apply(X[~held]), y[~held])
     fitted = ABS if wishes.activation.slope is not None else wishes.activation

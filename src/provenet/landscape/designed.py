@@ -30,8 +30,8 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.landscape.constants import Constants
-from provenet.landscape.objective import Objective
-from provenet.landscape.statistics import Statistics
+from provenet.landscape.objective import Objective, remember_last
+from provenet.landscape.statistics import BatchStatistics, Statistics
 
 
 class Design(Objective):
@@ -39,7 +39,7 @@ class Design(Objective):
 
     def __init__(
         self,
-        statistics: Statistics,
+        statistics: Statistics | BatchStatistics,
         constants: Constants,
         units: int,
         *,
@@ -57,9 +57,9 @@ class Design(Objective):
     def value(self, B: Array) -> float:
         """The objective at B."""
         weight = self.constants
-        own = float(np.sum(self.fourth.cubes(B, B) * B))
-        S = B.T @ B
-        total = weight.interference * (float(np.sum(self.fourth.matrix(S) * S)) - own)
+        turned, cubes = self._fourth_at(B)
+        own = float(np.sum(cubes * B))
+        total = weight.interference * (float(np.sum(turned * B)) - own)
         total += weight.ridge / 2 * float(np.sum(B * B)) - weight.attraction * own
         (_, excess), (_, other) = self._sizes(B)
         total += weight.penalty * float(excess @ other)
@@ -68,8 +68,9 @@ class Design(Objective):
     def gradient(self, B: Array) -> Array:
         """Its gradient."""
         weight = self.constants
-        g = 4 * weight.interference * B @ self.fourth.matrix(B.T @ B) + weight.ridge * B
-        g -= 4 * (weight.interference + weight.attraction) * self.fourth.cubes(B, B)
+        turned, cubes = self._fourth_at(B)
+        g = 4 * weight.interference * turned + weight.ridge * B
+        g -= 4 * (weight.interference + weight.attraction) * cubes
         (first, excess), (second, other) = self._sizes(B)
         g += 2 * weight.penalty * (other[:, None] * first + excess[:, None] * second)
         return np.asarray(g + 4 * weight.decorrelation * self._overlaps(B) @ first)
@@ -103,6 +104,11 @@ class Design(Objective):
         norm = 4 * self.constants.penalty * self.statistics.second_error * np.linalg.norm(a_row)
         return fourth + float(norm)
 
+    @remember_last
+    def _fourth_at(self, B: Array) -> tuple[Array, Array]:
+        """Rows `T(B^T B, b_j, .)` and `T(b_j, b_j, b_j, .)`."""
+        return self.fourth.at(B)
+
     def _overlaps(self, B: Array) -> Array:
         """`b_j^T N b_k` for j != k, zero on the diagonal."""
         return _without_diagonal(B @ self.norms[0] @ B.T)
@@ -117,6 +123,6 @@ def _without_diagonal(A: Array) -> Array:
     return np.asarray(A - np.diag(np.diag(A)))
 
 
-def interference(statistics: Statistics, units: int) -> Design:
+def interference(statistics: Statistics | BatchStatistics, units: int) -> Design:
     """P' of section 3.2 on rows of norm 1: the first term alone, which has bad minima."""
     return Design(statistics, Constants(interference=1.0), units, euclidean=True, unit_rows=True)

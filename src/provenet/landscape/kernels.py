@@ -43,7 +43,7 @@ class Shape:
     second: Function
 
 
-RELU_SHAPE = Shape(lambda z: np.maximum(z, 0.0), lambda z: (z > 0).astype(float), np.zeros_like)
+RELU_SHAPE = Shape(lambda z: np.maximum(z, 0.0), lambda z: (z > 0).astype(z.dtype), np.zeros_like)
 """The kink has no second derivative: samples do not lie on it."""
 ABS_HALF = Shape(lambda z: np.abs(z) / 2, lambda z: np.sign(z) / 2, np.zeros_like)
 """`|z| / 2`, the even part of ReLU (GLM17, footnote 12)."""

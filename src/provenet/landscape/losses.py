@@ -20,9 +20,8 @@ A ridge of `LOSS_RIDGE` times the trace of G is then part of the loss, so equal 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from functools import wraps
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -31,34 +30,11 @@ from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
 from provenet.landscape.kernels import Kernel, Shape, even_kernel, kernel
-from provenet.landscape.objective import Objective
+from provenet.landscape.objective import Objective, remember_last
 from provenet.landscape.statistics import Statistics, coefficients
-from provenet.landscape.tolerances import LOSS_RIDGE, UNIT_NORM
+from provenet.landscape.tolerances import LOSS_RIDGE, ROWS_OF_A_BATCH, UNIT_NORM
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network
-
-_ROWS_AT_ONCE = 1024
-"""Of samples: a block of 50 units then stays in a processor's own cache."""
-
-_Answer = TypeVar("_Answer")
-_Loss = TypeVar("_Loss", bound="LeastSquares")
-
-
-def _remember_last(
-    method: Callable[[_Loss, Array], _Answer],
-) -> Callable[[_Loss, Array], _Answer]:
-    """Keep the answer at the last B: a Hessian is asked for many products at the same one."""
-    name = f"_last_{method.__name__}"
-
-    @wraps(method)
-    def remembered(self: _Loss, B: Array) -> _Answer:
-        last: tuple[Array, _Answer] | None = getattr(self, name, None)
-        if last is None or not np.array_equal(last[0], B):
-            last = B.copy(), method(self, B)
-            setattr(self, name, last)
-        return last[1]
-
-    return remembered
 
 
 class LeastSquares(Objective):
@@ -102,11 +78,11 @@ class LeastSquares(Objective):
         """The loss at B."""
         if self.output_weights is None:
             return self._best(B)[1]
-        return self.loss_and_partial(self.output_weights, B)[0]
+        return self._at(B)[0]
 
     def gradient(self, B: Array) -> Array:
         """Its gradient."""
-        return self.loss_and_partial(self.output_weights_at(B), B)[1]
+        return self._at(B)[1]
 
     def hessian_product(self, B: Array, V: Array) -> Array:
         """Its Hessian at B applied to V, the change of the output weights included."""
@@ -117,7 +93,12 @@ class LeastSquares(Objective):
         w = -cho_solve(factor, self.change_of_weights_slope(a, B, V)) / 2
         return self.change_of_partial(a, B, w, V)
 
-    @_remember_last
+    @remember_last
+    def _at(self, B: Array) -> tuple[float, Array]:
+        """`L` and `L_B` with the output weights that go with B."""
+        return self.loss_and_partial(self.output_weights_at(B), B)
+
+    @remember_last
     def _best(self, B: Array) -> tuple[Array, float, Any]:
         """The best output weights, the loss at them, and the factor of G with its ridge."""
         G, c = self.normal_equations(B)
@@ -210,7 +191,7 @@ class PopulationLoss(KernelLoss):
         self.truth = truth
         self.constant = self.magnitude = _second_moment(truth)
 
-    @_remember_last
+    @remember_last
     def correlation(self, B: Array) -> tuple[Array, Array]:
         """`c_i` and its gradients."""
         rho, a = B @ self.truth.weights.T, self.truth.output_weights
@@ -246,7 +227,7 @@ class MomentLoss(KernelLoss):
         c_2, c_4 = coefficients(activation)
         self.weights = c_2**2, c_4**2 / 6
 
-    @_remember_last
+    @remember_last
     def correlation(self, B: Array) -> tuple[Array, Array]:
         """`c_i` and its gradients."""
         second = self.weights[0] * B @ self.second
@@ -261,7 +242,8 @@ class MomentLoss(KernelLoss):
 class SampleLoss(LeastSquares):
     """The mean of `(y - sum_i a_i gamma(b_i.x))^2` over given samples.
 
-    Everything goes through the residuals `r = sum_i a_i gamma(b_i.x) - y`, block by block.
+    Everything goes through the residuals `r = sum_i a_i gamma(b_i.x) - y`, block by block. Loss and
+    gradient are computed in the precision of the samples, and summed over blocks in double.
     """
 
     def __init__(
@@ -275,6 +257,7 @@ class SampleLoss(LeastSquares):
     ) -> None:
         """Samples, one a row; `unit_rows` says whether B is meant on the spheres."""
         super().__init__(units, X.shape[1], output_weights)
+        y = y.astype(X.dtype, copy=False)
         self.X, self.y, self.gamma, self.unit_rows = X, y, gamma, unit_rows
         self.constant = self.magnitude = float(y @ y) / len(y)
 
@@ -289,15 +272,24 @@ class SampleLoss(LeastSquares):
 
     def loss_and_partial(self, a: Array, B: Array) -> tuple[float, Array]:
         """`L(a, B)` and `L_B`: two products of the size of the samples."""
-        loss, partial = 0.0, np.zeros(B.shape)
+        loss, _, partial = self.loss_and_partials(a, B)
+        return loss, partial
+
+    def loss_and_partials(self, a: Array, B: Array) -> tuple[float, Array, Array]:
+        """`L(a, B)`, `L_a` and `L_B`."""
+        loss, for_a, for_B = 0.0, np.zeros(len(B)), np.zeros(B.shape)
+        rows, weights = (M.astype(self.X.dtype, copy=False) for M in (B.T, a))
         for x, y in self._blocks():
-            z = x @ B.T
-            r = self.gamma.function(z) @ a - y
+            z = x @ rows
+            unit = self.gamma.function(z)
+            r = unit @ weights - y
             slope = self.gamma.first(z)
             slope *= r[:, None]
             loss += float(r @ r)
-            partial += slope.T @ x
-        return loss / len(self.y), 2 / len(self.y) * a[:, None] * partial
+            for_a += r @ unit
+            for_B += slope.T @ x
+        n = len(self.y)
+        return loss / n, 2 / n * for_a, 2 / n * a[:, None] * for_B
 
     def change_of_weights_slope(self, a: Array, B: Array, V: Array) -> Array:
         """`L_aB[V]`, where `L_a = 2 E[r gamma]`."""
@@ -322,7 +314,7 @@ class SampleLoss(LeastSquares):
         return 2 / len(self.y) * change
 
     def _blocks(self) -> Iterator[tuple[Array, Array]]:
-        return ((self.X[rows], self.y[rows]) for rows in row_blocks(len(self.y), _ROWS_AT_ONCE))
+        return ((self.X[rows], self.y[rows]) for rows in row_blocks(len(self.y), ROWS_OF_A_BATCH))
 
 
 def squared_loss(network: Network, other: Network) -> float:

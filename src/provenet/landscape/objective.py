@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import TypeVar
 
 import numpy as np
 
 from provenet.common.typing import Array
+
+_Answer = TypeVar("_Answer")
+_Own = TypeVar("_Own", bound="Objective")
+
+
+def remember_last(method: Callable[[_Own, Array], _Answer]) -> Callable[[_Own, Array], _Answer]:
+    """Keep the answer at the last B: value, gradient and Hessian are asked for at the same one."""
+    name = f"_last_{method.__name__}"
+
+    @wraps(method)
+    def remembered(self: _Own, B: Array) -> _Answer:
+        last: tuple[Array, _Answer] | None = getattr(self, name, None)
+        if last is None or not np.array_equal(last[0], B):
+            last = B.copy(), method(self, B)
+            setattr(self, name, last)
+        return last[1]
+
+    return remembered
 
 
 @dataclass(frozen=True)

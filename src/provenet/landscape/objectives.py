@@ -31,8 +31,8 @@ from provenet.landscape.kernels import ABS_HALF, Shape, even_kernel, hermite_sha
 from provenet.landscape.losses import MomentLoss, PopulationLoss, SampleLoss, without_biases
 from provenet.landscape.objective import Objective
 from provenet.landscape.statistics import (
+    BatchStatistics,
     Statistics,
-    batch_statistics,
     coefficients,
     population_statistics,
     sample_statistics,
@@ -154,7 +154,7 @@ def sample_objective(
         return SampleLoss(X, y, _shape(name, activation, centred), units, output_weights)
     if name not in OBJECTIVES:
         raise InvalidInput(_unknown(name))
-    statistics = batch_statistics(X, y, activation)
+    statistics = BatchStatistics(X, y, activation)
     if name == "P'":
         return interference(statistics, units)
     if constants is None:

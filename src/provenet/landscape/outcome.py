@@ -33,6 +33,13 @@ class Outcome:
     """Its B is in the coordinates of the descent: an orthonormal basis of the units' span."""
     second_order: SecondOrder
     """Of the objective from the samples at hand: their own error is not in it."""
+    planned: int = 0
+    """Steps that a stochastic descent was to make; 0 where there is no such number."""
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a stochastic descent was stopped before its last step, which only measures."""
+        return self.descent.steps < self.planned - 1
 
     @property
     def message(self) -> str:
@@ -40,7 +47,8 @@ class Outcome:
         saddles, samples = self.descent.saddles, self.descent.path[-1].samples
         led = f", {saddles} of them away from saddles" if saddles else ""
         fresh = f", {samples:,} fresh samples" if samples else ""
-        steps = f"{self.descent.steps} steps{led}{fresh}"
+        of = f" of {self.planned - 1:,}, stopped by the budget" if self.unfinished else ""
+        steps = f"{self.descent.steps:,} steps{of}{led}{fresh}"
         return f'Objective "{self.objective}", {steps}. {self.second_order.message}'
 
     def summary(self) -> dict[str, Any]:

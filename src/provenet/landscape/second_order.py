@@ -66,7 +66,9 @@ class SecondOrder:
         return f"{found} {self.theorem.name} asks for {wanted}: no guarantee."
 
 
-def second_order(objective: Objective, B: Array) -> SecondOrder:
+def second_order(
+    objective: Objective, B: Array, accuracy: float = EIGENVALUE_ACCURACY
+) -> SecondOrder:
     """The second-order condition of an objective at any matrix B."""
     B = _checked(objective, B)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -74,7 +76,7 @@ def second_order(objective: Objective, B: Array) -> SecondOrder:
     if not np.isfinite(gradient).all():
         raise InvalidInput("B is so large that the objective overflows: give a smaller matrix.")
     slope = float(np.linalg.norm(objective.tangent(B, gradient)))
-    lowest, _ = smallest_eigenvalue(objective, B, gradient)
+    lowest, _ = smallest_eigenvalue(objective, B, gradient, accuracy)
     scale, sampling = _scale(objective, B, gradient), objective.sampling_error(B)
     return SecondOrder(objective.value(B), slope, lowest, scale, sampling, objective.theorem)
 
@@ -103,7 +105,10 @@ def _checked(objective: Objective, B: Array) -> Array:
 
 
 def smallest_eigenvalue(
-    objective: Objective, B: Array, gradient: Array | None = None
+    objective: Objective,
+    B: Array,
+    gradient: Array | None = None,
+    accuracy: float = EIGENVALUE_ACCURACY,
 ) -> tuple[float, Array]:
     """Smallest eigenvalue of the Hessian at B and its eigenvector, by Lanczos.
 
@@ -126,5 +131,5 @@ def smallest_eigenvalue(
         return float(values[0]) - lift, vectors[:, 0].reshape(shape)
     operator = LinearOperator((size, size), matvec=product, dtype=float)
     start = np.random.default_rng(0).standard_normal(size)  # the same answer every time
-    values, vectors = eigsh(operator, k=1, which="SA", v0=start, tol=EIGENVALUE_ACCURACY)
+    values, vectors = eigsh(operator, k=1, which="SA", v0=start, tol=accuracy)
     return float(values[0]) - lift, np.asarray(vectors[:, 0].reshape(shape))

@@ -8,6 +8,7 @@ batch of fresh samples without forming the tensor.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -123,24 +124,45 @@ def largest_error(entry: float, d: int) -> float:
     return noise_edge(entry * d**2 / pairs, pairs)
 
 
-def batch_statistics(X: Array, y: Array, activation: Activation) -> Statistics:
-    """The sums over a batch, its fourth-order tensor never formed.
+class BatchStatistics:
+    """`Statistics` of a batch of samples, each computed when it is first asked for.
 
-    Each half gives its own `sum a b b^T`: a product of the two is unbiased (ERRATA, GLM17 4).
+    The fourth-order tensor is never formed. Each half gives its own `sum a b b^T`: a product of the
+    two is unbiased (ERRATA, GLM17 4).
     """
-    c_2, c_4 = coefficients(activation)
-    n, d = X.shape
-    halves = [_second(X[part], y[part]) / c_2 for part in (slice(n // 2), slice(n // 2, None))]
-    squares = np.einsum("nd,nd->n", X, X)
-    entry = float(np.sqrt(np.mean(y**2 * tensor_norm_squared(4, squares, d)) / d**4 / n)) / abs(c_4)
-    spread = float(np.sqrt(np.mean(y**2 * tensor_norm_squared(2, squares, d)) / d**2 / n))
-    return Statistics(
-        (halves[0], halves[1]),
-        BatchFourth(X, y / c_4),
-        largest_error(entry, d),
-        noise_edge(spread / abs(c_2), d),
-    )
+
+    def __init__(self, X: Array, y: Array, activation: Activation) -> None:
+        """Standardised inputs and labels, and the activation behind them."""
+        self.X, self.y, self.features = X, y, X.shape[1]
+        self.c_2, self.c_4 = coefficients(activation)
+        self.fourth = BatchFourth(X, y / self.c_4)
+
+    @cached_property
+    def norms(self) -> tuple[Array, Array]:
+        """`sum_i a_i b_i b_i^T` from either half."""
+        half = len(self.y) // 2
+        parts = (slice(half), slice(half, None))
+        first, second = (_second(self.X[part], self.y[part]) / self.c_2 for part in parts)
+        return first, second
+
+    @cached_property
+    def error(self) -> float:
+        """Largest eigenvalue of pure sampling error in `fourth`."""
+        return largest_error(self._spread(4) / abs(self.c_4), self.features)
+
+    @cached_property
+    def second_error(self) -> float:
+        """The same of `norms`."""
+        return noise_edge(self._spread(2) / abs(self.c_2), self.features)
+
+    def _spread(self, order: int) -> float:
+        """Root mean square error of an entry of the moment of that order."""
+        n, d = self.X.shape
+        squares = np.einsum("nd,nd->n", self.X, self.X)
+        sizes = self.y**2 * tensor_norm_squared(order, squares, d)
+        return float(np.sqrt(np.mean(sizes) / d**order / n))
 
 
 def _second(X: Array, y: Array) -> Array:
-    return np.asarray((X.T * y) @ X / len(y) - y.mean() * np.eye(X.shape[1]))
+    weighted = X * y[:, None]
+    return np.asarray(X.T @ weighted, dtype=float) / len(y) - float(y.mean()) * np.eye(X.shape[1])

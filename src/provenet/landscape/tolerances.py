@@ -79,3 +79,36 @@ every evaluation takes them all."""
 RUN_AWAY = 100.0
 """Convention: rows longer than those of the first step by this factor belong to a descent without
 end: the rows of a minimum are of the start's length up to the condition of the weights."""
+ROWS_OF_A_BATCH = 1024
+"""Convention: samples that are worked on at once: a block of 50 units stays in a processor's own
+cache."""
+
+PLAIN_BATCH, PLAIN_STEPS_A_SQUARE = 256, 30
+"""Samples a step of the stochastic descent on the squared loss, and steps over the square of the
+features. Derived: the paper's 256 and 75,000 at 50 features (GLM17, section 6)."""
+BATCH_A_SQUARE, EVEN_BATCHES, EVEN_STEPS_A_FEATURE = 8192 / 50**2, (1024, 8192), 100
+"""The same of f2f4 and abs: samples over the square of the features, their least and most, and
+steps a feature. Derived: the paper's 8192 at 50 features, and the 5000 steps that its figure takes.
+"""
+BATCH_A_CUBE, DESIGNED_BATCHES, DESIGNED_STEPS = 8.0, (4096, 262_144), (240, 16)
+"""The same of G and F: samples over the cube of the features, their least and most (the paper's),
+and steps without and for each feature: 1040 at 50 features, as its figure takes. A convention, set
+after a few tries at 6, 10 and 20 features: more samples leave a smaller error."""
+UNTIL_PLATEAU, DIVIDED_EVERY = 0.7, 0.06
+"""Convention: share of the steps before the first division, and from one to the next: five."""
+RECORDED = 100
+"""Convention: points of a stochastic path that are kept."""
+MOST_NUMBERS_AT_ONCE = 2**24
+"""Convention: numbers of inputs that a descent holds at once, 134 MB."""
+ROUGH_EIGENVALUE, ROUGH_SAMPLES = 1e-3, 16_384
+"""Convention: accuracy of the smallest eigenvalue where a stochastic descent ended, and samples on
+which it is measured: sampling error is far larger."""
+PLAIN_RATE, PLAIN_RATE_FEATURES = 0.1, 20
+"""Step of the stochastic descent on the squared loss of ReLU with output weights 1, up to so many
+features; beyond it falls as one over them. Measured in figure 1 of `benchmarks/papers/glm17.py`,
+0.04 at 50 features: about the largest that was stable."""
+EVEN_RATE, MOST_EVEN_RATE = 0.2 * 50**0.5, 0.5
+"""The same of f2f4 and abs, over the root of one over the features, and the largest. Measured in
+figure 2, 0.2 at 50 features."""
+DESIGNED_RATE = 0.05
+"""The same of G and F, over the penalty's curvature. Measured in figure 3."""

@@ -29,8 +29,10 @@ from provenet.landscape.designed import Design
 from provenet.landscape.fourth_order import DenseFourth
 from provenet.landscape.newton import minimise
 from provenet.landscape.statistics import Statistics, largest_error
+from provenet.lowest_layer.direction_errors import Sensitivity
 from provenet.lowest_layer.tolerances import (
     FIRST_THRESHOLD,
+    FOURTH_ROUNDS,
     PENALTY,
     SETTLED_CURVATURE,
     SETTLED_SLOPE,
@@ -66,13 +68,38 @@ def directions(
     if way == "decomposition":
         W, b = _by_decomposition(moments, activation, t, rng)
     else:
-        statistics, c_4 = _statistics(moments, activation, t)
-        solve = _simultaneous if way == "simultaneous" else _one_by_one
-        W, b = _unit_rows(np.asarray(np.linalg.pinv(solve(statistics, c_4, rng)).T, float)), None
+        W, b = _by_objective(moments, activation, t, rng, way), None
+        if threshold is None and not _consistent(moments, activation, W):
+            other = _by_objective(moments, activation, t, rng, way, -1.0)
+            W = other if _consistent(moments, activation, other, -1.0) else W
     W = _signed(moments, W)
     if b is None or threshold is not None:
         return Directions(W, np.full(len(W), t))
     return Directions(W, np.abs(b))
+
+
+def _by_objective(
+    moments: Moments,
+    activation: Activation,
+    threshold: float,
+    rng: np.random.Generator,
+    way: str,
+    turn: float = 1.0,
+) -> Array:
+    """Units from the minima of the paper's objective; `turn` -1 takes u_4 for its opposite."""
+    statistics, (_, c_4) = _statistics(moments, activation, threshold, turn)
+    solve = _simultaneous if way == "simultaneous" else _one_by_one
+    Z = solve(statistics, _weights(statistics, c_4, way), rng)
+    return _unit_rows(np.asarray(np.linalg.pinv(Z).T, float))
+
+
+def _consistent(moments: Moments, activation: Activation, W: Array, turn: float = 1.0) -> bool:
+    """Whether order 4 has the units with coefficients of the sign that was assumed of u_4.
+
+    The objectives need no more of a threshold than this sign; for steps it turns at sqrt(3).
+    """
+    c_4 = turn * float(activation.hermite(4, -FIRST_THRESHOLD))
+    return bool(np.all(coefficients_of(moments.tensors[4], W) * c_4 > 0))
 
 
 def _signed(moments: Moments, W: Array) -> Array:
@@ -92,10 +119,11 @@ def _by_decomposition(
 
 
 def _statistics(
-    moments: Moments, activation: Activation, threshold: float
-) -> tuple[Statistics, float]:
-    """`sum c w w^T` and `sum c w^(x)4`, as the objectives of GLM17 want them."""
+    moments: Moments, activation: Activation, threshold: float, turn: float = 1.0
+) -> tuple[Statistics, tuple[float, float]]:
+    """`sum c w w^T` and `sum c w^(x)4`, as the objectives of GLM17 want them, with u_2 and u_4."""
     c_2, c_4 = (float(activation.hermite(k, -threshold)) for k in (2, 4))
+    c_4 *= turn
     if min(abs(c_2), abs(c_4)) < 1e-12:
         raise NoAnswer(
             f"Orders 2 and 4 do not see {activation.name} units of threshold {threshold:g}: use "
@@ -108,12 +136,50 @@ def _statistics(
             'need: leave faithful out (the way "decomposition" does not need it).'
         )
     error = largest_error(moments.errors[4] / abs(c_4), len(N))
-    return Statistics((N, N), DenseFourth(moments.tensors[4] / c_4), error), c_4
+    return Statistics((N, N), DenseFourth(moments.tensors[4] / c_4), error), (c_2, c_4)
 
 
-def _simultaneous(statistics: Statistics, c_4: float, rng: np.random.Generator) -> Array:
+def _largest_fourth(statistics: Statistics) -> float:
+    """The largest value of `sum c w^(x)4` on vectors of norm 1 in N: `1 / c_i` of some unit."""
+    inside = statistics.transformed(_inverse_root(statistics.norms[0]))
+    S = np.eye(inside.features)
+    for _ in range(FOURTH_ROUNDS):
+        S = inside.fourth.matrix(S)
+        size = float(np.linalg.norm(S))
+        if size == 0:
+            break
+        S = S / size
+    return size
+
+
+def sensitivity(
+    moments: Moments, activation: Activation, threshold: float | None, W: Array, way: str
+) -> Sensitivity:
+    """How the minima of an objective, the units W, answer to errors of the moments."""
+    t, turn = FIRST_THRESHOLD if threshold is None else threshold, 1.0
+    if threshold is None and not _consistent(moments, activation, W):
+        turn = -1.0 if _consistent(moments, activation, W, -1.0) else 1.0
+    statistics, u = _statistics(moments, activation, t, turn)
+    return Sensitivity.of(moments, W, u, _weights(statistics, u[1], way))
+
+
+def hermite_coefficients(activation: Activation, threshold: float | None) -> Array:
+    """`E[u He_k]`, k = 0 .. 4, of a unit of that threshold, or of the one that is assumed."""
+    t = FIRST_THRESHOLD if threshold is None else threshold
+    return np.array([float(activation.hermite(k, -t)) for k in range(5)])
+
+
+def _weights(statistics: Statistics, c_4: float, way: str) -> Constants:
+    """Those of the terms of either objective."""
+    if way == "one-by-one":
+        # Below this the objective falls without end along a unit of small c.
+        penalty = PENALTY * max(1.0, _largest_fourth(statistics))
+        return Constants(0.0, attraction=abs(c_4), penalty=penalty * abs(c_4))
+    return constants_for_F(statistics.spectrum, c_4, statistics.features, statistics.error)
+
+
+def _simultaneous(statistics: Statistics, constants: Constants, rng: np.random.Generator) -> Array:
     m = statistics.features
-    constants = constants_for_F(statistics.spectrum, c_4, m, statistics.error)
     start = rng.standard_normal((m, m)) / np.sqrt(m) @ _inverse_root(statistics.norms[0])
     objective = Design(statistics, constants, m)
     return _minimum(objective, start)
@@ -123,10 +189,9 @@ def _minimum(objective: Design, start: Array) -> Array:
     return minimise(objective, start, slope=SETTLED_SLOPE, curvature=SETTLED_CURVATURE).B
 
 
-def _one_by_one(statistics: Statistics, c_4: float, rng: np.random.Generator) -> Array:
+def _one_by_one(statistics: Statistics, constants: Constants, rng: np.random.Generator) -> Array:
     """Rows z, each a minimum of the one-vector objective outside the span of those before."""
     N, m = statistics.norms[0], statistics.features
-    constants = Constants(0.0, attraction=abs(c_4), penalty=PENALTY * abs(c_4))
     whole = Design(statistics, constants, 1)
     found = np.empty((0, m))
     for _ in range(m):

@@ -5,26 +5,29 @@
 Moments, bands and cliques give directions to some degrees, or weights up to their length; from
 there the labels themselves pin everything down, to machine precision where they have no noise.
 Levenberg-Marquardt over (W, t, c) on a sample of bounded size; monomials are added, degree by
-degree, as long as labels are not explained.
+degree, as long as labels are not explained. With k units there are `binomial(k, m)` products of m,
+and a step costs their number squared times the samples: `affordable_tops` says how far it goes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, combinations_with_replacement
-from math import comb
 
 import numpy as np
 from scipy.optimize import least_squares
 
 from provenet.common.typing import Array
 from provenet.lowest_layer.tolerances import (
+    FIT_DEGREE,
     FIT_EVALUATIONS,
     FIT_EXPLAINED,
     FIT_FEWEST_A_PARAMETER,
     FIT_FEWEST_SEEN,
     FIT_MOST_ENTRIES,
+    FIT_MOST_OF_HIGH_DEGREE,
     FIT_MOST_PARAMETERS,
     FIT_SAMPLES_A_PARAMETER,
     FIT_SINGULAR,
@@ -65,46 +68,83 @@ class LayerFit:
         return np.asarray(np.linalg.norm(self.weight_errors, axis=1) / lengths)
 
 
-def fit_layer(X: Array, y: Array, layer: Network) -> LayerFit | None:
+def fit_layer(X: Array, y: Array, layer: Network, degree: int = FIT_DEGREE) -> LayerFit | None:
     """The best fit near a layer, with the fewest monomials that serve; None for too few samples.
 
-    Labels that it does not explain may have noise, so then all samples count that memory allows.
+    Products go up to `degree` units, as far as there are samples and room for their coefficients
+    (`affordable_tops`). Labels that it does not explain may have noise, so then all samples count
+    that memory allows.
     """
     best: LayerFit | None = None
-    for monomials in _tops(layer.units):
-        parameters = layer.units * (layer.features + 1) + len(monomials)
-        if len(y) < FIT_FEWEST_A_PARAMETER * parameters or parameters > FIT_MOST_PARAMETERS:
-            break
-        start = layer if best is None else best.network.layer
-        most = max(FIT_MOST_ENTRIES // parameters, FIT_FEWEST_A_PARAMETER * parameters)
-        whole = _LayerProblem(X[:most], y[:most], start, monomials)
-        few = whole.first(FIT_SAMPLES_A_PARAMETER * parameters)
+    tops = list(affordable_tops(layer, len(y), degree))
+    for monomials in tops if degree <= FIT_DEGREE else tops[_first_serving(X, y, layer, tops) :]:
+        starts = [layer] if best is None else [best.network.layer, layer]
+        # Too few monomials may have led a fit astray: the layer given may be the better start.
+        problems = [_problem(X, y, start, monomials) for start in starts]
+        whole = min(problems, key=lambda problem: problem.top_at_start[1])
+        enough = np.inf if best is None else WORTH_MONOMIALS * best.residual
+        if degree_of(monomials) > FIT_DEGREE and whole.top_at_start[1] >= enough:
+            continue  # these are many, and do not help before the units move
+        few = whole.first(FIT_SAMPLES_A_PARAMETER * parameters_of(layer, monomials))
         fitted = few.solve() if few.monomials == whole.monomials else None
         if fitted is None or not whole.explained_by(fitted):
             fitted = whole.solve()
-        if best is None or fitted.residual < WORTH_MONOMIALS * best.residual:
+        if best is None or fitted.residual < enough:
             best = fitted
         if best.explains:
             break
     return best
 
 
+def _first_serving(X: Array, y: Array, layer: Network, tops: list[Monomials]) -> int:
+    """The first top than which no later one explains clearly more before the units move."""
+    left = [_problem(X, y, layer, monomials).top_at_start[1] for monomials in tops]
+    serve = (i for i in range(len(tops)) if WORTH_MONOMIALS * left[i] <= min(left[i:]))
+    return next(serve, 0)
+
+
 def fit_monomials(X: Array, y: Array, layer: Network, monomials: Monomials) -> LayerFit:
     """The fit near a layer with these monomials, on as many samples as memory allows."""
-    parameters = layer.units * (layer.features + 1) + len(monomials)
+    return _problem(X, y, layer, monomials).solve()
+
+
+def _problem(X: Array, y: Array, layer: Network, monomials: Monomials) -> _LayerProblem:
+    parameters = parameters_of(layer, monomials)
     most = max(FIT_MOST_ENTRIES // parameters, FIT_FEWEST_A_PARAMETER * parameters)
-    return _LayerProblem(X[:most], y[:most], layer, monomials).solve()
+    return _LayerProblem(X[:most], y[:most], layer, monomials)
 
 
-def _tops(units: int) -> Iterator[Monomials]:
-    """Sets of monomials, each in the next: products of two, of three; then powers as well."""
+def affordable_tops(layer: Network, samples: int, degree: int) -> Iterator[Monomials]:
+    """Products of up to two units, of three, .., that samples and time allow; then powers too."""
+    for monomials in _tops(layer.units, degree):
+        parameters = parameters_of(layer, monomials)
+        low = degree_of(monomials) <= FIT_DEGREE
+        most = FIT_MOST_PARAMETERS if low else FIT_MOST_OF_HIGH_DEGREE
+        if FIT_FEWEST_A_PARAMETER * parameters <= samples and parameters <= most:
+            yield monomials
+
+
+def parameters_of(layer: Network, monomials: Monomials) -> int:
+    """How many numbers there are to fit."""
+    return layer.units * (layer.features + 1) + len(monomials)
+
+
+def degree_of(monomials: Monomials) -> int:
+    """The largest number of factors."""
+    return max(map(len, monomials))
+
+
+def _tops(units: int, degree: int) -> Iterator[Monomials]:
     squarefree: Monomials = []
-    for degree in range(min(units, 3) + 1):
-        squarefree += combinations(range(units), degree)
-        if degree >= min(2, units):
+    for size in range(min(units, degree) + 1):
+        squarefree += combinations(range(units), size)
+        if size >= min(2, units):
             yield list(squarefree)
-    if comb(units + 3, 3) > len(squarefree):
-        yield [m for d in range(4) for m in combinations_with_replacement(range(units), d)]
+    powers = [
+        m for d in range(FIT_DEGREE + 1) for m in combinations_with_replacement(range(units), d)
+    ]
+    if len(powers) > len([m for m in squarefree if len(m) <= FIT_DEGREE]):
+        yield powers
 
 
 def _seen(H: Array, monomial: tuple[int, ...]) -> bool:
@@ -132,11 +172,19 @@ class _LayerProblem:
         left = fit.network(self.X) - self.y
         return bool(np.sqrt(np.mean(left**2)) <= FIT_EXPLAINED * self.spread)
 
+    @cached_property
+    def top_at_start(self) -> tuple[Array, float]:
+        """Coefficients for the units as they are, and the root mean square of what is left."""
+        columns = self._columns(unit_values(self.start, self.X))
+        c = np.linalg.lstsq(columns, self.y, rcond=1e-12)[0]
+        free = max(len(self.y) - columns.shape[1], 1)
+        left = float(np.linalg.norm(self.y - columns @ c))
+        return np.asarray(c, dtype=float), left / float(np.sqrt(free))
+
     def solve(self) -> LayerFit:
         """Levenberg and Marquardt's minimum from the start."""
         units = np.column_stack([self.start.weights, -self.start.biases])
-        columns = self._columns(unit_values(self.start, self.X))
-        c = np.linalg.lstsq(columns, self.y, rcond=1e-12)[0]
+        c, _ = self.top_at_start
         with np.errstate(over="ignore", invalid="ignore"):
             found = least_squares(
                 self.residuals,

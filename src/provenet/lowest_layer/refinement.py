@@ -7,8 +7,10 @@ What labels say beyond their moments depends on the units:
 - `by_least_squares`: smooth units are fitted together with a polynomial above them, exact too;
 - `by_union`: units that are silent below a threshold fire on a union of halfspaces, whatever their
   activation and the top;
-- `by_bands`: the paper's way, on whether labels of inputs made for it fire in thin bands across a
-  direction: any angle, under a monotone top (`faithful=True`: Algorithms 1 and 2).
+- `by_bands`: on whether labels of inputs made for it fire in thin bands across a direction, as in
+  the paper: any angle, under a monotone top.
+
+The paper's own step 2 is in `step_two`.
 
 `refined` gives what they find, the strongest first, each only when it is asked for.
 """
@@ -23,25 +25,24 @@ import numpy as np
 
 from provenet.certify.checks import Check, Status
 from provenet.certify.layer import LayerCandidate
-from provenet.certify.statements import FaceErrors, Fires, FiresAlone
+from provenet.certify.statements import Fires, FiresAlone
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.data.sources import MappedSource, Source, StandardisedSource
 from provenet.fitting.workspace import Workspace
-from provenet.lowest_layer.bands.descent import Refinement, descend, random_search
+from provenet.lowest_layer.bands.descent import Refinement, descend
 from provenet.lowest_layer.bands.queries import QueriedBands
 from provenet.lowest_layer.candidates import from_fit, may_explain, parameters_of
 from provenet.lowest_layer.directions import Directions
 from provenet.lowest_layer.exclusive import exclusive_units
 from provenet.lowest_layer.fit import fit_layer
+from provenet.lowest_layer.from_bands import from_bands, layer_of
 from provenet.lowest_layer.tolerances import (
     ASKED_ANGLE,
-    ASKED_OF_PAPER,
     DISTINCT_LABELS,
     MOST_FIRING,
-    SAME_UNIT,
 )
 from provenet.lowest_layer.unions import HalfspaceSet, learn_union
 from provenet.lowest_layer.user_layer import on_user_inputs, open_top
@@ -60,13 +61,8 @@ def refined(
         yield from by_least_squares(workspace, start)
         return
     asks = workspace.source.may_be_asked
-    if workspace.faithful and not asks:
-        raise NoAnswer(
-            "Algorithm 1 asks for labels of inputs of its own choice, tens of millions of them: "
-            "give a QuerySource, or leave faithful out."
-        )
     rectified = workspace.activation.slope == 0.0
-    if rectified and not workspace.faithful:
+    if rectified:
         yield from alone(workspace, start, silent)
     if asks:
         yield by_bands(workspace, start, silent)
@@ -224,72 +220,12 @@ def by_bands(workspace: Workspace, start: Directions, silent: float) -> LayerCan
     # Inputs are made standard normal, so directions are needed in the source's coordinates.
     own, _ = workspace.standardisation.units_to_user(start.weights, -start.thresholds)
     found = [_one_unit(workspace, oracle, w) for w in own]
-    layer = Network(
-        np.array([r.direction for r in found]),
-        -np.array([r.threshold for r in found]),
-        activation=workspace.activation,
-    )
-    errors = np.array([r.angle for r in found]), np.array([r.threshold_error for r in found])
-    user = on_user_inputs(open_top(layer, silent=silent), None, *errors)
-    queries = np.array([r.queries for r in found])
-    return LayerCandidate(
-        network=user.units,
-        what=counted(len(found), "unit"),
-        angle_errors=user.angle_errors,
-        threshold_errors=user.threshold_errors,
-        samples=queries[user.order],
-        way="thin bands across each direction",
-        statement=Fires(
-            LayeredNetwork(user.network.layer.replace(activation=_STEP), union),
-            FaceErrors(layer.weights, -layer.biases, *errors),
-            silent + oracle.margin,
-        ),
-        parameters=layer.weights.size,
-        findings=tuple(_band_findings([found[i] for i in user.order])),
-        remark=f" Directions were refined by {queries.max():,} queries a unit at most.",
-    )
+    layer = layer_of(found, workspace.activation)
+    top = open_top(layer, silent=silent)
+    return from_bands(found, top, silent + oracle.margin, counted(len(found), "unit"))
 
 
 def _one_unit(workspace: Workspace, oracle: QueriedBands, w: Array) -> Refinement:
     if workspace.out_of_time:
         raise NoAnswer("The budget was used up before every unit was refined: give budget=.")
-    if workspace.faithful:
-        return random_search(oracle, w, ASKED_OF_PAPER, rng=workspace.rng)
     return descend(oracle, w, ASKED_ANGLE, rng=workspace.rng)
-
-
-def _band_findings(found: list[Refinement]) -> Iterator[Check]:
-    """What the bands about each unit say."""
-    for i, r in enumerate(found):
-        yield Check(
-            f"unit {i} is a single one",
-            r.evidence.one_unit,
-            f"shares differ by {r.evidence.misfit:.2g}, strength {r.evidence.strength:.2g}",
-            "the rise of one unit",
-            f"Unit {i}: {r.evidence.message}",
-            Status.PARTIAL,
-        )
-        near = [j for j in range(i) if _same(r, found[j])]
-        yield Check(
-            f"unit {i} is apart from the others",
-            not near,
-            f"as unit {near[0]}" if near else "apart",
-            "apart",
-            f"Units {near[0] if near else i} and {i} came out as one: two units are too close to "
-            "each other to separate, or one was missed by the moments. Take more samples.",
-            Status.PARTIAL,
-        )
-        yield Check(
-            f"unit {i} reached the angle asked for",
-            r.reason not in ("stuck", "steps"),
-            r.angle,
-            "small enough, or all that the samples allow",
-            f"Unit {i} ended at an angle of {r.angle:.1e} without reaching the asked one: take "
-            "more samples, or start nearer.",
-            Status.PARTIAL,
-        )
-
-
-def _same(a: Refinement, b: Refinement) -> bool:
-    apart = float(np.linalg.norm(a.direction - b.direction))
-    return apart < SAME_UNIT * (a.angle + b.angle)

@@ -21,9 +21,21 @@ SETTLED_SLOPE = 1e-10
 SETTLED_CURVATURE = 1e-8
 """Convention: the negative curvature that a minimum may have."""
 PENALTY = 10.0
-"""Convention: lambda over `|u_4| / u_2^2`; Claim 2 asks for a constant."""
+"""Convention: lambda over `|u_4| / u_2^2`, and over the largest `1 / c_i` where one is above 1;
+Claim 2 asks for a constant, of coefficients near 1."""
+FOURTH_ROUNDS = 30
+"""Convention: power iterations for that largest: it need not be sharp."""
 FIRST_THRESHOLD = 2.0
 """Convention: where the fit in moment space starts if no threshold is given."""
+
+SMALLEST_COEFFICIENT = 1e-6
+"""Convention: over the largest, the least coefficient of a unit whose error is taken from it; a
+smaller one, or a negative, makes the error as large as it can be."""
+PRODUCTS_STAND_OUT = 2.0
+"""Convention: sampling errors of an entry of `T_3`, as if labels were independent of inputs, that a
+product of units must stand out by; the true ones are up to twice as large."""
+ROWS_OF_PAIRS = 2048
+"""Convention: samples at once, each with a number for every pair of units."""
 
 # ---------------------------------------------------------------- exclusive: lines of single units
 
@@ -48,12 +60,16 @@ CLEAR_OF_OTHERS = (0.3, 0.0)
 
 # ---------------------------------------------------------------- fit: a layer and its polynomial
 
+FIT_DEGREE = 3
+"""Convention: of the polynomial fitted above a layer where nothing else is asked; for time."""
 FIT_SAMPLES_A_PARAMETER = 6
 """Convention: samples of the first fit; all are asked afterwards."""
 FIT_FEWEST_A_PARAMETER = 2
 """Convention: the fewest samples; half of the labels are then left to confirm the other half."""
 FIT_MOST_PARAMETERS = 1200
 """Convention: beyond it a Jacobian takes too long."""
+FIT_MOST_OF_HIGH_DEGREE = 400
+"""Convention: the same for polynomials above `FIT_DEGREE`, of which many are tried."""
 FIT_MOST_ENTRIES = 2_000_000
 """Convention: of the Jacobian, 16 MB."""
 FIT_EVALUATIONS = 150

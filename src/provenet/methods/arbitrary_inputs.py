@@ -1,35 +1,25 @@
 """`"arbitrary-inputs"`: a few units, any inputs whatever, by sign patterns and linear programs.
 
-BJW19, section 2: `y = A relu(W x)` without biases, on inputs that follow no distribution at all, as
-long as the labels have as many independent outputs as there are units. Letters of the paper: its A
-is our Y^T, U* our A, V* our W, X our X^T, V' (a basis of the row span of its A) our V^T; its y^i
-are the values of unit i before the rectifier, here `X w_i`.
+BJW19, section 2: `y = A relu(W x)` on inputs that follow no distribution at all, as long as the
+labels have as many independent outputs as there are units. Theorem 1: Lemma 1 enumerates the sets
+of samples on which a vector of the labels' span can be positive, O(n^k) of them (`sign_patterns`);
+Algorithm 1 is a linear program for such a set, Algorithm 2 goes through them until there are k
+independent units (`sign_programs`, where the letters are).
 
-Then every unit's values `relu(X w_i)` lie in the span of the columns of Y, which the labels show.
-Lemma 1 enumerates the sets of samples on which a vector of that span can be positive, O(n^k) of
-them (`sign_patterns`). For such a pattern S, Algorithm 1 asks for w and z with
+`faithful=True` runs these as printed, with Remark 1's 2 n programs, and solves for A and W once. It
+fails when no pattern serves, which the text leaves out. The default also:
 
-    x_n.w >= 1 on S,  x_n.w <= 0 off S,  v_n.z = x_n.w on S,  v_n.z = 0 off S,
+- Tries the patterns with the most samples first, because these say most about the unit, and solves
+  for W and A once more for what rounding left.
+- Reads samples that no network without biases explains as those of one with more (`Reading`). A
+  constant feature makes biases weights, so that the theorem holds as it stands. An output bias is
+  the label of the samples on which no unit is on, the only one that different inputs share. Where
+  none is shared, it is a unit that is 1 everywhere: the span of the labels and of the constant has
+  all units, and that one counts as found (Lemma 3 allows any first one), for one dimension more.
 
-and `V z` independent of the units found before. Algorithm 2 runs through the patterns until k such
-units are found (Lemma 3: a greedy choice never has to be undone) and solves for A. Here:
-
-- The equations are solved first, by a singular value decomposition: most patterns have no solution
-  and cost no program. The inequalities on what is left, usually one dimension, are the program; so
-  its answer is as precise as the data, not as HiGHS's tolerance.
-- Independence is Remark 1's: one coordinate of the new vector in the complement of the old ones is
-  >= 1 or <= -1. The complement is taken within the span, so these are at most 2 k programs and not
-  2 n, and they are run only if the first program's own answer is not independent already.
-- A pattern without a solution never has one later, nor has one whose solutions all depend on the
-  units found: each pattern is tried once. Those with the most samples come first, because these
-  say most about the unit.
-- Without biases the network is positively homogeneous: samples are scaled to a common size, as are
-  the features, so that neither outliers nor units of measurement decide anything.
-- Corrected: the projection of Algorithm 1 is `Q^T (Q Q^T)^{-1} Q`, and Algorithm 2 must fail when
-  no pattern serves. Zero is a ratio of singular values.
-
-The theorem promises some network that explains the samples, and where the samples do not determine
-the units there are several; the samples held out and the certificate tell.
+The theorem promises some network that explains *all* samples, and where they do not determine the
+units there are several. So samples are held out first; if the network of the others explains them
+too, they confirm it. Otherwise all are fitted, and none is left: the answer is unconfirmed.
 
 Cost: `(2^k - 1) C(n, k)` small systems, at most about n^2 patterns for k = 3, a few programs of a
 millisecond. Memory: a few dozen megabytes.
@@ -41,236 +31,218 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.spatial.distance import cdist
 
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
+from provenet.fitting.activity.shared_labels import distinct_samples, shared_label, with_constant
 from provenet.fitting.activity.sign_patterns import (
     distinct_directions,
     most_patterns,
     pattern_blocks,
-    span_basis,
     supports,
     unpack,
     vertex_count,
 )
 from provenet.fitting.tolerances import ZERO_RATIO
 from provenet.fitting.workspace import Workspace
+from provenet.methods.stages.sign_programs import (
+    FoundUnits,
+    Programs,
+    Spans,
+    algorithm_1,
+    constant_unit,
+    independent_units,
+    printed_weights,
+    spans_of,
+    weights_of,
+)
 from provenet.methods.tolerances import (
-    BALANCING_ROUNDS,
+    FINISHED,
     MOST_ENUMERATED_SAMPLES,
     MOST_ENUMERATED_UNITS,
-    SAME_SAMPLE,
 )
 from provenet.networks.network import Network
 
-_FEASIBLE, _INFEASIBLE = 0, 2
-"""Derived: statuses of `scipy.optimize.linprog`."""
-
 
 @dataclass(frozen=True)
-class Spans:
-    """What the samples allow, samples and features divided by their sizes.
+class Reading:
+    """Samples as those of a network without biases, and what that network stands for."""
 
-    `Q c` are the values of linear functions of the inputs, `V z` the combinations of the outputs.
-    """
+    X: Array
+    """Inputs (n, features), with a constant at the end where the units have biases."""
+    Y: Array
+    """Labels (n, outputs) less the output bias."""
+    output_bias: Array
+    biases: bool = False
+    constant: bool = False
+    """Whether a unit that is 1 everywhere, an output bias, is one of the units."""
 
-    size: Array
-    feature_size: Array
-    Q: Array
-    V: Array
+    @property
+    def units(self) -> str:
+        """What the units are taken for."""
+        if not self.biases:
+            return "units without biases"
+        return "units with biases" + (" beside an output bias" if self.constant else "")
 
+    @property
+    def key(self) -> tuple[bool, bool, bytes]:
+        """The same for the same reading of other samples."""
+        return self.biases, self.constant, self.output_bias.tobytes()
 
-@dataclass
-class Programs:
-    """Linear programs on one pattern; counts those run and those the solver could not decide."""
-
-    run: int = 0
-    undecided: int = 0
-
-    def solve(self, values: Array, on: AnyArray, extra: Array | None = None) -> Array | None:
-        """A t with `values t` >= 1 on the pattern, <= 0 off it and `extra.t >= 1`, or None."""
-        A = np.where(on[:, None], -values, values)
-        b = np.where(on, -1.0, 0.0)
-        if extra is not None:
-            A, b = np.vstack([A, -extra]), np.append(b, -1.0)
-        answer = linprog(np.zeros(A.shape[1]), A, b, bounds=(None, None), method="highs")
-        self.run += 1
-        self.undecided += answer.status not in (_FEASIBLE, _INFEASIBLE)
-        return np.asarray(answer.x) if answer.status == _FEASIBLE else None
-
-
-@dataclass(frozen=True)
-class FoundUnits:
-    """Units so far, one a row: coefficients of Q before the rectifier, of V after it."""
-
-    linear: Array
-    rectified: Array
-    active: tuple[int, ...] = ()
-    """On how many samples each is active."""
-    free: tuple[int, ...] = ()
-    """How many directions of each unit the samples leave open."""
-
-    @classmethod
-    def nothing(cls, spans: Spans) -> FoundUnits:
-        """No unit yet."""
-        return cls(np.empty((0, spans.Q.shape[1])), np.empty((0, spans.V.shape[1])))
-
-    def __len__(self) -> int:
-        """How many units there are."""
-        return len(self.linear)
-
-    def with_unit(self, c: Array, z: Array, active: int, free: int) -> FoundUnits:
-        """One unit more."""
-        size = np.linalg.norm(z)
-        return FoundUnits(
-            np.vstack([self.linear, c / size]),
-            np.vstack([self.rectified, z / size]),
-            (*self.active, active),
-            (*self.free, free),
-        )
+    def network(self, W: Array, A: Array) -> Network:
+        """The network of the samples as they were given."""
+        if not self.biases:
+            return Network(W, None, A, self.output_bias)
+        b = W[:, -1]
+        flat = np.abs(self.X[:, :-1] @ W[:, :-1].T).max(axis=0) <= ZERO_RATIO * np.abs(b)
+        c = self.output_bias + A[:, flat] @ np.maximum(b[flat], 0.0)
+        return Network(W[~flat, :-1], b[~flat], A[:, ~flat], c)
 
 
-# ---------------------------------------------------------------- pure functions on arrays
+class NoPatternServes(NoAnswer):
+    """No network explains these samples, so none explains them and others."""
 
 
-def spans_of(X: Array, Y: Array) -> Spans:
-    """Bases of the two spans. Samples without inputs must have been left out."""
-    size, feature_size = equilibrate(X)
-    Q = span_basis(X / size[:, None] / feature_size)
-    return Spans(size, feature_size, Q, span_basis(Y / size[:, None]))
-
-
-def equilibrate(X: Array) -> tuple[Array, Array]:
-    """Scales of the samples (n,) and of the features (d,) that make both comparable."""
-    rows, columns = np.ones(len(X)), np.ones(X.shape[1])
-    for _ in range(BALANCING_ROUNDS):
-        columns = _positive((np.abs(X) / rows[:, None]).mean(axis=0))
-        rows = _positive((np.abs(X) / columns).max(axis=1))
-    return rows, columns
-
-
-def _positive(sizes: Array) -> Array:
-    return np.where(sizes > 0, sizes, 1.0)
-
-
-def solution_space(spans: Spans, on: AnyArray) -> tuple[Array, Array]:
-    """All (c, z) with `Q c = V z` on the pattern and `V z = 0` off it: bases (r, s) and (k, s)."""
-    Q, V = spans.Q, spans.V
-    M = np.hstack([np.where(on[:, None], Q, 0.0), np.where(on[:, None], -V, V)])
-    _, s, Vt = np.linalg.svd(M, full_matrices=True)
-    null = Vt[int(np.sum(s > ZERO_RATIO * s[0])) :].T
-    return null[: Q.shape[1]], null[Q.shape[1] :]
-
-
-def complement(Z: Array) -> Array:
-    """Orthonormal rows that are orthogonal to the rows of Z, which are independent."""
-    return np.asarray(np.linalg.svd(Z, full_matrices=True)[2][len(Z) :])
-
-
-def algorithm_1(spans: Spans, on: AnyArray, found: FoundUnits, programs: Programs) -> FoundUnits:
-    """The units found, and all of one pattern that are independent of them and of each other."""
-    C, Z = solution_space(spans, on)
-    while len(found) < len(Z):
-        new = complement(found.rectified) @ Z
-        t = _independent_solution(spans.Q @ C, on, new, programs)
-        if t is None:
-            break
-        found = found.with_unit(C @ t, Z @ t, int(on.sum()), C.shape[1] - 1)
-    return found
-
-
-def _independent_solution(
-    values: Array, on: AnyArray, new: Array, programs: Programs
-) -> Array | None:
-    """A solution of the program whose new part `new t` is not zero (Remark 1)."""
-    if np.linalg.norm(new) <= ZERO_RATIO:
-        return None
-    t = programs.solve(values, on)
-    if t is None or _is_new(new, t):
-        return t
-    further = (programs.solve(values, on, extra) for extra in (*new, *-new))
-    return next((t for t in further if t is not None and _is_new(new, t)), None)
-
-
-def _is_new(new: Array, t: Array) -> bool:
-    return bool(np.linalg.norm(new @ t) > ZERO_RATIO * np.linalg.norm(t))
-
-
-def network_of(X: Array, Y: Array, spans: Spans, found: FoundUnits) -> Network:
-    """Algorithm 2, steps 3 and 4: W from `X w = values`, A from the labels."""
-    x, y = X / spans.size[:, None] / spans.feature_size, Y / spans.size[:, None]
-    W = _least_squares(x, spans.Q @ found.linear.T).T
-    W = W / np.linalg.norm(W, axis=1, keepdims=True)
-    A = _least_squares(np.maximum(x @ W.T, 0.0), y).T
-    W, A = correct(x, y, W, A)
-    return Network(W / spans.feature_size, None, A, np.zeros(len(A)))
-
-
-def _least_squares(M: Array, b: Array) -> Array:
-    return np.asarray(np.linalg.lstsq(M, b, rcond=ZERO_RATIO)[0], dtype=float)
-
-
-def correct(x: Array, y: Array, W: Array, A: Array) -> tuple[Array, Array]:
-    """Both linear systems once more, jointly and for what rounding left: the last digit."""
-    z = x @ W.T
-    h, on = np.maximum(z, 0.0), z > 0
-    by_W = np.einsum("ni,oi,nd->noid", on, A, x).reshape(y.size, W.size)
-    by_A = np.einsum("ni,op->nopi", h, np.eye(len(A))).reshape(y.size, A.size)
-    step = _least_squares(np.hstack([by_W, by_A]), (y - h @ A.T).ravel())
-    return W + step[: W.size].reshape(W.shape), A + step[W.size :].reshape(A.shape)
+Refuted = dict[tuple[bool, bool, bytes], NoPatternServes]
+"""Readings of which a part of the samples has told that no network explains it."""
 
 
 # ---------------------------------------------------------------- the recipe
 
 
 def arbitrary_inputs(workspace: Workspace) -> Iterator[Candidate]:
-    """Lemma 1 and Algorithm 2 on the samples to fit; one candidate."""
-    X, Y = _with_inputs(*user_samples(workspace))
-    spans = spans_of(X, Y)
-    _check_units(workspace.units, spans.V.shape[1], Y.shape[1])
-    patterns = _lemma_1(workspace, spans.V)
-    found = _algorithm_2(workspace, spans, patterns)
-    network = network_of(X, Y, spans, found)
-    if workspace.problem.samples.y.ndim == 1:
-        network = network.replace(output_weights=network.output_weights[0], output_bias=0.0)
-    yield Candidate(
-        workspace.standardisation.network_from_user(network), _evidence(found, len(patterns), X)
-    )
+    """Of the samples to fit, if those held out agree; otherwise of all; one candidate."""
+    X, Y = _all_samples(workspace)
+    refuted: Refuted = {}
+    yield _confirmed(workspace, X, Y, refuted) or _of_all(workspace, X, Y, refuted)
 
 
-def user_samples(workspace: Workspace) -> tuple[Array, Array]:
-    """The samples to fit in the user's own coordinates, to the last digit where they are stored."""
-    if workspace.source.size > MOST_ENUMERATED_SAMPLES:
+def _all_samples(workspace: Workspace) -> tuple[Array, Array]:
+    """The samples as they were given, those to fit first."""
+    different = len(workspace.inputs)
+    if workspace.source.size > workspace.problem.samples.size + workspace.held_out.size:
+        different = workspace.source.size
+    if different > MOST_ENUMERATED_SAMPLES:
         raise NoAnswer(
             f"The sign patterns of at most {MOST_ENUMERATED_SAMPLES} samples are enumerated, and "
-            f'there are {workspace.source.size}: use method="lifting", which takes any inputs too, '
-            'or method="expand-prune".'
+            f'there are {different}: use method="lifting", which takes any inputs too, or '
+            'method="expand-prune".'
         )
-    samples, s = workspace.problem.samples, workspace.standardisation
-    X = np.linalg.solve(s.whiten, samples.X.T).T + s.mean
     if workspace.source.fixed:
-        raw, _ = workspace.source.rows(0, workspace.source.size)
-        apart = cdist(samples.X, s.apply(raw))
-        near = apart.min(axis=1) < SAME_SAMPLE
-        X = np.where(near[:, None], raw[apart.argmin(axis=1)], X)
-    return X, samples.y.reshape(len(X), -1)
+        X, y = workspace.source.rows(0, workspace.source.size)
+        last = np.isin(np.arange(len(X)), workspace.held_out_rows)
+        order = np.argsort(last, kind="stable")
+        X, y = X[order], y[order]
+    else:
+        X, y = workspace.standardisation.undo(workspace.drawn.X), workspace.drawn.y
+    return np.asarray(X, dtype=float), np.asarray(y, dtype=float).reshape(len(X), -1)
 
 
-def _with_inputs(X: Array, Y: Array) -> tuple[Array, Array]:
+def _confirmed(workspace: Workspace, X: Array, Y: Array, refuted: Refuted) -> Candidate | None:
+    """A network of the samples to fit that explains those held out, if there is one."""
+    n = workspace.problem.samples.size
+    try:
+        for network, evidence in _networks(workspace, X[:n], Y[:n], refuted):
+            if _explains(network, X, Y):
+                return _candidate(workspace, network, evidence)
+    except NoAnswer:
+        if workspace.out_of_time:
+            raise
+    return None
+
+
+def _of_all(workspace: Workspace, X: Array, Y: Array, refuted: Refuted) -> Candidate:
+    """A network of all samples, none of which is left to confirm it."""
+    network, evidence = next(_networks(workspace, X, Y, refuted))
+    return _candidate(workspace, network, evidence, fitted_all=True)
+
+
+def _candidate(
+    workspace: Workspace, network: Network, evidence: str, *, fitted_all: bool = False
+) -> Candidate:
+    if workspace.problem.samples.y.ndim == 1:
+        c = float(np.ravel(network.output_bias)[0])
+        network = network.replace(output_weights=network.output_weights[0], output_bias=c)
+    own = workspace.standardisation.network_from_user(network)
+    return Candidate(own, evidence, fitted_all=fitted_all)
+
+
+def _explains(network: Network, X: Array, Y: Array) -> bool:
+    left = np.linalg.norm(network(X) - Y)
+    return bool(network.units and left <= FINISHED * np.linalg.norm(Y - Y.mean(axis=0)))
+
+
+def _networks(
+    workspace: Workspace, X: Array, Y: Array, refuted: Refuted
+) -> Iterator[tuple[Network, str]]:
+    """Networks that explain the samples, one a reading at most, the simplest first."""
+    X, Y = distinct_samples(X, Y)
+    found, reason = 0, NoAnswer()
+    for reading in _readings(X, Y, plain=workspace.faithful):
+        try:
+            if reading.key in refuted:
+                raise refuted[reading.key]
+            network, evidence = _solved(workspace, reading)
+        except NoAnswer as why:
+            reason = why
+            if isinstance(why, NoPatternServes):
+                refuted[reading.key] = why
+            if workspace.out_of_time:
+                break
+            continue
+        if _explains(network, X, Y):
+            found += 1
+            yield network, evidence
+    if not found:
+        raise reason
+
+
+def _readings(X: Array, Y: Array, *, plain: bool) -> Iterator[Reading]:
+    """Without biases, with an output bias that samples share, with biases, with both."""
+    nothing = np.zeros(Y.shape[1])
+    yield Reading(X, Y, nothing)
+    if plain:
+        return
+    c, wide = shared_label(Y), with_constant(X)
+    if c.any():
+        yield Reading(X, Y - c, c)
+    yield Reading(wide, Y, nothing, biases=True)
+    if c.any():
+        yield Reading(wide, Y - c, c, biases=True)
+    yield Reading(wide, Y, nothing, biases=True, constant=True)
+
+
+def _solved(workspace: Workspace, reading: Reading) -> tuple[Network, str]:
+    """Lemma 1 and Algorithm 2 on one reading of the samples."""
+    X, Y = _with_inputs(reading)
+    spans = spans_of(X, with_constant(Y) if reading.constant else Y)
+    rank = spans.V.shape[1] - reading.constant
+    _check_units(workspace.units, rank, Y.shape[1])
+    found = constant_unit(spans) if reading.constant else FoundUnits.nothing(spans)
+    patterns = _lemma_1(workspace, spans.V)
+    evidence = _evidence(rank, len(patterns))
+    if workspace.faithful:
+        values = _printed_algorithm_2(workspace, spans, patterns)
+        return reading.network(*printed_weights(X, Y, values)), evidence
+    found = _algorithm_2(workspace, spans, patterns, found, reading.units)
+    evidence += _how_sure(found, X)
+    return reading.network(*weights_of(X, Y, spans, found)), evidence
+
+
+def _with_inputs(reading: Reading) -> tuple[Array, Array]:
     """Without the samples x = 0, where a network without biases is zero whatever its weights."""
-    empty = ~X.any(axis=1)
-    if Y[empty].any():
+    empty = ~reading.X.any(axis=1)
+    if reading.Y[empty].any():
         raise NoAnswer(
-            "A sample with x = 0 has a label other than 0, so the network has biases, which this "
-            'method does not take: use method="lifting".'
+            "A sample with x = 0 has a label other than 0, so the network has biases or an output "
+            "bias: leave out faithful=True."
         )
-    return X[~empty], Y[~empty]
+    return reading.X[~empty], reading.Y[~empty]
 
 
 def _check_units(units: int | None, rank: int, outputs: int) -> None:
+    """Whether the labels have as many dimensions as units, and no more than can be enumerated."""
     if rank == 0:
         raise NoAnswer("No sample to fit has a label other than 0: take more samples.")
     if units is not None and outputs < units:
@@ -281,13 +253,14 @@ def _check_units(units: int | None, rank: int, outputs: int) -> None:
     if units is not None and rank < units:
         raise NoAnswer(
             f"The labels have rank {rank}, fewer than the {units} units asked for (dependent "
-            'output weights, or a unit that no sample activates): use method="rank-deficient" '
-            '(Gaussian inputs) or method="expand-prune".'
+            "output weights, a unit that no sample activates, or too few samples): use "
+            'method="rank-deficient" (Gaussian inputs) or method="expand-prune".'
         )
     if units is not None and rank > units:
         raise NoAnswer(
             f"The labels have rank {rank}, more than the {units} units asked for: there are more "
-            'units, biases (use method="lifting") or noise (use method="rectified").'
+            'units, an output bias (leave out faithful=True, or use method="lifting") or noise '
+            '(use method="rectified").'
         )
     if rank > MOST_ENUMERATED_UNITS:
         raise NoAnswer(
@@ -320,30 +293,62 @@ def _lemma_1(workspace: Workspace, V: Array) -> AnyArray:
     return kept
 
 
-def _algorithm_2(workspace: Workspace, spans: Spans, patterns: AnyArray) -> FoundUnits:
+def _algorithm_2(
+    workspace: Workspace, spans: Spans, patterns: AnyArray, found: FoundUnits, kind: str
+) -> FoundUnits:
     """Step 1: run through the patterns until there are as many independent units as dimensions."""
-    units, programs, found = spans.V.shape[1], Programs(), FoundUnits.nothing(spans)
+    units, programs, known = spans.V.shape[1], Programs(), len(found)
     with workspace.stage("programs", f"{len(patterns)} patterns to try"):
         for tried, on in enumerate(patterns):
-            if workspace.out_of_time:
-                raise _out_of_time(
-                    f"{tried} of {len(patterns)} patterns were tried and {len(found)} of {units} "
-                    "units found"
-                )
-            found = algorithm_1(spans, on, found, programs)
-            workspace.progress(
-                "programs",
-                (tried + 1) / len(patterns),
-                f"{programs.run} programs, {len(found)} of {units} units",
-            )
+            _tell(workspace, tried, patterns, programs, len(found), units)
+            found = independent_units(spans, on, found, programs)
             if len(found) == units:
                 return found
+    raise NoPatternServes(
+        f"{_only(patterns, programs, len(found) - known, units - known, kind)}: they have noise "
+        '(use method="rectified"), or come from more units than outputs, from units whose output '
+        'weights are dependent, or from others than ReLU (use method="expand-prune").'
+    )
+
+
+def _printed_algorithm_2(workspace: Workspace, spans: Spans, patterns: AnyArray) -> Array:
+    """Steps 1 and 2 as they are printed: for every unit all patterns from the first on."""
+    units, programs, Y = spans.V.shape[1], Programs(), np.empty((0, len(spans.size)))
+    with workspace.stage("programs", f"{len(patterns)} patterns to try for each of {units} units"):
+        while len(Y) < units:
+            for tried, on in enumerate(patterns):
+                _tell(workspace, tried, patterns, programs, len(Y), units)
+                y = algorithm_1(spans, on, Y, programs)
+                if y is not None:
+                    Y = np.vstack([Y, y])
+                    break
+            else:
+                raise NoPatternServes(
+                    f"{_only(patterns, programs, len(Y), units, 'units without biases')}: they "
+                    "come from a network with biases or an output bias (leave out faithful=True), "
+                    'with more units than outputs (use method="expand-prune"), or have noise (use '
+                    'method="rectified").'
+                )
+    return Y
+
+
+def _tell(
+    workspace: Workspace, tried: int, patterns: AnyArray, programs: Programs, found: int, units: int
+) -> None:
+    """How far it got, and whether there is time for more."""
+    if workspace.out_of_time:
+        raise _out_of_time(
+            f"{tried} of {len(patterns)} patterns were tried and {found} of {units} units found"
+        )
+    share = (found + tried / len(patterns)) / units if workspace.faithful else tried / len(patterns)
+    workspace.progress("programs", share, f"{programs.run} programs, {found} of {units} units")
+
+
+def _only(patterns: AnyArray, programs: Programs, found: int, rank: int, kind: str) -> str:
     unclear = f", {programs.undecided} undecided" if programs.undecided else ""
-    raise NoAnswer(
-        f"Of {len(patterns)} sign patterns ({programs.run} linear programs{unclear}) only "
-        f"{len(found)} independent ones belong to units without biases, and the labels have rank "
-        f'{units}: for biases use method="lifting", for noise method="rectified", for fewer '
-        'outputs than units method="expand-prune".'
+    return (
+        f"Of {len(patterns)} sign patterns ({programs.run} linear programs{unclear}) only {found} "
+        f"independent ones belong to {kind}, and the labels have rank {rank}"
     )
 
 
@@ -351,13 +356,15 @@ def _out_of_time(reached: str) -> NoAnswer:
     return NoAnswer(f"The budget was used up when {reached}: give more time with budget=.")
 
 
-def _evidence(found: FoundUnits, patterns: int, X: Array) -> str:
-    few, features = min(found.active), X.shape[1]
-    text = (
-        f"The labels have rank {len(found)}; of {patterns} sign patterns tried in turn the first "
-        f"{len(found)} independent ones gave the units, the least active one on {few} of "
-        f"{len(X)} samples."
+def _evidence(rank: int, patterns: int) -> str:
+    return (
+        f"The labels have rank {rank}; of {patterns} sign patterns tried in turn the first {rank} "
+        "independent ones gave the units."
     )
+
+
+def _how_sure(found: FoundUnits, X: Array) -> str:
+    text = f" The least active one is on in {min(found.active)} of {len(X)} samples."
     if any(found.free):
-        text += f" The samples leave {sum(found.free)} directions of the {features} weights open."
+        text += f" The samples leave {sum(found.free)} directions of their weights open."
     return text

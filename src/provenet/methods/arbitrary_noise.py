@@ -3,7 +3,7 @@
 Heavy tails, no variance, the same huge offset on all outputs of a sample, clusters: least squares
 and plain moments see little else. Bounded functions of the labels still see the network.
 
-**The paper's road** (`faithful=True`, and `refine=False` with one or two units) is Algorithm 8:
+**The paper's road** (`faithful=True`) is Algorithm 8 for a given number of units, and nothing more:
 
 1. sketch the labels, `S Y`;
 2. guess a left inverse M of `S A`: for the right guess `M S Y = relu(W X) + noise`;
@@ -29,7 +29,9 @@ guessed in powers of two around the median size of `M S Y`, where the paper has 
    joint diagonalisation, from the sign step with the left inverse of the first fit's output
    weights (units <= outputs), and from random directions, until the best is reached twice;
 4. signs, then the Huber fit of the network on all samples, weighted by the residuals' scatter;
-5. the sign step once more, from the final output weights: it must find the same directions.
+5. the sign step once more, from the final output weights: for Gaussian inputs and noise that is
+   independent of them it finds the same directions (Theorem 12), up to its sampling error; where it
+   does not, the answer is partial.
 
 What is handed on are pseudo-labels: the labels with residuals winsorised, so that the shared
 refinement and its tests meet noise with a variance. Where the noise is far larger along some
@@ -51,6 +53,7 @@ from functools import partial
 import numpy as np
 
 from provenet.certify.candidate import Candidate, Repaired
+from provenet.certify.checks import Check, Status
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
@@ -86,6 +89,7 @@ from provenet.methods.tolerances import (
     RANDOM_SPAN_STARTS,
     ROBUST_START_ROWS,
     SAME_HUBER_LOSS,
+    SIGN_STEP_ERRORS,
     SKETCH_ROWS_A_UNIT,
     SPAN_SEARCH_ROWS,
     SPAN_SEARCH_TOLERANCE,
@@ -105,18 +109,24 @@ _NOTHING = (
     "No unit stands above the noise of the labels: take more samples, or check that the labels "
     "belong to these inputs."
 )
+_NO_SIGN_STEP = (
+    "No sign step confirms it: that needs Gaussian inputs, at least as many outputs as units, and "
+    f"a standard error of at most {UNSURE_DEGREES:g} degrees."
+)
 
 
 def _enumerated(workspace: Workspace) -> Iterator[Candidate]:
     """Algorithm 8, level by level of the guess grid."""
-    if workspace.units is not None and workspace.units > 2:
+    units = workspace.units
+    if units is None or units > 2:
+        asked = "an unknown number" if units is None else f"{units}"
         raise NoAnswer(
-            "Algorithm 8 enumerates guesses, which is possible for one unit or two, not for "
-            f"{workspace.units}: leave out faithful=True for the robust start, which serves any."
+            f"Algorithm 8 enumerates guesses for units=1 or units=2, not for {asked}: leave out "
+            "faithful=True for the robust start, which serves any."
         )
     samples = workspace.problem.samples
     X, Y = samples.X, samples.y.reshape(samples.size, -1)
-    entries = min(Y.shape[1], SKETCH_ROWS_A_UNIT * (workspace.units or 2))
+    entries = min(Y.shape[1], SKETCH_ROWS_A_UNIT * units)
     with workspace.stage("search", "enumeration of left inverses"):
         sketched = Y @ _sketch(Y.shape[1], entries, workspace.rng).T
         learned, how_far = _learn_from_guesses(workspace, X, sketched)
@@ -127,13 +137,8 @@ def _enumerated(workspace: Workspace) -> Iterator[Candidate]:
         f"The paper's enumeration (Algorithm 8) tried {how_far}, and kept {len(directions)} "
         "directions."
     )
-    for units in (1, 2) if workspace.units is None else (workspace.units,):
-        W = best_units(X, Y, directions, units)
-        network = with_output_layer(X, Y, W, np.zeros(units))  # step 4
-        if workspace.refine:
-            yield _finish(workspace, network, evidence).candidate
-        else:
-            yield Candidate(_shaped(workspace, network), evidence)
+    network = with_output_layer(X, Y, best_units(X, Y, directions, units), np.zeros(units))  # 4
+    yield Candidate(_shaped(workspace, network), evidence)
 
 
 def _sketch(outputs: int, rows: int, rng: np.random.Generator) -> Array:
@@ -267,14 +272,17 @@ def _finish(workspace: Workspace, start: Network, evidence: str) -> Finished:
     X, Y = workspace.standardisation.apply(inputs), labels.reshape(len(labels), -1)
     with workspace.stage("refine", "robust fit"):
         found = huber_weighted(X, Y, start, lambda: workspace.out_of_time)
-    sentence = " ".join([evidence, *_how(found), _confirmed(X, found)])
+    findings = _findings(workspace, X, found)
+    sentence = " ".join([evidence, *_how(found), *(() if findings else (_NO_SIGN_STEP,))])
     on = workspace.on(ArraySource(inputs, found.labels.reshape(labels.shape)))
     if found.white is None:
         network, repaired = _shaped(workspace, found.network), Repaired(on)
     else:
         network = found.white.whitened(found.network)
         repaired = Repaired(on, found.white.restored_errors)
-    candidate = Candidate(network, sentence, repaired=repaired, ambiguities=(_LOCATION,))
+    candidate = Candidate(
+        network, sentence, repaired=repaired, ambiguities=(_LOCATION,), findings=findings
+    )
     return Finished(candidate, found.white)
 
 
@@ -287,6 +295,12 @@ def _without_noise(workspace: Workspace, start: Network) -> Network | None:
         return None
     fit = workspace.problem.refine(fit.parameters, 5, 1e-3)
     return fit.parameters.network(ABS) if workspace.problem.is_zero(fit) else None
+
+
+def _findings(workspace: Workspace, X: Array, found: WeightedFit) -> tuple[Check, ...]:
+    """Step 5, which asks for Gaussian inputs."""
+    check = agreement(X, found.whitened, found.fit.model) if workspace.gaussian.ok else None
+    return () if check is None else (check,)
 
 
 def _how(found: WeightedFit) -> Iterator[str]:
@@ -305,20 +319,31 @@ def _how(found: WeightedFit) -> Iterator[str]:
         )
 
 
-def _confirmed(X: Array, found: WeightedFit) -> str:
-    """Whether the sign step finds the same directions (Theorem 12)."""
-    model, Z = found.fit.model, found.whitened
-    if model.units > Z.shape[1]:
-        return "No sign step: it needs at least as many outputs as units."
+def agreement(X: Array, Z: Array, model: Parameters) -> Check | None:
+    """Whether the sign step finds a model's directions (Theorem 12); None where it cannot tell.
+
+    Its distance from each is compared with its own sampling error, the root mean square of it.
+    """
+    if model.units > Z.shape[1] or X.shape[1] == 1:  # of one feature a direction is a sign
+        return None
     learned = directions_of(X, Z, model)
-    error = np.degrees(learned.standard_errors.max())
-    if error > UNSURE_DEGREES:
-        return f"The sign step is too unsure to confirm it (standard error {error:.0f} degrees)."
+    if np.degrees(learned.standard_errors.max()) > UNSURE_DEGREES:
+        return None
     own = model.theta[:, :-1] / np.linalg.norm(model.theta[:, :-1], axis=1, keepdims=True)
-    away = np.degrees(np.arccos(np.clip(np.sum(own * learned.directions, axis=1), -1, 1)))
-    return (
-        f"The sign step from its output weights comes within {away.max():.1f} degrees of its "
-        f"directions (standard error {error:.1f})."
+    away = np.arccos(np.clip(np.sum(own * learned.directions, axis=1), -1, 1))
+    allowed = SIGN_STEP_ERRORS * learned.standard_errors
+    worst = int(np.argmax(away / allowed))
+    found, needed = np.degrees(away[worst]), np.degrees(allowed[worst])
+    return Check(
+        "the sign step finds the same directions",
+        bool(away[worst] <= allowed[worst]),
+        f"{found:.1f} degrees away",
+        f"at most {needed:.1f} ({SIGN_STEP_ERRORS:g} standard errors)",
+        f"The signs of the labels point {found:.0f} degrees away from a unit, where sampling "
+        f"explains {needed:.1f}: the noise depends on the inputs, or a unit is wrong. Take more "
+        "samples, or look at what the noise depends on.",
+        Status.PARTIAL,
+        samples=len(X),
     )
 
 
@@ -335,8 +360,7 @@ def _shaped(workspace: Workspace, network: Network) -> Network:
 
 def arbitrary_noise(workspace: Workspace) -> Iterator[Candidate]:
     """Algorithm 8 where it is asked for; otherwise a robust start and Huber's estimate."""
-    few = workspace.units is not None and workspace.units <= 2
-    if workspace.faithful or (few and not workspace.refine):
+    if workspace.faithful:
         yield from _enumerated(workspace)
     else:
         yield from _robust(workspace)

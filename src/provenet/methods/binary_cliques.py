@@ -52,6 +52,7 @@ from provenet.lowest_layer.binary.exponential_top import (
     EXPLAINED,
     ExponentialTop,
     refuse_other_number,
+    units_alone,
 )
 from provenet.lowest_layer.candidates import from_fit
 from provenet.methods.tolerances import GAPS_TRIED, MOST_CLIQUES
@@ -303,11 +304,16 @@ def rho_from_moments(blocks: Blocks, weights: Array, b: Array) -> float:
 
 
 def binary_cliques(workspace: Workspace) -> Iterator[LayerCandidate]:
-    """One candidate."""
+    """One candidate: the units, and their polynomial if that is to be fitted."""
     samples = workspace.fitted_samples
     with workspace.stage("cliques"):
-        found = find_cliques(workspace.source, samples, faithful=workspace.faithful)
+        fitted = samples if workspace.refine else None
+        found = find_cliques(workspace.source, fitted, faithful=workspace.faithful)
     refuse_other_number(len(found.weights), workspace.units)
+    if not workspace.refine:
+        weights, way = found.rho * found.weights, "cliques of correlations"
+        yield units_alone(workspace, weights, way, (found.evidence,))
+        return
     with workspace.stage("top"):
         fit = ExponentialTop(samples.X, samples.y, found.weights).fit(found.rho)
     notes = (found.evidence, workspace.gaussian.message)

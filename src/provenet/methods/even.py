@@ -13,13 +13,16 @@ sides negated, where the alpha are negative, as for abs). With Hermite moments,
 `alpha_i = T_4(w_i, w_i, w_i, w_i) / sqrt(24)` and `gamma_ij = sqrt(3/2) T_4(w_i, w_i, w_j, w_j)`.
 
 *The paper's way* (`faithful=True`): maxima one by one, each orthogonal to those found, and the
-condition checked.
+condition checked; the units without a polynomial.
 
 *The default* goes on from there. In the coordinates of the w_i every entry of T_2 and T_4 with an
 odd index vanishes, so the rotation that makes them vanish is fitted by least squares. From it least
 squares on the labels (`fit_layer`) finds the layer and its polynomial to machine precision; pairs
 of units that were taken for their mixtures are turned back. The condition is then not needed, and
-known exactly.
+known exactly. |S| may be anything: the h_4 moments do not see products of more than two beyond
+`C_i` and `C_ij`, and least squares has products of as many units as samples (two a parameter) and
+time (400 parameters above degree 3) allow: all of 8 units, up to 3 of 10. Powers of a unit, which
+the theorem does not have, go to degree 3.
 
 Signs of the w_i cannot be told: u is even. Cost: T_4 inside the span of the units, from T_2.
 """
@@ -41,7 +44,7 @@ from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.fitting.workspace import Workspace
 from provenet.lowest_layer.candidates import from_fit, may_explain
-from provenet.lowest_layer.fit import LayerFit, fit_layer
+from provenet.lowest_layer.fit import LayerFit, affordable_tops, degree_of, fit_layer
 from provenet.lowest_layer.user_layer import on_user_inputs, open_top
 from provenet.methods.tolerances import (
     AT_NOISE,
@@ -68,18 +71,23 @@ _LARGEST_SLACK = 0.2
 
 
 def even(workspace: Workspace) -> Iterator[LayerCandidate]:
-    """Least squares from the moments' rotation, if it explains labels; then the moments alone."""
+    """Least squares from the moments' rotation, if it explains labels; then the moments alone.
+
+    The paper's maxima stand alone, or are where least squares goes on from.
+    """
     u = Coefficients.of(workspace.activation)
     moments = _moments(workspace, u)
     with workspace.stage("decompose"):
         sign = u.sign(moments)
         start = maxima(sign * moments.T4, workspace.rng)
         Q = start if workspace.faithful else fit_rotation(moments, start)
-    if workspace.refine and not workspace.faithful:
+    if workspace.refine:
         with workspace.stage("refine"):
-            fit = _fitted(workspace, moments, Q)
+            fit = _refined(workspace, moments, Q)
         if fit is not None and may_explain(workspace, fit):
             yield _by_least_squares(workspace, fit)
+            if workspace.faithful:
+                return
     yield _by_moments(workspace, moments, Q, sign)
 
 
@@ -266,7 +274,7 @@ def _by_moments(
         unrefined=(
             f"{units} from moments, directions within about {worst:.2g} degrees if weights are "
             "orthonormal and Theorem 10's condition holds; "
-            + ("this is not refined." if not workspace.refine or workspace.faithful else _STUCK)
+            + (_stuck(workspace, layer) if workspace.refine else "this is not refined.")
         ),
         notes=(_told(broken, "by the estimated moments"),),
     )
@@ -290,13 +298,30 @@ _OTHER_WEIGHTS = (
     "Units and a polynomial explain the labels, but their weights are not orthonormal on "
     "standardised inputs, as Theorem 10 asks: other weights may explain them as well."
 )
-_STUCK = (
-    "least squares from there does not explain the labels: take more samples, give units=, or look "
-    "whether labels have thresholds or the top is no polynomial of low degree."
-)
+
+
+def _stuck(workspace: Workspace, layer: Network) -> str:
+    """What least squares tried in vain, which ends where samples or time do."""
+    tops = affordable_tops(layer, workspace.problem.samples.size, layer.units)
+    reached = max((degree_of(monomials) for monomials in tops), default=0)
+    if reached == 0:
+        return "samples are too few for least squares: take more."
+    more = f" (there may be products of up to {layer.units})" if reached < layer.units else ""
+    return (
+        f"least squares from there with products of up to {reached} units{more} does not explain "
+        "the labels: take more samples, give units=, or look whether labels have thresholds or the "
+        "top is no polynomial."
+    )
 
 
 # ------------------------------------------------- the labels themselves
+
+
+def _refined(workspace: Workspace, moments: EvenMoments, Q: Array) -> LayerFit | None:
+    """Least squares from a rotation; the paper's is not searched around."""
+    if workspace.faithful:
+        return _least_squares(workspace, Q @ moments.basis)
+    return _fitted(workspace, moments, Q)
 
 
 def _fitted(workspace: Workspace, moments: EvenMoments, Q: Array) -> LayerFit | None:
@@ -355,7 +380,7 @@ def _rotated(Q: Array, rng: np.random.Generator) -> Array:
 def _least_squares(workspace: Workspace, W: Array) -> LayerFit | None:
     samples = workspace.problem.samples
     layer = Network(W, np.zeros(len(W)), activation=workspace.activation)
-    return fit_layer(samples.X, samples.y, layer)
+    return fit_layer(samples.X, samples.y, layer, degree=len(W))
 
 
 def _pairs_turned(fit: LayerFit) -> Iterator[Array]:

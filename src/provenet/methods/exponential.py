@@ -10,20 +10,20 @@ features are sorted into classes by the second moments of log f (`alike_features
 thousand samples do while moments of f itself ask for a hundred thousand. With the supports known
 the polynomial follows by least squares (`exponential_top`).
 
-*The paper's objective* (`faithful=True`) is built on `g(z) = exp(-|z|^2/2) E[f exp(z.x)]`, which is
-`E[f(x + z)] = sum_S c_S prod_p exp(1/2 + z_p)`. With the penalty as printed, `g - lambda |z|_1 -
-gamma |z|_2^2` has no maximum on a single support: for P = sum X_i it is a sum of one function a
-support, so equally strong supports are all in a maximum or none, and in Lemma 21's range of gamma
-it is convex along the lemma's coordinates of all units but the weakest. But the proofs of Lemmas 21
-and 22 only move mass from one coordinate to another, so they hold word for word where |z|_1 cannot
-change, on `z >= 0, |z|_1 = R`; Lemma 23 is then not needed, and lambda is the constraint's
-multiplier. There every local maximum divides R evenly among the features of one unit if
-`4 gamma < C_p + C_q - 2 C_pq` for features p of that unit and q of others, which the second moments
-give. The way to `projection of grad g(z) / (2 gamma)` leads uphill, all of it for a convex g. The
-strongest unit comes first; its features are then taken out. The mass is even only to the error of
-grad g over 2 gamma, and the weights exp(z.x) add to that error, so R is small, and even so two
-units of 2 features take 2e5 samples (47 of 50 seeds; the others are refused) where the default
-takes a few thousand for four units of 3.
+*The paper's objective* (`faithful=True`, which gives the units without a polynomial) is built on
+`g(z) = exp(-|z|^2/2) E[f exp(z.x)] = E[f(x + z)] = sum_S c_S prod_p exp(1/2 + z_p)`. With the
+penalty as printed, `g - lambda |z|_1 - gamma |z|_2^2` has no maximum on a single support: for P =
+sum X_i it is a sum of one function a support, so equally strong supports are all in a maximum or
+none, and in Lemma 21's range of gamma it is convex along the lemma's coordinates of all units but
+the weakest. But the proofs of Lemmas 21 and 22 only move mass from one coordinate to another, so
+they hold word for word where |z|_1 cannot change, on `z >= 0, |z|_1 = R`; Lemma 23 is then not
+needed, and lambda is the constraint's multiplier. There every local maximum divides R evenly among
+the features of one unit if `4 gamma < C_p + C_q - 2 C_pq` for features p of that unit and q of
+others, which the second moments give. The way to `projection of grad g(z) / (2 gamma)` leads
+uphill, all of it for a convex g. The strongest unit comes first; its features are then taken out.
+The mass is even only to the error of grad g over 2 gamma, and the weights exp(z.x) add to that
+error, so R is small, and even so two units of 2 features take 2e5 samples (47 of 50 seeds; the
+others are refused) where the default takes a few thousand for four units of 3.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ from provenet.lowest_layer.binary.exponential_top import (
     AMBIGUITIES,
     ExponentialTop,
     refuse_other_number,
+    units_alone,
 )
 from provenet.lowest_layer.candidates import from_fit
 from provenet.methods.tolerances import (
@@ -216,10 +217,14 @@ def _refuse_contradicted(c: Correlations, weights: Array) -> None:
 
 
 def exponential(workspace: Workspace) -> Iterator[LayerCandidate]:
-    """One candidate."""
+    """One candidate: the units, and their polynomial if that is to be fitted."""
     with workspace.stage("supports"):
         found = find_supports(workspace.source, faithful=workspace.faithful)
     refuse_other_number(len(found.weights), workspace.units)
+    if not workspace.refine:
+        way = "local maxima of the objective" if workspace.faithful else "features that act alike"
+        yield units_alone(workspace, found.weights, way, (found.evidence,))
+        return
     with workspace.stage("top"):
         samples = workspace.fitted_samples
         fit = ExponentialTop(samples.X, samples.y, found.weights).fit(rho=1.0)

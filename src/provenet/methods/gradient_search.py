@@ -13,11 +13,17 @@ samples, not about time, and four features are the most that is accepted.
 
 `faces.search` finds the units; here their top is fitted (appendix E), without the samples that are
 to judge both.
+
+*The paper's search* (`faithful=True`, `faces.papers_search`): plain differences of bands in every
+direction of a net, and no top. Products and parity of two steps in 2 and 3 features come out of
+20,000 samples to 2 degrees, where the default has 0.8; ReLUs, whose second differences are far
+noisier, take 2e5 and more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -32,6 +38,7 @@ from provenet.fitting.workspace import Workspace
 from provenet.lowest_layer.candidates import parameters_of
 from provenet.lowest_layer.faces.layer import FaceLayer, with_polish, with_top
 from provenet.lowest_layer.faces.model import SURE, WIDTH, control_terms
+from provenet.lowest_layer.faces.papers_search import papers_faces
 from provenet.lowest_layer.faces.search import NET_STEP, FaceUnits, find_faces, order_of
 from provenet.lowest_layer.faces.thin_bands import CANDIDATE, SIGNIFICANT, net_size
 from provenet.lowest_layer.user_layer import UserLayer, on_user_inputs, open_top
@@ -39,31 +46,44 @@ from provenet.methods.tolerances import FEWEST_A_TERM, FEWEST_SEARCHED, MOST_SEA
 
 
 def gradient_search(workspace: Workspace) -> Iterator[LayerCandidate]:
-    """The units with their top: ReLUs polished by least squares first, then as faces show them."""
+    """The units with their top: ReLUs polished by least squares first, then as faces show them.
+
+    The paper's search gives units alone, or what `refine` makes of them.
+    """
     order, features = order_of(workspace.activation), workspace.source.features
     check_features(features, order)
     fitted = _not_held_out(workspace)
     directions = net_size(features, NET_STEP[order])
     searched = f"{counted(directions, 'direction')} of {counted(features, 'feature')}"
     with workspace.stage("search", searched):
-        faces = find_faces(
-            fitted,
-            workspace.activation,
-            units=workspace.units,
-            deadline=workspace.problem.deadline,
-            progress=lambda done: workspace.progress("search", done, ""),
-            rng=workspace.rng,
-            ask=_ask(workspace),
-        )
+        faces = _searched(workspace, fitted)
     if faces.units == 0:
-        raise NoAnswer(_why_nothing(faces, directions, fitted.size, order))
+        raise NoAnswer(_why_nothing(workspace, faces, directions, fitted.size, order))
+    if workspace.faithful and not workspace.refine:
+        yield _candidate(workspace, FaceLayer(faces, workspace.activation), fitted)
+        return
     with workspace.stage("top", f"on {counted(faces.units, 'unit')}"):
         layer = with_top(faces, workspace.activation, fitted, workspace.rng)
     if order == 2 and workspace.refine and layer.top is not None:
         with workspace.stage("refine"):
             polished = with_polish(layer, fitted)
         yield _candidate(workspace, polished, fitted)
+        if workspace.faithful:
+            return
     yield _candidate(workspace, layer, fitted)
+
+
+def _searched(workspace: Workspace, fitted: Source) -> FaceUnits:
+    """What the paper's search finds, or ours."""
+    find = papers_faces if workspace.faithful else partial(find_faces, ask=_ask(workspace))
+    return find(
+        fitted,
+        workspace.activation,
+        units=workspace.units,
+        deadline=workspace.problem.deadline,
+        progress=lambda done: workspace.progress("search", done, ""),
+        rng=workspace.rng,
+    )
 
 
 def check_features(features: int, order: int) -> None:
@@ -100,7 +120,9 @@ def _ask(workspace: Workspace) -> Callable[[Array], Array] | None:
     return lambda X: source.ask(workspace.standardisation.undo(X))
 
 
-def _why_nothing(faces: FaceUnits, directions: int, samples: int, order: int) -> str:
+def _why_nothing(
+    workspace: Workspace, faces: FaceUnits, directions: int, samples: int, order: int
+) -> str:
     kind = "jump" if order == 1 else "kink"
     if not faces.complete:
         return (
@@ -108,6 +130,12 @@ def _why_nothing(faces: FaceUnits, directions: int, samples: int, order: int) ->
             f"{counted(directions, 'direction')} looked at and no {kind} found: time grows "
             "exponentially with the features, so give more with budget=, or fewer features or "
             "samples."
+        )
+    if workspace.faithful:
+        return (
+            f"No {kind} shows in plain differences of bands of {samples} samples: the strongest "
+            f"place, of {max(faces.strongest, CANDIDATE):.1f} standard errors at most, fades in "
+            "thinner bands. Take more samples, or leave faithful out."
         )
     if faces.strongest > SIGNIFICANT:
         return (
@@ -145,10 +173,20 @@ def _candidate(workspace: Workspace, layer: FaceLayer, fitted: Source) -> LayerC
         way="faces in thin bands" + (", then questions" if layer.faces.queries else ""),
         statement=None if layer.top is None else _statement(workspace, layer, user),
         layered=None if layer.top is None else user.network,
+        unrefined=_unrefined(layer) if workspace.faithful and layer.top is None else "",
         parameters=parameters_of(user.network),
         shows_apart=True,
         findings=(_all_directions(layer.faces),),
         ambiguities=_ambiguities(layer),
+    )
+
+
+def _unrefined(layer: FaceLayer) -> str:
+    worst = float(np.degrees(layer.faces.angle_errors.max()))
+    return (
+        f"{counted(layer.faces.units, 'unit')} from plain differences of bands, directions within "
+        f"about {worst:.2g} degrees, the width of the thinnest bands that show them; this is not "
+        "refined."
     )
 
 

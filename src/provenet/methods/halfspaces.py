@@ -2,10 +2,14 @@
 
 GP19, section 2.3 (Theorem 6): the lowest layer is of steps, the top OR; an intersection is the
 complement of a union. `lowest_layer.unions` learns it, without the samples that are to judge it;
-here the answer is brought to the user's inputs. `faithful=True` takes the directions that the
-paper's proof starts from, of moments, as they are.
+here the answer is brought to the user's inputs.
 
-Every offset is estimated: `threshold=` serves `faithful=True` only.
+`faithful=True` is the proof of Theorem 6 as it stands, and nothing after it: labels of an
+intersection are complemented, step 1 takes directions from moments (`lowest_layer.step_one`;
+`objective=` says by which objective), step 2 refines each by Algorithm 1 (`lowest_layer.step_two`),
+on the samples or by questions.
+
+Every offset is estimated: `threshold=` and `objective=` serve `faithful=True` only.
 """
 
 from __future__ import annotations
@@ -17,20 +21,23 @@ import numpy as np
 
 from provenet.certify.layer import LayerCandidate
 from provenet.certify.statements import FaceErrors, Fires
+from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.data.sources import StandardisedSource
 from provenet.fitting.workspace import Workspace
-from provenet.lowest_layer.directions import angle_errors, directions, layer_span
+from provenet.lowest_layer.from_bands import first_step, from_bands, layer_of
+from provenet.lowest_layer.step_one import StepOne, step_one
+from provenet.lowest_layer.step_two import step_two
 from provenet.lowest_layer.unions.halfspace_set import HalfspaceSet
 from provenet.lowest_layer.unions.learn import label_values, learn_union
 from provenet.lowest_layer.user_layer import on_user_inputs
-from provenet.moments.estimation import moments_in_span
 from provenet.moments.scalars import coefficients_of
 from provenet.moments.sums import Moments
 from provenet.networks.activations import get_activation
 from provenet.networks.layered import LayeredNetwork, intersection, union
 from provenet.networks.network import Network
+from provenet.networks.tolerances import TINY
 
 _STEP = get_activation("step")
 
@@ -38,7 +45,7 @@ _STEP = get_activation("step")
 def halfspaces(workspace: Workspace) -> Iterator[LayerCandidate]:
     """One candidate."""
     low, high = label_values(workspace.source)
-    yield (_from_moments if workspace.faithful else _learned)(workspace, low, high)
+    yield (_as_printed if workspace.faithful else _learned)(workspace, low, high)
 
 
 def _learned(workspace: Workspace, low: float, high: float) -> LayerCandidate:
@@ -84,61 +91,71 @@ def _remark(workspace: Workspace, found: HalfspaceSet) -> str:
         )
     if workspace.threshold is not None:
         remark += " The threshold given was not used: every offset is estimated."
+    if workspace.objective != "auto":
+        remark += " The objective given was not used: it is one of faithful=True."
     return remark
 
 
 # ---------------------------------------------------------------- the paper as it stands
 
 
-def _from_moments(workspace: Workspace, low: float, high: float) -> LayerCandidate:
-    """Step 1 of the paper, with thresholds from the same moments if none is given."""
+def _as_printed(workspace: Workspace, low: float, high: float) -> LayerCandidate:
+    """Theorem 6: both steps of the paper on the labels of the union, or of the complement."""
     mostly = bool(workspace.standardisation.label_mean > (low + high) / 2)
-    span = layer_span(workspace)
-    with workspace.stage("moments", f"orders 3 and 4 in {counted(span.rank, 'dimension')}"):
-        found = moments_in_span(workspace.source, workspace.standardisation, span)
-        moments = _scaled(found, (low - high) if mostly else high - low)
-    with workspace.stage("decompose"):
-        t = workspace.threshold
-        units = directions(moments, _STEP, t, workspace.rng, "one-by-one")
-        thresholds = _thresholds(moments, units.weights) if t is None else units.thresholds
-    sign = -1.0 if mostly else 1.0
-    layer = Network(sign * units.weights @ span.basis, -sign * thresholds, activation=_STEP)
-    own = LayeredNetwork(layer, intersection if mostly else union)
-    angles = angle_errors(moments, units.weights)
-    unknown = np.full(len(angles), np.nan)
-    user = on_user_inputs(own, workspace.standardisation, angles, unknown)
+    start = step_one(workspace, _STEP, (low - high) if mostly else high - low)
+    if workspace.threshold is None:
+        units = replace(start.units, thresholds=_thresholds(start.moments, start.inside))
+        start = replace(start, units=units)
+    level, sign, top = (low + high) / 2, -1.0 if mostly else 1.0, intersection if mostly else union
+    try:
+        with workspace.stage("refine", "Algorithm 1"):
+            found = step_two(workspace, start, level, turned=mostly)
+    except NoAnswer as why:
+        return _from_moments(workspace, start, LayeredNetwork(_layer(start, sign), top), level, why)
+    layer = layer_of(found.units, _STEP, sign)
+    return from_bands(
+        found.units,
+        LayeredNetwork(layer, top),
+        level,
+        _what(layer.units, mostly),
+        standardisation=found.standardisation,
+        first=first_step(start, workspace.standardisation, sign),
+    )
+
+
+def _layer(start: StepOne, sign: float) -> Network:
+    return Network(sign * start.units.weights, -sign * start.units.thresholds, activation=_STEP)
+
+
+def _from_moments(
+    workspace: Workspace, start: StepOne, own: LayeredNetwork, level: float, why: NoAnswer
+) -> LayerCandidate:
+    """Step 1 alone, and why step 2 did not go on."""
+    angles, layer = start.angle_errors, own.layer
+    user = on_user_inputs(own, workspace.standardisation, angles, np.full(len(angles), np.nan))
     faces = FaceErrors(
         layer.weights, -layer.biases, angles, np.zeros(len(angles)), workspace.standardisation
     )
     return LayerCandidate(
         network=user.units,
-        what=_what(len(angles), mostly),
+        what=_what(len(angles), own.top is intersection),
         angle_errors=user.angle_errors,
         threshold_errors=user.threshold_errors,
         samples=np.zeros(len(angles), int),
         way="moments",
-        statement=Fires(user.network, faces, (low + high) / 2),
+        statement=Fires(user.network, faces, level),
         layered=user.network,
         unrefined=(
             f"{counted(len(angles), 'direction')} from moments as the paper has them, each within "
             f"about {np.degrees(float(angles.max())):.2g} degrees by sampling error, and turned "
-            "further where halfspaces overlap (GP19, Lemma 2): not refined. Leave out "
+            f"further where halfspaces overlap (GP19, Lemma 2): not refined. {why} Leave out "
             "faithful=True for more."
         ),
-    )
-
-
-def _scaled(moments: Moments, size: float) -> Moments:
-    """Moments of labels over `size`: 0 and 1, and complemented where it is negative."""
-    return replace(
-        moments,
-        tensors=tuple(T / size for T in moments.tensors),
-        errors=tuple(error / abs(size) for error in moments.errors),
     )
 
 
 def _thresholds(moments: Moments, W: Array) -> Array:
     """`u_3 / u_2 = (t^2 - 1) / t` of a step, solved for t."""
     second, third = (coefficients_of(moments.tensors[k], W) for k in (2, 3))
-    ratio = third / np.where(second == 0, 1e-300, second)
+    ratio = third / np.where(second == 0, TINY, second)
     return np.asarray((ratio + np.sqrt(ratio**2 + 4)) / 2)

@@ -22,6 +22,10 @@ weights that are only nearly orthonormal end at the exact answer too, because th
 for approximate directions. With noise in the labels the finish fails; components that are
 independent all the same are handed to least squares.
 
+`faithful=True` is Algorithm 3 and nothing after it: the Gaussian sketch, FastICA from several
+starts, and the network of the first for which steps 5 to 8 have a solution. With noise there is
+none.
+
 Cost: n units^2 an iteration of FastICA on at most some 20000 samples; memory n units.
 """
 
@@ -166,12 +170,18 @@ def ica(workspace: Workspace) -> Iterator[Candidate]:
             network, exact = _network(X, Y, S, workspace)
         if exact:
             yield _candidate(network, sizes)
+            if workspace.faithful:
+                return
         elif are_independent(S):
             rough[units] = network
-    if workspace.refine:
-        for units in widths:
-            if units in rough:
-                yield _candidate(rough[units], sizes)
+    if workspace.faithful and rough:
+        raise NoAnswer(
+            "Algorithm 3 found independent components, and its linear systems have no solution: "
+            "the labels carry noise, for which it is not made. Leave out faithful=True."
+        )
+    for units in widths:
+        if units in rough:
+            yield _candidate(rough[units], sizes)
     raise NoAnswer(
         f"No start of FastICA gave {widths[0]} independent components that are units: the weights "
         "are not orthonormal on standardised inputs, the inputs are not Gaussian, or there are "

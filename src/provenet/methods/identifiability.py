@@ -5,7 +5,12 @@ With rows w_i of W of norm 1 and output weights a_i (ATV21; its W has units as c
 - *Independent weights*, `s_min(W) > 0` (Theorem 3.1): moments of order 2 to 4 give everything.
 - *Order l*: the smallest one for which the powers `w_i^(x)l` are independent (Theorem 3.2): moments
   up to 2l + 2 give all units up to signs. Their Gram matrix has the entries `<w_i, w_j>^l`, so
-  `s_min^2` is its least eigenvalue, known to half of the digits, and no tensor is built.
+  `s_min^2` is its least eigenvalue, known to half of the digits, and no tensor is built. The order
+  has room for `binomial(d + l - 1, l)` units, at order 1 for as many as features.
+- *Perturbed weights* (Corollary 3.3): whatever the weights, once normal numbers of variance
+  `tau^2 / d` are added to them, order l serves up to 0.99 of that room, and s_min of the powers is,
+  but for a small chance, at least in proportion to `tau^l`: so it is where all units had one
+  direction; where only two were nearly parallel it grows as tau.
 - *Parallel units*: with none, all parameters are determined up to signs (Theorem 3.4), but moments
   tell nearly parallel units apart with difficulty. Parallel ReLU units with kinks of their own are
   determined too: of any two functions with the same kinks the difference is linear.
@@ -48,7 +53,9 @@ from provenet.methods.tolerances import (
     NEARLY_PARALLEL,
     SAME_KINK,
     SERIES,
+    SMOOTHED_ROOM,
 )
+from provenet.moments.symmetric import count
 from provenet.networks.network import Network
 from provenet.networks.risk import order_part, second_moment
 from provenet.networks.sign_ambiguities import FlipSets, flip_sets, odd_slope
@@ -95,6 +102,8 @@ class Identifiability:
     """The smallest l whose powers are independent; None: none (up to 50, or units - 1)."""
     power_singular_values: tuple[float, ...]
     """s_min of the powers 1, 2, ..., up to that order."""
+    perturbed_order: int | None
+    """The l that Corollary 3.3 promises once weights are perturbed; None with a single feature."""
     parallel: tuple[ParallelUnits, ...]
     """Pairs with a cosine above 0.99 in size, the nearest first."""
     flips: FlipSets
@@ -125,6 +134,7 @@ class Identifiability:
             yield "without effect", _units(self.inert)
         yield "weights", self._weights()
         yield "order", self._order()
+        yield "if perturbed", self._perturbed()
         yield "parallel", self._parallel()
         yield "signs", self._signs()
         yield "biases", self._biases()
@@ -154,6 +164,14 @@ class Identifiability:
         if self.order is None:
             return f"none up to {len(self.power_singular_values)} has independent powers"
         return f"l = {self.order}, moments up to {2 * self.order + 2}; s_min of the powers {values}"
+
+    def _perturbed(self) -> str:
+        if self.perturbed_order is None:
+            return "no order: units of one feature are parallel"
+        return (
+            f"l = {self.perturbed_order} serves any weights: s_min of the powers is at least in "
+            f"proportion to tau^{self.perturbed_order}"
+        )
 
     def _parallel(self) -> str:
         if not self.parallel:
@@ -238,6 +256,7 @@ def identifiability(
         condition=float(spectrum[0] / powers[0]) if powers[0] > 0 else math.inf,
         order=order,
         power_singular_values=powers,
+        perturbed_order=perturbed_order(network.features, len(active)),
         parallel=tuple(_parallel_pairs(live, active)),
         flips=flip_sets(network, budget=budget),
         samples=samples,
@@ -262,6 +281,16 @@ def independent_powers(U: Array) -> tuple[int | None, tuple[float, ...]]:
         eigenvalue = float(np.linalg.eigvalsh(gram ** (len(values) + 1))[0])
         values.append(math.sqrt(max(eigenvalue, 0.0)))
     return len(values), tuple(values)
+
+
+def perturbed_order(features: int, units: int) -> int | None:
+    """The smallest l of which 0.99 of the room holds so many units (ATV21, Corollary 3.3)."""
+    if features == 1:
+        return None
+    order = 1
+    while units > int(SMOOTHED_ROOM * count(features, order)):
+        order += 1
+    return order
 
 
 def samples_until_seen(network: Network, order: int = 1) -> Array:

@@ -6,9 +6,13 @@ off its minimum, and appendix B gives their signs. `"auto"` takes F for as many 
 and F with its l2 term for fewer; inside the span, and in the norm of `sum a b b^T`, the two are one
 and the same. `"l2"` and `"abs"` see all orders, so they run on samples.
 
-`faithful=True` runs the paper's section 6 instead: stochastic gradient descent with a fresh batch
-for every step (a draw from the samples, where there is no function to ask for more), in all of the
-space, and the output weights of appendix B.
+`faithful=True` runs the paper's section 6 instead, and nothing after it: stochastic gradient
+descent with a fresh batch for every step (the next of the samples in random order, where there is
+no function to ask for more), in all of the space, from random rows in the span of the units. The
+losses descend in (a, B); G and F have the output weights of appendix B. Batches and steps are the
+paper's at 50 features and fewer below (`landscape.stochastic`); what they cost is told before the
+first step, and a budget that cannot hold it is refused then. The labels' mean is taken off, and for
+all but l2 their linear part, which these do not see.
 
 Beyond the paper: inputs of any covariance, an output bias, noise; a last descent on f2f4 from the
 minimum of G or F, with the same moments; output weights by regression on samples, which is far less
@@ -28,6 +32,8 @@ import numpy as np
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
+from provenet.common.words import duration
+from provenet.data.passes import working_time
 from provenet.data.sources import StandardisedSource
 from provenet.fitting.moment_start import spectrum_evidence
 from provenet.fitting.output_layer import with_output_layer
@@ -35,7 +41,9 @@ from provenet.fitting.workspace import Workspace
 from provenet.landscape.constants import Constants, constants_for_whitened_F
 from provenet.landscape.designed import Design
 from provenet.landscape.fourth_order import SumOfFourthPowers, eigenvalues
+from provenet.landscape.joint import JointLoss
 from provenet.landscape.linear_layer import output_weights
+from provenet.landscape.losses import SampleLoss
 from provenet.landscape.newton import Descent, minimise
 from provenet.landscape.objective import Objective
 from provenet.landscape.objectives import (
@@ -54,8 +62,20 @@ from provenet.landscape.statistics import (
     sample_statistics,
     span_of_source,
 )
-from provenet.landscape.stochastic import Schedule, descend
-from provenet.methods.tolerances import DESIGNED_BATCH, LOSS_STARTS, MOMENT_STARTS, STAYED
+from provenet.landscape.stochastic import (
+    Batches,
+    Plan,
+    descend,
+    plan,
+    rate_of_loss,
+    seconds_a_step,
+)
+from provenet.landscape.tolerances import (
+    DESIGNED_RATE,
+    ROUGH_EIGENVALUE,
+    ROUGH_SAMPLES,
+)
+from provenet.methods.tolerances import LOSS_STARTS, MOMENT_STARTS, SHARE_OF_DESCENT, STAYED
 from provenet.moments.subspace import Span
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network
@@ -68,8 +88,6 @@ _SMALL = 1e-9
 """Slope and curvature that count as zero for a loss, over the square of the labels' spread."""
 _LEAST_PENALTY = 0.1
 """The least lambda that Theorem 5.1 allows, over the one chosen: longer steps."""
-_BATCH = {"l2": 256, "f2f4": 8192, "abs": 8192}
-_SCHEDULE = Schedule(steps=20_000, rate=1.0, plateau=10_000, every=2000, report=10)
 
 
 def landscape(workspace: Workspace) -> Iterator[Candidate]:
@@ -229,14 +247,11 @@ def _fitted_to_moments(workspace: Workspace, statistics: Statistics, W: Array) -
 
 
 def _network(workspace: Workspace, name: str, W: Array, span: Span) -> Network:
-    """Units along the rows of W with signs, output weights and output bias (appendix B)."""
+    """Units along the rows of W with their signs (appendix B), output weights by regression."""
     s, activation = workspace.standardisation, workspace.activation
     second = coefficients(activation)[0] * span.basis.T @ span.quadratic @ span.basis
-    a, W = output_weights(s.linear, second, W, activation, orthogonal=name == "G")
+    _, W = output_weights(s.linear, second, W, activation, orthogonal=name == "G")
     biases = W @ s.whiten @ s.mean  # none on the user's inputs
-    if workspace.faithful:
-        constant = s.label_mean - float(activation.hermite(0, 0.0)) * a.sum()
-        return Network(W, biases, a, constant, activation)
     samples = workspace.problem.samples
     return with_output_layer(samples.X, samples.y, W, biases, activation)
 
@@ -245,41 +260,82 @@ def _network(workspace: Workspace, name: str, W: Array, span: Span) -> Network:
 
 
 def _stochastic(workspace: Workspace, name: str, span: Span) -> Candidate:
-    """Section 6: a fresh batch for every step, in all of the space, for half of the time."""
-    s, activation, m = workspace.standardisation, workspace.activation, span.rank
-    d = workspace.source.features
+    """Section 6: a fresh batch for every step, in all of the space; then appendix B."""
+    s, m, scale = workspace.standardisation, span.rank, float(span.eigenvalues[0])
     constants, rate = _constants_and_rate(workspace, name, span)
-    samples = StandardisedSource(workspace.source, s)
-    size = min(_BATCH.get(name, DESIGNED_BATCH), workspace.source.size)
-
-    def fresh() -> tuple[Array, Array]:
-        drawn = samples.draw(size, workspace.rng)
-        return drawn.X, drawn.y
+    condition = scale / float(span.eigenvalues[m - 1])
+    size = workspace.source.size if workspace.source.fixed else np.inf
+    own = plan(name, workspace.source.features, rate, condition=condition, samples=size)
+    fresh = Batches(StandardisedSource(workspace.source, s), own.batch, workspace.rng)
+    linear = s.linear if name != "l2" else np.zeros_like(s.linear)  # noise to even objectives
 
     def on(X: Array, y: Array) -> Objective:
-        y = y - s.label_mean
-        return sample_objective(name, X, y, m, activation, constants=constants, centred=True)
+        y = y - s.label_mean - X @ linear
+        if name not in LOSSES:
+            return sample_objective(name, X, y, m, workspace.activation, constants=constants)
+        loss = sample_objective(name, X, y / scale, m, workspace.activation, centred=True)
+        assert isinstance(loss, SampleLoss)
+        return JointLoss(loss)
 
-    with workspace.stage("minimise", f"batches of {size}"):
-        descent = descend(
-            on,
-            fresh,
-            workspace.rng.standard_normal((m, d)) / np.sqrt(d) * _row_length(name, span),
-            replace(_SCHEDULE, rate=rate),
-            deadline=(workspace.started + workspace.problem.deadline) / 2,
-        )
+    start = _start(workspace, name, span)
+    seconds = own.seconds(seconds_a_step(on, fresh, start))
+    deadline = _deadline(workspace, own, seconds)
+    with workspace.stage("minimise", f"{own.words}, about {duration(seconds)}"):
+        descent = descend(on, fresh, start, own.schedule, deadline=deadline)
         if descent.ran_away:
-            raise _no_minimum(size)
-        last = on(*fresh())
-        rows = descent.B if name not in WHITENED else np.linalg.pinv(descent.B).T
-        W = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        network = _network(workspace, name, W, span)
-    return _candidate(name, last, descent, network, span)
+            raise _no_minimum(own.batch)
+        X, y = fresh()
+        last = second_order(on(X[:ROUGH_SAMPLES], y[:ROUGH_SAMPLES]), descent.B, ROUGH_EIGENVALUE)
+    network = _papers_network(workspace, name, descent.B, span)
+    outcome = Outcome(name, constants, descent, last, planned=own.schedule.steps)
+    return Candidate(network, spectrum_evidence(span), details=LandscapeDetails(outcome))
 
 
-def _row_length(name: str, span: Span) -> float:
-    """Of the rows to start from: at most 1 in the objective's norm, whatever the labels' scale."""
-    return float(1 / np.sqrt(span.eigenvalues[0])) if name in WHITENED else 1.0
+def _start(workspace: Workspace, name: str, span: Span) -> Array:
+    """Random rows in the span of the units, of norm 1 or so; a loss has its output weights beside.
+
+    In the objective's own norm rows of F are at most 1, whatever the labels' scale. Outside of the
+    span nothing but the l2 term of F, which is tiny, would ever draw them back.
+    """
+    m, a = span.rank, span.eigenvalues[: span.rank]
+    rows = workspace.rng.standard_normal((m, m)) / np.sqrt(m) @ span.basis
+    if name in LOSSES:
+        return np.column_stack([rows, np.full(m, a.mean() / a[0])])
+    return np.asarray(rows / np.sqrt(a[0])) if name in WHITENED else rows
+
+
+def _deadline(workspace: Workspace, own: Plan, seconds: float) -> float:
+    """When to stop; no beginning where the budget cannot hold it."""
+    now = working_time()
+    left = SHARE_OF_DESCENT * (workspace.problem.deadline - now)
+    if seconds > left:
+        needed = (now - workspace.started + seconds) / SHARE_OF_DESCENT
+        raise NoAnswer(
+            f"The paper's stochastic descent takes {own.words} here, about {duration(seconds)}, "
+            f"and the budget leaves it {duration(max(left, 0.0))}: give budget={needed:.0f}, or "
+            "leave out faithful=, which takes one pass over the samples."
+        )
+    return now + left
+
+
+def _papers_network(workspace: Workspace, name: str, B: Array, span: Span) -> Network:
+    """The network of a descent's end: a loss has its output weights, G and F those of appendix B.
+
+    Signs are appendix B's where the objective does not see them.
+    """
+    s, activation = workspace.standardisation, workspace.activation
+    a = None
+    if name in LOSSES:
+        B, a = B[:, :-1], span.eigenvalues[0] * B[:, -1]
+    rows = B if name not in WHITENED else np.linalg.pinv(B).T
+    W = np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    if name != "l2":
+        second = coefficients(activation)[0] * span.basis.T @ span.quadratic @ span.basis
+        found, W = output_weights(s.linear, second, W, activation, orthogonal=name == "G")
+        a = found if a is None else a
+    assert a is not None
+    constant = s.label_mean - float(activation.hermite(0, 0.0)) * a.sum()
+    return Network(W, W @ s.whiten @ s.mean, a, constant, activation)
 
 
 def _no_minimum(batch: int) -> NoAnswer:
@@ -294,12 +350,12 @@ def _constants_and_rate(
     workspace: Workspace, name: str, span: Span
 ) -> tuple[Constants | None, float]:
     """Constants from the second moment, and a step well below one over the curvature."""
-    a = span.eigenvalues[: span.rank]
     if name in LOSSES:
-        return None, float(0.25 / (a.sum() * a.max()))
+        return None, rate_of_loss(name, workspace.source.features, workspace.activation)
+    a = span.eigenvalues[: span.rank]
     N = span.basis.T @ span.quadratic @ span.basis
     known = Statistics((N, N), SumOfFourthPowers(a, span.basis), error=0.0)
     chosen = choose_constants(name, known, span.rank, workspace.activation)
     chosen = replace(chosen, penalty=_LEAST_PENALTY * chosen.penalty)
     sharpest = 1.0 if name == "G" else float(a.max())
-    return chosen, 0.05 / (chosen.penalty * sharpest)
+    return chosen, DESIGNED_RATE / (chosen.penalty * sharpest)

@@ -104,6 +104,8 @@ def _candidate(workspace: Workspace, solutions: Solutions, units: int, relu: boo
 def _solve(workspace: Workspace, H: Array, relu: bool) -> Solutions:
     """The quadratic relations between the labels' coordinates and the inputs."""
     samples, units = workspace.problem.samples, H.shape[1]
+    if units == 0:
+        raise NoAnswer("The labels of the samples to fit are all the same: take more inputs.")
     unknowns = count_unknowns(units, samples.features, relu)
     _check_size(samples.size, unknowns, units)
     rows = min(samples.size, int(ROWS_AN_UNKNOWN * unknowns) + LIFTING_SPARE_ROWS)

@@ -1,8 +1,14 @@
 """`"lowest-layer"`: units of high threshold under a top that is not known (GP19, section 2).
 
-Step 1, from moments in one pass: directions to a few degrees (`lowest_layer.directions`;
-`faithful=True` minimises the paper's objective one by one). Step 2 (`lowest_layer.refinement`):
-ReLU and smooth units come out exactly, steps as well as samples or queries allow.
+Step 1, from moments in one pass: directions to a few degrees (`lowest_layer.step_one`). Step 2
+(`lowest_layer.refinement`): ReLU and smooth units come out exactly, steps as well as samples or
+queries allow.
+
+`faithful=True` is the paper's algorithm and nothing after it. Step 1 minimises its objective, one
+by one (section 2.1) or for all directions at once (`objective="simultaneous"`, appendix B.4). Step
+2 is Algorithms 1 and 2 (`lowest_layer.step_two`; Theorem 5), on the samples or, of a source that
+may be asked, on inputs made for it. It is for units that are silent below a threshold, under a
+monotone top; for others (sigmoid, exp) the paper stops after step 1, and so does this.
 
 The top itself is left open; `learn_top` fits it once the layer is known. The network returned has
 the linear part of the top for its output weights.
@@ -19,26 +25,31 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.fitting.workspace import Workspace
-from provenet.lowest_layer.directions import Directions, angle_errors, directions, layer_span
+from provenet.lowest_layer.bands.queries import label_rounding
+from provenet.lowest_layer.from_bands import first_step, from_bands, layer_of
 from provenet.lowest_layer.refinement import refined
+from provenet.lowest_layer.step_one import StepOne, step_one
+from provenet.lowest_layer.step_two import step_two
 from provenet.lowest_layer.tolerances import MOSTLY_SILENT
 from provenet.lowest_layer.user_layer import on_user_inputs, open_top
-from provenet.moments.estimation import moments_in_span
 from provenet.networks.network import Network
 
 
 def lowest_layer(workspace: Workspace) -> Iterator[LayerCandidate]:
-    """What step 2 finds, the strongest way first; then step 1."""
+    """What step 2 finds, the strongest way first; then step 1. The paper's answer if faithful."""
     kept_by_labels = workspace.source.kept_by_labels
     silent = None if kept_by_labels else silent_label(workspace.problem.samples.y)
-    start, angles = _step_one(workspace)
+    start = step_one(workspace, workspace.activation)
+    if workspace.faithful:
+        yield _as_printed(workspace, start, silent)
+        return
     reason = "This is step 1 alone, not refined."
     if kept_by_labels:
-        reason = "Samples that were kept by their labels have none to refine on."
+        reason = _NO_LABELS
     elif workspace.refine:
         reason = "Step 2 found nothing that explains the labels."
         try:
-            yield from _in_stage(workspace, refined(workspace, start, silent))
+            yield from _in_stage(workspace, refined(workspace, start.units, silent))
         except NoAnswer as why:
             reason = str(why)
         if silent is None and workspace.activation.degree is not None:
@@ -46,19 +57,37 @@ def lowest_layer(workspace: Workspace) -> Iterator[LayerCandidate]:
                 "Labels have no common value where no unit fires, so thresholds are too low for "
                 'this method, or labels have noise: use method="expand-prune" if the top is a sum.'
             )
-    yield _approximate(workspace, start, angles, silent, reason)
+    yield _approximate(workspace, start, silent, reason)
 
 
-def _step_one(workspace: Workspace) -> tuple[Directions, Array]:
-    """Directions from moments, and their errors by sampling."""
-    span = layer_span(workspace)
-    with workspace.stage("moments", f"orders 3 and 4 in {span.rank} dimensions"):
-        moments = moments_in_span(workspace.source, workspace.standardisation, span)
-    with workspace.stage("decompose"):
-        way = "one-by-one" if workspace.faithful else "decomposition"
-        inside = directions(moments, workspace.activation, workspace.threshold, workspace.rng, way)
-    start = Directions(inside.weights @ span.basis, inside.thresholds)
-    return start, angle_errors(moments, inside.weights)
+_NO_LABELS = "Samples that were kept by their labels have none to refine on."
+
+
+def _as_printed(workspace: Workspace, start: StepOne, silent: float | None) -> LayerCandidate:
+    """Both steps of the paper; step 1 with the reason where its step 2 does not go."""
+    try:
+        if workspace.source.kept_by_labels:
+            raise NoAnswer(_NO_LABELS)
+        if silent is None:
+            raise NoAnswer(
+                "Step 2 reads off labels where units fire (GP19, Theorem 5), and these have no "
+                "common value where none does: units are not silent below a threshold, thresholds "
+                "are too low, or labels have noise. Leave out faithful=True for more."
+            )
+        with workspace.stage("refine", "Algorithm 1"):
+            level = silent + label_rounding(workspace.problem.samples.y)
+            found = step_two(workspace, start, level)
+    except NoAnswer as why:
+        return _approximate(workspace, start, silent, str(why))
+    layer = layer_of(found.units, workspace.activation)
+    return from_bands(
+        found.units,
+        open_top(layer, silent=silent),
+        level,
+        counted(layer.units, "unit"),
+        standardisation=found.standardisation,
+        first=first_step(start, workspace.standardisation),
+    )
 
 
 def _in_stage(
@@ -80,10 +109,11 @@ def silent_label(y: Array) -> float | None:
 
 
 def _approximate(
-    workspace: Workspace, start: Directions, angles: Array, silent: float | None, reason: str
+    workspace: Workspace, start: StepOne, silent: float | None, reason: str
 ) -> LayerCandidate:
     """Step 1 alone: what products of units add to the moments is not known."""
-    layer = Network(start.weights, -start.thresholds, activation=workspace.activation)
+    units, angles = start.units, start.angle_errors
+    layer = Network(units.weights, -units.thresholds, activation=workspace.activation)
     user = on_user_inputs(
         open_top(layer, silent=silent or 0.0),
         workspace.standardisation,
@@ -91,16 +121,16 @@ def _approximate(
         np.full(len(angles), np.nan),
     )
     worst = min(float(np.degrees(user.angle_errors.max())), 90.0)
-    units = counted(len(angles), "unit")
+    what = counted(len(angles), "unit")
     return LayerCandidate(
         network=user.units,
-        what=units,
+        what=what,
         angle_errors=user.angle_errors,
         threshold_errors=user.threshold_errors,
         samples=np.zeros(len(angles), int),
         way="moments",
         unrefined=(
-            f"{units}, directions within about {worst:.2g} degrees by sampling error; products of "
+            f"{what}, directions within about {worst:.2g} degrees by sampling error; products of "
             f"units in the top may turn them further (GP19, Lemma 2). {reason}"
         ),
     )

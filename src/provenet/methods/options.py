@@ -16,6 +16,7 @@ import numpy as np
 
 from provenet.common.arguments import check_finite, check_flag, check_whole
 from provenet.common.exceptions import InvalidInput
+from provenet.networks.activations import Activation
 
 
 @dataclass(frozen=True)
@@ -46,24 +47,46 @@ def _check_order(name: str, value: Any) -> None:
     check_whole(name, value, 1)
 
 
-def _check_objective(name: str, value: Any) -> None:
-    from provenet.landscape.objectives import OBJECTIVES  # takes long to import
+def _left_to_the_method(name: str, value: Any) -> None:
+    """Which values there are depends on the method (`Method.check_objective`)."""
 
-    known = ("auto", *OBJECTIVES)
+
+def landscape_objective(value: Any, activation: Activation) -> None:
+    """Raise unless it is one of GLM17's, and sees units of this activation."""
+    from provenet.landscape.objectives import OBJECTIVES, check_activation  # takes long to import
+
+    _check_known(value, tuple(OBJECTIVES))
+    check_activation(activation, value)
+
+
+def layer_objective(value: Any, activation: Activation) -> None:
+    """Raise unless it is one of GP19's; whether it sees the units depends on their threshold."""
+    _check_known(value, ("one-by-one", "simultaneous"))
+
+
+def _check_known(value: Any, names: tuple[str, ...]) -> None:
+    known = ("auto", *names)
     if not isinstance(value, str) or value not in known:
-        raise InvalidInput(f"The {name} {value!r} is unknown: use one of {', '.join(known)}.")
+        raise InvalidInput(f"The objective {value!r} is unknown: use one of {', '.join(known)}.")
 
 
 FAITHFUL = Option(
-    "faithful", bool, False, "Use the paper's algorithm as it stands.", check=check_flag
+    "faithful", bool, False, "Run the paper's algorithm, and nothing after it.", check=check_flag
 )
-REFINE = Option("refine", bool, True, "Finish with least squares on the samples.", check=check_flag)
+REFINE = Option(
+    "refine",
+    bool,
+    None,
+    "Whether to finish with least squares on the samples; if left out, unless faithful.",
+    check=_unless_left_out(check_flag),
+)
 OBJECTIVE = Option(
     "objective",
     str,
     "auto",
-    "What is minimised: G, F, f2f4, abs, l2, ...; chosen if left out.",
-    check=_check_objective,
+    "What is minimised: G, F, f2f4, abs, l2, ... (landscape); one-by-one, simultaneous (lowest "
+    "layers); chosen if left out.",
+    check=_left_to_the_method,
 )
 THRESHOLD = Option(
     "threshold",

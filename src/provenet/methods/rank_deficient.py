@@ -1,18 +1,25 @@
 """`"rank-deficient"`: fewer outputs than units, from samples with a single unit on (BJW19, 6).
 
 Algorithm 7. Letters of the paper: its A is our Y transposed, U* our A, V* our W, S_i the samples of
-line i. No biases and no output bias. Where only unit i is on, `y = a_i (w_i.x)`: such labels lie on
-the line of a_i, and there `w_i` solves a linear system. Samples with several units on have labels
-in directions that no other sample shares.
+line i. Where only unit i is on, `y = a_i (w_i.x)`: such labels lie on the line of a_i, and there
+`w_i` solves a linear system. Samples with several units on have labels in directions that no other
+sample shares. `faithful=True` runs it as printed (`algorithm_7`): every line of as many labels as
+there are features (Lemma 21), one system each, and A from all samples.
 
-Beyond the paper: units that are found are subtracted, and lines sought in what is left; so a unit
-must be alone on more samples than there are features only among the units not found yet. For the
-first of k units in general directions that takes about `2^k` times as many samples, for the others
-far fewer.
+Beyond the paper, by default:
+
+- Units that are found are subtracted, and lines sought in what is left; so a unit must be alone on
+  more samples than there are features only among the units not found yet. For the first of k units
+  in general directions that takes about `2^k` times as many samples, for the others far fewer.
+- Biases: the argument is the same with a constant feature, `y = a_i (w_i.x + b_i)`. It is tried
+  where units without biases do not explain the labels.
+- An output bias c is the label of the samples on which no unit is on, the only one that different
+  inputs share; it is subtracted first.
 
 The argument asks for two or more outputs and no two columns of A parallel (ERRATA, BJW19 14). Two
-columns of the same direction are noticed (no w solves the system) and named. Opposite columns put
-both of their units on one line: there the labels' multiples are
+columns of the same direction are noticed (no w solves the system, but two solve parts of it) and
+named. Opposite columns put both of their units on one line, where as printed no w solves the
+system: there the labels' multiples are
 
     t = w_1.x or (w_1 - w_2).x where t > 0,     t = -w_2.x or (w_1 - w_2).x where t < 0,
 
@@ -35,8 +42,9 @@ from provenet.common.typing import Array
 from provenet.data.sources import Source
 from provenet.data.tolerances import MOST_BYTES_IN_MEMORY
 from provenet.fitting.activity.label_lines import LabelLine, label_lines
+from provenet.fitting.activity.shared_labels import distinct_samples, shared_label, with_constant
 from provenet.fitting.workspace import Workspace
-from provenet.methods.tolerances import SPARE_LABELS
+from provenet.methods.tolerances import PIECE_TRIES, SPARE_LABELS
 from provenet.moments.sums import pair_products
 from provenet.networks.network import Network
 
@@ -49,75 +57,126 @@ _SAME_LEFT = 1e-9
 
 
 def rank_deficient(workspace: Workspace) -> Iterator[Candidate]:
-    """Algorithm 7 on the samples drawn; if those leave something out, on all that there are."""
+    """Algorithm 7 on the samples drawn; if those leave something out, on all but those held out."""
     samples = workspace.problem.samples
     drawn = workspace.standardisation.undo(samples.X), samples.y
     with workspace.stage("lines"):
         try:
-            network = algorithm_7(*drawn, workspace.units, workspace.rng)
+            network = _network(workspace, *drawn)
         except NoAnswer:
-            if len(drawn[0]) > _half(workspace) or not _all_can_be_held(workspace.source):
+            if len(drawn[0]) > workspace.source.size / 2 or not _can_be_held(workspace.source):
                 raise
-            everything = workspace.source.rows(0, workspace.source.size)
-            network = algorithm_7(*everything, workspace.units, workspace.rng)
-    evidence = (
-        f"The labels of samples with a single unit on lie on lines of {network.units} units, and "
-        "these explain all others."
-    )
+            X, Y = workspace.source.rows(0, workspace.source.size)
+            seen = np.delete(np.arange(len(X)), workspace.hidden_rows)
+            network = _network(workspace, X[seen], Y[seen])
+    evidence = f"The labels of samples with a single unit on lie on lines of {network.units} units."
     yield Candidate(workspace.standardisation.network_from_user(network), evidence)
 
 
-def _all_can_be_held(source: Source) -> bool:
+def _can_be_held(source: Source) -> bool:
     return source.fixed and source.bytes <= MOST_BYTES_IN_MEMORY
 
 
-def _half(workspace: Workspace) -> float:
-    return workspace.source.size / 2
+def _network(workspace: Workspace, X: Array, Y: Array) -> Network:
+    if workspace.faithful:
+        return algorithm_7(X, Y, workspace.units, workspace.rng)
+    return network_behind(X, Y, workspace.rng)
+
+
+# ---------------------------------------------------------------- as printed
 
 
 def algorithm_7(X: Array, Y: Array, units: int | None, rng: np.random.Generator) -> Network:
-    """The paper's steps 1 to 5, on exact labels; 1 to 4 again on what the units found leave.
-
-    A sample that is given twice says no more than once: copies of one would make a line. Rounds end
-    when they explain no further sample.
-    """
-    X, Y = _distinct(X, Y)
-    unexplained = len(Y) + 1
-    found = _lines_solved(X, label_lines(Y, X.shape[1] + SPARE_LABELS, rng), Y.shape[1])
-    W, A = found.weights, found.columns
-    while len(found.weights):
-        left = Y - np.maximum(X @ W.T, 0.0) @ A
-        left[np.linalg.norm(left, axis=1) < _LEFT * np.linalg.norm(Y, axis=1).max()] = 0.0
-        before, unexplained = unexplained, int(np.count_nonzero(left.any(axis=1)))
-        if unexplained >= before:
-            break
-        lines = label_lines(left, X.shape[1] + SPARE_LABELS, rng, _SAME_LEFT)
-        found = _lines_solved(X, lines, Y.shape[1])
-        W, A = np.vstack([W, found.weights]), np.vstack([A, found.columns])
-    if not len(W):
-        raise found.unsolved or NoAnswer(
-            "No two samples have parallel labels: no unit is ever on alone, the labels have noise, "
-            'or the units have biases. Take more samples, or use method="expand-prune".'
+    """The paper's steps 1 to 5, and nothing else; the fullest lines where there are more."""
+    X, Y = distinct_samples(X, Y)
+    fewest = max(X.shape[1], 2)  # every label lies on a line
+    lines = label_lines(Y, fewest, rng)[:units]  # steps 1 and 2
+    if len(lines) < (units or 1):
+        raise NoAnswer(
+            f"{fewest} or more labels lie on a line {len(lines)} times, and {units or 1} units "
+            "would do so: they are hardly ever on alone, some share the direction of their output "
+            "weights, the labels have noise, or the network an output bias. Take more samples, or "
+            "leave out faithful=True."
         )
-    values = np.maximum(X @ W.T, 0.0)
-    A = np.asarray(np.linalg.lstsq(values, Y, rcond=None)[0])  # step 5
-    share = float(np.linalg.norm(values @ A - Y) / np.linalg.norm(Y))
-    if share > _SOLVED or (units is not None and units > len(W)):
-        raise found.unsolved or NoAnswer(
-            f"{len(W)} units are on alone often enough to be found, and leave {share:.0e} of the "
-            "labels unexplained: others are hardly ever alone. Take more samples, or use "
-            'method="expand-prune".'
-        )
+    W = np.vstack([_weights_on(X[line.samples], line) for line in lines])  # steps 3 and 4
+    W = W / np.linalg.norm(W, axis=1, keepdims=True)
+    A, _ = _output_weights(X, Y, W)  # step 5
     return Network(W, None, A.T)
 
 
-def _distinct(X: Array, Y: Array) -> tuple[Array, Array]:
-    """The samples without repetitions, in their order."""
-    _, first = np.unique(np.column_stack([X, Y]), axis=0, return_index=True)
-    if len(first) == len(X):
-        return X, Y
-    kept = np.sort(first)
-    return X[kept], Y[kept]
+def _weights_on(X: Array, line: LabelLine) -> Array:
+    """Steps 3 and 4 on a line: the label of the first sample stands for the unit's column."""
+    w, solved = _solve(X, line.multiples / line.multiples[0])
+    if not solved:
+        raise NoAnswer(
+            f"The labels of {len(X)} samples lie on one line, but are no linear function of the "
+            "inputs there, as a single unit's without a bias would be: leave out faithful=True."
+        )
+    return w
+
+
+# ---------------------------------------------------------------- and beyond
+
+
+def network_behind(X: Array, Y: Array, rng: np.random.Generator) -> Network:
+    """Algorithm 7 in rounds; with biases, if units without do not explain the labels.
+
+    A sample that is given twice says no more than once: copies of one would make a line.
+    """
+    X, Y = distinct_samples(X, Y)
+    c = shared_label(Y)
+    try:
+        W, A = _in_rounds(X, Y - c, rng, rounded=bool(c.any()))
+        return Network(W, None, A.T, c)
+    except NoAnswer:
+        W, A = _in_rounds(with_constant(X), Y - c, rng, rounded=bool(c.any()))
+        return Network(W[:, :-1], W[:, -1], A.T, c)
+
+
+def _in_rounds(
+    X: Array, Y: Array, rng: np.random.Generator, *, rounded: bool
+) -> tuple[Array, Array]:
+    """Weights and output weights, a unit a row: steps 1 to 4 on labels and on what units leave.
+
+    Rounds end when they explain no further sample. Labels that are differences are `rounded`.
+    """
+    fewest, largest = X.shape[1] + SPARE_LABELS, np.linalg.norm(Y, axis=1).max()
+    W, A = np.empty((0, X.shape[1])), np.empty((0, Y.shape[1]))
+    left, unexplained = Y.copy(), len(Y) + 1
+    while True:
+        if len(W) or rounded:
+            left[np.linalg.norm(left, axis=1) < _LEFT * largest] = 0.0
+        before, unexplained = unexplained, int(np.count_nonzero(left.any(axis=1)))
+        if unexplained >= before:
+            break
+        same = {"same": _SAME_LEFT} if len(W) or rounded else {}
+        found = _lines_solved(X, label_lines(left, fewest, rng, **same), Y.shape[1])
+        if not len(found.weights):
+            break
+        W, A = np.vstack([W, found.weights]), np.vstack([A, found.columns])
+        left = Y - np.maximum(X @ W.T, 0.0) @ A
+    if not len(W):
+        raise found.unsolved or NoAnswer(
+            f"No {fewest} samples have parallel labels, as they would where a single unit is on: "
+            "no unit is on alone so often, the labels have noise, or an output bias that no sample "
+            'shows alone. Take more samples, or use method="expand-prune".'
+        )
+    A, share = _output_weights(X, Y, W)  # step 5
+    if share > _SOLVED:
+        raise found.unsolved or NoAnswer(
+            f"The units that are on alone on {fewest} samples or more are {len(W)}, and leave "
+            f"{share:.0e} of the labels unexplained, in which no {fewest} are parallel: if there "
+            "are other units, they are on alone more rarely. Take more samples, or use "
+            'method="expand-prune".'
+        )
+    return W, A
+
+
+def _output_weights(X: Array, Y: Array, W: Array) -> tuple[Array, float]:
+    """Those of all units, one a row, and the share of the labels that they leave."""
+    values = np.maximum(X @ W.T, 0.0)
+    A = np.asarray(np.linalg.lstsq(values, Y, rcond=None)[0])
+    return A, float(np.linalg.norm(values @ A - Y) / np.linalg.norm(Y))
 
 
 @dataclass(frozen=True)
@@ -131,9 +190,11 @@ class _Found:
 
 
 def _lines_solved(X: Array, lines: list[LabelLine], outputs: int) -> _Found:
-    """Steps 3 and 4 on every line that allows them."""
+    """Steps 3 and 4 on every line that allows them: its inputs must be in general position."""
     weights, columns, unsolved = [np.empty((0, X.shape[1]))], [np.empty((0, outputs))], None
     for line in lines:
+        if np.linalg.matrix_rank(X[line.samples]) < X.shape[1]:
+            continue
         try:
             W = _units_of_line(X[line.samples], line)
         except NoAnswer as error:
@@ -155,18 +216,39 @@ def _units_of_line(X: Array, line: LabelLine) -> Array:
     w, solved = _solve(X, line.multiples)
     if solved and not line.both_ways:
         return np.asarray(np.sign(line.multiples[0]) * w[None])
-    if not line.both_ways:
+    if line.both_ways:
+        return _opposite_pair(X, line.multiples)
+    if _has_two_pieces(X, line.multiples):
         raise NoAnswer(
             "Two units have output weights in the same direction: samples with only one of them on "
             'cannot be told from the other\'s. Use method="expand-prune", or "rectified" for '
             "Gaussian inputs."
         )
-    return _opposite_pair(X, line.multiples)
+    raise NoAnswer(
+        f"The labels of {len(X)} samples lie on one line, but are no linear function of the inputs "
+        "there, as those of a single ReLU unit would be: several units may share a direction of "
+        'output weights, or the units be others. Use method="expand-prune".'
+    )
 
 
 def _solve(X: Array, t: Array) -> tuple[Array, bool]:
     w = np.asarray(np.linalg.lstsq(X, t, rcond=None)[0])
     return w, bool(np.linalg.norm(X @ w - t) < _SOLVED * np.linalg.norm(t))
+
+
+def _has_two_pieces(X: Array, t: Array) -> bool:
+    """Whether the labels of a line follow two linear functions: samples near each other tell."""
+    enough, first = X.shape[1] + SPARE_LABELS, None
+    for near in np.linspace(0, len(X) - 1, PIECE_TRIES).astype(int):
+        around = np.argsort(np.linalg.norm(X - X[near], axis=1))[:enough]
+        w, solved = _solve(X[around], t[around])
+        follow = np.abs(X @ w - t) < _SOLVED * np.abs(t).max()
+        if not solved or np.sum(follow) < enough:
+            continue
+        if first is not None and np.sum(first & follow) < X.shape[1]:
+            return True
+        first = follow if first is None else first
+    return False
 
 
 def _opposite_pair(X: Array, t: Array) -> Array:
@@ -187,8 +269,8 @@ def _opposite_pair(X: Array, t: Array) -> Array:
 
 def _untold() -> NoAnswer:
     return NoAnswer(
-        "Two units have opposite output weights and could not be told apart on their line: take "
-        'more samples, or use method="expand-prune".'
+        "Labels lie on both sides of one line, as those of units with opposite output weights, and "
+        'two such units could not be told: take more samples, or use method="expand-prune".'
     )
 
 

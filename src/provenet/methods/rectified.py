@@ -11,12 +11,17 @@ So: the span of the units from all T_q side by side, joint diagonalisation of th
 
 - without noise the exact finish (Algorithm 5, `fitting.exact_finish`) if outputs are as many as
   units;
-- with noise Algorithm 6 (`signs.signs_by_projection`) for the signs and regression for A (5.2).
+- with noise Algorithm 6 (`fitting.signs_by_projection`) for the signs and regression for A (5.2).
+
+`faithful=True` is these and nothing after them: units without biases, Jennrich's algorithm, then
+Algorithm 5 or, where that fails, 6. One output has no decomposition of order 2: directions come
+from order 4, signs from Algorithm 6. Step 2 of Algorithm 4, noise added to the labels, is left out:
+it serves the proof, which hides in it how ReLU differs from a polynomial.
 
 Beyond the paper: biases, from `E[y_q He_3(w_i.z)]` (for ReLU `c_3/c_2 = -b`); least squares and,
 for units too weak to show in the moments, the search of `"expand-prune"` from those found. Inputs
 may have any covariance of full rank (Remark 3): everything runs on standardised inputs. One output
-has no such decomposition of order 2: it goes to order 4 (`biased_relu`).
+goes to order 4, as in `"biased-relu"`.
 
 Cost: one pass of `outputs features^2` operations a sample; no array with more than a block of rows.
 """
@@ -25,16 +30,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
+from provenet.fitting.moment_start import faithful_directions
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.one_output import from_moments
-from provenet.methods.stages.several_outputs import from_second_moments
+from provenet.methods.stages.several_outputs import from_second_moments, signed_by_projection
 from provenet.networks.activations import RELU
 
 
 def rectified(workspace: Workspace) -> Iterator[Candidate]:
-    """A candidate from the moments; then units that these could not show are searched for."""
+    """The paper's candidate; or one from the moments, and a search for what these do not show."""
     if workspace.source.outputs is None:
         yield from _one_output(workspace)
     else:
@@ -47,4 +55,9 @@ def _one_output(workspace: Workspace) -> Iterator[Candidate]:
             f"One output of {workspace.activation.name} units needs order 4, which is built for "
             "relu only: give two or more outputs."
         )
-    yield from from_moments(workspace)
+    if not workspace.faithful:
+        yield from from_moments(workspace)
+        return
+    _, W, evidence = faithful_directions(workspace)
+    if len(W):
+        yield Candidate(signed_by_projection(workspace, W, np.zeros(len(W))), evidence)

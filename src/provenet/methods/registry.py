@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from provenet.methods.options import FAITHFUL, OBJECTIVE, ORDER, REFINE, THRESHOLD, Option
+from provenet.methods.options import (
+    FAITHFUL,
+    OBJECTIVE,
+    ORDER,
+    REFINE,
+    THRESHOLD,
+    Option,
+    landscape_objective,
+    layer_objective,
+)
 from provenet.networks.activations import RELU, Activation, get_activation
 
 if TYPE_CHECKING:
@@ -41,8 +50,12 @@ class Method:
     """Whether an even activation of the user's own serves."""
     lowest_layer: bool = False
     """Whether it looks for a layer whose top is not known."""
+    inputs_alone: bool = False
+    """Whether inputs that were kept by their labels say something without them."""
     options: tuple[Option, ...] = (REFINE,)
     """What may be asked of it beside what every method has; candidates are refined at the door."""
+    check_objective: Callable[[str, Activation], None] | None = None
+    """Raises for an objective that is not the method's own; None for a method without any."""
     in_memory: bool = False
     """Whether it holds all samples in memory, so at most `MOST_BYTES_IN_MEMORY` of them."""
 
@@ -134,14 +147,16 @@ METHODS = {
             independent_units=True,
             independent_outputs=True,
             fewest_outputs=2,
+            options=(REFINE, FAITHFUL),
         ),
         Method(
             "rank-deficient",
             "samples with a single unit on, found by their parallel labels",
-            "two or more outputs, no two columns of A parallel; no biases, no noise",
+            "two or more outputs, no two columns of A in one direction; no noise; few units",
             "BJW19, Algorithm 7",
             _recipe("rank_deficient"),
             fewest_outputs=2,
+            options=(REFINE, FAITHFUL),
         ),
         Method(
             "sparse-noise",
@@ -168,9 +183,10 @@ METHODS = {
         Method(
             "arbitrary-inputs",
             "sign patterns of the labels' span and linear programs",
-            "any fixed inputs; units <= 3, samples <= 60; outputs >= units; no biases, no noise",
+            "any fixed inputs; units <= 3, samples <= 60; outputs >= units; no noise",
             "BJW19, Algorithms 1 and 2, Lemma 1",
             _recipe("arbitrary_inputs"),
+            options=(REFINE, FAITHFUL),
         ),
         Method(
             "biased-relu",
@@ -194,12 +210,13 @@ METHODS = {
         ),
         Method(
             "regression",
-            "a predictor whatever the biases: resolved units, and two units for all that is linear",
+            "a predictor whatever the biases: resolved units (order=l: from moments up to 2l + 2), "
+            "and two units for all that is linear",
             "one output; Gaussian inputs; units of large bias become a linear part",
-            "ATV21, Algorithm 5, Theorem 3.2",
+            "ATV21, Algorithm 5 of any order, Theorem 3.2",
             _recipe("regression"),
             one_output=True,
-            options=(REFINE, FAITHFUL),
+            options=(REFINE, FAITHFUL, ORDER),
         ),
         Method(
             "landscape",
@@ -212,6 +229,7 @@ METHODS = {
             activations=("relu", "leaky_relu", "abs", "relu3"),
             any_activation=True,
             options=(REFINE, FAITHFUL, OBJECTIVE),
+            check_objective=landscape_objective,
         ),
         Method(
             "lowest-layer",
@@ -224,7 +242,9 @@ METHODS = {
             activations=("relu", "step", "sigmoid", "exp"),
             any_activation=True,
             lowest_layer=True,
-            options=(REFINE, FAITHFUL, THRESHOLD),
+            inputs_alone=True,
+            options=(REFINE, FAITHFUL, OBJECTIVE, THRESHOLD),
+            check_objective=layer_objective,
         ),
         Method(
             "halfspaces",
@@ -235,7 +255,8 @@ METHODS = {
             one_output=True,
             activations=("step",),
             lowest_layer=True,
-            options=(FAITHFUL, THRESHOLD),
+            options=(FAITHFUL, OBJECTIVE, THRESHOLD),
+            check_objective=layer_objective,
         ),
         Method(
             "gradient-search",
@@ -247,6 +268,7 @@ METHODS = {
             one_output=True,
             activations=("relu", "step"),
             lowest_layer=True,
+            options=(REFINE, FAITHFUL),
         ),
         Method(
             "even",
@@ -272,7 +294,7 @@ METHODS = {
             activations=("exp",),
             standard_inputs=True,
             lowest_layer=True,
-            options=(FAITHFUL,),
+            options=(REFINE, FAITHFUL),
         ),
         Method(
             "exponential",
@@ -285,7 +307,7 @@ METHODS = {
             activations=("exp",),
             standard_inputs=True,
             lowest_layer=True,
-            options=(FAITHFUL,),
+            options=(REFINE, FAITHFUL),
         ),
     )
 }

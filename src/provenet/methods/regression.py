@@ -13,20 +13,25 @@ Letters: S, G and tau are the paper's; its `Z(x)` are the columns `alpha_i sigma
 a bound on all parameters. Two columns a unit suffice (end of the proof of Lemma D.12). Labels are
 centred and divided by their spread, inputs standardised.
 
-1. Moments, and from them S (Algorithm 4). G, the units that can be resolved, has |b| up to
-   `sqrt(2 log N)`, about the largest of N normal numbers.
+1. Moments up to 2l + 2, and from them S (Algorithm 4, order l: `fitting.units_of_order`). G, the
+   units that can be resolved, has |b| up to `sqrt(2 log N)`, about the largest of N normal numbers.
+   Order 1 resolves at most as many units as features, order l `binomial(d + l - 1, l)`.
 2. Truncated least squares: samples with `|phi(x)| > tau` are left out, and coefficients are kept in
    a ball. tau and the ball are the paper's, with B and m from what was resolved. The paper's
    projected gradient descent approximates the minimum that is found here directly; columns are
-   dependent (`sigma(z) - sigma(-z) = z`), so the shortest of all minima.
+   dependent (`sigma(z) - sigma(-z) = z`), so the shortest of all minima. From a population the
+   means are expectations in closed form, and nothing is truncated (proof of Theorem 4.2).
 3. Consolidation.
 
-`faithful=True` stops there. (The paper gives each step one half of the samples, for its proof; here
-the moments see all and the regression all that are not held out.) By default units are resolved by
-the stages of "biased-relu", and those that moments do not show are searched for in what is left;
-least squares then moves all parameters with v free. A unit that changes sides on fewer samples than
-it has parameters is fitted, so that these samples do not pull at the others, and then taken as
-linear. Without noise nothing else is left where all others are found.
+`faithful=True` is these three steps. (The paper gives each step one half of the samples, for its
+proof; here the moments see all and the regression all that are not held out.) The order is that of
+`order=`; left out, the smallest with room for the units that were asked for, or 1.
+
+By default units are resolved by the stages of "biased-relu", or with `order=` by step 1, and those
+that moments do not show are searched for in what is left; least squares then moves all parameters
+with v free. A unit that changes sides on fewer samples than it has parameters is fitted, so that
+these samples do not pull at the others, and then taken as linear. Without noise nothing else is
+left where all others are found.
 
 What it is worth is asked of its predictions alone (`certify.predictor`).
 """
@@ -44,38 +49,43 @@ from provenet.certify.checks import Claim
 from provenet.common.typing import Array
 from provenet.data.sources import Source
 from provenet.data.sums import Sums
-from provenet.fitting.moment_start import faithful_directions, find_span
+from provenet.fitting.moment_start import find_span
+from provenet.fitting.units_of_order import smallest_order, units_of_order
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.one_output import from_span
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import DEPENDENT_COLUMNS
-from provenet.moments.scalars import recover_scalars
+from provenet.moments.symmetric import count
 from provenet.networks.activations import RELU
 from provenet.networks.conversions import merge_signs
 from provenet.networks.network import Network
+from provenet.networks.risk import second_moment
 
 
 def regression(workspace: Workspace) -> Iterator[Candidate]:
     """Predictors from sets of resolved units, each from a search of its own."""
-    for candidate in _faithful(workspace) if workspace.faithful else _resolved(workspace):
+    by_order = workspace.faithful or workspace.order is not None
+    for candidate in _of_order(workspace) if by_order else _resolved(workspace):
         with workspace.stage("regress"):
             network = _regressed(workspace, candidate.network)
-        yield replace(
-            candidate, network=network, claim=Claim.PREDICTOR, refine=not workspace.faithful
-        )
+        yield replace(candidate, network=network, claim=Claim.PREDICTOR)
 
 
 # ---------------------------------------------------------------- the resolved units
 
 
-def _faithful(workspace: Workspace) -> Iterator[Candidate]:
-    """Steps 1 and 2: the output of Algorithm 4."""
-    moments, W, evidence = faithful_directions(workspace)
-    if len(W) == 0:
-        yield _no_units(workspace)
-        return
-    a, b = recover_scalars(moments.tensors, W)
-    yield Candidate(Network(W, b, a), evidence)
+def order_of(workspace: Workspace) -> int:
+    """The order that was asked for, or the smallest with room for the units."""
+    return workspace.order or smallest_order(workspace.source.features, workspace.units or 1)
+
+
+def _of_order(workspace: Workspace) -> Iterator[Candidate]:
+    """Steps 1 and 2: the output of Algorithm 4; unless that is all that was asked, a search."""
+    found = units_of_order(workspace, order_of(workspace))
+    S = found.network
+    yield Candidate(S, found.evidence) if S.units else _no_units(workspace)
+    if workspace.refine and not workspace.faithful:
+        yield from searched(workspace, np.column_stack([S.weights, S.biases]))
 
 
 def _resolved(workspace: Workspace) -> Iterator[Candidate]:
@@ -114,11 +124,15 @@ class _Regression(Sums):
 def _regressed(workspace: Workspace, resolved: Network) -> Network:
     """Algorithm 5, steps 3 and 4, and Claim D.14: output weights and linear part for S."""
     samples, s = workspace.problem.samples, workspace.standardisation
-    spread = workspace.spread
+    spread, population = workspace.spread, workspace.source.population
     S = _within_reach(resolved, samples.size)
     alpha = S.output_weights / spread
     tau, radius = _bounds(workspace, S, alpha)
-    beta = truncated_least_squares(samples, S, alpha, (s.label_mean, spread), tau, radius)
+    scale = (s.label_mean, spread)
+    if population is not None and population.activation.slope is not None:
+        beta = expected_least_squares(population, S, alpha, scale, radius)
+    else:
+        beta = truncated_least_squares(samples, S, alpha, scale, tau, radius)
     m = S.units
     positive, negative = (spread * alpha * part for part in (beta[:m], beta[m : 2 * m]))
     return merge_signs(
@@ -140,12 +154,12 @@ def _within_reach(network: Network, samples: int) -> Network:
 def _bounds(workspace: Workspace, S: Network, alpha: Array) -> tuple[float, float]:
     """tau, and the radius of the ball of coefficients.
 
-    B and m are not known: B is taken from the resolved units, m as asked for or, as order 1 has it,
-    the number of features; epsilon is the sampling error.
+    B and m are not known: B is taken from the resolved units, m as asked for or as the order has
+    room for; epsilon is the sampling error.
     """
     d, n = S.features, workspace.problem.samples.size
     B = float(max(1.0, np.max(np.abs(alpha), initial=0.0), np.max(np.abs(S.biases), initial=0.0)))
-    m = max(workspace.units or d, S.units)
+    m = max(workspace.units or count(d, order_of(workspace)), S.units)
     tau = 20 * m * (2 * S.units + d) * B * np.sqrt(np.log(m * d * B * (S.units + 1) * np.sqrt(n)))
     return float(tau), float(np.sqrt(2 * S.units) + m * (1 + B))
 
@@ -170,6 +184,28 @@ def truncated_least_squares(
 
     sums = samples.total(term)
     return least_squares_in_ball(sums.gram, sums.labels, radius)
+
+
+def expected_least_squares(
+    population: Network, S: Network, alpha: Array, label_scale: tuple[Array, float], radius: float
+) -> Array:
+    """The same without sampling error: `E phi phi^T` and `E phi y` for standard normal inputs."""
+    (mean, spread), m, d = label_scale, S.units, S.features
+    p = 2 * m + d + 1  # entries of phi; the label comes after them, as one more output
+    A, V, c = np.zeros((p + 1, 2 * m)), np.zeros((p + 1, d)), np.zeros(p + 1)
+    A[: 2 * m], V[2 * m : -2] = np.diag(np.tile(alpha, 2)), np.eye(d)
+    c[-2:] = 1.0, -float(mean) / spread
+    W, b = np.vstack([S.weights, -S.weights]), np.append(S.biases, -S.biases)
+    phi = Network(W, b, A, c, RELU, linear=V)
+    last = np.zeros((p + 1, 1))
+    last[-1] = 1 / spread
+    label = population.replace(
+        output_weights=last * population.output_weights,
+        output_bias=last[:, 0] * population.output_bias,
+        linear=None if population.linear is None else last * population.linear,
+    )
+    products = second_moment(((1.0, phi.canonical()), (1.0, label.canonical())))
+    return least_squares_in_ball(products[:-1, :-1], products[:-1, -1], radius)
 
 
 def least_squares_in_ball(gram: Array, labels: Array, radius: float) -> Array:

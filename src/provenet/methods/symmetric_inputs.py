@@ -29,6 +29,15 @@ of rank `units`, the noise e independent of x and otherwise anything, the output
 5. A and c by linear least squares; without noise the exact finish. Where that fails, least squares
    on some samples must leave nothing that t(x) explains, else units outnumber the outputs.
 
+`faithful=True` is section 4.3 as printed, and nothing after it: Theorem 8 with the paper's
+equations (`lifted_labels`: `t = x x^T`, no damping, no output bias), then Corollary 5: steps 4 to 8
+of Algorithm 3 (`fitting.exact_finish`). With noise these fail, and Theorem 8's estimate is returned
+with A by regression.
+
+Whether inputs are symmetric is asked of all samples drawn, each as often as it occurs: repeated
+inputs are held out together, so what is left to fit of discrete inputs is not symmetric. How well
+inputs tell pairs of units apart is measured on them too (`distinguishing`).
+
 Cost: a pass for Cov(y), then one of `n units^2 features^2 / 2` operations in matrix products of
 distinct products; the matrix of equations has units^2/2 by features^2/2 entries, and no array has
 samples times those.
@@ -37,7 +46,7 @@ samples times those.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.stats import norm
@@ -45,22 +54,29 @@ from scipy.stats import norm
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
-from provenet.data.sources import ArraySource, Source
-from provenet.data.sums import Sums
+from provenet.data.sources import ArraySource
 from provenet.fitting.exact_finish import exact_finish
 from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.workspace import Workspace
+from provenet.methods.stages.distinguishing import DistinguishingMatrix, distinguishing
+from provenet.methods.stages.lifted_labels import (
+    NullSpace,
+    Reduction,
+    even_functions,
+    find_directions,
+    label_covariance,
+    lifted_sums,
+    paper_directions,
+    reduce_outputs,
+)
 from provenet.methods.tolerances import (
     CHECK_EXCESS,
     CHECK_ROWS,
     CHECK_STEPS,
     CHECK_TOLERANCE,
-    CORRELATION_MARGIN,
     DOUBT,
-    LIFTED_BLOCK_ROWS,
 )
-from provenet.moments.decomposition import congruence
 from provenet.moments.sums import pair_products
 from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
@@ -95,183 +111,28 @@ def excess_of_means(F: Array, G: Array) -> float:
     return float(score.max() / norm.isf(DOUBT / (2 * score.size)))
 
 
-# ---------------------------------------------------------------- step 2: units and outputs
-
-
-@dataclass(frozen=True)
-class Reduction:
-    """`B (y - mean)` has one entry a unit."""
-
-    B: Array
-    rest: Array
-    """Rows that give what the canonical vectors leave of the labels."""
-    mean: Array
-    correlations: Array
-    """Canonical correlations of the labels with the inputs, falling."""
-    noise_level: float
-    """The largest that sampling alone produces."""
-
-    @property
-    def units(self) -> int:
-        """Rank of `A W`: the number of units."""
-        return len(self.B)
-
-
-def reduce_outputs(
-    covariance: Array, mean: Array, linear: Array, n: int, units: int | None
-) -> Reduction:
-    """The canonical vectors of the labels that correlate with standardised inputs.
-
-    `linear` (outputs, features) is the regression of y on x; n samples. Directions in which y does
-    not vary at all (no noise, more outputs than units) are left out first.
-    """
-    values, vectors = np.linalg.eigh(covariance)
-    kept = values > 1e-12 * values[-1]
-    whiten = (vectors[:, kept] / np.sqrt(values[kept])).T
-    left, correlations, _ = np.linalg.svd(whiten @ linear)
-    # Independent errors of size 1/sqrt(n): the edge of their singular values (Marchenko, Pastur).
-    level = CORRELATION_MARGIN * (np.sqrt(linear.shape[1]) + np.sqrt(len(whiten))) / np.sqrt(n)
-    level = max(float(level), 1e-10)
-    rank = int(np.sum(correlations > level)) if units is None else min(units, len(correlations))
-    B, rest = left[:, :rank].T @ whiten, left[:, rank:].T @ whiten
-    return Reduction(B, rest, mean, correlations, level)
-
-
-def label_covariance(source: Source, mean: Array) -> Array:
-    """Covariance of the labels, (outputs, outputs)."""
-
-    def term(_: Array, y: Array) -> Array:
-        centred = y - mean
-        return np.asarray(centred.T @ centred)
-
-    return np.asarray(source.total(term) / source.size)
-
-
-# ---------------------------------------------------------------- step 3: the lifted equations
-
-
-@dataclass(frozen=True)
-class LiftedSums(Sums):
-    """Sums of F, G and `F^T G`: F the lifted unknowns' factors, G the distinct entries of t(x)."""
-
-    n: int
-    F: Array
-    G: Array
-    FG: Array
-
-    @classmethod
-    def of(cls, X: Array, y: Array, M: Array) -> LiftedSums:
-        """The sums over samples with as many labels as units, M (units, features)."""
-        F, G = lifted_factors(y, X @ M.T), even_functions(X, len(M))
-        return cls(len(X), F.sum(axis=0), G.sum(axis=0), F.T @ G)
-
-    def equations(self) -> Array:
-        """`Cov[F, G]`: one row an unknown, one column an equation."""
-        covariance: Array = self.FG / self.n - np.outer(self.F, self.G) / self.n**2
-        return covariance
-
-
-def even_functions(X: Array, units: int) -> Array:
-    """The distinct entries of t(x), of both kinds where one gives few equations."""
-    features = X.shape[1]
-    damping = 1 / (1 + np.mean(X**2, axis=1, keepdims=True))
-    first: Array = pair_products(X) * pair_scale(features) * damping
-    if pairs(features) >= 2 * (pairs(units) + units):
-        return first
-    return np.hstack([first, 2 * damping * first])
-
-
-def pairs(size: int) -> int:
-    """Distinct entries of a symmetric matrix."""
-    return size * (size + 1) // 2
-
-
-def pair_scale(size: int) -> Array:
-    """Weights under which the distinct entries of a symmetric matrix have its Frobenius norm."""
-    rows, columns = np.triu_indices(size)
-    return np.where(rows == columns, 1.0, np.sqrt(2.0))
-
-
-def lifted_factors(y: Array, v: Array) -> Array:
-    """What multiplies each distinct entry of P, then each entry of q (v = M x)."""
-    rows, columns = np.triu_indices(y.shape[1])
-    mixed = (y[:, rows] * v[:, columns] + v[:, rows] * y[:, columns]) / 2
-    quadratic = (pair_products(y) - mixed) * pair_scale(y.shape[1])
-    return np.hstack([quadratic, v - 2 * y])
-
-
-def lifted_sums(source: Source, whiten: Array, reduction: Reduction, M: Array) -> LiftedSums:
-    """One pass over all samples; inputs are whitened, not shifted, so that -x stays -x."""
-
-    def term(X: Array, y: Array) -> LiftedSums:
-        reduced = (y - reduction.mean) @ reduction.B.T
-        return LiftedSums.of(X @ whiten.T, reduced, M)
-
-    return source.total(term, rows=LIFTED_BLOCK_ROWS)
-
-
-@dataclass(frozen=True)
-class NullSpace:
-    """Symmetric matrices P (units of them) that solve the lifted equations, and how surely."""
-
-    P: Array
-    gap: float
-    """The smallest singular value that is not of the null space over the largest that is."""
-
-
-def null_space(equations: Array, units: int) -> NullSpace:
-    """The `units` best solutions of the lifted equations."""
-    vectors, values, _ = np.linalg.svd(equations, full_matrices=True)
-    values = np.concatenate([values, np.zeros(len(vectors) - len(values))])
-    rows, columns = np.triu_indices(units)
-    solutions = vectors[: len(rows), -units:].T / pair_scale(units)
-    P = np.zeros((units, units, units))
-    P[:, rows, columns] = P[:, columns, rows] = solutions
-    return NullSpace(P, float(values[-units - 1] / max(values[-units], 1e-12 * values[0])))
-
-
-# ---------------------------------------------------------------- step 4: the units
-
-
-def unit_directions(U: Array, M: Array, label_squares: Array) -> Array:
-    """`W = U M`, each row of the sign for which `Cov[u.y, t(x)(w, w)]` is positive.
-
-    `label_squares` (units, distinct pairs) is `Cov[y, t(x)]`.
-    """
-    W = U @ M
-    quadratic = pair_products(W) * pair_scale(W.shape[1])
-    sign = np.sign(np.sum((U @ label_squares) * quadratic, axis=1))
-    return np.asarray(np.where(sign == 0, 1.0, sign)[:, None] * W)
-
-
-def find_directions(sums: LiftedSums, M: Array) -> tuple[Array, NullSpace]:
-    """W (units, features) on whitened inputs, and the null space it was read from."""
-    units = len(M)
-    equations = sums.equations()
-    null = null_space(equations, units)
-    # The factor of q is M x - 2 y, and M x is odd: what is left of it is -2 Cov[y, G].
-    label_squares = -equations[-units:, : pairs(M.shape[1])]
-    return unit_directions(congruence(null.P).rows, M, label_squares), null
-
-
 # ---------------------------------------------------------------- step 5 and the recipe
 
 
 def symmetric_inputs(workspace: Workspace) -> Iterator[Candidate]:
     """The recipe: symmetry, reduction, lifted equations, diagonalisation, finish."""
-    s, source, samples = workspace.standardisation, workspace.source, workspace.problem.samples
-    whitened = samples.X + s.whiten @ s.mean
+    s, drawn = workspace.standardisation, workspace.drawn
+    X = drawn.X + s.whiten @ s.mean
     with workspace.stage("moments", "are the inputs symmetric?"):
-        _require_symmetry(whitened)
+        _require_symmetry(X)
     with workspace.stage("moments", "linear part and number of units"):
         reduction = _reduced(workspace)
-        _require_all_units(reduction, whitened, samples.y)
+        _require_all_units(reduction, X, drawn.y)
         M = 2 * reduction.B @ s.linear
     with workspace.stage("moments", f"lifted equations for {reduction.units} units"):
-        sums = lifted_sums(source, s.whiten, reduction, M)
+        sums = lifted_sums(workspace.source, s.whiten, reduction, M, workspace.faithful)
     with workspace.stage("decompose"):
-        W, null = find_directions(sums, M)
-    yield from _candidates(workspace, whitened, W, _evidence(reduction, null))
+        if workspace.faithful:
+            W, null = paper_directions(sums, M, reduction.B @ s.label_mean)
+        else:
+            W, null = find_directions(sums, M)
+        apart = distinguishing(X, W)
+    yield from _candidates(workspace, W, _evidence(reduction, null), apart)
 
 
 def _require_symmetry(X: Array) -> None:
@@ -295,7 +156,7 @@ def _require_all_units(reduction: Reduction, X: Array, Y: Array) -> None:
         )
 
 
-def _require_fit(workspace: Workspace, network: Network) -> None:
+def _require_fit(workspace: Workspace, network: Network, apart: DistinguishingMatrix) -> None:
     """Least squares from the answer must leave nothing that an even function of x explains."""
     samples = workspace.problem.samples
     some = ArraySource(samples.X[:CHECK_ROWS], samples.y[:CHECK_ROWS])
@@ -307,11 +168,12 @@ def _require_fit(workspace: Workspace, network: Network) -> None:
     left = some.y - fit.parameters.network(problem.activation)(some.X)
     excess = hidden_units(left, some.X)
     if excess > CHECK_EXCESS:
+        singular = ", or these inputs do not tell the units apart" if apart.is_singular else ""
         raise NoAnswer(
             f"{network.units} units leave a part of the labels that depends on the inputs (a "
             f"correlation is {excess:.1f} times what sampling explains): there are more units than "
-            'independent outputs, or too few samples; methods "expand-prune" and "rank-deficient" '
-            "serve fewer outputs than units."
+            f"independent outputs, or too few samples{singular}. {apart.message} Methods "
+            '"expand-prune" and "rank-deficient" serve fewer outputs than units.'
         )
 
 
@@ -330,19 +192,35 @@ def _reduced(workspace: Workspace) -> Reduction:
     return reduction
 
 
-def _candidates(workspace: Workspace, X: Array, W: Array, why: str) -> Iterator[Candidate]:
-    """The exact finish where it succeeds, then the estimate itself."""
-    Y = workspace.problem.samples.y
-    if workspace.refine and not workspace.noise:
+def _candidates(
+    workspace: Workspace, W: Array, why: str, apart: DistinguishingMatrix
+) -> Iterator[Candidate]:
+    """The exact finish where it succeeds; then, or on the paper's road else, the estimate."""
+    s, samples = workspace.standardisation, workspace.problem.samples
+    X, Y = samples.X + s.whiten @ s.mean, samples.y
+    finished = None
+    if not workspace.noise:
         with workspace.stage("finish"):
             finished = _exact(X, Y, W)
         if finished is not None:
-            yield Candidate(_on_standardised(workspace, finished), why)
-    network = _on_standardised(workspace, with_output_layer(X, Y, W, np.zeros(len(W))))
-    if workspace.refine:
+            yield _candidate(workspace, finished, why, apart)
+    if finished is not None and workspace.faithful:
+        return
+    network = with_output_layer(X, Y, W, np.zeros(len(W)))
+    if workspace.refine and not workspace.faithful:
         with workspace.stage("refine", "is anything left?"):
-            _require_fit(workspace, network)
-    yield Candidate(network, why)
+            _require_fit(workspace, _on_standardised(workspace, network), apart)
+    yield _candidate(workspace, network, why, apart)
+
+
+def _candidate(
+    workspace: Workspace, network: Network, why: str, apart: DistinguishingMatrix
+) -> Candidate:
+    return Candidate(
+        _on_standardised(workspace, network),
+        f"{why} {apart.message}",
+        details=apart,
+    )
 
 
 def _exact(X: Array, Y: Array, W: Array) -> Network | None:

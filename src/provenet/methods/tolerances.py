@@ -39,6 +39,8 @@ NEARLY_PARALLEL = 0.99
 """Convention: cosine from which a pair of units is named as nearly parallel (8 degrees)."""
 SAME_KINK = 1e-9
 """Convention: hyperplanes of norm 1 that are nearer are one; some millions of roundings."""
+SMOOTHED_ROOM = 0.99
+"""Derived: share of an order's room that ATV21, Corollary 3.3, promises to perturbed weights."""
 MOST_POWERS = 50
 """Convention: orders that are tried before it is said that none serves."""
 SERIES = 40
@@ -54,9 +56,6 @@ fourth would cost some n times as much."""
 MOST_ENUMERATED_SAMPLES = 60
 """Convention: samples whose sign patterns are enumerated: `7 C(60, 3)`, some 240,000 small systems
 for three units."""
-SAME_SAMPLE = 1e-6
-"""Convention: distance, standardised, within which a sample to fit is a row of the source: far
-above rounding, far below what parts samples."""
 BALANCING_ROUNDS = 10
 """Convention: rounds in which samples and features are scaled in turn: sizes need only be
 comparable."""
@@ -89,6 +88,9 @@ SAME_HUBER_LOSS = 1e-4
 DRAWN_IN = 3.0
 """Convention: scales from the median to which whitened labels are drawn in where there is no fit
 yet: what is farther is an outlier's more likely than a unit's."""
+SIGN_STEP_ERRORS = 5.0
+"""Convention: standard errors of the sign step within which it finds a direction: in one dimension
+one in 1.7 million by chance, in more dimensions less."""
 UNSURE_DEGREES = 20.0
 """Convention: standard error of the sign step's directions beyond which it confirms nothing."""
 
@@ -174,8 +176,9 @@ same: 26 degrees."""
 MOMENT_STARTS, LOSS_STARTS = 3, 10
 """Convention: random starts: an objective without bad minima needs one, and two more where sampling
 error makes some; losses have bad minima of their own."""
-DESIGNED_BATCH = 262_144
-"""Derived: the paper's batch for G (GLM17, section 6), if there are so many samples."""
+SHARE_OF_DESCENT = 0.8
+"""Convention: of the time that is left, for the paper's stochastic descent: the rest is to judge
+what it found."""
 
 # ---------------------------------------------------------------- lifting
 
@@ -220,6 +223,9 @@ PARALLEL_UNITS = 1 - 1e-12
 SPARE_LABELS = 3
 """Convention: labels beyond the unknowns of a linear system that confirm its solution: they are
 exact, so a few are enough."""
+PIECE_TRIES = 40
+"""Convention: samples of a line around which a linear function is sought: of two functions each
+shows around a third of them or more."""
 DEPENDENT_COLUMNS = 1e-12
 """Convention: eigenvalues of a Gram matrix below this fraction of the largest belong to columns
 that depend on others: 4500 roundings."""
@@ -254,3 +260,9 @@ CORRELATION_MARGIN = 1.3
 is a unit's: the largest of noise fluctuates about that edge."""
 LIFTED_BLOCK_ROWS = 2048
 """Convention: samples of a block: half of the usual, for each comes with products of pairs."""
+SINGULAR_ERRORS = 3.0
+"""Convention: sampling errors, in each direction that is free, up to which a smallest singular
+value may be that of a singular matrix (one in 370 by chance)."""
+SINGULAR_ROUNDING = 1e-12
+"""Convention: of the largest singular value: a smallest one below it is zero but for some thousands
+of roundings."""

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, combinations, permutations
 from math import comb
 
@@ -31,14 +32,18 @@ import numpy as np
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
+from provenet.data.sources.base import LARGEST_BLOCK, Source
 from provenet.data.standardisation import Standardisation
 from provenet.data.sums import Sums
+from provenet.data.tolerances import ROWS_AT_ONCE
 from provenet.moments.hermite_tensors import tensor_norm_squared
 
 _SINGLE_PRECISION_FROM = 1000
 """Samples in a block from which its products of order 3 and 4 are made in single precision."""
 _ROWS_IN_CACHE = 2048
 """Samples whose factors are formed at once."""
+_MANY_FEATURES = 128
+"""Up to so many the factors of a large block fit into the cache."""
 _ROWS_A_PRODUCT = 32
 """A matrix product of fewer rows is slow; one of more rows computes more entries twice."""
 
@@ -123,6 +128,12 @@ class MomentSums(Sums):
             tensors[2] = request.quadratic
         errors = tuple(float(np.sqrt(v / self.n)) for v in variances)
         return Moments(tuple(tensors), errors, self.n)
+
+
+def sampled_moments(source: Source, request: MomentRequest) -> Moments:
+    """The moments of the samples, in one pass."""
+    rows = LARGEST_BLOCK if source.features <= _MANY_FEATURES else ROWS_AT_ONCE
+    return source.total(partial(MomentSums.of, request), rows).finish(request)
 
 
 def _second_products(u: Array, r: Array) -> Array:

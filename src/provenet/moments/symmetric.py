@@ -62,13 +62,18 @@ def powers(W: Array, k: int) -> Array:
 
 
 def positions(e: AnyArray) -> AnyArray:
-    """Where entries with these exponents (.., d), all of one degree, stand among the distinct."""
+    """Where entries with these exponents (.., d), all of one degree, stand among the distinct.
+
+    Before an entry stand, for every feature j, those that agree with it before j and have more of
+    j: with r the degree that is left after j, as many as entries of degree r - 1 from j on.
+    """
     d, k = e.shape[-1], int(e.reshape(-1, e.shape[-1])[0].sum())
-    base = (k + 1) ** np.arange(d, dtype=object)
-    keys = (exponents(d, k).astype(object) @ base).astype(float if k**d > 2**62 else np.int64)
-    wanted = (e.astype(object) @ base).astype(keys.dtype)
-    order = np.argsort(keys)
-    return np.asarray(order[np.searchsorted(keys[order], wanted)])
+    before = np.array([[0, *(count(d - j, r) for r in range(k))] for j in range(d)])
+    left, out = np.full(e.shape[:-1], k), np.zeros(e.shape[:-1], dtype=np.intp)
+    for j in range(d):
+        left = left - e[..., j]
+        out += before[j][left]
+    return out
 
 
 @dataclass(frozen=True)

@@ -88,3 +88,12 @@ ERROR_GROUPS = 8
 and each takes the memory of all sums."""
 FEWEST_IN_GROUP = 16
 """Convention: samples of a group; with fewer there are fewer groups."""
+
+KEPT_SIGMAS = 5.0
+"""Standard errors by which inputs weighted by one over their labels may be off standard normal
+ones: chance is below 1e-6 a moment. A convention."""
+MOST_CONTROLS = 300
+"""Monomials of a polynomial that is taken off: degree 3 in 10 dimensions. A convention."""
+CONTROL_ROUNDING = 1e-10
+"""Eigenvalues of their normal equations, over the largest, that are rounding: 5e5 eps, a
+convention."""

@@ -27,17 +27,17 @@ Coefficients = Callable[[int, Array], Array]
 class Activation:
     """A scalar function with what recovery needs to know about it.
 
-    `degree` is the degree of positive homogeneity, `sigma(s z) = s^degree sigma(z)` for s > 0 (None
-    when there is none); `even` says that `sigma(-z) = sigma(z)`; `kinked` that it is not smooth at
-    zero. `coefficients(k, b)` is the closed form of `c_k(b)`; without it quadrature serves.
-    `slope` is set for `z if z > 0 else slope * z`. `inverse` undoes the function for z > 0, if it
-    is zero for z <= 0 (a *rectified* function, BJW19 section 9.1).
+    `degree` is the degree of positive homogeneity, `sigma(s z) = s^degree sigma(z)` for s > 0 (any
+    number, such as 1.5; None when there is none); `even` says that `sigma(-z) = sigma(z)`; `kinked`
+    that it is not smooth at zero. `coefficients(k, b)` is the closed form of `c_k(b)`; without it
+    quadrature serves. `slope` is set for `z if z > 0 else slope * z`. `inverse` undoes the function
+    for z > 0, if it is zero for z <= 0 (a *rectified* function, BJW19 section 9.1).
     """
 
     name: str
     function: Callable[[Array], Array]
     derivative: Callable[[Array], Array]
-    degree: int | None = None
+    degree: float | None = None
     even: bool = False
     kinked: bool = True
     coefficients: Coefficients | None = None

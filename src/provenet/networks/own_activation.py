@@ -1,8 +1,8 @@
 """Whether an activation of the user's own is what it says of itself.
 
-Its function must be finite everywhere, its derivative the function's, and an inverse is for a
-function that is zero below zero. A mistake there is no exception later on but a wrong slope in
-every step, so a few values are compared at the door.
+Its function must be finite everywhere, its derivative the function's, its degree true, and an
+inverse is for a function that is zero below zero. A mistake there is no exception later on but a
+wrong slope in every step, so a few values are compared at the door.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def check_own_activation(activation: Activation) -> None:
                 f"{side[0]:.3g} it is {slopes[0]:.3g}, and differences of values give "
                 f"{measured[0]:.3g}. Correct one of them."
             )
+    _check_degree(name, activation)
     if activation.inverse is not None:
         _check_inverse(name, activation, activation.inverse)
 
@@ -56,6 +57,33 @@ def _finite(name: str, activation: Activation, z: Array) -> tuple[Array, Array]:
                 "zero."
             )
     return np.asarray(values, float), np.asarray(slopes, float)
+
+
+def _check_degree(name: str, activation: Activation) -> None:
+    """A degree that is told must be true; one of a rectified function must be told.
+
+    Without it the size of a unit's weights would be asked for, which no labels tell.
+    """
+    if activation.degree is not None:
+        for side in (-OWN_PROBES, OWN_PROBES):
+            doubled = np.asarray(activation(2 * side), dtype=float)
+            expected = 2.0**activation.degree * np.asarray(activation(side), dtype=float)
+            if not np.allclose(doubled, expected, rtol=OWN_ROUNDING, atol=0):
+                raise InvalidInput(
+                    f"{name} is not positively homogeneous of degree {activation.degree:g}: at "
+                    f"z = {2 * side[0]:.3g} it is {doubled[0]:.3g}, not {expected[0]:.3g}. Correct "
+                    "degree=, or leave it out."
+                )
+    elif activation.inverse is not None:
+        values = np.asarray(activation(OWN_PROBES), dtype=float)
+        doubled = np.asarray(activation(2 * OWN_PROBES), dtype=float)
+        with np.errstate(all="ignore"):
+            powers = np.log2(doubled / values)
+        if np.allclose(powers, powers[0], rtol=0, atol=OWN_ROUNDING):
+            raise InvalidInput(
+                f"{name} is positively homogeneous of degree {powers[0]:.4g} and does not say so: "
+                f"give degree={powers[0]:.4g}, without which the scale of its units is open."
+            )
 
 
 def _check_inverse(name: str, activation: Activation, inverse: Callable[[Array], Array]) -> None:

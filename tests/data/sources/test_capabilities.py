@@ -24,6 +24,7 @@ class Can:
     population: bool = False
     memory: bool = False
     kept: bool = False
+    biased: bool = False
 
 
 KINDS: dict[str, tuple[Source, Can]] = {
@@ -31,7 +32,8 @@ KINDS: dict[str, tuple[Source, Can]] = {
     "reservoir": (ReservoirSource.of(X, Y, 10, np.random.default_rng(0)), Can(memory=True)),
     "queries": (pn.QuerySource(NETWORK, 3, 40), Can(ask=True)),
     "population": (pn.PopulationSource(NETWORK, 40), Can(ask=True, population=True)),
-    "biased": (BiasedSource(X), Can(kept=True)),
+    "biased": (BiasedSource(X, np.exp(Y)), Can(biased=True)),
+    "biased inputs": (BiasedSource(X), Can(kept=True, biased=True)),
     "mapped": (MappedSource(pn.QuerySource(NETWORK, 3, 40), lambda X, y: (X, y)), Can()),
 }
 
@@ -43,6 +45,7 @@ def test_capabilities(kind: str) -> None:
     assert (source.population is not None) is can.population
     assert source.in_memory is can.memory
     assert source.kept_by_labels is can.kept
+    assert source.biased is can.biased
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,9 +9,10 @@ from helpers import near, parity
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, QuerySource
-from provenet.lowest_layer.bands.descent import descend, direction_of_error, random_search
+from provenet.lowest_layer.bands.descent import descend, direction_of_error
 from provenet.lowest_layer.bands.profile import StepProfile, measure_profile
 from provenet.lowest_layer.bands.queries import QueriedBands, SampleBands
+from provenet.lowest_layer.bands.random_search import random_search
 from provenet.networks.layered import (
     LayeredNetwork,
     Polynomial,

@@ -51,8 +51,10 @@ class Source(ABC):
     """Number of outputs; None when labels are plain numbers."""
     population: Network | None = None
     """The network whose population this is: its moments are known without sampling error."""
+    biased: bool = False
+    """Whether inputs were kept with probability proportional to their labels (GP19, B.6)."""
     kept_by_labels: bool = False
-    """Whether inputs were kept with probability proportional to their labels, which are all 1."""
+    """Whether this is all that is known of the labels, which then read 1."""
     may_be_asked: bool = False
     """Whether `ask` answers inputs of one's own choice."""
     in_memory: bool = False

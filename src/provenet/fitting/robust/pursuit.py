@@ -44,9 +44,15 @@ class Pursuit:
 
 
 def principal_component_pursuit(
-    Y: Array, usable: AnyArray | None = None, out_of_time: Callable[[], bool] = lambda: False
+    Y: Array,
+    usable: AnyArray | None = None,
+    out_of_time: Callable[[], bool] = lambda: False,
+    tolerance: float = PURSUIT_TOLERANCE,
 ) -> Pursuit:
-    """`min |L|_* + |S|_1 / sqrt(max(Y.shape))`; entries that are not `usable` cost nothing in S."""
+    """`min |L|_* + |S|_1 / sqrt(max(Y.shape))`; entries that are not `usable` cost nothing in S.
+
+    It ends when `L + S` is `Y` up to `tolerance` of its norm.
+    """
     weight = np.full(Y.shape, 1 / np.sqrt(max(Y.shape)))
     if usable is not None:
         weight, Y = weight * usable, np.where(usable, Y, 0.0)
@@ -61,7 +67,7 @@ def principal_component_pursuit(
         left = Y - L - S
         multiplier += penalty * left
         penalty *= PENALTY_GROWTH
-        if np.linalg.norm(left) <= PURSUIT_TOLERANCE * size:
+        if np.linalg.norm(left) <= tolerance * size:
             return Pursuit(L, S, Ended.CONVERGED, iteration)
         if out_of_time():
             return Pursuit(L, S, Ended.OUT_OF_TIME, iteration)

@@ -1,15 +1,9 @@
 """From approximate to arbitrarily close directions of units under a monotone P (GP19, 2.2, B.5).
 
-Two searches from a direction z near a unit's weights w, on what fires in bands across z (`bands`):
-
-`random_search` is Algorithm 1: perturb z by `0.1 sin(alpha) / d` times a Gaussian vector across it,
-and accept when the estimated angle shrinks enough, `alpha' <= (1 - 0.01 / d) alpha` (ERRATA 16; the
-printed test `alpha' <= 0.01 alpha / d` would hardly ever accept). O(d log(1/angle)) accepted steps
-(Theorem 5). Both angles of a comparison come from the same draws, so that most of their errors
-cancel; after a few comparisons on them, new ones are made.
-
-`descend` asks a band for the direction of the error too. On the hyperplane where the unit fires on
-half of the inputs, and with v the unit vector of w's part across z,
+A descent from a direction z near a unit's weights w, on what fires in bands across z (`bands`),
+beside the paper's own search (`random_search`): it asks a band for the direction of the error too.
+On the hyperplane where the unit fires on half of the inputs, and with v the unit vector of w's part
+across z,
 
     w is parallel to  z + tan(alpha) v,        E[x_perp 1(w.x > t)] = phi(0) v.
 
@@ -30,29 +24,27 @@ angle of the order `d / (phi(t) N)`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 
 from provenet.common.typing import Array, Seed
 from provenet.lowest_layer.bands.profile import StepProfile, lowest_share_past, measure_profile
-from provenet.lowest_layer.bands.queries import BandOracle, TanAlpha, estimate_tan_alpha
+from provenet.lowest_layer.bands.queries import BandOracle, estimate_tan_alpha
 from provenet.lowest_layer.bands.tolerances import (
     ANGLE_SHRINKS,
     CONTRACTION,
     DESCENT_PATIENCE,
     FEWEST_FOR_DIRECTION,
+    FIRST_BAND,
     FIXED_POINT_ROUNDS,
     FIXED_POINT_SETTLED,
     START_RELATIVE_ERROR,
     SURE_OF_ANGLE,
-    TRIALS_A_DRAW,
 )
 from provenet.networks.hermite import normal_cdf
 
-_START_EPS = 0.1
-"""Width of the first bands of samples."""
 _HALF_WIDTH = 1.0
 """h: half the width of the band that tells the direction, in widths of the step."""
 _BELOW = (-4.0, -2.5)
@@ -63,13 +55,6 @@ _CLEAR = 0.5
 """Where inputs can be made, so many are that a step should leave no more than this."""
 _WHOLE = 0.85
 """A smaller strength is not that of a single unit."""
-_COMPARABLE = 0.22
-"""Over d^(3/4): standard error of angles whose difference, on the same draws, shows a step of
-`0.1 / d` well enough. Convention: by trial."""
-_FINE = 0.02
-"""Over d: bisection ends at this part of an angle, a fifth of such a step."""
-_TRIALS = 200
-"""Times `d log(1/angle)`: several times what Algorithm 1 takes."""
 _MORE = (1, 4, 16)
 """Times as many inputs, to be clear."""
 
@@ -130,6 +115,8 @@ class Refinement:
     threshold_error: float
     reason: str
     """Why it ended: "reached", "statistics" (more samples would be needed), "stuck", "steps"."""
+    inputs: int
+    """Inputs near the face that told the angle."""
     queries: int
     path: tuple[DirectionStep, ...]
     """The start and every accepted step."""
@@ -214,7 +201,7 @@ def inputs_per_band(features: int, contraction: float) -> int:
 
 
 @dataclass(frozen=True)
-class _Look:
+class Look:
     """All that the bands about a direction say."""
 
     z: Array
@@ -245,6 +232,7 @@ class _Look:
         return offset / float(np.sqrt(1 + self.tan_alpha**2))
 
     def surely_within(self, angle: float) -> bool:
+        """Whether the angle is smaller, by several standard errors."""
         return self.angle * (1 + SURE_OF_ANGLE * self.relative_error) <= angle
 
     @property
@@ -253,11 +241,12 @@ class _Look:
         return float(np.hypot(self.error.error, self.relative_error))
 
     def moved(self) -> Array:
+        """Where a step leads."""
         w = self.z + self.tan_alpha * self.error.direction
         return np.asarray(w / np.linalg.norm(w))
 
 
-def _look(
+def look_at(
     oracle: BandOracle,
     z: Array,
     offset: float,
@@ -265,12 +254,12 @@ def _look(
     n: int,
     rng: np.random.Generator,
     expected: float = 0.0,
-) -> _Look:
+) -> Look:
     """A look at z; with more inputs, where they can be made, if it does not show the way."""
     for more in _MORE:
         profile = measure_profile(oracle, z, offset, width, more * n, rng)
         error = direction_of_error(oracle, z, profile, more * n, rng)
-        look = _Look(z, profile, error, expected)
+        look = Look(z, profile, error, expected)
         if look.left <= _CLEAR or not oracle.makes_inputs:
             break
         offset, width = profile.offset, profile.width
@@ -294,24 +283,24 @@ def descend(
     rng = np.random.default_rng(rng)
     n, asked = inputs_per_band(oracle.features, contraction), oracle.queries
     z = z / np.linalg.norm(z)
-    eps = 0.0 if oracle.makes_inputs else _START_EPS
+    eps = 0.0 if oracle.makes_inputs else FIRST_BAND
     start = estimate_tan_alpha(oracle, z, eps, relative=START_RELATIVE_ERROR, rng=rng)
-    look = _look(oracle, z, start.offset, start.tan_alpha, n, rng)
+    look = look_at(oracle, z, start.offset, start.tan_alpha, n, rng)
     past = lowest_share_past(oracle, z, look.profile, n, rng)
     path = [DirectionStep(z, look.angle, oracle.queries - asked)]
     while (reason := _reason_to_end(look, path, angle, most_steps)) is None:
         width = look.tan_alpha * look.left
         expected = 0.0 if oracle.makes_inputs else look.angle * look.left
-        look = _look(oracle, look.moved(), look.threshold, width, n, rng, expected)
+        look = look_at(oracle, look.moved(), look.threshold, width, n, rng, expected)
         path.append(DirectionStep(look.z, look.angle, oracle.queries - asked))
     if reason == "stuck":  # more inputs, where they can be made, tell why
         at, width = look.profile.offset, look.profile.width
-        look = _look(oracle, look.z, at, width, _MORE[-1] * n, rng, look.expected)
-    return _refinement(look, past, reason, oracle.queries - asked, path)
+        look = look_at(oracle, look.z, at, width, _MORE[-1] * n, rng, look.expected)
+    return refinement(look, past, reason, oracle.queries - asked, path)
 
 
 def _reason_to_end(
-    look: _Look, path: list[DirectionStep], angle: float, most_steps: int
+    look: Look, path: list[DirectionStep], angle: float, most_steps: int
 ) -> str | None:
     angles = [step.angle for step in path]
     if look.surely_within(angle):
@@ -324,75 +313,10 @@ def _reason_to_end(
     return "steps" if len(path) > most_steps else None
 
 
-def random_search(
-    oracle: BandOracle,
-    z: Array,
-    angle: float,
-    *,
-    eps: float = 0.0,
-    most_trials: int | None = None,
-    rng: Seed = None,
+def refinement(
+    look: Look, past: float, reason: str, queries: int, path: list[DirectionStep]
 ) -> Refinement:
-    """Algorithm 1, RefineEstimate(eps, angle), from z until the angle is surely below `angle`.
-
-    By default the trials end at several times as many as Theorem 5 lets expect.
-    """
-    rng = np.random.default_rng(rng)
-    d, asked = oracle.features, oracle.queries
-    n = inputs_per_band(d, CONTRACTION / 2)
-    z = z / np.linalg.norm(z)
-    now = _comparable_angle(oracle, z, eps, None, rng)
-    look = _look(oracle, z, now.offset, now.tan_alpha, n, rng)
-    past = lowest_share_past(oracle, z, look.profile, n, rng)
-    path = [DirectionStep(z, now.angle, oracle.queries - asked)]
-    if most_trials is None:
-        most_trials = ceil(_TRIALS * d * (1 + max(np.log(now.angle / angle), 0.0)))
-    trials = 0
-    while not (reached := look.surely_within(angle)) and trials < most_trials:
-        seed = int(rng.integers(2**62))
-        now = _comparable_angle(oracle, z, eps, now, seed)
-        for _ in range(TRIALS_A_DRAW):
-            trials += 1
-            new = _perturbed(z, 0.1 * np.sin(now.angle) / d, rng)
-            there = _comparable_angle(oracle, new, eps, now, seed)
-            if there.angle <= (1 - 0.01 / d) * now.angle:
-                z, now = new, there
-                path.append(DirectionStep(z, now.angle, oracle.queries - asked))
-                break
-        if now.angle <= max(angle, look.angle / 2):
-            look = _look(oracle, z, now.offset, now.tan_alpha, n, rng)
-            now = replace(now, floor=look.profile.floor)
-    reason = "reached" if reached else "steps"
-    return _refinement(look, past, reason, oracle.queries - asked, path)
-
-
-def _comparable_angle(
-    oracle: BandOracle, z: Array, eps: float, start: TanAlpha | None, rng: Seed
-) -> TanAlpha:
-    """Algorithm 2, as exactly as a comparison with the angle of a perturbed direction needs."""
-    d = oracle.features
-    return estimate_tan_alpha(
-        oracle,
-        z,
-        eps,
-        relative=_COMPARABLE / d**0.75,
-        tolerance=_FINE / d,
-        floor=None if start is None else start.floor,
-        start=start,
-        rng=rng,
-    )
-
-
-def _perturbed(z: Array, size: float, rng: np.random.Generator) -> Array:
-    """z moved by a Gaussian vector across it."""
-    g = rng.standard_normal(len(z))
-    moved = z + size * (g - (g @ z) * z)
-    return np.asarray(moved / np.linalg.norm(moved))
-
-
-def _refinement(
-    look: _Look, past: float, reason: str, queries: int, path: list[DirectionStep]
-) -> Refinement:
+    """Where a search ended, by the last look."""
     profile, strength = look.profile, look.error.strength
     strength_error = strength * look.error.error / max(len(look.z) - 2, 1) ** 0.5
     weak = strength + SURE_OF_ANGLE * strength_error < _WHOLE
@@ -415,6 +339,7 @@ def _refinement(
         angle_error=float(angle_error),
         threshold_error=float(threshold_error),
         reason=reason,
+        inputs=profile.inputs,
         queries=queries,
         path=tuple(path),
         evidence=evidence,

@@ -29,7 +29,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, sqrt
 
 import numpy as np
 from scipy import special
@@ -52,6 +52,7 @@ from provenet.lowest_layer.bands.tolerances import (
     QUERY_REACH,
     REFERENCE_DRAWS,
     SCAN_STEP,
+    UNRESOLVED,
 )
 from provenet.networks.hermite import normal_density
 
@@ -92,6 +93,11 @@ class BandOracle(ABC):
     def offsets(self, z: Array, low: float, high: float, n: int, rng: Seed) -> tuple[Array, Array]:
         """The offsets `z.x` of the same inputs and 1 where the label fires, else 0."""
 
+    def share(self, z: Array, low: float, high: float, n: int, rng: Seed) -> tuple[float, int]:
+        """The share of these inputs on which the label fires (0 of none), and their number."""
+        fired = self.offsets(z, low, high, n, rng)[1]
+        return (float(np.mean(fired)) if len(fired) else 0.0), len(fired)
+
 
 def silent_value(y: Array) -> float:
     """The label where no unit fires, `c_0`: with high thresholds its median (footnote 5).
@@ -104,7 +110,7 @@ def silent_value(y: Array) -> float:
     return float(common[0] if len(common) else np.median(y))
 
 
-def _rounding(y: Array) -> float:
+def label_rounding(y: Array) -> float:
     """A label this much above the silent one may be the same with another last digit."""
     return LABEL_ROUNDING * max(float(np.max(np.abs(y), initial=0.0)), np.finfo(float).tiny)
 
@@ -132,7 +138,7 @@ class QueriedBands(BandOracle):
         self.ask, self.features, self.queries = ask, features, 0
         y = self._answers(np.random.default_rng(rng).standard_normal((REFERENCE_DRAWS, features)))
         self.silent = silent_value(y) if silent is None else silent
-        self.margin = max(margin, _rounding(y))
+        self.margin = max(margin, label_rounding(y))
         self._kept: tuple[tuple[int, int], tuple[Array, Array]] | None = None
 
     def band(self, z: Array, low: float, high: float, n: int, rng: Seed) -> Band:
@@ -178,7 +184,7 @@ class SampleBands(BandOracle):
             y[rows] = source.rows(rows.start, rows.stop)[1]
         silent = silent_value(y) if silent is None else silent
         self.source, self.features = source, source.features
-        self._fired = y > silent + max(margin, _rounding(y))
+        self._fired = y > silent + max(margin, label_rounding(y))
         self.reach = float(-special.ndtri(min(0.5, FEWEST_BEYOND / source.size)))
         self._direction = np.zeros(source.features)
         self._projections = np.zeros(source.size)
@@ -235,7 +241,7 @@ class TanAlpha:
 
 def relative_error(n: float, common_draws: bool, floor: float = 0.0) -> float:
     """Standard error of Algorithm 2's tan alpha over tan alpha, with `n` inputs in each band."""
-    return _level_errors(n, common_draws, floor)[0]
+    return _level_errors(n, float(common_draws), floor)[0]
 
 
 def inputs_for(relative: float, common_draws: bool = True, floor: float = 0.0) -> int:
@@ -243,16 +249,16 @@ def inputs_for(relative: float, common_draws: bool = True, floor: float = 0.0) -
     return ceil((relative_error(1, common_draws, floor) / relative) ** 2)
 
 
-def _level_errors(n: float, common_draws: bool, floor: float) -> tuple[float, float]:
+def _level_errors(n: float, common: float, floor: float) -> tuple[float, float]:
     """Standard errors of `(t2 - t1) / LEVELS_WIDTH` and of `(t1 + t2) / 2`, over tan alpha.
 
-    Errors of sample quantiles: `p_i (1 - p_j) / (n p'_i p'_j)` for i <= j, zero between bands that
-    have no inputs in common.
+    Errors of sample quantiles: `p_i (1 - p_j) / (n p'_i p'_j)` for i <= j, between different bands
+    times the share of the inputs that they have in common.
     """
     p1, p2 = _shares(floor)
     slope = (1 - floor) * float(normal_density(special.ndtri(LEVELS[0])))
     own = (p1 * (1 - p1) + p2 * (1 - p2)) / slope**2
-    shared = 2 * p1 * (1 - p2) / slope**2 if common_draws else 0.0
+    shared = 2 * min(common, 1.0) * p1 * (1 - p2) / slope**2
     spread = float(np.sqrt((own - shared) / n)) / LEVELS_WIDTH
     return spread, float(np.sqrt((own + shared) / n)) / 2
 
@@ -276,7 +282,7 @@ def estimate_tan_alpha(
     """Algorithm 2, EstimateTanAlpha(z, eps): the angle from bands `z.x in [s - eps, s]`.
 
     A queried oracle makes as many inputs a band as give the `relative` standard error; from samples
-    the band's width decides, and should be below the angle. Bisection goes on until it changes the
+    the band's width decides: twice the angle suits. Bisection goes on until it changes the
     answer by the part `tolerance`. `floor` is measured if not given (0 for the text's own levels);
     `start`, the answer of a nearby direction, saves queries. Raises `NoAnswer` when the label does
     not rise with the offset as it must for a monotone P.
@@ -286,31 +292,46 @@ def estimate_tan_alpha(
     counts: list[int] = []
 
     def rate(s: float) -> float:
-        fired = _fired_below(oracle, z, s, eps, n, seed)
-        counts.append(len(fired))
-        return float(np.mean(fired)) if len(fired) else 0.0
+        share, count = _share_below(oracle, z, s, eps, n, seed)
+        counts.append(count)
+        return share
 
     if floor is None:
         floor, start = _measured_floor(rate, oracle.reach, eps, start)
     t1, t2 = _crossings(rate, oracle.reach, floor, start, tolerance)
     rough = _from_crossings(t1, t2, eps, floor)
-    spread, shift = _level_errors(max(min(counts), 1), oracle.makes_inputs, floor)
-    tan_alpha = rough.tan_alpha
-    return replace(rough, standard_error=spread * tan_alpha, offset_error=shift * tan_alpha)
+    common = 1.0
+    if not oracle.makes_inputs:  # only those of the bands at which bisection ended count
+        counts = [oracle.share(z, t - eps, t, n, seed)[1] for t in (t1, t2)]
+        common = max(0.0, 1 - (t2 - t1) / eps) if eps > 0 else 0.0
+    spread, shift = _level_errors(max(min(counts), 1), common, floor)
+    seen = (t2 - t1) / LEVELS_WIDTH
+    return replace(
+        rough,
+        standard_error=spread * seen * seen / rough.tan_alpha if seen else 0.0,
+        offset_error=shift * seen,
+    )
 
 
-def _fired_below(oracle: BandOracle, z: Array, s: float, eps: float, n: int, seed: int) -> Array:
-    """Where the label fires in the band `[s - eps, s]`, or a wider one if it is all but empty."""
-    fired = oracle.offsets(z, s - eps, s, n, seed)[1]
-    while len(fired) < FEWEST_IN_BAND and eps < 1:
+def _share_below(
+    oracle: BandOracle, z: Array, s: float, eps: float, n: int, seed: int
+) -> tuple[float, int]:
+    """The share that fires in the band `[s - eps, s]`, or a wider one if it is all but empty."""
+    share, count = oracle.share(z, s - eps, s, n, seed)
+    while count < FEWEST_IN_BAND and eps < 1:
         eps = max(2 * eps, 1e-4)
-        fired = oracle.offsets(z, s - eps, s, n, seed)[1]
-    return fired
+        share, count = oracle.share(z, s - eps, s, n, seed)
+    return share, count
 
 
 def _from_crossings(t1: float, t2: float, eps: float, floor: float) -> TanAlpha:
-    """Lemma 3; a band `[s - eps, s]` stands for its middle."""
-    return TanAlpha((t2 - t1) / LEVELS_WIDTH, 0.0, (t1 + t2 - eps) / 2, 0.0, floor)
+    """Lemma 3; a band `[s - eps, s]` stands for its middle.
+
+    Its offsets vary by `eps^2 / 12`, by which the square of the step's width is too large (the
+    O(eps) of the lemma).
+    """
+    width = sqrt(max(((t2 - t1) / LEVELS_WIDTH) ** 2 - eps**2 / 12, (UNRESOLVED * eps) ** 2))
+    return TanAlpha(width, 0.0, (t1 + t2 - eps) / 2, 0.0, floor)
 
 
 def _measured_floor(

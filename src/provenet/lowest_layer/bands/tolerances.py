@@ -29,6 +29,8 @@ MOST_PROBES = 200
 rounding, 50 halvings each."""
 FEWEST_IN_BAND = 20
 """Convention: inputs whose share that fires is taken; a band with fewer samples is widened."""
+UNRESOLVED = 0.1
+"""Convention: over the width of a band, the least angle that it is said to show."""
 QUERY_REACH = 8.0
 """Convention: the largest offset asked at; a normal input is beyond it with a chance of 6e-16."""
 FEWEST_BEYOND = 50
@@ -105,3 +107,33 @@ ANGLE_SHRINKS = 0.9
 """Convention: part of the smallest angle so far that one of the last steps must come below."""
 DESCENT_PATIENCE = 3
 """Convention: how many last steps those are: an estimated angle may rise by chance."""
+
+# ---------------------------------------------------------------- near: samples about one face
+
+NEAR_WIDTHS = 10.0
+"""Convention: widths of the first step below it from which samples are kept: bands reach 5 below,
+and a search that turns by the whole angle moves samples by some 3 more."""
+MOST_NEAR = 2_000_000
+"""Convention: samples near a face that are held in memory."""
+
+# ---------------------------------------------------------------- random_search: Algorithm 1
+
+FIRST_BAND = 0.1
+"""Convention: width of the first bands of samples of a descent, for angles of 3 to 6 degrees."""
+FIRST_BANDS = (0.02, 0.3)
+"""Convention: least and largest width of the first bands of samples of Algorithm 1: those of a half
+degree and of 9 degrees."""
+BAND_WIDTHS = 2.0
+"""Derived: width of bands of samples over the angle; the error of the angle is least from 1.6 to 2
+(sensitivity over noise of two levels of a step that is averaged over the band)."""
+TRIALS_A_LOOK = 10
+"""Convention: times the features, trials between looks at all samples; the angle falls by a fifth
+meanwhile, where samples allow it."""
+AT_SAMPLING_ERROR = 0.3
+"""Measured: standard error of an angle over itself at which Algorithm 1 gains no more from samples:
+5 features, 3 units, 4e5 samples, where the true angle stops at about a half degree."""
+LOOKS_AT_ERROR = 3
+"""Convention: looks in a row at that error: one alone may show a small angle by chance."""
+LOOKS_WITHOUT_GAIN = 6
+"""Convention: looks whose mean angle is compared with that of as many before: if it is not smaller,
+samples show none that is."""

@@ -14,8 +14,11 @@ from math import comb
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from provenet.certify.layer import LayerCandidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
+from provenet.common.words import counted
+from provenet.fitting.workspace import Workspace
 from provenet.lowest_layer.fit import LayerFit
 from provenet.lowest_layer.tolerances import (
     EXPONENTIAL_MOST_MONOMIALS,
@@ -24,6 +27,7 @@ from provenet.lowest_layer.tolerances import (
     RHO_SAMPLES,
     RHO_SHARPENINGS,
 )
+from provenet.lowest_layer.user_layer import on_user_inputs, open_top
 from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer
 
 AMBIGUITIES = (
@@ -121,6 +125,26 @@ def monomials(units: int) -> Array:
             break
         chosen += combinations(range(units), degree)
     return np.array([[float(p in m) for p in range(units)] for m in chosen])
+
+
+def units_alone(
+    workspace: Workspace, weights: Array, way: str, notes: tuple[str, ...]
+) -> LayerCandidate:
+    """Units without a polynomial above them, which no label confirms."""
+    layer = open_top(lowest_layer(weights, 0.0, "exp"))
+    user = on_user_inputs(layer, None, np.zeros(len(weights)), np.zeros(len(weights)))
+    what = counted(len(weights), "unit")
+    return LayerCandidate(
+        network=user.units,
+        what=what,
+        angle_errors=user.angle_errors,
+        threshold_errors=user.threshold_errors,
+        samples=np.full(len(weights), workspace.source.size),
+        way=way,
+        unrefined=f"{what} on sets of features; no polynomial was fitted above them.",
+        notes=(*notes, workspace.gaussian.message),
+        ambiguities=AMBIGUITIES,
+    )
 
 
 def refuse_other_number(found: int, asked: int | None) -> None:

@@ -24,8 +24,8 @@ direction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -76,6 +76,11 @@ def band_weights(order: int, both: Sequence[int], right: Sequence[int] = ()) -> 
 
 PEAK = {1: band_weights(1, (0, 1, 2)), 2: band_weights(2, (0, 1, 2, 3))}
 """The statistic for step units (1) and ReLU units (2)."""
+PLAIN = {
+    1: np.array([0.0, 0, 0, -1, 1, 0, 0, 0]),
+    2: np.array([0.0, 0, 1, -1, -1, 1, 0, 0]),
+}
+"""C_2 and C_3 of the text: a difference of two bands, and one of two differences."""
 
 
 def sphere_net(features: int, step: float) -> Array:
@@ -109,6 +114,8 @@ class Labels:
     variance: float
     """Of all labels, also where these are a selection."""
     weights: Array | None = None
+    statistic: Mapping[int, Array] = field(default_factory=lambda: PEAK)
+    """Weights of band means, by order."""
 
     @classmethod
     def of(cls, X: Array, y: Array) -> Labels:
@@ -119,7 +126,7 @@ class Labels:
         """Those with `|z.x - s| < width`."""
         near = np.abs(self.X @ z - s) < width
         weights = None if self.weights is None else self.weights[near]
-        return Labels(self.X[near], self.y[near], self.variance, weights)
+        return replace(self, X=self.X[near], y=self.y[near], weights=weights)
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,7 @@ def band_profile(
     edge = np.arange(BANDS * per, bins - BANDS * per + 1)
     heights, factor, within, total = np.zeros((4, len(edge)))
     most, fewest = np.zeros(len(edge)), np.full(len(edge), np.inf)
-    for j, weight in enumerate(PEAK[order] / h ** (order - 1)):
+    for j, weight in enumerate(data.statistic[order] / h ** (order - 1)):
         start = edge + (j - BANDS) * per
         n, wy, wyy, w, ww = sums[:, start + per] - sums[:, start]
         fewest, w = np.minimum(fewest, n), np.maximum(w, NONE)

@@ -1,4 +1,7 @@
-"""Candidates for several outputs from second moments (BJW19; see `rectified`), and a search."""
+"""Candidates for several outputs from second moments (BJW19; see `rectified`), and a search.
+
+With `faithful=True` there is one candidate, that of Algorithms 4, 5 and 6, and no search.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def from_second_moments(workspace: Workspace) -> Iterator[Candidate]:
         b = biases_along(workspace, W) if biased else np.zeros(len(W))
         network = _finish(workspace, W, b)
     yield Candidate(network, evidence)
-    if workspace.refine and workspace.activation is RELU:
+    if workspace.refine and workspace.activation is RELU and not workspace.faithful:
         yield from searched(workspace, np.column_stack([W, b]))
 
 
@@ -109,7 +112,13 @@ def _finish(workspace: Workspace, W: Array, b: Array) -> Network:
     try:
         return exact_finish(samples.X, samples.y, W, b, activation).network
     except NoAnswer:
-        signs = signs_by_projection(samples, W, b, activation)
+        return signed_by_projection(workspace, W, b)
+
+
+def signed_by_projection(workspace: Workspace, W: Array, b: Array) -> Network:
+    """Algorithm 6 for the signs, then regression for the output weights (section 5.2)."""
+    samples, activation = workspace.problem.samples, workspace.activation
+    signs = signs_by_projection(samples, W, b, activation)
     theta = np.column_stack([W, b]) * signs[:, None]
     beta = np.zeros((len(W) + 1, *samples.label_shape))
     fitted, _ = fit_linear_part(samples, Parameters(theta, beta), activation)

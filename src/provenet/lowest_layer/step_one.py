@@ -1,0 +1,78 @@
+"""Step 1 for a lowest layer: directions from moments in one pass, and their errors (GP19, 2.1).
+
+`faithful=True` minimises the paper's objective, `objective="one-by-one"` (section 2.1, the default)
+or `"simultaneous"` (appendix B.4); otherwise the decomposition of the main job is used, unless an
+objective is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from provenet.common.typing import Array
+from provenet.common.words import counted
+from provenet.fitting.workspace import Workspace
+from provenet.lowest_layer.direction_errors import sampling_angles
+from provenet.lowest_layer.directions import (
+    Directions,
+    angle_errors,
+    directions,
+    hermite_coefficients,
+    layer_span,
+    sensitivity,
+)
+from provenet.moments.estimation import moments_in_span
+from provenet.moments.sums import Moments
+from provenet.networks.activations import Activation
+
+
+@dataclass(frozen=True)
+class StepOne:
+    """Units on standardised inputs, as moments have them."""
+
+    units: Directions
+    angle_errors: Array
+    """Radians, one standard error, by sampling; products of units may turn them further."""
+    inside: Array
+    """Their directions in the coordinates of `moments`."""
+    moments: Moments
+    """Those inside the span of the units."""
+
+
+def step_one(workspace: Workspace, activation: Activation, size: float = 1.0) -> StepOne:
+    """Directions of units whose labels are `size` times those of the layer."""
+    source, t, way = workspace.source, workspace.threshold, _way(workspace)
+    span = layer_span(workspace)
+    with workspace.stage("moments", f"orders 3 and 4 in {counted(span.rank, 'dimension')}"):
+        found = moments_in_span(source, workspace.standardisation, span)
+        moments = _over(found, size)
+    with workspace.stage("decompose"):
+        inside = directions(moments, activation, t, workspace.rng, way)
+        W = inside.weights
+        if way == "decomposition" or source.kept_by_labels:
+            errors = angle_errors(moments, W)
+        else:
+            at = sensitivity(moments, activation, t, W, way)
+            products = at.turned_by_products(moments, hermite_coefficients(activation, t))
+            at = replace(at, u=(at.u[0] * size, at.u[1] * size))
+            errors = sampling_angles(source, workspace.standardisation, span, at)
+            errors = np.minimum(np.hypot(errors, products), np.pi / 2)
+    units = Directions(W @ span.basis, inside.thresholds)
+    return StepOne(units, errors, W, moments)
+
+
+def _way(workspace: Workspace) -> str:
+    if workspace.objective != "auto":
+        return workspace.objective
+    return "one-by-one" if workspace.faithful else "decomposition"
+
+
+def _over(moments: Moments, size: float) -> Moments:
+    """Moments of labels over `size`; complemented where it is negative."""
+    return replace(
+        moments,
+        tensors=tuple(T / size for T in moments.tensors),
+        errors=tuple(error / abs(size) for error in moments.errors),
+    )
