@@ -226,7 +226,7 @@ def test_samples_that_do_not_reach_the_degree_are_a_status() -> None:
     assert "products of up to 2 units (there may be products of up to 5)" in result.message
 
 
-@pytest.mark.parametrize(("u", "equal"), [(ABS, False), (BUMP, True)], ids=str)
+@pytest.mark.parametrize(("u", "equal"), [(ABS, False), (BUMP, True)], ids=["abs", "bump"])
 def test_eight_units_and_their_polynomial_are_exact(u: Activation, equal: bool) -> None:
     W, P = orthonormal(8, 8, 0), top(8, 0, products=0.15, equal=equal)
     result, X, y = recovered(u, P, W, 5000, 0, units=8)
