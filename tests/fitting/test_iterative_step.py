@@ -11,7 +11,8 @@ from provenet.common.ended import Ended
 from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import ArraySource
 from provenet.fitting import iterative_step as module
-from provenet.fitting.iterative_step import IterativeStep
+from provenet.fitting import linearised
+from provenet.fitting.iterative_step import IterativeStep, PassCurvature, curvature_at
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.normal_equations import DenseStep, normal_equations
 from provenet.fitting.output_layer import fit_linear_part
@@ -36,7 +37,7 @@ def model(truth: pn.Network, request: pytest.FixtureRequest) -> pn.Network:
 def in_memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether samples are kept in memory between products."""
     if request.param == "read again":
-        monkeypatch.setattr(module, "MOST_KEPT", 0)
+        monkeypatch.setattr(linearised, "MOST_KEPT", 0)
     return bool(request.param == "kept")
 
 
@@ -47,15 +48,15 @@ def test_products_are_those_of_the_matrix_without_beta(
     dense = DenseStep(
         normal_equations(source, parameters, model.activation), parameters, ridge=1e-14
     )
-    step = IterativeStep(source, parameters, model.activation, np.float64)
-    assert (step.kept is not None) == in_memory
+    step = curvature_at(source, parameters, model.activation, np.float64)
+    assert isinstance(step, PassCurvature) != in_memory
     v = np.random.default_rng(0).standard_normal(parameters.theta.size)
     # Sizes up to 1e3; a ridge of 1e-12 on features of condition 1e2 or so.
     np.testing.assert_allclose(step.product(v), dense.matrix @ v, rtol=0, atol=1e-7)
     np.testing.assert_allclose(step.rhs, dense.rhs, rtol=0, atol=1e-7)
     # Both carry 1e-10 of their mean.
     np.testing.assert_allclose(step.diagonal, dense.damping, rtol=1e-9)
-    single = IterativeStep(source, parameters, model.activation)
+    single = curvature_at(source, parameters, model.activation)
     # Float32 has 6e-8, and half of the matrix cancels at most.
     error = np.linalg.norm(single.product(v) - dense.matrix @ v)
     assert error < 1e-5 * np.linalg.norm(dense.matrix @ v)
@@ -68,7 +69,7 @@ def test_conjugate_gradients_take_the_dense_step(
     source, parameters = samples(noise=0.1, net=truth), Parameters.of(model)
     equations = normal_equations(source, parameters, model.activation)
     expected = DenseStep(equations, parameters, 1e-14).solve(damping)
-    step = IterativeStep(source, parameters, model.activation)
+    step = IterativeStep(curvature_at(source, parameters, model.activation))
     found = step.solve(damping, 1e-5)
     # A relative residual of 1e-5 in a scaled system of condition 100 at most, by the damping.
     assert expected is not None and found.ended is Ended.CONVERGED
@@ -80,9 +81,10 @@ def test_a_step_that_ran_out_of_products_says_so(
 ) -> None:
     source, parameters = samples(noise=0.1, net=truth), Parameters.of(model)
     monkeypatch.setattr(module, "MOST_PRODUCTS", 1)
-    early = IterativeStep(source, parameters, model.activation).solve(1e-2, 1e-8)
+    curvature = curvature_at(source, parameters, model.activation)
+    early = IterativeStep(curvature).solve(1e-2, 1e-8)
     assert early.ended is Ended.OUT_OF_STEPS
-    assert early.move @ IterativeStep(source, parameters, model.activation).rhs > 0  # downhill
+    assert early.move @ curvature.rhs > 0  # downhill
 
 
 def test_no_scale_of_labels_is_too_large_for_single_precision() -> None:
@@ -90,13 +92,15 @@ def test_no_scale_of_labels_is_too_large_for_single_precision() -> None:
     scale = 1e30
     step, large = (
         IterativeStep(
-            ArraySource(source.X, s * source.y),
-            Parameters.of(
-                near.replace(
-                    output_weights=s * near.output_weights, output_bias=s * near.output_bias
-                )
-            ),
-            near.activation,
+            curvature_at(
+                ArraySource(source.X, s * source.y),
+                Parameters.of(
+                    near.replace(
+                        output_weights=s * near.output_weights, output_bias=s * near.output_bias
+                    )
+                ),
+                near.activation,
+            )
         ).solve(0.1)
         for s in (1.0, scale)
     )

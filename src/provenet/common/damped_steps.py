@@ -28,8 +28,8 @@ class Point(Protocol):
     def value(self) -> float:
         """What is to fall: exact after `arrived`, until then perhaps a forecast."""
 
-    def attempt(self, damping: float) -> Self | None:
-        """Where a damped step leads; None if there is no such step."""
+    def attempt(self, damping: float) -> Self | Ended | None:
+        """Where a damped step leads; None if there is no such step, or why none is worth taking."""
 
     def arrived(self) -> Self:
         """The same point, its value exact, ready for steps."""
@@ -48,10 +48,13 @@ class Damping:
     """Divides it after a step that lowered the value."""
     harder: float = 4.0
     """Multiplies it after one that did not."""
+    again: float = 1e-3
+    """What it is at least after one that did not: from next to nothing it would take many to be
+    felt."""
     least: float = 1e-13
     """Below it damping is rounding: some hundred times the machine's."""
     attempts: int = 10
-    """How often it may rise before no step is found: a million times, with the others."""
+    """How often it may rise before no step is found: to a hundred times the curvature at least."""
 
 
 @dataclass(frozen=True)
@@ -83,18 +86,22 @@ def damped_steps(
         if taken == steps:
             break
         trial, strength = _first_that_helps(point, strength, damping)
-        new = None if trial is None else trial.arrived()
-        if new is None or not new.value < point.value:
+        if isinstance(trial, Ended):
+            return Walk(point, taken, trial)
+        new = trial.arrived()
+        if not new.value < point.value:
             return Walk(point, taken, Ended.STUCK)
         point, before = new, point.value
     return Walk(point, steps, Ended.OUT_OF_STEPS)
 
 
-def _first_that_helps(point: P, strength: float, damping: Damping) -> tuple[P | None, float]:
-    """The first attempt of a lower value, and the damping for the next step."""
+def _first_that_helps(point: P, strength: float, damping: Damping) -> tuple[P | Ended, float]:
+    """The first attempt of a lower value, or why there is none, and the next step's damping."""
     for _ in range(damping.attempts):
         trial = point.attempt(strength)
+        if isinstance(trial, Ended):
+            return trial, strength
         if trial is not None and trial.value < point.value:
             return trial, max(strength / damping.easier, damping.least)
-        strength *= damping.harder
-    return None, strength
+        strength = max(strength * damping.harder, damping.again)
+    return Ended.STUCK, strength

@@ -18,10 +18,11 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
 from provenet.data.standardisation import Standardisation
-from provenet.fitting.iterative_step import IterativeStep
+from provenet.fitting.iterative_step import Curvature, curvature_at
 from provenet.fitting.normal_equations import (
     cross_products,
     eliminate,
+    linear_part,
     normal_equations,
 )
 from provenet.fitting.parameters import Parameters, columns_by_output
@@ -222,13 +223,13 @@ def covariance_bound(
     two bounds is one on both together.
     """
     parameters, activation = Parameters.of(network), network.activation
-    curvature = IterativeStep(source, parameters, activation, np.float64)
+    curvature = curvature_at(source, parameters, activation, np.float64)
     scale = np.sqrt(curvature.diagonal)
     smallest = _smallest_eigenvalue(
         curvature, scale, _scale_directions(parameters, scale, activation)
     )
     theta = 1 / (max(smallest, LANCZOS_ZERO) * scale**2).reshape(parameters.theta.shape)
-    G_inverse, dependent = _scaled_inverse(curvature.gram)
+    G_inverse, dependent = _scaled_inverse(linear_part(source, parameters, activation).gram)
     follow = cross_products(source, parameters, activation) @ G_inverse
     moved = np.einsum("mwr,mw->mr", follow**2, theta)
     beta = np.diag(G_inverse)[:, None] + moved.T @ parameters.output_weights.T**2
@@ -238,7 +239,7 @@ def covariance_bound(
     )
 
 
-def _smallest_eigenvalue(curvature: IterativeStep, scale: Array, scales: Array) -> float:
+def _smallest_eigenvalue(curvature: Curvature, scale: Array, scales: Array) -> float:
     """Of the scaled S, which has each unit's own scale as a null direction: that is left out."""
 
     # ARPACK moves its start into the range of the operator, where a null space has no part.

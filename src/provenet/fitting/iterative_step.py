@@ -6,44 +6,100 @@ two passes over the samples: `U = D v A^T` with its overlap `Phi^T U`, then
 the diagonal is a good preconditioner: a unit's own block of H is close to a multiple of the
 identity, and what units share most, the linear part, is eliminated. So a step of one digit, which
 is all that Levenberg-Marquardt needs far from the answer, takes about five products.
+
+Samples in memory are kept with their values and slopes (`linearised`); those that lie elsewhere are
+read again for every product.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, cg
 
-from provenet.common.blocks import row_blocks
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
-from provenet.data.parallel import sum_over
 from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
+from provenet.fitting.linearised import KeptSamples, Linearised
 from provenet.fitting.normal_equations import (
     DampedStep,
+    floored,
     input_gram,
+    promised,
     solver_scaled,
     with_input_gram,
 )
-from provenet.fitting.parameters import Parameters
-from provenet.fitting.tolerances import (
-    LEAST_DAMPING,
-    MOST_KEPT,
-    MOST_PRODUCTS,
-    RIDGE,
-    ROWS_KEPT,
-    STEP_ACCURACY,
-)
+from provenet.fitting.parameters import Parameters, model_features
+from provenet.fitting.tolerances import LEAST_DAMPING, MOST_PRODUCTS, RIDGE, STEP_ACCURACY
 from provenet.networks.activations import Activation
-from provenet.networks.tolerances import TINY
+
+
+class Curvature(Protocol):
+    """S as products with vectors, its size along each parameter, and the gradient."""
+
+    rhs: Array
+    diagonal: Array
+
+    def product(self, v: Array) -> Array:
+        """S times a vector."""
+        ...
+
+
+def curvature_at(
+    source: Source,
+    parameters: Parameters,
+    activation: Activation,
+    dtype: type[np.floating] = np.float32,
+) -> Curvature:
+    """At any parameters: from samples that are kept, or else from passes over them."""
+    kept = KeptSamples.of(source, parameters, dtype)
+    if kept is None:
+        return PassCurvature(source, parameters, activation)
+    at = Linearised.at(kept, parameters, activation, passes=0)
+    return at.without_explained().curvature(LEAST_DAMPING)
+
+
+class IterativeStep:
+    """Damped steps from one point."""
+
+    def __init__(self, curvature: Curvature) -> None:
+        """Nothing is computed yet."""
+        self.curvature = curvature
+
+    def solve(self, damping: float, accuracy: float = STEP_ACCURACY) -> DampedStep:
+        """The damped step, to a relative residual of `accuracy`, preconditioned by the diagonal.
+
+        Conjugate gradients that end early still give a direction of descent; `ended` says so.
+        """
+        rhs, diagonal = self.curvature.rhs, self.curvature.diagonal
+        extra = damping * diagonal
+        weights = diagonal + extra
+        move, r = np.zeros_like(rhs), rhs
+        direction = r / weights
+        size = first = float(r @ direction)
+        ended = Ended.OUT_OF_STEPS
+        for _ in range(MOST_PRODUCTS):
+            if size <= accuracy**2 * first:
+                ended = Ended.CONVERGED
+                break
+            image = self.curvature.product(direction) + extra * direction
+            bend = float(direction @ image)
+            if bend <= 0:  # rounding: S is positive semidefinite
+                break
+            move = move + size / bend * direction
+            r = r - size / bend * image
+            scaled = r / weights
+            size, before = float(r @ scaled), size
+            direction = scaled + size / before * direction
+        return DampedStep(move, ended, promised(move, rhs, extra))
 
 
 @dataclass(frozen=True)
-class PointSums(Sums):
-    """The gradient by theta, `diag H` a unit, the units' rows of `G`, `Phi^T r` and `|r|^2`."""
+class _PointSums(Sums):
+    """The gradient by theta, `diag H` a unit, the units' rows of `G`, and `Phi^T r`."""
 
     theta_gradient: Array
     diagonal: Array
@@ -52,206 +108,82 @@ class PointSums(Sums):
     rss: float
 
 
-@dataclass(frozen=True)
-class Linearised:
-    """Samples with the units' values and slopes at a point, for products with D and Phi."""
-
-    X: Array
-    values: Array
-    slope: Array
-    has_linear: bool
-
-    @classmethod
-    def at(cls, parameters: Parameters, activation: Activation, X: Array) -> Linearised:
-        """At given parameters."""
-        z = X @ parameters.theta[:, :-1].T + parameters.theta[:, -1]
-        return cls(X, activation(z), activation.derivative(z), parameters.has_linear)
-
-    def rows(self, block: slice) -> Linearised:
-        """Some of the samples."""
-        return Linearised(self.X[block], self.values[block], self.slope[block], self.has_linear)
-
-    def change(self, V: Array, root: Array) -> Array:
-        """`U`: how the labels (times `root`) change with theta."""
-        moved = self.X @ V[:, :-1].T
-        moved += V[:, -1]
-        moved *= self.slope
-        return np.asarray(moved @ root.T)
-
-    def overlap(self, U: Array) -> Array:
-        """`Phi^T U`."""
-        linear = [self.X.T @ U] if self.has_linear else []
-        return np.concatenate([self.values.T @ U, *linear, U.sum(axis=0)[None]]).astype(float)
-
-    def explained(self, g: Array) -> Array:
-        """`Phi g`."""
-        m = self.values.shape[1]
-        found = self.values @ g[:m] + g[-1]
-        return np.asarray(found + self.X @ g[m:-1] if self.has_linear else found)
-
-    def pulled_back(self, R: Array, root: Array) -> Array:
-        """`D^T` of residuals (times `root`), one row a unit."""
-        weighted = R @ root
-        weighted *= self.slope
-        return np.column_stack([weighted.T @ self.X, weighted.sum(axis=0)]).astype(float)
-
-
-class IterativeStep:
-    """Damped steps from one point.
-
-    Samples in memory are kept in `dtype` with the units' values and slopes: the right-hand side
-    alone, in float64, decides where the iteration ends. Of many outputs only the triangular factor
-    of A counts.
-    """
+class PassCurvature:
+    """Products with S, each two passes over the samples."""
 
     def __init__(
         self,
         source: Source,
         parameters: Parameters,
         activation: Activation,
-        dtype: type[np.floating] = np.float32,
         inputs: Array | None = None,
+        floor: float = LEAST_DAMPING,
     ) -> None:
-        """Pass over the samples, and keep them where they fit; `inputs` is their `input_gram`."""
-        self.source, self.parameters, self.activation = source, parameters, activation
-        A = parameters.output_weights
-        root: Array = np.linalg.qr(A).R
-        self.size = float(np.abs(root).max(initial=TINY))
-        self.root = (root / self.size).astype(dtype)  # at most 1: no scale of labels overflows
-        self.kept, sums = _at_point(source, parameters, activation, dtype)
+        """One pass for the sums at the point; `inputs` is the samples' `input_gram`."""
+        self.source, self._at = source, (parameters, activation)
+        self.shape = parameters.theta.shape
+        sums = source.total(partial(_point_term, *self._at))
         inputs = input_gram(source, parameters) if inputs is None else inputs
         self.rss, self.gram = sums.rss, with_input_gram(sums.gram, inputs)
         self.best_linear_part = solver_scaled(self.gram, RIDGE * len(self.gram))
-        diagonal = (sums.diagonal * np.sum(A**2, axis=0)[:, None]).ravel()
-        self.diagonal = diagonal + LEAST_DAMPING * diagonal.mean() + TINY
-        self.rhs = sums.theta_gradient.ravel() - self._explained(sums.gradient)
-
-    def _explained(self, overlap: Array) -> Array:
-        """`D^T Phi G^-1 (Phi^T r) A`: what a better beta takes off the gradient, nearly nothing."""
-        A, g = self.parameters.output_weights, self.best_linear_part(overlap)
-        sizes = (float(np.abs(x).max(initial=TINY)) for x in (A, g))
-        (A, a), (g, b) = ((x / size, size) for x, size in zip((A, g), sizes, strict=True))
-        if self.kept is None:
-            term = partial(_explained_term, self.parameters, self.activation, A, g)
-            return a * b * self.source.total(term).ravel()
-        kept, dtype = self.kept, self.root.dtype
-        A, g = A.astype(dtype), g.astype(dtype)
-
-        def pulled_back(block: slice) -> Array:
-            part = kept.rows(block)
-            return part.pulled_back(part.explained(g), A)
-
-        return a * b * sum_over(_blocks(kept), pulled_back).ravel()
+        size = np.sum(parameters.output_weights**2, axis=0)[:, None]
+        self.diagonal = floored(sums.diagonal * size, floor).ravel()
+        # What a better beta takes off the gradient, nearly nothing.
+        better = self.best_linear_part(sums.gradient)
+        self.rhs = (sums.theta_gradient - source.total(partial(_explained, *self._at, better))).ravel()
 
     def product(self, v: Array) -> Array:
         """S times a vector."""
-        V = v.reshape(self.parameters.theta.shape).astype(self.root.dtype)
-        if self.kept is None:
-            at = (self.parameters, self.activation, self.root, V)
-            g = self.best_linear_part(self.source.total(partial(_overlap_term, *at)))
-            product = self.source.total(partial(_curvature_term, *at, g))
-        else:
-            product = self._product_in_memory(self.kept, V)
-        return self.size**2 * product.ravel()
-
-    def _product_in_memory(self, kept: Linearised, V: Array) -> Array:
-        blocks = _blocks(kept)
-        U = np.empty((len(kept.X), len(self.root)), self.root.dtype)
-
-        def overlap(block: slice) -> Array:
-            part = kept.rows(block)
-            U[block] = part.change(V, self.root)
-            return part.overlap(U[block])
-
-        g = self.best_linear_part(sum_over(blocks, overlap)).astype(self.root.dtype)
-
-        def curvature(block: slice) -> Array:
-            part = kept.rows(block)
-            return part.pulled_back(U[block] - part.explained(g), self.root)
-
-        return sum_over(blocks, curvature)
-
-    def solve(self, damping: float, accuracy: float = STEP_ACCURACY) -> DampedStep:
-        """The damped step, to a relative residual of `accuracy`.
-
-        Conjugate gradients that end early still give a direction of descent; `ended` says so.
-        """
-        extra = damping * self.diagonal
-        scale = np.sqrt(self.diagonal + extra)
-        size = len(self.rhs)
-        operator = LinearOperator(
-            (size, size),
-            matvec=lambda u: (self.product(u / scale) + extra * u / scale) / scale,
-            dtype=float,
-        )
-        found, unsolved = cg(operator, self.rhs / scale, rtol=accuracy, maxiter=MOST_PRODUCTS)
-        ended = Ended.OUT_OF_STEPS if unsolved else Ended.CONVERGED
-        return DampedStep(np.asarray(found / scale), ended)
+        V = v.reshape(self.shape)
+        g = self.best_linear_part(self.source.total(partial(_overlap, *self._at, V)))
+        return self.source.total(partial(_pulled_back, *self._at, V, g)).ravel()
 
 
-def _blocks(kept: Linearised) -> list[slice]:
-    return list(row_blocks(len(kept.X), ROWS_KEPT))
+def _slope(parameters: Parameters, activation: Activation, X: Array) -> tuple[Array, Array]:
+    """Slopes of the units, and Phi."""
+    z, phi = model_features(parameters, activation, X)
+    return activation.derivative(z), phi
 
 
-def _at_point(
-    source: Source, parameters: Parameters, activation: Activation, dtype: type[np.floating]
-) -> tuple[Linearised | None, PointSums]:
-    """The samples, unless they lie elsewhere or are too many to keep, and the sums at a point."""
-    m = parameters.units
-    bytes_kept = np.dtype(dtype).itemsize * source.size * (source.features + 2 * m)
-    if not source.in_memory or bytes_kept > MOST_KEPT:
-        return None, source.total(partial(_point_term, parameters, activation))
-    values, slope = np.empty((2, source.size, m), dtype)
-    inputs, _ = source.rows(0, source.size)
-    kept = Linearised(np.asarray(inputs, dtype), values, slope, parameters.has_linear)
-
-    def keep(block: slice) -> PointSums:
-        X, y = source.rows(block.start, block.stop)
-        part = Linearised.at(parameters, activation, X)
-        values[block], slope[block] = part.values, part.slope
-        return _point_sums(parameters, part, y)
-
-    return kept, sum_over(_blocks(kept), keep)
+def _change(parameters: Parameters, slope: Array, X: Array, V: Array) -> Array:
+    """`U`: how the labels change with theta."""
+    moved = (X @ V[:, :-1].T + V[:, -1]) * slope
+    return np.asarray(moved @ parameters.output_weights.T)
 
 
-def _point_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> PointSums:
-    return _point_sums(parameters, Linearised.at(parameters, activation, X), y)
+def _pulled(parameters: Parameters, slope: Array, X: Array, R: Array) -> Array:
+    """`D^T` of residuals, one row a unit."""
+    weighted = (R @ parameters.output_weights) * slope
+    return np.column_stack([weighted.T @ X, weighted.sum(axis=0)])
 
 
-def _point_sums(parameters: Parameters, part: Linearised, y: Array) -> PointSums:
-    r = part.explained(parameters.beta.reshape(len(parameters.beta), -1)) - y.reshape(len(y), -1)
-    squares = part.slope**2
-    return PointSums(
-        part.pulled_back(r, parameters.output_weights),
-        np.column_stack([squares.T @ part.X**2, squares.sum(axis=0)]),
-        part.overlap(part.values).T,
-        part.overlap(r),
+def _point_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> _PointSums:
+    slope, phi = _slope(parameters, activation, X)
+    r = (phi @ parameters.beta - y).reshape(len(y), -1)
+    squares = slope**2
+    return _PointSums(
+        _pulled(parameters, slope, X, r),
+        np.column_stack([squares.T @ X**2, squares.sum(axis=0)]),
+        phi[:, : parameters.units].T @ phi,
+        phi.T @ r,
         float(np.vdot(r, r)),
     )
 
 
-def _explained_term(
-    parameters: Parameters, activation: Activation, A: Array, g: Array, X: Array, y: Array
+def _explained(
+    parameters: Parameters, activation: Activation, g: Array, X: Array, y: Array
 ) -> Array:
-    part = Linearised.at(parameters, activation, X)
-    return part.pulled_back(part.explained(g), A)
+    slope, phi = _slope(parameters, activation, X)
+    return _pulled(parameters, slope, X, phi @ g)
 
 
-def _overlap_term(
-    parameters: Parameters, activation: Activation, root: Array, V: Array, X: Array, y: Array
+def _overlap(parameters: Parameters, activation: Activation, V: Array, X: Array, y: Array) -> Array:
+    slope, phi = _slope(parameters, activation, X)
+    return np.asarray(phi.T @ _change(parameters, slope, X, V))
+
+
+def _pulled_back(
+    parameters: Parameters, activation: Activation, V: Array, g: Array, X: Array, y: Array
 ) -> Array:
-    part = Linearised.at(parameters, activation, X)
-    return part.overlap(part.change(V, root))
-
-
-def _curvature_term(
-    parameters: Parameters,
-    activation: Activation,
-    root: Array,
-    V: Array,
-    g: Array,
-    X: Array,
-    y: Array,
-) -> Array:
-    part = Linearised.at(parameters, activation, X)
-    return part.pulled_back(part.change(V, root) - part.explained(g), root)
+    slope, phi = _slope(parameters, activation, X)
+    return _pulled(parameters, slope, X, _change(parameters, slope, X, V) - phi @ g)

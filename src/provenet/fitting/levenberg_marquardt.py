@@ -12,6 +12,7 @@ why, without noise, the residual ends at machine precision although normal equat
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.passes import working_time
 from provenet.data.sources.base import Source
-from provenet.fitting.iterative_step import IterativeStep
+from provenet.fitting.iterative_step import IterativeStep, PassCurvature
+from provenet.fitting.linearised import KeptSamples, Linearised
 from provenet.fitting.normal_equations import (
     DenseStep,
     input_gram,
@@ -31,11 +33,15 @@ from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import (
     ACCURACIES,
+    DENSE_IN_PASSES,
+    FALLS_WELL,
     FLOAT32_ABOVE,
     ITERATIVE_ABOVE,
+    LEAST_DAMPING,
     RIDGE_DOUBLE,
     RIDGE_SINGLE,
     ROUNDING_ZERO,
+    SATURATED_DAMPING,
     STEPS,
     TOLERANCE,
 )
@@ -66,91 +72,188 @@ def refine(
     *,
     spread: float,
     iterations: int = STEPS,
+    further: int = 0,
     tolerance: float = TOLERANCE,
     zero: float = ROUNDING_ZERO,
     damping: float = Damping.first,
+    largest: float = np.inf,
     deadline: float = np.inf,
     part: Source | None = None,
 ) -> Fit:
     """Levenberg-Marquardt from the given parameters.
 
     `part` are samples drawn from the source from which curvature is estimated; all by default.
+    Weights of a unit that is not positively homogeneous are kept at a norm of at most `largest`.
 
     Ends when the residual is below `zero * spread`, when an iteration lowers the sum of squares by
-    less than the fraction `tolerance`, when no step lowers it, or when iterations or time are over.
+    less than the fraction `tolerance` or promises no more, when no step lowers it, or when
+    iterations or time are over; after `iterations` there are `further` ones while each still lowers
+    the sum well.
     """
-    start = parameters.normalised(activation)
-    model = _Model(source, activation, spread, input_gram(source, start), part)
+    start = parameters.normalised(activation).capped(activation, largest)
+    model = _model(source, start, activation, spread, part)
+    taken = 0
 
     def settled(before: float, point: _FitPoint) -> Ended | None:
+        nonlocal taken
+        taken += 1
         if np.sqrt(point.value / source.labels) <= zero * spread:
             return Ended.ZERO
         if before - point.value <= tolerance * before < np.inf:
             return point.solved
+        if taken >= iterations and before - point.value <= FALLS_WELL * before:
+            return Ended.OUT_OF_STEPS
         return Ended.OUT_OF_TIME if working_time() > deadline else None
 
-    fitted, rss = model.best_output_layer(start, passes=2)
-    point = _FitPoint(model, fitted, rss)
-    walk = damped_steps(point, settled, iterations - 1, Damping(first=damping))
+    point = _FitPoint(model, model.evaluate(start, passes=2), tolerance, largest)
+    walk = damped_steps(point, settled, iterations + further - 1, Damping(first=damping))
     found = walk.point
     return Fit(found.parameters, found.value, source.labels, walk.steps + 1, walk.ended)
 
 
-@dataclass(frozen=True)
-class _Model:
+class _At(Protocol):
+    """Units with their best beta, and the sum of squares that these leave, or a forecast of it."""
+
+    @property
+    def parameters(self) -> Parameters: ...
+
+    @property
+    def rss(self) -> float: ...
+
+
+class _Model(Protocol):
     """What is the same at every point of an iteration."""
+
+    activation: Activation
+
+    def evaluate(self, parameters: Parameters, passes: int = 1) -> _At:
+        """The best beta for given units."""
+
+    def step_from(self, at: Any) -> tuple[DenseStep | IterativeStep, float]:
+        """What a step needs at a point, and the sum of squares there."""
+
+
+def _model(
+    source: Source,
+    start: Parameters,
+    activation: Activation,
+    spread: float,
+    part: Source | None,
+) -> _Model:
+    """Samples in memory are evaluated once a point; others are passed over."""
+    kept = None
+    if part is None:
+        # The slopes of piecewise linear units are whole numbers: single precision has them exactly.
+        dtype = np.float32 if activation.slope is not None else np.float64
+        kept = KeptSamples.of(source, start, dtype)
+    large = FLOAT32_ABOVE**2 * source.labels * spread**2
+    if kept is None:
+        return _InPasses(source, activation, large, input_gram(source, start), part)
+    return _InMemory(kept, activation, large)
+
+
+def _floor(activation: Activation) -> float:
+    """Units that are not homogeneous saturate: they have hardly any effect, and must not run."""
+    return LEAST_DAMPING if activation.degree is not None else SATURATED_DAMPING
+
+
+@dataclass(frozen=True)
+class _InMemory:
+    """Samples that are kept: one evaluation a point."""
+
+    samples: KeptSamples
+    activation: Activation
+    large: float
+    """Sum of squares above which single precision is enough for a step."""
+
+    def evaluate(self, parameters: Parameters, passes: int = 1) -> Linearised:
+        return Linearised.at(self.samples, parameters, self.activation, passes)
+
+    def step_from(self, at: Linearised) -> tuple[DenseStep | IterativeStep, float]:
+        floor = _floor(self.activation)
+        if at.parameters.theta.size > ITERATIVE_ABOVE:
+            return IterativeStep(at.curvature(floor)), at.rss
+        dtype, ridge = _precision(at.rss, self.large)
+        return DenseStep(at.equations(dtype), at.parameters, ridge, floor), at.rss
+
+
+@dataclass(frozen=True)
+class _Passed:
+    """Units with their best beta from passes over the samples, and a forecast of what is left."""
+
+    parameters: Parameters
+    rss: float
+
+
+@dataclass(frozen=True)
+class _InPasses:
+    """Samples that lie elsewhere, or of which a part gives the curvature."""
 
     source: Source
     activation: Activation
-    spread: float
+    large: float
     inputs: Array
     """`input_gram` of the source."""
     part: Source | None
 
-    def best_output_layer(
-        self, parameters: Parameters, passes: int = 1
-    ) -> tuple[Parameters, float]:
-        return fit_linear_part(self.source, parameters, self.activation, passes, self.inputs)
+    def evaluate(self, parameters: Parameters, passes: int = 1) -> _Passed:
+        return _Passed(
+            *fit_linear_part(self.source, parameters, self.activation, passes, self.inputs)
+        )
 
-    def step_from(self, current: Parameters, rss: float) -> tuple[DenseStep | IterativeStep, float]:
-        """What a step needs at a point, and the sum of squares there, computed afresh."""
-        source, activation, part = self.source, self.activation, self.part
-        if current.theta.size > ITERATIVE_ABOVE:
-            iterative = IterativeStep(source, current, activation, inputs=self.inputs)
-            return iterative, iterative.rss
+    def step_from(self, at: _Passed) -> tuple[DenseStep | IterativeStep, float]:
+        """The sum of squares is computed afresh."""
+        source, activation, part, current = self.source, self.activation, self.part, at.parameters
+        floor = _floor(activation)
+        if current.theta.size > DENSE_IN_PASSES:
+            curvature = PassCurvature(source, current, activation, self.inputs, floor)
+            return IterativeStep(curvature), curvature.rss
         if part is not None:
             equations = with_curvature_of(part, source, current, activation)
-            return DenseStep(equations, current, RIDGE_SINGLE), equations.rss
-        single = np.sqrt(rss / source.labels) > FLOAT32_ABOVE * self.spread
-        dtype, ridge = (np.float32, RIDGE_SINGLE) if single else (np.float64, RIDGE_DOUBLE)
+            return DenseStep(equations, current, RIDGE_SINGLE, floor), equations.rss
+        dtype, ridge = _precision(at.rss, self.large)
         equations = normal_equations(source, current, activation, dtype)
-        return DenseStep(equations, current, ridge), equations.rss
+        return DenseStep(equations, current, ridge, floor), equations.rss
+
+
+def _precision(rss: float, large: float) -> tuple[type[np.floating], float]:
+    """In which a Gauss-Newton matrix is summed, and the ridge that goes with it."""
+    return (np.float32, RIDGE_SINGLE) if rss > large else (np.float64, RIDGE_DOUBLE)
 
 
 @dataclass(frozen=True)
 class _FitPoint:
-    """Parameters and their sum of squares, on the way down."""
+    """Where an iteration is, on the way down."""
 
     model: _Model
-    parameters: Parameters
-    value: float
+    at: _At
+    tolerance: float
+    largest: float
+    value: float = np.inf
     before: float = np.inf
     """The sum of squares one step before."""
     solved: Ended = Ended.CONVERGED
     """Whether the step that led here was solved: after one that was not, a small gain is no end."""
     step: DenseStep | IterativeStep | None = None
 
+    @property
+    def parameters(self) -> Parameters:
+        return self.at.parameters
+
     def arrived(self) -> _FitPoint:
-        step, rss = self.model.step_from(self.parameters, self.value)
+        step, rss = self.model.step_from(self.at)
         return replace(self, value=rss, step=step)
 
-    def attempt(self, damping: float) -> _FitPoint | None:
+    def attempt(self, damping: float) -> _FitPoint | Ended | None:
         assert self.step is not None
         fallen = self.value / self.before if self.before < np.inf else 1.0
         found = self.step.solve(damping, float(np.clip(fallen, *ACCURACIES)))
         if found is None:
             return None
+        if found.promised <= self.tolerance * self.value:
+            return found.ended
         theta = self.parameters.theta - found.move.reshape(self.parameters.theta.shape)
-        moved = Parameters(theta, self.parameters.beta).normalised(self.model.activation)
-        fitted, rss = self.model.best_output_layer(moved)
-        return _FitPoint(self.model, fitted, rss, self.value, found.ended)
+        activation = self.model.activation
+        moved = Parameters(theta, self.parameters.beta).normalised(activation)
+        at = self.model.evaluate(moved.capped(activation, self.largest))
+        return replace(self, at=at, value=at.rss, before=self.value, solved=found.ended, step=None)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
@@ -106,9 +106,13 @@ def normal_equations(
     dtype: type[np.floating] = np.float64,
 ) -> NormalEquations:
     """One pass: the Gauss-Newton system, its matrix summed in `dtype`."""
-    p = parameters.theta.size + len(parameters.beta)
-    rows = int(np.clip(BLOCK_BYTES / (np.dtype(dtype).itemsize * p), *BLOCK_ROWS))
+    rows = rows_of_jacobian(parameters.theta.size + len(parameters.beta), dtype)
     return source.total(partial(_normal_term, parameters, activation, dtype), rows)
+
+
+def rows_of_jacobian(p: int, dtype: type[np.floating]) -> int:
+    """Samples whose derivatives by p parameters are formed at a time."""
+    return int(np.clip(BLOCK_BYTES / (np.dtype(dtype).itemsize * p), *BLOCK_ROWS))
 
 
 def _normal_term(
@@ -118,17 +122,24 @@ def _normal_term(
     X: Array,
     y: Array,
 ) -> NormalEquations:
-    thetas, (m, width) = parameters.theta.size, parameters.theta.shape
     z, phi = model_features(parameters, activation, X)
     r = phi @ parameters.beta - y
     slope = activation.derivative(z)
-    J = np.empty((len(X), thetas + phi.shape[1]), dtype=dtype)
-    units = J[:, :thetas].reshape(len(X), m, width)
-    np.multiply(slope[:, :, None], X[:, None, :], out=units[:, :, :-1], casting="same_kind")
-    units[:, :, -1] = slope
-    J[:, thetas:] = phi
+    hessian = curvature_block(slope, np.column_stack([X, np.ones(len(X))]), phi, dtype)
     gradient = _theta_gradient(slope, parameters.output_weights, r, X)
-    return NormalEquations((J.T @ J).astype(float), gradient, phi.T @ r, float(np.vdot(r, r)))
+    return NormalEquations(hessian, gradient, phi.T @ r, float(np.vdot(r, r)))
+
+
+def curvature_block(
+    slope: Array, folded: Array, phi: Array, dtype: type[np.floating]
+) -> Array:
+    """`[D, Phi]^T [D, Phi]` of a block of samples; `folded` is [X, 1]."""
+    (n, m), width = slope.shape, folded.shape[1]
+    J = np.empty((n, m * width + phi.shape[1]), dtype=dtype)
+    units = J[:, : m * width].reshape(n, m, width)
+    np.multiply(slope[:, :, None], folded[:, None, :], out=units, casting="same_kind")
+    J[:, m * width :] = phi
+    return (J.T @ J).astype(float)
 
 
 @dataclass(frozen=True)
@@ -184,6 +195,25 @@ def solver_scaled(matrix: Array, ridge: float) -> Callable[[Array], Array]:
     return lambda b: np.asarray((np.linalg.lstsq(A, (b.T / scale).T, rcond=None)[0].T / scale).T)
 
 
+def inverse_root(matrix: Array, ridge: float) -> Array:
+    """R with `R^T R` the inverse of a positive semidefinite matrix, its diagonal scaled to one."""
+    scale = np.sqrt(np.diag(matrix))
+    scale[scale == 0] = 1.0
+    A = matrix / scale / scale[:, None]
+    for attempt in range(RIDGE_ATTEMPTS):
+        A[np.diag_indices(len(A))] += ridge * RIDGE_GROWTH**attempt
+        factor, failed = lapack.dpotrf(A, lower=1, clean=1)
+        if not failed:
+            return np.asarray(lapack.dtrtri(factor, lower=1)[0] / scale)
+    values, vectors = np.linalg.eigh(A)
+    return np.asarray((vectors / np.sqrt(np.maximum(values, ridge))).T / scale)
+
+
+def floored(diagonal: Array, floor: float) -> Array:
+    """The size of S along each parameter, one without effect taken to have some of the mean."""
+    return np.asarray(diagonal + floor * diagonal.mean() + TINY)
+
+
 def without_each_unit(sums: LinearPart, parameters: Parameters) -> Array:
     """How much the sum of squares grows without each unit, the rest refitted linearly."""
     gram, m = sums.gram, parameters.units
@@ -218,12 +248,20 @@ class DampedStep:
 
     move: Array
     ended: Ended
+    promised: float
+    """By how much the linear model says that the step lowers the sum of squares."""
 
 
 class DenseStep:
     """Damped steps from one set of normal equations."""
 
-    def __init__(self, equations: NormalEquations, parameters: Parameters, ridge: float) -> None:
+    def __init__(
+        self,
+        equations: NormalEquations,
+        parameters: Parameters,
+        ridge: float,
+        floor: float = LEAST_DAMPING,
+    ) -> None:
         """Eliminate beta once; each damping then costs one factorisation."""
         m, width = parameters.theta.shape
         thetas, A = parameters.theta.size, parameters.output_weights
@@ -233,7 +271,7 @@ class DenseStep:
         self.rhs = equations.theta_gradient - np.einsum("mwo,om->mw", moved, A).ravel()
         size = np.repeat(np.sum(A**2, axis=0), width)
         diagonal = np.diag(equations.hessian)[:thetas] * size
-        self.damping = diagonal + LEAST_DAMPING * diagonal.mean() + TINY
+        self.damping = floored(diagonal, floor)
 
     def solve(self, damping: float, accuracy: float = 0.0) -> DampedStep | None:
         """The step, exact for any accuracy; None if the matrix is not positive definite then."""
@@ -244,7 +282,15 @@ class DenseStep:
         except LinAlgError:
             return None
         move = np.asarray(cho_solve(factor, self.rhs, check_finite=False))
-        return DampedStep(move, Ended.CONVERGED)
+        return DampedStep(move, Ended.CONVERGED, promised(move, self.rhs, damping * self.damping))
+
+
+def promised(move: Array, rhs: Array, damped: Array) -> float:
+    """The fall of the sum of squares in the linear model, `rhs.s + s.diag.s`.
+
+    It holds for an iterate of conjugate gradients from zero too: that is orthogonal to its residual.
+    """
+    return float(rhs @ move + damped @ move**2)
 
 
 def cross_products(source: Source, parameters: Parameters, activation: Activation) -> Array:

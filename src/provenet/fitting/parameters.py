@@ -13,6 +13,7 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network
+from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,14 @@ class Parameters:
         beta = self.beta.copy()
         beta[: self.units] = (beta[: self.units].T * norm**activation.degree).T
         return Parameters(self.theta / norm[:, None], beta)
+
+    def capped(self, activation: Activation, largest: float) -> Parameters:
+        """Units of norm at most `largest`, their kinks where they are; homogeneous ones stay."""
+        if activation.degree is not None or not np.isfinite(largest):
+            return self
+        norm = np.linalg.norm(self.theta[:, :-1], axis=1)
+        shrunk = np.minimum(1.0, largest / np.maximum(norm, TINY))
+        return Parameters(self.theta * shrunk[:, None], self.beta)
 
     def network(self, activation: Activation) -> Network:
         """The model as a network."""

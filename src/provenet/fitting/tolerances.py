@@ -28,6 +28,9 @@ values takes over: from rounding to beyond one."""
 LEAST_DAMPING = 1e-10
 """Convention: damping of a parameter without effect, as a fraction of the mean of all: enough to
 keep the system definite, too little to be felt by others."""
+SATURATED_DAMPING = 1e-3
+"""Convention: the same where units saturate: a unit that is flat on nearly all samples would run
+away on the word of the few that are left."""
 BLOCK_BYTES = 4_000_000
 """Convention: of a block of the Jacobian: what a processor's cache holds."""
 BLOCK_ROWS = (128, 512)
@@ -39,9 +42,13 @@ enough to share between cores."""
 FLOAT32_ABOVE = 1e-3
 """Derived: while the residual is above this fraction of the labels' spread a step needs three
 digits, which float32 has to spare."""
-ITERATIVE_ABOVE = 600
+ITERATIVE_ABOVE, DENSE_IN_PASSES = 100, 600
 """Derived: with p nonlinear parameters a dense step costs `n p^2` operations, one by conjugate
-gradients some ten products of `4 n p`, and memory traffic: beyond some hundreds it is faster."""
+gradients some ten products of `4 n p`: beyond a hundred it is faster. Where a product is a pass
+over samples that are evaluated anew it costs several times as much."""
+FALLS_WELL = 0.05
+"""Convention: a step that lowers the sum of squares by more than this is worth another, beyond
+those that were allowed: most such fits are on their way to zero."""
 ACCURACIES = (1e-4, 0.1)
 """Convention: of an iterative step, at the finest and the coarsest: as the sum of squares fell in
 the last one (Eisenstat and Walker 1996)."""
@@ -49,8 +56,11 @@ STEP_ACCURACY = 1e-3
 """Convention: the same where nothing else is asked for."""
 MOST_PRODUCTS = 200
 """Convention: of conjugate gradients for one step; a step of one digit takes about five."""
-ROWS_KEPT = 1024
+ROWS_KEPT = 2048
 """Convention: rows of a block of samples that are kept between products."""
+SHARED_WORK = 10**7
+"""Derived: multiplications of a product, some milliseconds, from which threads share it: below they
+would spend more time on meeting."""
 MOST_KEPT = 10**9
 """Convention: bytes of samples that are kept in memory between products."""
 STEPS, TOLERANCE = 60, 1e-6
@@ -200,9 +210,9 @@ MOST_SHARE_OF_SAMPLES = 0.75
 
 POOL, POOL_ROWS = 400, 3000
 """Convention: random units that are compared, on at most so many samples."""
-FAINT = 1e-9
-"""Convention: what the others leave of a unit below this fraction of the pool's strongest is
-rounding."""
+FAINT = 1e-5
+"""Derived: what the others leave of a unit below this fraction of the pool's strongest is rounding
+of sums over thousands of samples in single precision."""
 SWAP_STEPS, SWAP_TOLERANCE = 30, 1e-3
 """Convention: least squares after a swap: a fit that still falls is worth more steps, one that
 crawls is in a bad minimum."""
@@ -219,8 +229,14 @@ most patient chain allows."""
 PRUNE_STEPS, PRUNE_LAST_STEPS, PRUNE_CANDIDATES = 8, 4, 3
 """Convention: a redundant unit leaves a residual near zero behind after a few steps, or never; so
 many of the least useful are tried."""
-PRUNE_TOLERANCE = SWAP_TOLERANCE / 10
-"""Convention: finer than that of swaps, because the criterion compares."""
+PRUNE_TOLERANCE, PRUNE_ZERO_TOLERANCE = SWAP_TOLERANCE / 10, 0.05
+"""Convention: finer than that of swaps, because the criterion compares; where nothing is left, a
+fit that falls more slowly does not come back to zero."""
+AT_ZERO = 0.1
+"""Convention: fits of the search end at this share of what counts as zero."""
+GROWING_PAYS = 0.8
+"""Convention: share of the narrower width's sum of squares below which the first chain grows on
+and does not swap: growth alone finds the way as long as it leaves so little."""
 
 # ---- Search: rivals of an answer under noise
 

@@ -13,6 +13,7 @@ from provenet.fitting.levenberg_marquardt import Fit, refine
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import (
+    AT_ZERO,
     FEWEST_ROWS,
     FLIP_WORK,
     MOST_SHARE_OF_SAMPLES,
@@ -21,6 +22,7 @@ from provenet.fitting.tolerances import (
     ROUNDING_ZERO,
     ROWS_A_FEATURE,
     ROWS_A_PARAMETER,
+    SWAP_STEPS,
     ZERO,
 )
 from provenet.networks.activations import ABS, Activation
@@ -112,7 +114,9 @@ class Problem:
             self.activation,
             spread=self.spread,
             iterations=iterations,
+            further=iterations if iterations >= SWAP_STEPS else 0,
             tolerance=tolerance,
+            zero=max(ROUNDING_ZERO, AT_ZERO * self.zero / self.spread),
             deadline=self.deadline,
         )
 

@@ -15,6 +15,7 @@ from provenet.fitting.tolerances import (
     PRUNE_LAST_STEPS,
     PRUNE_STEPS,
     PRUNE_TOLERANCE,
+    PRUNE_ZERO_TOLERANCE,
     SWAP_STEPS,
     SWAP_TOLERANCE,
 )
@@ -26,7 +27,9 @@ def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit
     Returns the narrowest good fit, and the best fit with one unit fewer that was rejected.
     """
     # A redundant unit leaves a residual near zero behind after a few steps, or never.
-    iterations = PRUNE_STEPS if problem.is_zero(fit) else SWAP_STEPS
+    nothing = problem.is_zero(fit)
+    iterations = PRUNE_STEPS if nothing else SWAP_STEPS
+    tolerance = PRUNE_ZERO_TOLERANCE if nothing else PRUNE_TOLERANCE
     while fit.parameters.units > 0:
         too_many = most is not None and fit.parameters.units > most
         best: Fit | None = None
@@ -34,7 +37,7 @@ def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit
             kept = np.ones(fit.parameters.units, dtype=bool)
             kept[drop] = False
             trial = problem.refine_in_steps(
-                fit.parameters.keep(kept), iterations, PRUNE_TOLERANCE, PRUNE_LAST_STEPS
+                fit.parameters.keep(kept), iterations, tolerance, PRUNE_LAST_STEPS
             )
             if problem.is_zero(fit) and problem.is_near_zero(trial):
                 trial = problem.refine(trial.parameters, SWAP_STEPS, SWAP_TOLERANCE)

@@ -12,6 +12,7 @@ from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.units import promising_units, usefulness
 from provenet.fitting.tolerances import (
+    GROWING_PAYS,
     GROWTH_BEYOND,
     PRICE_OF_GROWTH,
     SWAP_STEPS,
@@ -55,10 +56,15 @@ def expand(
     Yields the best fit so far after each step; the last one is the result.
     """
     scores: dict[int, float] = {}
+    before = np.inf
     while True:
         width = fit.parameters.units
         part = problem.for_width(width)
-        failures = 0
+        if part.is_near_zero(fit):
+            fit = part.refine(fit.parameters, SWAP_STEPS, SWAP_TOLERANCE)
+        first = swaps == 1  # the first chain: growing is cheaper than swapping while it pays
+        failures = swaps if first and fit.rms**2 < GROWING_PAYS * before else 0
+        before = fit.rms**2
         while not part.is_zero(fit) and failures < swaps and not problem.out_of_time:
             trial = swap(part, fit, failures, rng)
             failures = 0 if trial.rss < WORTHWHILE * fit.rss else failures + 1

@@ -9,6 +9,7 @@ from provenet.fitting.normal_equations import linear_part, solve_scaled, without
 from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.tolerances import FAINT, POOL, POOL_ROWS, RIDGE_OF_POOL
+from provenet.networks.activations import Activation
 from provenet.networks.tolerances import TINY
 
 
@@ -42,21 +43,41 @@ def promising_units(
             random_units(X, POOL // 2, rng, left / left.sum() if left.sum() > 0 else None),
         ]
     )
-    F = problem.activation(X @ pool[:, :-1].T + pool[:, -1])
-    target = np.column_stack([F, Y])
-    target -= Phi @ solve_scaled(gram, Phi.T @ target, RIDGE_OF_POOL)
-    F, r = target[:, :POOL], target[:, POOL:]
+    return pool[_most_gaining(problem.activation, X, Phi, gram, Y, pool, units)]
+
+
+def _most_gaining(
+    activation: Activation, X: Array, Phi: Array, gram: Array, Y: Array, pool: Array, units: int
+) -> list[int]:
+    """Which units of a pool lower the residual most, one after another.
+
+    A Cholesky factorisation of their Gram matrix, Phi eliminated, that pivots on the gain: columns
+    are formed for the units that are chosen. In single precision: a few digits are enough.
+    """
+    P, x, w = (np.asarray(a, np.float32) for a in (Phi, X, pool))
+    F = activation(x @ w[:, :-1].T + w[:, -1]).astype(np.float32, copy=False)
+    left = (Y - Phi @ solve_scaled(gram, Phi.T @ Y, RIDGE_OF_POOL)).astype(np.float32)
+    overlap = (P.T @ F).astype(float)
+    explained = solve_scaled(gram, overlap, RIDGE_OF_POOL)
+    whole = np.einsum("nf,nf->f", F, F).astype(float)
+    energy = np.maximum(whole - np.einsum("pf,pf->f", overlap, explained), 0.0)
+    least = FAINT * whole.max() + TINY
+    match = (left.T @ F).astype(float)
     chosen: list[int] = []
+    columns: list[Array] = []
     for _ in range(units):
-        energy = np.einsum("nf,nf->f", F, F)
-        gain = np.sum((r.T @ F) ** 2, axis=0) / (energy + FAINT * energy.max() + TINY)
+        gain = np.sum(match**2, axis=0) / (energy + least)
         gain[chosen] = -1.0
         best = int(np.argmax(gain))
+        size = np.sqrt(energy[best] + least)
+        column = (F[:, best] @ F).astype(float) - overlap[:, best] @ explained
+        column -= sum((other[best] * other for other in columns), np.zeros(len(column)))
+        column /= size
+        match = match - np.outer(match[:, best] / size, column)
+        energy = np.maximum(energy - column**2, 0.0)
         chosen.append(best)
-        unit = F[:, best] / np.sqrt(energy[best] + TINY)
-        F = F - np.outer(unit, unit @ F)
-        r = r - np.outer(unit, unit @ r)
-    return pool[chosen]
+        columns.append(column)
+    return chosen
 
 
 def usefulness(problem: Problem, parameters: Parameters) -> Array:
