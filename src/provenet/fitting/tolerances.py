@@ -199,8 +199,19 @@ LEAST_ERROR = 4500 * EPS
 ZERO = 1e-9
 """Convention: a residual below this fraction of the labels' spread counts as zero during the
 search: above what ill-conditioned units leave after a few steps, far below any bad minimum."""
-NEAR_ZERO = 1e-4
-"""Convention: below it a fit is on its way to zero: bad minima leave far more."""
+SMOOTH_ZERO = 1e-12
+"""Measured: the same for smooth units, of which a few too many leave down to 4e-10 (softplus,
+benchmarks/activations.py)."""
+NEAR_ZERO, SMOOTH_NEAR_ZERO = 1e-4, 1e-3
+"""Convention: below it a fit is on its way to zero: bad minima leave far more. Smooth units are
+slower."""
+LARGEST_NORM = 6.0
+"""Convention: of a unit's weights on standardised inputs while it is searched for: beyond, a smooth
+unit is nearly a kink, which moves only where samples are close to it."""
+NORMS, BROUGHT_BACK = (0.3, 3.0), (0.7, 3.0)
+"""Convention: norms of random units where norms count, and of those whose norm ran away."""
+AT_THE_CAP, NEARLY_LINEAR = 0.7, 0.05
+"""Convention: of the largest norm, and norm, beyond and below which a unit's norm ran away."""
 FEWEST_ROWS, ROWS_A_FEATURE, ROWS_A_PARAMETER = 300, 15, 5
 """Convention: samples for a model: at least so many, for several outputs so many a feature, and so
 many a parameter."""
@@ -237,6 +248,10 @@ AT_ZERO = 0.1
 GROWING_PAYS = 0.8
 """Convention: share of the narrower width's sum of squares below which the first chain grows on
 and does not swap: growth alone finds the way as long as it leaves so little."""
+
+NEAR_STEPS, NEAR_TOLERANCE = 60, 1e-2
+"""Convention: least squares on its way to zero, which is slow where units are much alike; one that
+falls by less a step does not get there."""
 
 # ---- Search: rivals of an answer under noise
 

@@ -18,9 +18,10 @@ from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.search import Problem
+from provenet.fitting.search.policy import fitted_form
 from provenet.fitting.tolerances import DRAWN_A_FEATURE, FINE, MOST_HELD_OUT, SAMPLES_DRAWN
 from provenet.moments.gaussianity import GaussianCheck, check_gaussian
-from provenet.networks.activations import ABS, RELU, Activation
+from provenet.networks.activations import RELU, Activation
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,7 @@ def prepare(
     count = int(np.clip(distinct // 10, fewest, MOST_HELD_OUT))
     held = np.isin(group, rng.permutation(distinct)[:count])
     samples = ArraySource(standardisation.apply(X[~held]), y[~held])
-    fitted = ABS if wishes.activation.slope is not None else wishes.activation
+    fitted = fitted_form(wishes.activation)
     precision, spread = label_precision(y), standardisation.label_spread
     rounding = precision.rms
     fine = rounding <= FINE * spread

@@ -36,7 +36,7 @@ def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
     widest = _widest(problem, units)
     swaps, width = 1, min(FIRST_WIDTH if units is None else units + units // 4 + 1, widest)
     while not workspace.out_of_time:
-        theta = random_units(problem.samples.X, width, rng) if known is None else known
+        theta = random_units(problem, width, rng) if known is None else known
         known = None
         wide = _expanded(workspace, theta, swaps, widest)
         with workspace.stage("prune"):
@@ -50,7 +50,7 @@ def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
 
 def _expanded(workspace: Workspace, theta: Array, swaps: int, widest: int) -> Fit:
     """The end of expanding from the given units."""
-    problem = workspace.problem
+    problem = workspace.problem.searching()
     with workspace.stage("search"):
         fit = start(problem.for_width(len(theta)), theta)
         for better in expand(problem, fit, swaps, widest, workspace.rng):

@@ -12,18 +12,19 @@ from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.levenberg_marquardt import Fit, refine
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.search.policy import Policy, policy_of
 from provenet.fitting.tolerances import (
     AT_ZERO,
     FEWEST_ROWS,
     FLIP_WORK,
     MOST_SHARE_OF_SAMPLES,
-    NEAR_ZERO,
+    NEAR_STEPS,
+    NEAR_TOLERANCE,
     ROUNDED,
     ROUNDING_ZERO,
     ROWS_A_FEATURE,
     ROWS_A_PARAMETER,
     SWAP_STEPS,
-    ZERO,
 )
 from provenet.networks.activations import ABS, Activation
 
@@ -40,11 +41,22 @@ class Problem:
     label_rounding: float = 0.0
     """Root mean square rounding error of labels that are finely rounded, as in single precision; 0
     for any others."""
+    largest: float = np.inf
+    """The largest norm of a unit's weights, where it counts."""
+
+    @property
+    def policy(self) -> Policy:
+        """What the search needs to know of the activation."""
+        return policy_of(self.activation)
+
+    def searching(self) -> Problem:
+        """The same problem with norms held together while units are missing."""
+        return replace(self, largest=self.policy.largest)
 
     @property
     def zero(self) -> float:
         """A root mean square residual below this counts as zero."""
-        return max(ZERO * self.spread, ROUNDED * self.label_rounding)
+        return max(self.policy.zero * self.spread, ROUNDED * self.label_rounding)
 
     @property
     def outputs(self) -> int:
@@ -54,13 +66,24 @@ class Problem:
     @property
     def widest(self) -> int:
         """The most units whose parameters the samples determine with something to spare."""
-        n, d, o = self.samples.size, self.samples.features, self.outputs
-        return max(1, min(int((MOST_SHARE_OF_SAMPLES * n - d - 1) * o / (d + o)), n // 2 - d - 1))
+        n, tail = self.samples.size, self.linear_columns
+        room = (MOST_SHARE_OF_SAMPLES * n - tail) * self.outputs
+        return max(1, min(int(room / self.a_unit), n // 2 - tail))
+
+    @property
+    def a_unit(self) -> int:
+        """Free parameters of a unit: direction, bias and output weights, and its norm if it counts.
+        """
+        return self.samples.features + self.outputs + int(not self.policy.homogeneous)
+
+    @property
+    def linear_columns(self) -> int:
+        """Columns of the model that are no units': those of the inputs, if any, and the constant."""
+        return self.samples.features + 1 if self.policy.linear else 1
 
     def parameters(self, units: int) -> int:
-        """Free parameters: direction, bias and weights of each unit, and the linear part."""
-        d, o = self.samples.features, self.outputs
-        return units * (d + o) + (d + 1) * o
+        """Free parameters: those of each unit, and the linear part."""
+        return units * self.a_unit + self.linear_columns * self.outputs
 
     def criterion(self, fit: Fit, price: float = 1.0) -> float:
         """Schwarz's criterion, its price of a parameter multiplied by `price`."""
@@ -75,7 +98,7 @@ class Problem:
 
     def is_near_zero(self, fit: Fit) -> bool:
         """Whether a fit is on its way to zero, but not there: bad minima leave far more."""
-        return self.zero < fit.rms <= NEAR_ZERO * self.spread
+        return self.zero < fit.rms <= self.policy.near_zero * self.spread
 
     def for_width(self, units: int) -> Problem:
         """The same problem on as many samples as a model of this width needs."""
@@ -83,13 +106,13 @@ class Problem:
         # Each linear piece of the function needs its own samples, however many the outputs.
         a_piece = ROWS_A_FEATURE * (d + 1) if self.outputs > 1 else 0
         wanted = ROWS_A_PARAMETER * self.parameters(units) // self.outputs
-        rows = max(FEWEST_ROWS, wanted, a_piece, ROWS_A_PARAMETER * (units + d + 1))
+        rows = max(FEWEST_ROWS, wanted, a_piece, ROWS_A_PARAMETER * (units + self.linear_columns))
         return self._on_first(rows)
 
     def to_tell_signs(self, units: int) -> Problem:
         """On as many samples as all flips of one sign or two can be compared on, for under noise a
         sign may hardly show, and at least on those that the width needs."""
-        p = units + self.samples.features + 1
+        p = units + self.linear_columns
         rows = int(FLIP_WORK / (p * max(units, 1)) ** 2)
         return self._on_first(max(rows, self.for_width(units).samples.size))
 
@@ -117,8 +140,16 @@ class Problem:
             further=iterations if iterations >= SWAP_STEPS else 0,
             tolerance=tolerance,
             zero=max(ROUNDING_ZERO, AT_ZERO * self.zero / self.spread),
+            largest=self.largest,
             deadline=self.deadline,
         )
+
+    def refine_near_zero(self, fit: Fit) -> Fit:
+        """Go on with a fit that is on its way to zero, if it is; norms are free then."""
+        if not self.is_near_zero(fit):
+            return fit
+        free = replace(self, largest=np.inf)
+        return free.refine(fit.parameters, NEAR_STEPS, NEAR_TOLERANCE)
 
     def refine_in_steps(
         self, parameters: Parameters, iterations: int, tolerance: float, last: int

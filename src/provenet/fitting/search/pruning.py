@@ -17,7 +17,6 @@ from provenet.fitting.tolerances import (
     PRUNE_TOLERANCE,
     PRUNE_ZERO_TOLERANCE,
     SWAP_STEPS,
-    SWAP_TOLERANCE,
 )
 
 
@@ -39,8 +38,8 @@ def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit
             trial = problem.refine_in_steps(
                 fit.parameters.keep(kept), iterations, tolerance, PRUNE_LAST_STEPS
             )
-            if problem.is_zero(fit) and problem.is_near_zero(trial):
-                trial = problem.refine(trial.parameters, SWAP_STEPS, SWAP_TOLERANCE)
+            if nothing:
+                trial = problem.refine_near_zero(trial)
             if _as_good(problem, trial, fit):
                 best = trial
                 break
@@ -56,7 +55,7 @@ def _choices_to_drop(problem: Problem, fit: Fit) -> Iterator[AnyArray]:
     """Half of the units that look useless, all at once; then the least useful ones singly."""
     cost = usefulness(problem, fit.parameters)
     order = np.argsort(cost)
-    n, a_unit = problem.samples.labels, problem.samples.features + problem.outputs
+    n, a_unit = problem.samples.labels, problem.a_unit
     if problem.is_zero(fit):
         useless = cost < n * problem.zero**2
     else:

@@ -112,8 +112,7 @@ def _work(problem: Problem, parameters: Parameters) -> float:
 def _finished(problem: Problem, fit: Fit, trial: Fit) -> Fit:
     """Least squares to the end, unless a trial is behind by more than a unit's price."""
     behind = problem.criterion(trial) - problem.criterion(fit)
-    a_unit = problem.samples.features + problem.outputs
-    if behind > a_unit * np.log(problem.samples.labels):
+    if behind > problem.a_unit * np.log(problem.samples.labels):
         return trial
     return problem.refine(trial.parameters, RIVAL_LAST_STEPS, 1 / problem.samples.labels)
 

@@ -10,7 +10,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.search.units import promising_units, usefulness
+from provenet.fitting.search.units import calmed, promising_units, usefulness
 from provenet.fitting.tolerances import (
     GROWING_PAYS,
     GROWTH_BEYOND,
@@ -23,7 +23,7 @@ from provenet.fitting.tolerances import (
 
 def start(problem: Problem, theta: Array) -> Fit:
     """Refine from the given units, the linear part unknown."""
-    rows = len(theta) + problem.samples.features + 1
+    rows = len(theta) + problem.linear_columns
     beta = np.zeros((rows, *problem.samples.label_shape))
     return problem.refine(Parameters(theta, beta), SWAP_STEPS, SWAP_TOLERANCE)
 
@@ -34,7 +34,7 @@ def with_new_units(
     """Drop some units, add promising ones, refine."""
     kept = np.ones(fit.parameters.units, dtype=bool)
     kept[drop] = False
-    old = fit.parameters.keep(kept)
+    old = calmed(problem, fit.parameters, rng).keep(kept)
     widened = old.widened(promising_units(problem, old, add, rng))
     return problem.refine(widened, SWAP_STEPS, SWAP_TOLERANCE)
 
@@ -60,13 +60,12 @@ def expand(
     while True:
         width = fit.parameters.units
         part = problem.for_width(width)
-        if part.is_near_zero(fit):
-            fit = part.refine(fit.parameters, SWAP_STEPS, SWAP_TOLERANCE)
+        fit = part.refine_near_zero(fit)
         first = swaps == 1  # the first chain: growing is cheaper than swapping while it pays
         failures = swaps if first and fit.rms**2 < GROWING_PAYS * before else 0
         before = fit.rms**2
         while not part.is_zero(fit) and failures < swaps and not problem.out_of_time:
-            trial = swap(part, fit, failures, rng)
+            trial = part.refine_near_zero(swap(part, fit, failures, rng))
             failures = 0 if trial.rss < WORTHWHILE * fit.rss else failures + 1
             fit = min(fit, trial, key=lambda f: f.rss)
             yield fit

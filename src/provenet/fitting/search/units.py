@@ -6,19 +6,32 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.fitting.normal_equations import linear_part, solve_scaled, without_each_unit
+from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.tolerances import FAINT, POOL, POOL_ROWS, RIDGE_OF_POOL
+from provenet.fitting.tolerances import (
+    AT_THE_CAP,
+    FAINT,
+    NEARLY_LINEAR,
+    POOL,
+    POOL_ROWS,
+    RIDGE_OF_POOL,
+)
 from provenet.networks.activations import Activation
 from provenet.networks.tolerances import TINY
 
 
 def random_units(
-    X: Array, units: int, rng: np.random.Generator, chances: Array | None = None
+    problem: Problem, units: int, rng: np.random.Generator, chances: Array | None = None
 ) -> Array:
-    """Units with random directions whose kinks pass through random samples."""
+    """Units with random directions, and norms, whose kinks pass through random samples.
+
+    `chances` are those of the first samples, all alike if not given.
+    """
+    X = problem.samples.X if chances is None else problem.samples.X[: len(chances)]
     weights = rng.standard_normal((units, X.shape[1]))
-    weights /= np.linalg.norm(weights, axis=1, keepdims=True)
+    norms = problem.policy.random_norms(units, rng)
+    weights *= (norms / np.linalg.norm(weights, axis=1))[:, None]
     through = X[rng.choice(len(X), size=units, p=chances)]
     return np.column_stack([weights, -np.einsum("ud,ud->u", weights, through)])
 
@@ -39,8 +52,8 @@ def promising_units(
     # Half of the kinks through any samples, half through those that are explained worst.
     pool = np.vstack(
         [
-            random_units(X, POOL // 2, rng),
-            random_units(X, POOL // 2, rng, left / left.sum() if left.sum() > 0 else None),
+            random_units(problem, POOL // 2, rng),
+            random_units(problem, POOL // 2, rng, left / left.sum() if left.sum() > 0 else None),
         ]
     )
     return pool[_most_gaining(problem.activation, X, Phi, gram, Y, pool, units)]
@@ -85,3 +98,33 @@ def usefulness(problem: Problem, parameters: Parameters) -> Array:
     return without_each_unit(
         linear_part(problem.samples, parameters, problem.activation), parameters
     )
+
+
+def calmed(problem: Problem, parameters: Parameters, rng: np.random.Generator) -> Parameters:
+    """Norms that ran away are brought back; opposites are tried of units that have no symmetry.
+
+    Directions and where a unit is zero stay; output weights are no longer the best.
+    """
+    policy = problem.policy
+    if policy.homogeneous or parameters.units == 0:
+        return parameters
+    theta = parameters.theta.copy()
+    norm = np.linalg.norm(theta[:, :-1], axis=1)
+    ran = (norm > AT_THE_CAP * policy.largest) | (norm < NEARLY_LINEAR)
+    back = policy.norms_brought_back(int(ran.sum()), rng)
+    theta[ran] *= (back / np.maximum(norm[ran], TINY))[:, None]
+    calm = Parameters(theta, parameters.beta)
+    return _best_opposites(problem, calm, rng) if policy.mirrored else calm
+
+
+def _best_opposites(problem: Problem, best: Parameters, rng: np.random.Generator) -> Parameters:
+    """Units reversed, one after the other, where that lowers the residual of a linear fit."""
+    samples, activation = problem.samples, problem.activation
+    best, least = fit_linear_part(samples, best, activation)
+    for i in rng.permutation(best.units):
+        theta = best.theta.copy()
+        theta[i] *= -1
+        other, rss = fit_linear_part(samples, Parameters(theta, best.beta), activation)
+        if rss < least:
+            best, least = other, rss
+    return best

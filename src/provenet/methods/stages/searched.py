@@ -8,7 +8,6 @@ from provenet.certify.candidate import Candidate
 from provenet.common.typing import Array
 from provenet.fitting.search.chains import chains
 from provenet.fitting.workspace import Workspace
-from provenet.networks.activations import ABS
 
 
 def searched(workspace: Workspace, known: Array | None = None) -> Iterator[Candidate]:
@@ -16,5 +15,6 @@ def searched(workspace: Workspace, known: Array | None = None) -> Iterator[Candi
 
     `known` are weights and bias on standardised inputs, one unit a row.
     """
+    fitted = workspace.problem.activation
     for chain in chains(workspace, known):
-        yield Candidate(chain.fit.parameters.network(ABS), chain.evidence)
+        yield Candidate(chain.fit.parameters.network(fitted), chain.evidence)
