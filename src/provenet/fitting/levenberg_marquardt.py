@@ -42,6 +42,7 @@ from provenet.fitting.tolerances import (
     RIDGE_SINGLE,
     ROUNDING_ZERO,
     SATURATED_DAMPING,
+    SMOOTH_ITERATIVE_ABOVE,
     STEPS,
     TOLERANCE,
 )
@@ -152,6 +153,11 @@ def _model(
     return _InMemory(kept, activation, large)
 
 
+def _dense_up_to(activation: Activation) -> int:
+    """Nonlinear parameters up to which steps are dense: smooth units are ill-conditioned."""
+    return ITERATIVE_ABOVE if activation.slope is not None else SMOOTH_ITERATIVE_ABOVE
+
+
 def _floor(activation: Activation) -> float:
     """Units that are not homogeneous saturate: they have hardly any effect, and must not run."""
     return LEAST_DAMPING if activation.degree is not None else SATURATED_DAMPING
@@ -171,7 +177,7 @@ class _InMemory:
 
     def step_from(self, at: Linearised) -> tuple[DenseStep | IterativeStep, float]:
         floor = _floor(self.activation)
-        if at.parameters.theta.size > ITERATIVE_ABOVE:
+        if at.parameters.theta.size > _dense_up_to(self.activation):
             return IterativeStep(at.curvature(floor)), at.rss
         dtype, ridge = _precision(at.rss, self.large)
         return DenseStep(at.equations(dtype), at.parameters, ridge, floor), at.rss

@@ -46,6 +46,9 @@ ITERATIVE_ABOVE, DENSE_IN_PASSES = 100, 600
 """Derived: with p nonlinear parameters a dense step costs `n p^2` operations, one by conjugate
 gradients some ten products of `4 n p`: beyond a hundred it is faster. Where a product is a pass
 over samples that are evaluated anew it costs several times as much."""
+SMOOTH_ITERATIVE_ABOVE = 600
+"""Measured: the same for smooth units, which are much alike: conjugate gradients take many products
+and leave a rest (benchmarks/activations.py)."""
 FALLS_WELL = 0.05
 """Convention: a step that lowers the sum of squares by more than this is worth another, beyond
 those that were allowed: most such fits are on their way to zero."""

@@ -53,6 +53,10 @@ class Problem:
         """The same problem with norms held together while units are missing."""
         return replace(self, largest=self.policy.largest)
 
+    def with_free_norms(self) -> Problem:
+        """The same problem with norms of any size, for a fit that has all its units."""
+        return replace(self, largest=np.inf)
+
     @property
     def zero(self) -> float:
         """A root mean square residual below this counts as zero."""
@@ -148,8 +152,7 @@ class Problem:
         """Go on with a fit that is on its way to zero, if it is; norms are free then."""
         if not self.is_near_zero(fit):
             return fit
-        free = replace(self, largest=np.inf)
-        return free.refine(fit.parameters, NEAR_STEPS, NEAR_TOLERANCE)
+        return self.with_free_norms().refine(fit.parameters, NEAR_STEPS, NEAR_TOLERANCE)
 
     def refine_in_steps(
         self, parameters: Parameters, iterations: int, tolerance: float, last: int

@@ -61,7 +61,8 @@ def expand(
         width = fit.parameters.units
         part = problem.for_width(width)
         fit = part.refine_near_zero(fit)
-        first = swaps == 1  # the first chain: growing is cheaper than swapping while it pays
+        # In the first chain growing is cheaper than swapping while it pays, but for opposites.
+        first = swaps == 1 and not problem.policy.mirrored
         failures = swaps if first and fit.rms**2 < GROWING_PAYS * before else 0
         before = fit.rms**2
         while not part.is_zero(fit) and failures < swaps and not problem.out_of_time:
@@ -71,13 +72,16 @@ def expand(
             yield fit
         if part is not problem:
             last = part.is_zero(fit)
-            fit = problem.refine(fit.parameters, SWAP_STEPS if last else 1, SWAP_TOLERANCE)
+            whole = problem.with_free_norms() if last else problem
+            fit = whole.refine(fit.parameters, SWAP_STEPS if last else 1, SWAP_TOLERANCE)
         scores[width] = problem.criterion(fit, PRICE_OF_GROWTH)
         yield fit
         best_width = min(scores, key=lambda w: scores[w])
         pays = width <= GROWTH_BEYOND * best_width + 1
         if problem.is_zero(fit) or problem.out_of_time or not pays or width >= widest:
             return
+        if problem.is_near_zero(fit) and not problem.policy.homogeneous:
+            return  # units enough, so much alike that least squares crawls: pruning helps
         add = min(1 + width // 3, widest - width)
         nothing = np.empty(0, dtype=int)
         fit = with_new_units(problem.for_width(width + add), fit, nothing, add, rng)

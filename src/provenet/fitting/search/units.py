@@ -43,7 +43,11 @@ def promising_units(
     rng: np.random.Generator,
     rows: int = POOL_ROWS,
 ) -> Array:
-    """Of a random pool, the units that would lower the residual most, chosen one after another."""
+    """Of a random pool, the units that would lower the residual most, chosen one after another.
+
+    Where a unit and its opposite are different things, the opposites of those that are there belong
+    to the pool.
+    """
     X, y = problem.samples.rows(0, min(rows, problem.samples.size))
     _, Phi = model_features(parameters, problem.activation, X)
     gram = Phi.T @ Phi
@@ -54,6 +58,7 @@ def promising_units(
         [
             random_units(problem, POOL // 2, rng),
             random_units(problem, POOL // 2, rng, left / left.sum() if left.sum() > 0 else None),
+            -parameters.theta[: len(parameters.theta) if problem.policy.mirrored else 0],
         ]
     )
     return pool[_most_gaining(problem.activation, X, Phi, gram, Y, pool, units)]
