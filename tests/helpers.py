@@ -244,6 +244,12 @@ def error_from_truth(truth: pn.Network, X: Array, Y: Array) -> float:
     return pn.parameter_error(fit.parameters.network(truth.activation), truth)
 
 
+ACTIVATIONS = (
+    *("relu", "relu2", "relu3", "step", "abs", "leaky_relu", "leaky_relu(-0.3)", "sigmoid", "exp"),
+    *("tanh", "erf", "gelu", "gelu_tanh", "silu", "softplus", "elu", "sin"),
+)
+"""All that have a name."""
+
 numbers = st.floats(-3, 3, allow_subnormal=False)
 
 

@@ -190,7 +190,7 @@ def test_unknown_methods_list_the_known(method: Any) -> None:
 
 
 def test_activations_that_are_unknown_or_not_served() -> None:
-    refused("tanh", "unknown", "relu", "provenet.Activation", activation="tanh")
+    refused("mish", "unknown", "relu", "provenet.Activation", activation="mish")
     refused("sigmoid", "relu", activation="sigmoid")
 
 

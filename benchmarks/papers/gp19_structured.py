@@ -28,11 +28,11 @@ from provenet.lowest_layer.faces.papers_search import papers_faces
 from provenet.lowest_layer.faces.search import find_faces
 from provenet.lowest_layer.faces.thin_bands import SIGNIFICANT
 from provenet.methods.even import maxima, strengths
-from provenet.networks.activations import Activation, get_activation
+from provenet.networks.activations import Activation, Symmetry, get_activation
 from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer
 
 STEP = get_activation("step")
-COS = Activation("cos", np.cos, lambda a: -np.sin(a), even=True, kinked=False)
+COS = Activation("cos", np.cos, lambda a: -np.sin(a), symmetry=Symmetry.EVEN, kinked=False)
 SEARCHES = {"paper": papers_faces, "ours": find_faces}
 NAMES = {"paper": "C_2 as printed", "ours": "ours"}
 COLOURS = {"paper": "tab:blue", "ours": "tab:orange"}

@@ -17,7 +17,7 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.moments.subspace import Span
-from provenet.networks.matching import match_units
+from provenet.networks.matching import match_units, turned_like
 from provenet.networks.network import Network
 
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#555555"
@@ -147,7 +147,8 @@ def error_against_samples(
 def truth_against_estimate(ax: Any, truth: Network, estimate: Network) -> Any:
     """Every parameter of matched units: found against true. Exact ones lie on the diagonal."""
     found, hidden = match_units(estimate, truth)
-    right, left = _blocks(estimate.canonical().keep(found)), _blocks(truth.canonical().keep(hidden))
+    near = turned_like(estimate, truth)
+    right, left = _blocks(near.keep(found)), _blocks(truth.canonical().keep(hidden))
     values = [np.concatenate([np.ravel(b) for b in blocks.values()]) for blocks in (left, right)]
     _diagonal(ax, *values)
     styles = {"weights": ("o", BLUE), "out": ("s", VERMILION), "bias": ("^", GREEN)}
@@ -176,7 +177,7 @@ def in_matched_order(truth: Network, estimate: Network) -> tuple[Network, Networ
     found, hidden = match_units(estimate, truth)
     order = np.argsort(hidden)
     rows = [_partners_first(hidden[order], truth), _partners_first(found[order], estimate)]
-    return truth.canonical().keep(rows[0]), estimate.canonical().keep(rows[1])
+    return truth.canonical().keep(rows[0]), turned_like(estimate, truth).keep(rows[1])
 
 
 def _partners_first(matched: AnyArray, network: Network) -> AnyArray:

@@ -23,6 +23,17 @@ def test_a_random_network_is_what_it_says() -> None:
     assert net.output_bias == 0.0 and net.linear is None
 
 
+@pytest.mark.parametrize("activation", ["tanh", "gelu", "elu", "sigmoid"])
+def test_norms_of_smooth_units_differ(activation: str) -> None:
+    """Directions, biases and output weights are those of any other activation."""
+    net, relu = (pn.random_network(500, 4, activation=a, rng=0) for a in (activation, "relu"))
+    norms = np.linalg.norm(net.weights, axis=1)
+    assert 0.5 <= norms.min() < 0.52 and 2.98 < norms.max() <= 3.0
+    np.testing.assert_allclose(net.weights, norms[:, None] * relu.weights, rtol=1e-14)
+    np.testing.assert_array_equal(net.biases, relu.biases)
+    np.testing.assert_array_equal(net.output_weights, relu.output_weights)
+
+
 def test_several_outputs_and_other_activations() -> None:
     net = pn.random_network(3, 4, outputs=2, activation="sigmoid", rng=0)
     assert net.output_weights.shape == (2, 3) and net.activation.name == "sigmoid"

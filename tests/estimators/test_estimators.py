@@ -188,7 +188,7 @@ def test_pandas_columns_are_kept_by_name():
         ({"units": 0}, ("units",)),
         ({"budget": 0}, ("budget",)),
         ({"reservoir": 0}, ("reservoir",)),
-        ({"activation": "tanh"}, ("tanh",)),
+        ({"activation": "mish"}, ("mish",)),
     ],
 )
 def test_bad_options_are_named(options, words):

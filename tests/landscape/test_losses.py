@@ -49,8 +49,8 @@ either_weights = pytest.mark.parametrize("fixed", [True, False], ids=["fixed", "
 
 def a_truth(seed: int, units: int = UNITS, activation: str | Activation = "relu") -> pn.Network:
     """Unit rows, no biases, positive output weights."""
-    net = pn.random_network(units, FEATURES, bias_scale=0.0, activation=activation, rng=seed)
-    return net.replace(output_weights=np.abs(net.output_weights))
+    net = pn.random_network(units, FEATURES, bias_scale=0.0, rng=seed)
+    return net.replace(output_weights=np.abs(net.output_weights), activation=activation)
 
 
 def unit_rows(rng: np.random.Generator, units: int = UNITS, features: int = FEATURES) -> Array:

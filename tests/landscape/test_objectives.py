@@ -24,8 +24,8 @@ ON_SPHERES = ("l2", "f2f4", "abs", "P'")
 def a_truth(seed: int = 0, activation: str = "relu", features: int = FEATURES) -> pn.Network:
     """Unit rows, no biases, positive output weights."""
     rng = np.random.default_rng([seed, 1])
-    net = pn.random_network(UNITS, features, bias_scale=0.0, activation=activation, rng=rng)
-    return net.replace(output_weights=np.abs(net.output_weights))
+    net = pn.random_network(UNITS, features, bias_scale=0.0, rng=rng)
+    return net.replace(output_weights=np.abs(net.output_weights), activation=activation)
 
 
 def some_point(f: Objective, seed: int = 0) -> Array:

@@ -25,8 +25,8 @@ ACTIVATIONS = ("relu", "abs", "leaky_relu(0.1)", "relu3", "exp")
 def a_truth(seed: int, units: int, features: int, activation: str = "relu") -> pn.Network:
     """Unit rows, no biases, positive output weights."""
     rng = np.random.default_rng([seed, 1])
-    net = pn.random_network(units, features, bias_scale=0.0, activation=activation, rng=rng)
-    return net.replace(output_weights=np.abs(net.output_weights))
+    net = pn.random_network(units, features, bias_scale=0.0, rng=rng)
+    return net.replace(output_weights=np.abs(net.output_weights), activation=activation)
 
 
 def samples_of(truth: pn.Network, n: int, seed: int) -> ArraySource:

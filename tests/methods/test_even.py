@@ -29,17 +29,21 @@ from provenet.networks.hermite import h
 from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer
 
 ABS = get_activation("abs")
-COS = Activation("cos", np.cos, lambda a: -np.sin(a), even=True, kinked=False)
+COS = Activation("cos", np.cos, lambda a: -np.sin(a), symmetry="even", kinked=False)
 BUMP = Activation(
     "bump",
     lambda a: a**2 * np.exp(-(a**2) / 2),
     lambda a: (2 * a - a**3) * np.exp(-(a**2) / 2),
-    even=True,
+    symmetry="even",
     kinked=False,
 )
-SQUARE = Activation("square", np.square, lambda a: 2 * a, even=True, kinked=False)
+SQUARE = Activation("square", np.square, lambda a: 2 * a, symmetry="even", kinked=False)
 QUARTIC = Activation(
-    "quartic", lambda a: a**4 - 6 * a**2 + 3, lambda a: 4 * a**3 - 12 * a, even=True, kinked=False
+    "quartic",
+    lambda a: a**4 - 6 * a**2 + 3,
+    lambda a: 4 * a**3 - 12 * a,
+    symmetry="even",
+    kinked=False,
 )
 """He_4: its second coefficient vanishes."""
 

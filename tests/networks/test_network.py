@@ -12,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import provenet as pn
-from helpers import is_a_sentence, networks, orders, permuted
+from helpers import ACTIVATIONS, is_a_sentence, networks, orders, permuted
 from provenet.common.blocks import row_blocks
+from provenet.networks.activations import Symmetry
 
 POINTS = np.random.default_rng(0).uniform(-3, 3, (20, 3))
 
@@ -101,6 +102,15 @@ def test_free_parameters() -> None:
     assert several.free_parameters == 4 * (2 + 1 + 2) + 2
 
 
+@pytest.mark.parametrize("activation", ["tanh", "gelu", "sigmoid", "sin"])
+def test_the_norm_of_weights_is_free_where_it_counts(activation: str) -> None:
+    one = pn.random_network(4, 3, activation=activation, rng=0)
+    several = pn.random_network(4, 3, outputs=2, activation=activation, rng=0)
+    assert one.free_parameters == 4 * (3 + 1 + 1) + 1
+    assert one.replace(linear=np.ones(3)).free_parameters == 4 * (3 + 1 + 1) + 1 + 3
+    assert several.free_parameters == 4 * (3 + 1 + 2) + 2
+
+
 def test_a_network_does_not_change() -> None:
     weights = np.eye(2)
     net = pn.Network(weights, [0.0, 1.0])
@@ -126,7 +136,7 @@ def test_a_network_does_not_change() -> None:
         ({"output_bias": "one"}, ("output_bias", "numbers")),
         ({"linear": [1.0]}, ("linear", "(2,)")),
         ({"output_weights": np.ones((3, 2)), "linear": [1.0, 1.0]}, ("linear", "(3, 2)")),
-        ({"activation": "tanh"}, ("tanh", "relu")),
+        ({"activation": "mish"}, ("mish", "relu")),
     ],
 )
 def test_bad_parameters(arguments: dict[str, Any], words: tuple[str, ...]) -> None:
@@ -149,7 +159,7 @@ def test_keep_and_replace(network: pn.Network) -> None:
 # ---------------------------------------------------------------- canonical form
 
 
-@given(networks(("relu", "relu2", "abs", "step", "sigmoid")))
+@given(networks(ACTIVATIONS))
 def test_canonical_is_the_same_function_in_normal_form(network: pn.Network) -> None:
     canonical = network.canonical()
     if network.activation.name != "step":  # rounding may move a point across the jump
@@ -157,18 +167,31 @@ def test_canonical_is_the_same_function_in_normal_form(network: pn.Network) -> N
     norms = np.linalg.norm(canonical.weights, axis=1)
     if network.activation.degree is not None:
         np.testing.assert_allclose(norms, 1.0, rtol=1e-14)
+    else:
+        np.testing.assert_allclose(
+            np.sort(norms), np.sort(_norms_of_units(network)), rtol=1e-14, atol=0
+        )
     assert (norms > 0).all()
+    if network.activation.symmetry in (Symmetry.ODD, Symmetry.EVEN):
+        assert all(w[np.argmax(w != 0)] > 0 for w in canonical.weights)
+    if network.activation.period is not None:
+        assert (canonical.biases >= -np.pi / 2).all() and (canonical.biases < np.pi / 2).all()
     sizes = np.linalg.norm(np.atleast_2d(canonical.output_weights), axis=0)
     assert (np.diff(sizes) <= 1e-8).all()  # the order is by sizes rounded to nine digits
 
 
-@given(networks())
+def _norms_of_units(network: pn.Network) -> np.ndarray:
+    norms = np.linalg.norm(network.weights, axis=1)
+    return norms[norms > 0]
+
+
+@given(networks(ACTIVATIONS))
 def test_canonical_is_idempotent(network: pn.Network) -> None:
     once = network.canonical()
     assert_same_parameters(once.canonical(), once)
 
 
-@given(networks(), orders)
+@given(networks(ACTIVATIONS), orders)
 @example(pn.Network([[1.0], [1.0]], [1.0, -1.0]), [1, 0])
 @example(pn.Network([[1.0], [1.0]], [0.0, 0.0], [1.0, -1.0]), [1, 0])
 def test_canonical_ignores_the_order_of_units(network: pn.Network, order: list[int]) -> None:
@@ -200,6 +223,30 @@ def test_canonical_ignores_the_sign_of_even_units(network: pn.Network) -> None:
     assert_same_parameters(flipped.canonical(), network.canonical())
 
 
+@pytest.mark.parametrize("turn", [-np.pi / 2, np.pi / 2, np.pi, 3 * np.pi / 2, 100.0])
+def test_biases_of_sines_are_within_half_a_half_period(turn: float) -> None:
+    net = pn.Network([[1.0, 2.0]], [turn], [3.0], 0.5, "sin")
+    once = net.canonical()
+    assert -np.pi / 2 <= once.biases[0] < np.pi / 2
+    assert_same_function(once, net)
+    assert_same_parameters(once.canonical(), once)
+
+
+def test_reversing_a_sigmoid_moves_the_output_bias() -> None:
+    canonical = pn.Network([[-1.0, 2.0]], [0.5], [3.0], 0.25, "sigmoid").canonical()
+    np.testing.assert_array_equal(canonical.weights, [[1.0, -2.0]])
+    assert (canonical.biases, canonical.output_weights) == ([-0.5], [-3.0])
+    assert canonical.output_bias == 3.25
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "softplus"])
+def test_signs_of_mirrored_units_are_what_they_are(activation: str) -> None:
+    """Beside a linear term, too: which sign a unit has is not the canonical form's to say."""
+    net = pn.Network([[-0.6, 0.8]], [0.5], [3.0], 0.25, activation)
+    for network in (net, net.replace(linear=[1.0, 2.0])):
+        assert_same_parameters(network.canonical(), network)
+
+
 def test_a_unit_without_weights_becomes_a_constant() -> None:
     net = pn.Network([[0.0, 0.0], [3.0, 4.0]], [2.0, 1.0], [[1.0, 1.0], [-1.0, 2.0]], [0.5, 0.0])
     canonical = net.canonical()
@@ -219,14 +266,14 @@ def test_a_network_of_constants_has_no_units() -> None:
 # ---------------------------------------------------------------- files
 
 
-@given(networks(("relu", "sigmoid", "abs")))
+@given(networks(ACTIVATIONS))
 def test_what_is_saved_is_loaded(
     tmp_path_factory: pytest.TempPathFactory, network: pn.Network
 ) -> None:
     path = tmp_path_factory.mktemp("networks") / "net.npz"
     network.save(path)
     loaded = pn.load_network(path)
-    assert loaded.activation is network.activation and loaded.outputs == network.outputs
+    assert loaded.activation.name == network.activation.name and loaded.outputs == network.outputs
     for name in ("weights", "biases", "output_weights", "output_bias", "linear"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(network, name))
     assert type(loaded.output_bias) is type(network.output_bias)

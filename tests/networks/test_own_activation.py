@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,72 @@ def test_activations_that_agree_with_themselves_pass():
     clip = pn.Activation("clip", lambda z: np.clip(z, 0, 1), lambda z: (z > 0) * (z < 1.0))
     check_own_activation(LOG)
     check_own_activation(clip)
+
+
+def swish(beta):
+    """`z S(beta z)`, differentiable everywhere."""
+    return pn.Activation(
+        f"swish{beta}",
+        lambda z: z / (1 + np.exp(-beta * z)),
+        lambda z: (1 + np.exp(-beta * z) * (1 + beta * z)) / (1 + np.exp(-beta * z)) ** 2,
+        kinked=False,
+    )
+
+
+def smooth(function, derivative, **facts):
+    return pn.Activation("mine", function, derivative, kinked=False, **facts)
+
+
+COS = smooth(np.cos, lambda z: -np.sin(z))
+SIN = smooth(np.sin, np.cos)
+SUM = smooth(lambda z: np.sin(z) + np.sin(2 * z), lambda z: np.cos(z) + 2 * np.cos(2 * z))
+TANH = smooth(np.tanh, lambda z: 1 - np.tanh(z) ** 2)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        swish(2),
+        replace(swish(2), symmetry="mirror"),
+        smooth(lambda z: z**3, lambda z: 3 * z**2, degree=3, symmetry="odd"),
+        smooth(lambda z: 1e-9 * np.tanh(z), lambda z: 1e-9 / np.cosh(z) ** 2, symmetry="odd"),
+        smooth(lambda z: 2 + np.tanh(z), TANH.derivative, symmetry="odd"),
+        replace(COS, symmetry="even", period=2 * np.pi),
+        replace(SIN, symmetry="odd", period=2 * np.pi),
+        replace(SUM, symmetry="odd"),
+        pn.Activation("mine", *(f for f in (rectified, lambda z: z > 0)), symmetry="mirror"),
+    ],
+    ids=lambda own: own.name,
+)
+def test_smooth_functions_that_are_what_they_say(own):
+    check_own_activation(own)
+
+
+SMOOTH_REFUSED = [
+    (smooth(rectified, lambda z: (z > 0) * 1.0), "near zero: at z = 0 .*kinked=False"),
+    (
+        smooth(np.tanh, lambda z: np.where(z > 4, 0.01, TANH.derivative(z))),
+        "above zero: at z = .*kinked=False",
+    ),
+    (smooth(np.tanh, lambda z: TANH.derivative(z) + (np.abs(z) < 0.02)), "near zero"),
+    (smooth(lambda z: 1 / z, lambda z: -1 / z**2), "finite values"),
+    (replace(TANH, symmetry="even"), "not the symmetry 'even': at z = -5 .*symmetry="),
+    (replace(TANH, symmetry="mirror"), "not the symmetry 'mirror'"),
+    (replace(swish(2), symmetry="odd"), "not the symmetry 'odd'"),
+    (
+        smooth(lambda z: np.tanh(z) + 1e-7 * z**2, lambda z: TANH.derivative(z), symmetry="odd"),
+        "not the symmetry 'odd'",
+    ),
+    (replace(COS, period=6.28), "not the period 6.28: .*period="),
+    (replace(SIN, symmetry="odd", period=4 * np.pi), "half of which reverses it"),
+    (replace(SUM, symmetry="odd", period=2 * np.pi), "half of which reverses it"),
+]
+
+
+@pytest.mark.parametrize(("own", "words"), SMOOTH_REFUSED)
+def test_smooth_functions_that_are_not(own, words):
+    with pytest.raises(InvalidInput, match=words):
+        check_own_activation(own)
 
 
 @pytest.mark.parametrize("scale", [1.0, 100.0])

@@ -155,9 +155,10 @@ def test_slope_of_the_odd_part() -> None:
     assert odd_slope(get_activation("relu")) == 1.0
     assert odd_slope(get_activation("leaky_relu(0.2)")) == pytest.approx(1.2)
     assert odd_slope(get_activation("abs")) == 0.0
-    softplus = Activation("softplus", lambda z: np.logaddexp(0, z), np.tanh, kinked=False)
-    assert odd_slope(softplus) == pytest.approx(1.0)
-    for name in ("relu2", "sigmoid", "step", "exp"):
+    own = Activation("softplus", lambda z: np.logaddexp(0, z), np.tanh, kinked=False)
+    for smooth in (own, *map(get_activation, ("softplus", "gelu", "gelu_tanh", "silu"))):
+        assert odd_slope(smooth) == pytest.approx(1.0)
+    for name in ("relu2", "sigmoid", "step", "exp", "tanh", "elu"):
         assert odd_slope(get_activation(name)) is None
 
 
@@ -165,6 +166,11 @@ def test_slope_of_the_odd_part() -> None:
 def test_other_activations_have_none(activation: str) -> None:
     network, _ = sign_ambiguous_network(6, 4, rng=0)
     assert flip_sets(network.replace(activation=activation)).sets == ()
+
+
+def test_a_linear_term_changes_no_set() -> None:
+    network, _ = sign_ambiguous_network(6, 4, rng=0)
+    assert flip_sets(network.replace(linear=np.ones(4))).sets == flip_sets(network).sets != ()
 
 
 def test_leaky_units_flip_too() -> None:

@@ -8,8 +8,11 @@ import numpy as np
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array, Seed
-from provenet.networks.activations import Activation
+from provenet.networks.activations import Activation, get_activation
 from provenet.networks.network import Network
+
+NORMS = (0.5, 3.0)
+"""Convention: from nearly linear units to steep ones, on inputs of size 1."""
 
 
 def random_network(
@@ -21,10 +24,12 @@ def random_network(
     activation: str | Activation = "relu",
     rng: Seed = None,
 ) -> Network:
-    """A network with random unit vectors as weights.
+    """A network with random directions as weights.
 
-    Biases are uniform in [-bias_scale, bias_scale]. With one output its weights have random signs
-    and sizes uniform in [0.5, 1.5]; with several they are standard normal.
+    Of norm 1; for a smooth activation that is not positively homogeneous, whose units the norm
+    shapes, of norms uniform in [0.5, 3]. Biases are uniform in [-bias_scale, bias_scale]. With one
+    output its weights have random signs and sizes uniform in [0.5, 1.5]; with several they are
+    standard normal.
     """
     if units < 1 or features < 1 or (outputs is not None and outputs < 1):
         raise InvalidInput("A network needs at least one unit, one feature and one output.")
@@ -36,6 +41,9 @@ def random_network(
         output_weights = rng.choice([-1.0, 1.0], units) * rng.uniform(0.5, 1.5, units)
     else:
         output_weights = rng.standard_normal((outputs, units))
+    sigma = get_activation(activation)
+    if sigma.smooth and sigma.degree is None:
+        weights *= rng.uniform(*NORMS, (units, 1))
     return Network(weights, biases, output_weights, activation=activation)
 
 

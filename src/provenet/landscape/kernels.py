@@ -120,8 +120,7 @@ def _energy(activation: Activation, k: int) -> float:
 
 def _series(activation: Activation) -> Kernel:
     """The series up to the order that leaves next to nothing of `E[sigma(g)^2]`."""
-    kink = (0.0,) if activation.kinked else ()
-    total = quadrature_coefficient(lambda g: activation(g) ** 2, 0, kink)
+    total = quadrature_coefficient(lambda g: activation(g) ** 2, 0, (0.0,))
     energies: list[float] = []
     while total - sum(energies) > ENERGY_LEFT_OUT * total:
         if len(energies) > LONGEST_SERIES:

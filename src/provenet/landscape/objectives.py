@@ -247,8 +247,7 @@ def _shape(name: str, activation: Activation, centred: bool) -> Shape:
         )
     if not centred:
         return gamma
-    kink = (0.0,) if activation.kinked else ()
-    mean = quadrature_coefficient(gamma.function, 0, kink)
+    mean = quadrature_coefficient(gamma.function, 0, (0.0,))
     return Shape(lambda z: gamma.function(z) - mean, gamma.first, gamma.second)
 
 

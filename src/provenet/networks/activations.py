@@ -4,13 +4,22 @@ For a unit vector w, `E[sigma(w.x + b) He_k(x)] = c_k(b) w^(x)k` with
 `c_k(b) = E[sigma(g + b) He_k(g)]`, g standard normal. Integration by parts gives
 `c_{k+1}(b) = c_k'(b)`, so one closed form for `c_0` yields all others; for ReLU these are ATV21
 Lemma 3.5: `c_0 = b Phi(b) + phi(b)`, `c_1 = Phi(b)`, `c_k = (-1)^k phi(b) He_{k-2}(b)`.
+
+Smooth activations are written with the logistic function S, which neither overflows nor cancels:
+
+    tanh'(z) = 4 S(2z) S(-2z)        silu(z) = z S(z)        softplus'(z) = S(z)
+    gelu(z) = z Phi(z)               gelu_tanh(z) = z/2 (1 + tanh u) = z S(2u)
+
+with `u = sqrt(2/pi) (z + 0.044715 z^3)` (Hendrycks and Gimpel 2016).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -23,26 +32,67 @@ from provenet.networks.hermite import he, normal_cdf, normal_density, quadrature
 Coefficients = Callable[[int, Array], Array]
 
 
+class Symmetry(Enum):
+    """What becomes of a unit's value when its sign is reversed."""
+
+    ODD = "odd"
+    """`sigma(-z) = 2 sigma(0) - sigma(z)`."""
+    MIRROR = "mirror"
+    """`sigma(-z) = sigma(z) - (1 + slope) z`; a smooth one, which has no slope: 0."""
+    EVEN = "even"
+    """`sigma(-z) = sigma(z)`."""
+    NONE = "none"
+    """Something else."""
+
+
 @dataclass(frozen=True)
 class Activation:
     """A scalar function with what recovery needs to know about it.
 
     `degree` is the degree of positive homogeneity, `sigma(s z) = s^degree sigma(z)` for s > 0 (any
-    number, such as 1.5; None when there is none); `even` says that `sigma(-z) = sigma(z)`; `kinked`
-    that it is not smooth at zero. `coefficients(k, b)` is the closed form of `c_k(b)`; without it
-    quadrature serves. `slope` is set for `z if z > 0 else slope * z`. `inverse` undoes the function
-    for z > 0, if it is zero for z <= 0 (a *rectified* function, BJW19 section 9.1).
+    number, such as 1.5; None when there is none). `symmetry` is a `Symmetry` or its name. `kinked`
+    says that the derivative is not continuous at zero. `coefficients(k, b)` is the closed form of
+    `c_k(b)`; without it quadrature serves. `slope` is set for `z if z > 0 else slope * z`.
+    `inverse` undoes the function for z > 0, if it is zero for z <= 0 (a *rectified* function, BJW19
+    section 9.1). `period` is the least P with `sigma(z + P) = sigma(z)`, if there is one; of an odd
+    function it also says that `sigma(z + P/2) = 2 sigma(0) - sigma(z)`.
     """
 
     name: str
     function: Callable[[Array], Array]
     derivative: Callable[[Array], Array]
     degree: float | None = None
-    even: bool = False
+    symmetry: Symmetry = Symmetry.NONE
     kinked: bool = True
     coefficients: Coefficients | None = None
     slope: float | None = None
     inverse: Callable[[Array], Array] | None = None
+    period: float | None = None
+
+    def __post_init__(self) -> None:
+        """Take a symmetry by its name, too."""
+        try:
+            object.__setattr__(self, "symmetry", Symmetry(self.symmetry))  # the class is frozen
+        except ValueError:
+            names = ", ".join(repr(known.value) for known in Symmetry)
+            raise InvalidInput(
+                f"The symmetry {self.symmetry!r} of the activation {self.name!r} is unknown: use "
+                f"one of {names}."
+            ) from None
+        if self.period is not None and not 0 < self.period < math.inf:
+            raise InvalidInput(
+                f"The period of the activation {self.name!r} must be positive, not {self.period}."
+            )
+
+    @property
+    def even(self) -> bool:
+        """Whether `sigma(-z) = sigma(z)`."""
+        return self.symmetry is Symmetry.EVEN
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the derivative is continuous."""
+        return not self.kinked
 
     @property
     def family(self) -> str:
@@ -69,11 +119,15 @@ class Activation:
         return self.hermite_by_quadrature(k, biases, scales)
 
     def hermite_by_quadrature(self, k: int, b: Array | float, scale: Array | float = 1.0) -> Array:
-        """The same by numerical integration, split at the kink."""
+        """The same by numerical integration, split at zero.
+
+        There a function has its kink, a derivative of it a jump, or most of its bend: a smooth one
+        of large scale is integrated to rounding only so.
+        """
 
         def one(bias: float, size: float) -> float:
-            kink = (-bias / size,) if self.kinked else ()
-            return quadrature_coefficient(lambda g: self.function(size * g + bias), k, kink)
+            zero = (-bias / size,)
+            return quadrature_coefficient(lambda g: self.function(size * g + bias), k, zero)
 
         return np.asarray(np.vectorize(one, otypes=[float])(b, scale))
 
@@ -132,9 +186,52 @@ def leaky_relu(slope: float) -> Activation:
         lambda z: np.where(z > 0, z, slope * z),
         lambda z: np.where(z > 0, 1.0, slope),
         degree=1,
+        symmetry=Symmetry.MIRROR,
         coefficients=coefficients,
         slope=slope,
     )
+
+
+_ROOT_PI, _ROOT_2_PI = math.sqrt(math.pi), math.sqrt(2 / math.pi)
+GELU_CUBIC = 0.044715
+"""Derived: of z^3 in `gelu_tanh`, as Hendrycks and Gimpel (2016) and everyone since write it."""
+
+
+def _logistic_slope(z: Array) -> Array:
+    return np.asarray(special.expit(z) * special.expit(-z))
+
+
+def _gelu_slope(z: Array) -> Array:
+    return np.asarray(normal_cdf(z) + z * normal_density(z))
+
+
+def _gelu_tanh_argument(z: Array) -> Array:
+    """`2u`, so that `gelu_tanh(z) = z S(2u)`."""
+    return np.asarray(2 * _ROOT_2_PI * z * (1 + GELU_CUBIC * z * z))
+
+
+def _gelu_tanh_slope(z: Array) -> Array:
+    u = _gelu_tanh_argument(z)
+    inner = 2 * _ROOT_2_PI * (1 + 3 * GELU_CUBIC * z * z)
+    return np.asarray(special.expit(u) + z * inner * _logistic_slope(u))
+
+
+def _silu_slope(z: Array) -> Array:
+    return np.asarray(special.expit(z) * (1 + z * special.expit(-z)))
+
+
+def _elu(z: Array) -> Array:
+    return np.asarray(_relu(z) + np.expm1(np.minimum(z, 0.0)))
+
+
+def _smooth(
+    name: str,
+    function: Callable[[Array], Array],
+    derivative: Callable[[Array], Array],
+    symmetry: Symmetry,
+    period: float | None = None,
+) -> Activation:
+    return Activation(name, function, derivative, symmetry=symmetry, kinked=False, period=period)
 
 
 RELU = Activation(
@@ -142,12 +239,19 @@ RELU = Activation(
     _relu,
     _step,
     degree=1,
+    symmetry=Symmetry.MIRROR,
     coefficients=_relu_coefficients,
     slope=0.0,
     inverse=lambda h: h,
 )
 ABS = Activation(
-    "abs", np.abs, np.sign, degree=1, even=True, coefficients=_abs_coefficients, slope=-1.0
+    "abs",
+    np.abs,
+    np.sign,
+    degree=1,
+    symmetry=Symmetry.EVEN,
+    coefficients=_abs_coefficients,
+    slope=-1.0,
 )
 LEAKY_RELU = replace(leaky_relu(0.01), name="leaky_relu")
 """In a network: slope 0.01. In `recover`: the slope is found."""
@@ -173,12 +277,7 @@ _BY_NAME = {
             inverse=np.cbrt,
         ),
         Activation("step", _step, np.zeros_like, degree=0, coefficients=_step_coefficients),
-        Activation(
-            "sigmoid",
-            special.expit,
-            lambda z: special.expit(z) * special.expit(-z),
-            kinked=False,
-        ),
+        _smooth("sigmoid", special.expit, _logistic_slope, Symmetry.ODD),
         Activation(
             "exp",
             np.exp,
@@ -188,6 +287,19 @@ _BY_NAME = {
         ),
         ABS,
         LEAKY_RELU,
+        _smooth("tanh", np.tanh, lambda z: 4 * _logistic_slope(2 * z), Symmetry.ODD),
+        _smooth("erf", special.erf, lambda z: 2 / _ROOT_PI * np.exp(-z * z), Symmetry.ODD),
+        _smooth("gelu", lambda z: z * normal_cdf(z), _gelu_slope, Symmetry.MIRROR),
+        _smooth(
+            "gelu_tanh",
+            lambda z: z * special.expit(_gelu_tanh_argument(z)),
+            _gelu_tanh_slope,
+            Symmetry.MIRROR,
+        ),
+        _smooth("silu", lambda z: z * special.expit(z), _silu_slope, Symmetry.MIRROR),
+        _smooth("softplus", lambda z: np.logaddexp(0.0, z), special.expit, Symmetry.MIRROR),
+        _smooth("elu", _elu, lambda z: np.exp(np.minimum(z, 0.0)), Symmetry.NONE),
+        _smooth("sin", np.sin, np.cos, Symmetry.ODD, period=2 * math.pi),
     )
 }
 _LEAKY = re.compile(r"leaky_relu\((?P<slope>[^()]+)\)")

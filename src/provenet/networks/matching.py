@@ -1,43 +1,55 @@
-"""Which unit of one network is which unit of another, and how far apart they are."""
+"""Which unit of one network is which unit of another, and how far apart they are.
+
+A unit's canonical form follows conventions (see `symmetries`), and at their borders two units that
+are nearly the same have forms far apart: a first weight just above zero or just below it. So the
+distance of two units is the least over all turns of one of them that leave its function as it is.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from provenet.common.typing import AnyArray, Array
 from provenet.networks.network import Network
+from provenet.networks.symmetries import turned, turns
 
 
 def unit_distances(first: Network, second: Network) -> Array:
-    """`|w-w'| + |a-a'| + |b-b'|` for every pair of units of two canonical networks."""
-    weights = np.linalg.norm(first.weights[:, None] - second.weights[None], axis=2)
-    a, b = np.atleast_2d(first.output_weights), np.atleast_2d(second.output_weights)
-    outputs = np.linalg.norm(a[:, :, None] - b[:, None, :], axis=0)
-    return np.asarray(weights + outputs + np.abs(first.biases[:, None] - second.biases))
+    """`|w-w'| + |a-a'| + |b-b'|` for every pair of units of two canonical networks.
+
+    The least over the turns of a unit.
+    """
+    return np.asarray(_distances_by_turn(first, second).min(axis=0))
 
 
 def match_units(estimate: Network, truth: Network) -> tuple[AnyArray, AnyArray]:
     """Indices into both canonical networks that pair their units with the least total distance."""
-    rows, columns = linear_sum_assignment(unit_distances(estimate.canonical(), truth.canonical()))
-    return rows, columns
+    pairs = _pairs(estimate.canonical(), truth.canonical())
+    return pairs.rows, pairs.columns
+
+
+def turned_like(estimate: Network, truth: Network) -> Network:
+    """The estimate's canonical form, but each unit turned to be nearest to its partner's."""
+    return _pairs(estimate.canonical(), truth.canonical()).turned
 
 
 def parameter_error(estimate: Network, truth: Network) -> float:
     """Largest `|w-w'| + |a-a'| + |b-b'|` over matched units of the canonical forms.
 
     Infinite when the networks differ in shape or activation. The output bias and a linear term
-    count too: their own error is taken if it is larger.
+    count too, with units turned like their partners: their own error is taken if it is larger.
     """
     estimate, truth = estimate.canonical(), truth.canonical()
     if _kind(estimate) != _kind(truth):
         return float("inf")
-    distance = unit_distances(estimate, truth)
-    rows, columns = linear_sum_assignment(distance)
+    pairs = _pairs(estimate, truth)
     errors = [
-        *distance[rows, columns],
-        np.linalg.norm(np.asarray(estimate.output_bias) - truth.output_bias),
-        np.linalg.norm(_linear(estimate) - _linear(truth)),
+        *pairs.distances,
+        np.linalg.norm(np.asarray(pairs.turned.output_bias) - truth.output_bias),
+        np.linalg.norm(_linear(pairs.turned) - _linear(truth)),
         abs((estimate.activation.slope or 0.0) - (truth.activation.slope or 0.0)),
     ]
     return float(max(errors))
@@ -52,6 +64,51 @@ def permutation_error(B: Array, truth: Array) -> float:
     Q = np.abs(B @ np.linalg.pinv(truth))
     Q /= np.linalg.norm(Q, axis=1, keepdims=True)
     return float(1 - max(Q.max(axis=1).min(), Q.max(axis=0).min()))
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Units of one network and their partners in another."""
+
+    rows: AnyArray
+    columns: AnyArray
+    distances: Array
+    turned: Network
+    """The first network, its units turned like their partners."""
+
+
+def _pairs(first: Network, second: Network) -> _Pairs:
+    """Pair the units of two canonical networks."""
+    by_turn = _distances_by_turn(first, second)
+    distances = by_turn.min(axis=0)
+    rows, columns = linear_sum_assignment(distances)
+    signs, steps = np.ones(first.units), np.zeros(first.units)
+    ways = np.array(_turns(first, second))
+    signs[rows], steps[rows] = ways[by_turn[:, rows, columns].argmin(axis=0)].T
+    like = turned(first, signs, steps) if len(ways) > 1 else first
+    return _Pairs(rows, columns, distances[rows, columns], like)
+
+
+def _turns(first: Network, second: Network) -> list[tuple[float, int]]:
+    """Those of a unit of the first for which both can make up."""
+    linear = first.linear is not None and second.linear is not None
+    return turns(first.activation, linear)
+
+
+def _distances_by_turn(first: Network, second: Network) -> Array:
+    """(turns, units of the first, units of the second); unturned ones first."""
+    everyone = np.ones(first.units)
+    images = (
+        turned(first, sign * everyone, steps * everyone) for sign, steps in _turns(first, second)
+    )
+    return np.stack([_plain_distances(image, second) for image in images])
+
+
+def _plain_distances(first: Network, second: Network) -> Array:
+    weights = np.linalg.norm(first.weights[:, None] - second.weights[None], axis=2)
+    a, b = np.atleast_2d(first.output_weights), np.atleast_2d(second.output_weights)
+    outputs = np.linalg.norm(a[:, :, None] - b[:, None, :], axis=0)
+    return np.asarray(weights + outputs + np.abs(first.biases[:, None] - second.biases))
 
 
 def _kind(network: Network) -> tuple[object, ...]:

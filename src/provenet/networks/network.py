@@ -17,6 +17,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.networks import formats as network_formats
 from provenet.networks.activations import Activation, get_activation
+from provenet.networks.symmetries import by_convention
 from provenet.networks.tolerances import SORTED_DIGITS
 
 
@@ -97,12 +98,13 @@ class Network:
     def free_parameters(self) -> int:
         """Parameters that the function determines.
 
-        Direction, bias and output weights of each unit (its scale is a convention), the linear term
-        and the output bias.
+        Weights, bias and output weights of each unit, the linear term and the output bias; of the
+        weights only the direction where the activation is positively homogeneous.
         """
         outputs = self.outputs or 1
         linear = 0 if self.linear is None else self.linear.size
-        return self.units * (self.features + outputs) + linear + outputs
+        scale = 1 if self.activation.degree is None else 0
+        return self.units * (self.features + scale + outputs) + linear + outputs
 
     def __call__(self, X: Any) -> Array:
         """Outputs for the rows of `X`: (n, features) -> (n,) or (n, outputs), in bounded memory."""
@@ -131,7 +133,7 @@ class Network:
         )
 
     def canonical(self) -> Network:
-        """The same function with rows of `weights` of norm 1 and units in a fixed order.
+        """The same function with each unit in a fixed form, and the units in a fixed order.
 
         See `normalised`. Units are ordered by falling size of their output weight.
         """
@@ -139,11 +141,11 @@ class Network:
         return own.keep(own.canonical_order())
 
     def normalised(self) -> Network:
-        """The same function with rows of `weights` of norm 1, units in the order they have.
+        """The same function with each unit in a fixed form, units in the order they have.
 
-        The norm moves into the output weights where the activation is positively homogeneous. A
-        unit without weights is a constant and moves into the output bias. For an even activation
-        the first non-zero weight is made positive.
+        Where the activation is positively homogeneous, rows of `weights` have norm 1 and the norm
+        moves into the output weights. A unit without weights is a constant and moves into the
+        output bias. Signs and periods that the function leaves open are chosen `by_convention`.
         """
         W, b, A = self.weights, self.biases, self.output_weights
         norm = np.linalg.norm(W, axis=1)
@@ -152,11 +154,7 @@ class Network:
         W, b, A, norm = W[~constant], b[~constant], A[..., ~constant], norm[~constant]
         if self.activation.degree is not None:
             W, b, A = W / norm[:, None], b / norm, A * norm**self.activation.degree
-        if self.activation.even and len(W):
-            first = np.argmax(W != 0, axis=1)
-            sign = np.sign(W[np.arange(len(W)), first])
-            W, b = W * sign[:, None], b * sign
-        return Network(W, b, A, c, self.activation, linear=self.linear)
+        return by_convention(Network(W, b, A, c, self.activation, linear=self.linear))
 
     def canonical_order(self) -> AnyArray:
         """The indices of the units of a normalised network, in the order of its canonical form."""

@@ -155,8 +155,8 @@ def _tails(network: Network, order: int) -> Array:
 
 
 def _mean_square(network: Network, bias: float, scale: float) -> float:
-    kink = (-bias / scale,) if network.activation.kinked else ()
-    return quadrature_coefficient(lambda x: network.activation(scale * x + bias) ** 2, 0, kink)
+    zero = (-bias / scale,)
+    return quadrature_coefficient(lambda x: network.activation(scale * x + bias) ** 2, 0, zero)
 
 
 def _coefficients(network: Network, k: int) -> Array:

@@ -96,8 +96,9 @@ def flip_sets(
         return FlipSets((), True)
     found, complete = _minimal_sets(V[:, members], tolerance * float(size.sum()), budget)
     sets = (tuple(int(i) for i in members[x]) for x in found)
+    plain = network.replace(linear=None)  # beside a linear term every sign is the same function
     others = (
-        units for units in sets if parameter_error(flipped(network, units), network) > SAME_NETWORK
+        units for units in sets if parameter_error(flipped(plain, units), plain) > SAME_NETWORK
     )
     return FlipSets(tuple(sorted(others, key=lambda units: (len(units), units))), complete)
 

@@ -131,8 +131,13 @@ MOST_SHOWN = 12
 OWN_PROBES = np.geomspace(0.05, 5.0, 25)
 """Convention: where an activation of the user's own is asked, on both sides of zero: as far as
 standard inputs and weights usually reach."""
+OWN_NEAR_ZERO = np.array([-1e-2, -1e-3, 0.0, 1e-3, 1e-2])
+"""Convention: where one that says it is smooth is asked too; a kink shows at zero itself."""
 OWN_DIFFERENCE = 1e-5
 """Step of a central difference. Derived: near `eps^(1/3)`, where truncation equals rounding."""
 OWN_ROUNDING = 1e-4
 """Of values: a derivative or an inverse off by more is a mistake. Convention: 1e6 times the error
 of the difference, and below what a forgotten factor makes."""
+OWN_SYMMETRY = 1e-9
+"""Of values: a symmetry or a period off by more is not there. Convention: above the rounding of a
+function's evaluation; the canonical form rewrites units by it, which must not show."""

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.networks.matching import match_units, unit_distances
+from provenet.networks.matching import match_units, turned_like, unit_distances
 from provenet.networks.network import Network
 from provenet.report.tolerances import EXACT_MATCH, MOST_CONSOLE_OUTPUTS, MOST_CONSOLE_WEIGHTS
 
@@ -55,7 +55,7 @@ def side_by_side(
     console: Console, estimate: Network, truth: Network, names: tuple[str, str]
 ) -> RenderableType:
     """Matched units of both networks, as many weights of each as the screen holds."""
-    left, right = truth.canonical(), estimate.canonical()
+    left, right = truth.canonical(), turned_like(estimate, truth)
     rows = _matched_rows(estimate, truth)
     table = _widest(console, truth, lambda shown: _comparison(left, right, rows, names, shown))
     notes = [_pair("Output bias", left.output_bias, right.output_bias, names)]

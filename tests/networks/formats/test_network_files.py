@@ -144,7 +144,7 @@ W, A = np.ones((3, 4)), np.ones((2, 3))
         ({"0.weight": W, "2.weight": W}, None, ("output_weights", "3 entries")),
         ({"0.weight": W.astype(int), "2.weight": A}, None, ("0.weight", "I64", "F32")),
         ({"0.weight": W, "2.weight": np.inf * A}, None, ("output_weights", "finite")),
-        ({"0.weight": W, "2.weight": A}, {"activation": "tanh"}, ("tanh", "relu")),
+        ({"0.weight": W, "2.weight": A}, {"activation": "mish"}, ("mish", "relu")),
         ({"0.weight": W, "2.weight": A}, {"activation": "leaky_relu(x)"}, ("slope", "'x'")),
     ],
 )
