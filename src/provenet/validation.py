@@ -46,9 +46,12 @@ def check_options(
     wishes = replace(wishes, activation=chosen.activation_for(wishes.activation))
     check_own_activation(wishes.activation)
     if not chosen.serves(wishes.activation):
+        served = ", ".join((*chosen.activations, *(["any smooth one"] * chosen.any_smooth)))
+        others = [name for name, other in methods.items() if other.serves(wishes.activation)]
+        instead = f": use method={others[0]!r}" if others else ""
         raise InvalidInput(
-            f"The method {method!r} serves the activations {', '.join(chosen.activations)} only, "
-            f"not {wishes.activation.name!r}."
+            f"The method {method!r} serves the activations {served} only, not "
+            f"{wishes.activation.name!r}{instead}."
         )
     for option in OPTIONS.values():
         _check_option(option, getattr(wishes, option.name), chosen, methods)

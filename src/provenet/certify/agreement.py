@@ -28,7 +28,7 @@ from provenet.certify.tolerances import (
     SAME_RESIDUAL,
     SMALL_RESIDUAL,
 )
-from provenet.networks.matching import match_units
+from provenet.networks.matching import match_units, turned_like
 
 
 def best_of(results: Sequence[Recovery]) -> Recovery:
@@ -112,6 +112,7 @@ def agree(first: Recovery, second: Recovery) -> bool:
     if a.linear is not None:  # signs of units are a convention then, so only widths compare
         return True
     mine, theirs = match_units(a, b)
+    b = turned_like(b, a)
     pairs = (
         (a.weights[mine], b.weights[theirs], errors.weights[mine]),
         (a.biases[mine], b.biases[theirs], errors.biases[mine]),

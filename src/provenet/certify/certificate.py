@@ -14,6 +14,7 @@ from provenet.fitting.normal_equations import linear_part, without_each_unit
 from provenet.fitting.parameters import Parameters
 from provenet.moments.gaussianity import GaussianCheck
 from provenet.networks.network import Network
+from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,12 @@ class Certificate:
     weakest_margin: float
     """By how many standard deviations of the noise (or of rounding) it stands out."""
     closest_pair: tuple[int, int, int] | None
-    """The two units that fewest samples lie between, and how many do."""
+    """The two kinked units that fewest samples lie between, and how many do."""
     residual_kurtosis: float
     """Excess kurtosis of what the fit leaves; 0 for Gaussian noise."""
     rarer_side: AnyArray
-    """For each unit, how many samples lie on the rarer side of its kink."""
+    """For each unit, how many samples lie on the rarer side of its kink, where it has one; else of
+    its zero."""
     width_evidence: str
     """How sure the number of units is, in words."""
     gaussian: GaussianCheck
@@ -87,9 +89,9 @@ def closest_pair(network: Network, X: Array) -> tuple[int, int, int] | None:
     """The two units whose kinks fewest samples lie between: their indices and that number.
 
     Samples on which one is on and the other off, or, for opposite units, both on or both off. None
-    for a single unit.
+    for a single unit, and for smooth ones.
     """
-    if network.units < 2:
+    if network.units < 2 or not network.activation.kinked:
         return None
     active = (X @ network.weights.T + network.biases > 0).astype(float)
     both = active.T @ active
@@ -139,7 +141,18 @@ def condition_number(network: Network) -> float:
     return float(np.linalg.cond(rows))
 
 
-def unresolved_units(errors: StandardErrors, sides: AnyArray, fewest: int) -> AnyArray:
-    """Units that the samples do not pin down: hardly ever on one side, or of unknown direction."""
-    unknown = np.linalg.norm(errors.weights, axis=1) > UNKNOWN_DIRECTION
-    return np.flatnonzero(unknown | (sides < fewest))
+def direction_errors(network: Network, errors: StandardErrors) -> Array:
+    """Standard errors of the weights of each unit over their norm."""
+    norm = np.linalg.norm(network.weights, axis=1)
+    return np.asarray(np.linalg.norm(errors.weights, axis=1) / np.maximum(norm, TINY))
+
+
+def unresolved_units(
+    network: Network, errors: StandardErrors, sides: AnyArray, fewest: int
+) -> AnyArray:
+    """Units that the samples do not pin down: of unknown direction, or hardly ever on one side.
+
+    A smooth unit shows on either side.
+    """
+    unknown = direction_errors(network, errors) > UNKNOWN_DIRECTION
+    return np.flatnonzero(unknown | (sides < fewest) if network.activation.kinked else unknown)

@@ -57,6 +57,7 @@ from provenet.fitting.search.onward import LastRound
 from provenet.fitting.tolerances import DENSE_LIMIT
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
+from provenet.networks.symmetries import conventional_turns, turned
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ def gather(
             *settled.warnings,
         ),
     )
-    unresolved = unresolved_units(settled.errors, sides, fewest_to_confirm(user))
+    unresolved = unresolved_units(user, settled.errors, sides, fewest_to_confirm(user))
     shown, errors = _restored(candidate, user, settled.errors)
     return Evidence(
         shown,
@@ -232,8 +233,12 @@ def _order(workspace: Workspace, candidate: Candidate, own: Network) -> AnyArray
 
 
 def _in_order(workspace: Workspace, candidate: Candidate, network: Network) -> Network:
-    """The network on standardised inputs with its units as the user's canonical form has them."""
+    """The network on standardised inputs with its units as the user's canonical form has them.
+
+    Turned like those, too, so that errors are those of the signs that are shown.
+    """
     own = network.normalised()
+    own = turned(own, *conventional_turns(workspace.standardisation.network_to_user(own)))
     return own.keep(_order(workspace, candidate, own))
 
 
@@ -305,8 +310,8 @@ def _settle(
 def too_few_to_tell(workspace: Workspace, network: Network) -> bool:
     """Whether labels cannot tell noise from units, so that no rival says anything, and no error."""
     n = workspace.problem.samples.labels
-    a_unit = (network.features + workspace.problem.outputs) * np.log(n)
-    return bool(n < SAMPLES_A_PARAMETER * network.free_parameters or a_unit > VISIBLE * n)
+    price = network.parameters_a_unit * np.log(n)
+    return bool(n < SAMPLES_A_PARAMETER * network.free_parameters or price > VISIBLE * n)
 
 
 def _refitted(workspace: Workspace, candidate: Candidate, polished: Polished) -> _Settled:

@@ -2,7 +2,8 @@
 
 - *exact* asks for a residual at the level of rounding on samples that no fit saw, for every unit to
   have more samples than it has parameters on both sides of its kink, and for a Jacobian of full
-  rank: otherwise other networks fit the samples as well;
+  rank: otherwise other networks fit the samples as well. Of smooth units a few too many fit almost
+  anything smooth: of them it asks whether fewer would do;
 - *within noise* asks that unseen samples are predicted no worse than fitted ones, and that no
   further unit explains anything of what is left.
 
@@ -13,12 +14,12 @@ is not asked.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from provenet.certify.certificate import Certificate
+from provenet.certify.certificate import Certificate, direction_errors
 from provenet.certify.checks import Check, Status
 from provenet.certify.evidence import Evidence, fewest_to_confirm
 from provenet.certify.noise_checks import noise_checks
@@ -26,6 +27,7 @@ from provenet.certify.rivals import RivalQuestions
 from provenet.certify.tolerances import (
     BLURRED,
     EXACT_MARGIN,
+    FEWER_LEAVE,
     FEWEST_UNSEEN,
     HEAVY_TAILS,
     KURTOSIS_SIGMAS,
@@ -36,14 +38,17 @@ from provenet.certify.tolerances import (
     SAMPLES_A_PARAMETER,
     SMALL_RESIDUAL,
     SPARE_SAMPLES,
+    UNKNOWN_DIRECTION,
     VISIBLE,
 )
 from provenet.common.ended import Ended
 from provenet.common.words import counted
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.search.pruning import prune
+from provenet.fitting.tolerances import SWAP_STEPS, SWAP_TOLERANCE
 from provenet.fitting.workspace import Workspace
-from provenet.networks.conversions import as_absolute
+from provenet.networks.conversions import as_absolute, with_free_linear_part
 from provenet.networks.network import Network
 from provenet.networks.signs import is_one_slope
 from provenet.networks.tolerances import TINY
@@ -98,6 +103,14 @@ class _About:
     def found(self) -> str:
         how = "exactly" if self.evidence.exact else "up to noise"
         return f"The samples are explained {how}"
+
+    @property
+    def _kinked(self) -> bool:
+        return self.network.activation.kinked
+
+    @property
+    def _bends(self) -> str:
+        return "has its kink" if self._kinked else "bends"
 
     @property
     def labels(self) -> int:
@@ -179,7 +192,7 @@ class _About:
         A residual of less than a thousandth of the labels is not asked, nor one that rounding
         explains label by label: no unit hides there by chance.
         """
-        price = (self.network.features + self.certificate.outputs) * np.log(self.labels)
+        price = self.network.parameters_a_unit * np.log(self.labels)
         small = self.certificate.relative_residual <= SMALL_RESIDUAL
         fitted, distinct = self.certificate.samples_fitted, self.certificate.distinct_inputs
         repeated = distinct < fitted
@@ -238,8 +251,8 @@ class _About:
     def some_unit(self) -> Check:
         """Is there a unit at all?"""
         advice = (
-            "The labels are a linear function of the inputs: no unit has its kink within reach of "
-            "the samples. Take samples further out."
+            f"The labels are a linear function of the inputs: no unit {self._bends} within reach "
+            "of the samples. Take samples further out."
             if self.evidence.exact
             else "No unit stands above the noise of the labels: take more samples, or check that "
             "the labels belong to these inputs."
@@ -282,7 +295,7 @@ class _About:
     def each_unit(self) -> Iterator[Check]:
         """Is each unit needed, pinned down, and apart from the others?"""
         certificate, fewest = self.certificate, fewest_to_confirm(self.network)
-        needed = margin_needed(certificate, self.network.features)
+        needed = margin_needed(certificate, self.network)
         unit = "noise" if certificate.noise else "rounding"
         yield Check(
             "every unit is needed",
@@ -295,16 +308,7 @@ class _About:
         )
         if self.evidence.uneven:
             yield self._stands_out_of_uneven_noise(needed)
-        rarest = int(np.argmin(certificate.rarer_side))
-        yield Check(
-            "every unit is pinned down",
-            len(self.evidence.unresolved) == 0,
-            f"unit {rarest}: {certificate.rarer_side[rarest]} samples beyond its kink",
-            f"at least {fewest} on either side, and a known direction",
-            f"{self.found}, but units {self.evidence.unresolved.tolist()} are not pinned down by "
-            "them (too few samples on one side of the kink, or too much noise): take more samples.",
-            Status.PARTIAL,
-        )
+        yield self._pinned_down(fewest) if self._kinked else self._direction_known()
         if certificate.closest_pair is not None:
             first, second, between = certificate.closest_pair
             yield Check(
@@ -316,6 +320,33 @@ class _About:
                 f"and {second}, too few to tell the two apart: take more samples.",
                 Status.PARTIAL,
             )
+
+    def _pinned_down(self, fewest: int) -> Check:
+        rarest = int(np.argmin(self.certificate.rarer_side))
+        return Check(
+            "every unit is pinned down",
+            len(self.evidence.unresolved) == 0,
+            f"unit {rarest}: {self.certificate.rarer_side[rarest]} samples beyond its kink",
+            f"at least {fewest} on either side, and a known direction",
+            f"{self.found}, but units {self.evidence.unresolved.tolist()} are not pinned down by "
+            "them (too few samples on one side of the kink, or too much noise): take more samples.",
+            Status.PARTIAL,
+        )
+
+    def _direction_known(self) -> Check:
+        """Smooth units show on either side of zero, if their errors are small."""
+        errors = direction_errors(self.network, self.evidence.standard_errors)
+        worst = int(np.argmax(errors))
+        return Check(
+            "every unit is pinned down",
+            len(self.evidence.unresolved) == 0,
+            f"unit {worst}: weights known to {errors[worst]:.2g} of their norm",
+            f"at most {UNKNOWN_DIRECTION:g}",
+            f"{self.found}, but units {self.evidence.unresolved.tolist()} are not pinned down by "
+            "them (nearly linear on these inputs, or too much noise): take more samples, or "
+            "samples further out.",
+            Status.PARTIAL,
+        )
 
     def _stands_out_of_uneven_noise(self, needed: float) -> Check:
         """Where noise is loud, units that follow it look needed; their own errors know better."""
@@ -352,6 +383,8 @@ class _About:
             "free (units too close to each other to tell apart): take more samples.",
             Status.PARTIAL,
         )
+        if self.evidence.exact and not self._kinked:
+            yield self._no_fewer_do()
         if self.evidence.exact:
             bound = certificate.parameter_error_bound
             yield Check(
@@ -364,6 +397,24 @@ class _About:
                 "zero, or remove nearly dependent ones.",
                 Status.PARTIAL,
             )
+
+    def _no_fewer_do(self) -> Check:
+        """Is this the first width at which the residual falls to rounding?"""
+        problem, own = self.workspace.problem, self.evidence.own
+        form = with_free_linear_part(own, problem.activation) if problem.policy.linear else own
+        fit = problem.refine(Parameters.of(form), SWAP_STEPS, SWAP_TOLERANCE)
+        narrower, rejected = prune(replace(problem, deadline=np.inf), fit)
+        left = np.inf if rejected is None else rejected.rms
+        fewer = counted(own.units - 1, "unit")
+        return Check(
+            "no fewer units explain them",
+            narrower.parameters.units == own.units and left > FEWER_LEAVE * problem.zero,
+            f"{fewer} leave {left / problem.spread:.1e} of the labels' spread",
+            f"more than {FEWER_LEAVE * problem.zero / problem.spread:.1e}",
+            f"{self.found}, but {fewer} explain them nearly as well: these are not determined by "
+            "the samples. Ask for fewer units, or take more samples.",
+            Status.PARTIAL,
+        )
 
     def _at_rest(self) -> Check:
         """Standard errors speak of the least-squares network, so the fit must have got there.
@@ -426,7 +477,7 @@ class _About:
                 self.network.units >= wanted,
                 self.network.units,
                 f"{wanted}",
-                f"{self.found} by {units}, not {wanted}: the others show no kink in these samples. "
+                f"{self.found} by {units}, not {wanted}: the others do not show in these samples. "
                 "Take more samples, or ask for fewer units.",
                 Status.PARTIAL,
             )
@@ -439,9 +490,10 @@ class _About:
                 f"{self.found} by {units} and a linear term that one slope of all units below zero "
                 'explains: name activation="leaky_relu", or "abs".'
             )
+        shows = "have no kink" if self._kinked else "do not bend"
         return (
-            f"{self.found} by {units} and a linear term: one or more units have no kink within "
-            "reach of the samples. Take more samples, or samples further out, to tell them apart."
+            f"{self.found} by {units} and a linear term: one or more units {shows} within reach of "
+            "the samples. Take more samples, or samples further out, to tell them apart."
         )
 
 
@@ -470,8 +522,8 @@ def _another_slope(network: Network) -> bool:
     return is_one_slope(own.beta[:m].T, own.theta[:, :-1], own.beta[m:-1].T)
 
 
-def margin_needed(certificate: Certificate, features: int) -> float:
+def margin_needed(certificate: Certificate, network: Network) -> float:
     """The margin at which the weakest unit is worth its parameters (Schwarz's criterion)."""
     if certificate.noise == 0:
         return float(EXACT_MARGIN * np.sqrt(certificate.labels_fitted))
-    return float(np.sqrt((features + certificate.outputs) * np.log(certificate.labels_fitted)))
+    return float(np.sqrt(network.parameters_a_unit * np.log(certificate.labels_fitted)))

@@ -124,7 +124,8 @@ def _groups(own: Network, Z: Array) -> _Groups:
         for size in _sizes(len(Z)):
             names += [f"at the {size} lowest predictions{of}", f"at the {size} highest{of}"]
             members += [order[:size], order[-size:]]
-    far = {f"beyond the kink of unit {i}": z for i, z in enumerate(units.T)}
+    middle = "kink" if own.activation.kinked else "middle"
+    far = {f"beyond the {middle} of unit {i}": z for i, z in enumerate(units.T)}
     for where, column in {"from the mean": lengths, **far}.items():
         order = np.argsort(column)
         for size in _sizes(len(Z)):

@@ -36,7 +36,11 @@ VISIBLE = 0.2
 SMALL_RESIDUAL = 1e-3
 """Convention: of the labels' spread; in so little no unit hides by chance."""
 UNKNOWN_DIRECTION = 0.5
-"""Convention: standard error, in radians, beyond which a unit has no direction to speak of."""
+"""Convention: standard error, in radians or of their norm, beyond which a unit's weights have no
+direction to speak of."""
+FEWER_LEAVE = 10.0
+"""Convention: times what the search counts as zero that a smooth unit fewer leaves at least: units
+that are needed leave far more, and the first width at which the residual vanishes is clear."""
 
 # ---------------------------------------------------------------- noise
 

@@ -29,6 +29,7 @@ from provenet.fitting.tolerances import (
     REFIT_WORK,
     REFITS,
 )
+from provenet.networks.matching import turned_in_place
 from provenet.networks.network import Network
 from provenet.networks.tolerances import TINY
 
@@ -81,7 +82,7 @@ def widened(
             damping=POLISH_DAMPING,
         )
         found = fit.parameters.network(network.activation)
-        other = _turned_like(user, standardisation.network_to_user(found).normalised())
+        other = turned_in_place(standardisation.network_to_user(found).normalised(), user)
         squares.append(_squared_ratios(other, user, errors))
         off = (other.output_bias - user.output_bias) / np.maximum(errors.output_bias, TINY)
         last.append(np.mean(np.minimum(off**2, MOST_BENT)))
@@ -89,14 +90,6 @@ def widened(
     factor = np.sqrt(np.maximum(np.maximum(by_parameter, by_parameter.mean(axis=0)), 1.0))
     bias = float(np.sqrt(max(np.mean(last), 1.0)))
     return Wider(_times(errors, factor, bias), factor.max(axis=0))
-
-
-def _turned_like(network: Network, other: Network) -> Network:
-    """The sign of a unit of an even activation is a convention: that of the first network."""
-    if not network.activation.even:
-        return other
-    sign = np.where(np.sum(network.weights * other.weights, axis=1) < 0, -1.0, 1.0)
-    return other.replace(weights=other.weights * sign[:, None], biases=other.biases * sign)
 
 
 def _squared_ratios(network: Network, other: Network, errors: StandardErrors) -> Array:

@@ -107,14 +107,16 @@ class Covariance:
     def error_bound(self, network: Network, residual_norm: float) -> float:
         """Largest error of a unit that a residual of this norm allows, to first order.
 
-        Of the weights' direction, of the bias relative to `1 + |b|`, of the output weights relative
-        to their size.
+        Of the weights relative to their norm, 1 where it is a convention, of the bias relative to
+        that and `|b|`, of the output weights relative to their size.
         """
         if network.units == 0:
             return 0.0
-        scale = np.ones(self.units.shape[:2])
+        scale = np.empty(self.units.shape[:2])
         d = self.features
-        scale[:, d] = 1 / (1 + np.abs(network.biases))
+        norm = np.linalg.norm(network.weights, axis=1)
+        scale[:, :d] = 1 / norm[:, None]
+        scale[:, d] = 1 / (norm + np.abs(network.biases))
         size = np.linalg.norm(np.atleast_2d(network.output_weights), axis=0)
         scale[:, d + 1 :] = 1 / np.maximum(size, TINY)[:, None]
         largest = np.linalg.eigvalsh(self.units * scale[:, :, None] * scale[:, None, :])[:, -1]

@@ -6,7 +6,9 @@ stays only if the samples are explained significantly worse without it: then som
 within reach of the samples, and the term stands for them. A slope below zero that is not known (of
 leaky ReLU) is read from the linear part as well.
 
-An activation that is not piecewise linear is refined as it is.
+Smooth units are refined as they are, beside a linear term where the search gave them one: mirrored
+ones (softplus, SiLU, GELU) have their signs settled as above, and so has a term that the others
+(ELU) turn out not to need.
 """
 
 from __future__ import annotations
@@ -37,10 +39,16 @@ from provenet.fitting.tolerances import (
     UNLIKELY,
 )
 from provenet.fitting.workspace import Workspace
-from provenet.networks.activations import ABS, RELU, Activation, leaky_relu
-from provenet.networks.conversions import as_absolute, as_rectified
+from provenet.networks.activations import Activation, Symmetry, leaky_relu
+from provenet.networks.conversions import (
+    as_absolute,
+    as_asked,
+    even_linear_part,
+    with_free_linear_part,
+)
 from provenet.networks.network import Network
 from provenet.networks.signs import Signs, signs_from_linear_part, slope_from_linear_part
+from provenet.networks.symmetries import turned
 from provenet.networks.tolerances import TINY
 
 
@@ -70,22 +78,19 @@ def polish(workspace: Workspace, network: Network) -> Polished:
 def settled_from(workspace: Workspace, free: Fit) -> Polished:
     """The network of a fit of the problem's own model, its signs settled where it has none."""
     problem = workspace.problem
-    if workspace.activation.slope is None:
-        network = free.parameters.network(workspace.activation)
+    fitted = free.parameters.network(problem.activation)
+    network = as_asked(fitted, _activation(workspace, free.parameters))
+    if network.linear is None or network.units == 0:
         return Polished(network, free.rss, ended=free.ended)
-    activation = _activation(workspace, free.parameters)
-    if free.parameters.units == 0:
-        return Polished(free.parameters.network(activation), free.rss, ended=free.ended)
-    signs = _signs(free.parameters).signs
-    unsettled = as_rectified(free.parameters.network(ABS), signs, activation)
+    unsettled = _with_signs(network, _signs(network).signs)
     if not problem.is_zero(free) and excess_on_unseen(workspace, unsettled, free.rss) is not None:
         return Polished(unsettled, free.rss, ended=free.ended)  # a bad minimum: no need to go on
-    settled, ambiguities = settle_signs(workspace, free, activation)
+    settled, ambiguities = settle_signs(workspace, free, network)
     if _linear_term_needed(workspace, free, settled):
         ambiguities = (*ambiguities, *_sign_ambiguity(unsettled))
         return Polished(unsettled, free.rss, ambiguities, free.ended)
-    network = settled.parameters.network(activation)
-    return Polished(network, settled.rss, ambiguities, settled.ended)
+    found = settled.parameters.network(network.activation)
+    return Polished(found, settled.rss, ambiguities, settled.ended)
 
 
 def _refined_up_to_signs(workspace: Workspace, network: Network) -> Fit:
@@ -109,29 +114,35 @@ def _activation(workspace: Workspace, parameters: Parameters) -> Activation:
     return leaky_relu(slope)
 
 
-def _signs(parameters: Parameters) -> Signs:
-    m = parameters.units
-    return signs_from_linear_part(
-        2 * parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
-    )
+def _signs(network: Network) -> Signs:
+    """The likeliest signs of units beside a linear term: those that explain it best."""
+    if network.activation.symmetry is not Symmetry.MIRROR:
+        return Signs(np.ones(network.units), np.zeros(0))
+    A, v = even_linear_part(network)
+    return signs_from_linear_part(A, network.weights, v)
+
+
+def _with_signs(network: Network, signs: Array) -> Network:
+    """Mirrored units reversed where the sign is negative; what they do not explain stays linear."""
+    return turned(network, signs, np.zeros(network.units))
 
 
 def settle_signs(
-    workspace: Workspace, free: Fit, activation: Activation = RELU
+    workspace: Workspace, free: Fit, network: Network
 ) -> tuple[Fit, tuple[str, ...]]:
-    """The best fit without a linear term, from the signs that the linear part asks for."""
-    problem = workspace.problem
-    found = _signs(free.parameters)
+    """The best fit without a linear term, from the signs that the linear part asks for.
+
+    `network` is that of the fit, in units of the activation that was asked for.
+    """
+    problem, activation = workspace.problem, network.activation
+    found = _signs(network)
     signs, alternatives = found.signs, found.alternatives
-    if activation.even:
-        alternatives = ()  # either sign is the same function
-    elif not problem.is_zero(free):
-        signs, alternatives = _flip_while_better(workspace, free.parameters, signs, activation)
-    doubled = Parameters(free.parameters.theta, 2 * free.parameters.beta)
+    if activation.symmetry is Symmetry.MIRROR and not problem.is_zero(free):
+        signs, alternatives = _flip_while_better(workspace, network, signs)
     ambiguities = tuple(
-        describe_reversal(workspace, doubled, other != signs) for other in alternatives
+        describe_reversal(workspace, network, other != signs) for other in alternatives
     )
-    start = without_linear(free.parameters, signs, activation)
+    start = without_linear(network, signs)
     rounding = rounding_level(start, problem.samples.X[:ROUNDING_ROWS])
     fit = refine(
         problem.samples,
@@ -147,19 +158,17 @@ def settle_signs(
     return fit, ambiguities
 
 
-def without_linear(
-    parameters: Parameters, signs: Array | None = None, activation: Activation = RELU
-) -> Network:
-    """Absolute values as units of given signs, or the likeliest, without what is left linear."""
-    xi = _signs(parameters).signs if signs is None else signs
-    return as_rectified(parameters.network(ABS), xi, activation).replace(linear=None)
+def without_linear(network: Network, signs: Array | None = None) -> Network:
+    """Units of given signs, or the likeliest, without what is left linear."""
+    xi = _signs(network).signs if signs is None else signs
+    return _with_signs(network, xi).replace(linear=None)
 
 
-def describe_reversal(workspace: Workspace, parameters: Parameters, units: AnyArray) -> str:
+def describe_reversal(workspace: Workspace, network: Network, units: AnyArray) -> str:
     """Name units by their output weights, which do not depend on the order of units."""
-    norm = np.linalg.norm(parameters.theta[:, :-1] @ workspace.standardisation.whiten, axis=1)
-    weights = (parameters.beta[: parameters.units].T * norm)[..., units]
-    told = np.round(weights, TOLD_DIGITS).tolist()
+    norm = np.linalg.norm(network.weights @ workspace.standardisation.whiten, axis=1)
+    weights = network.output_weights * norm ** (network.activation.degree or 0)
+    told = np.round(weights[..., units], TOLD_DIGITS).tolist()
     return (
         f"The units with output weights {told} may as well all have the opposite sign: the samples "
         "do not tell."
@@ -167,18 +176,18 @@ def describe_reversal(workspace: Workspace, parameters: Parameters, units: AnyAr
 
 
 def _flip_while_better(
-    workspace: Workspace, parameters: Parameters, signs: Array, activation: Activation
+    workspace: Workspace, network: Network, signs: Array
 ) -> tuple[Array, tuple[Array, ...]]:
     """With noise the linear part may mislead: flip one sign or two while that lowers the residual.
 
     Returns the best signs, and those a flip or two away that the samples do not rule out; where the
     budget is used up, of those that were looked at.
     """
-    samples = workspace.problem.to_tell_signs(parameters.units).samples
+    samples = workspace.problem.to_tell_signs(network.units).samples
 
     def misfit(xi: Array) -> float:
-        start = Parameters.of(without_linear(parameters, xi, activation))
-        return fit_linear_part(samples, start, activation)[1]
+        start = Parameters.of(without_linear(network, xi))
+        return fit_linear_part(samples, start, network.activation)[1]
 
     m, best = len(signs), misfit(signs)
     pairs = [{i, j} for i in range(m) for j in range(i, m)]
@@ -197,11 +206,12 @@ def _flip_while_better(
 def settled_with_signs(workspace: Workspace, own: Fit, activation: Activation) -> Polished:
     """A fit without a linear term, its signs given, or one with a linear term if it needs that."""
     network = own.parameters.network(activation)
-    start, problem = Parameters.of(as_absolute(network)), workspace.problem
+    problem = workspace.problem
+    start = Parameters.of(with_free_linear_part(network, problem.activation))
     free = problem.refine(start, POLISH_LAST_STEPS, 1 / problem.samples.labels)
     if not _linear_term_needed(workspace, free, own):
         return Polished(network, own.rss, ended=own.ended)
-    unsettled = as_rectified(free.parameters.network(ABS), None, activation)
+    unsettled = as_asked(free.parameters.network(problem.activation), activation)
     return Polished(unsettled, free.rss, _sign_ambiguity(unsettled), free.ended)
 
 
@@ -219,7 +229,7 @@ def _linear_term_needed(workspace: Workspace, free: Fit, settled: Fit) -> bool:
 
 
 def _sign_ambiguity(network: Network) -> tuple[str, ...]:
-    if network.units == 0:
+    if network.units == 0 or network.activation.symmetry is not Symmetry.MIRROR:
         return ()
     return (
         "The network has a linear term, so the sign of each unit is a convention: "

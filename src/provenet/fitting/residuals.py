@@ -13,10 +13,15 @@ from provenet.networks.tolerances import EPS
 def rounding_level(network: Network, X: Array) -> Array:
     """Root mean square rounding error of the network's own evaluation at the rows of X, an output.
 
-    Rounding of z is worth its size times the activation's slope there.
+    Rounding of z is worth its size times the activation's slope there. A homogeneous activation has
+    its values of the same size; others round their own.
     """
-    size = np.abs(X) @ np.abs(network.weights).T + np.abs(network.biases)
-    worth = size * np.abs(network.activation.derivative(size))
+    size, sigma = np.abs(X) @ np.abs(network.weights).T + np.abs(network.biases), network.activation
+    if sigma.degree is not None:
+        worth = size * np.abs(sigma.derivative(size))
+    else:
+        z = X @ network.weights.T + network.biases
+        worth = size * np.abs(sigma.derivative(z)) + np.abs(sigma(z))
     total = worth @ np.abs(network.output_weights).T + np.abs(network.output_bias)
     if network.linear is not None:
         total += np.abs(X) @ np.abs(network.linear).T

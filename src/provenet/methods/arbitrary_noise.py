@@ -96,8 +96,8 @@ from provenet.methods.tolerances import (
     UNSURE_DEGREES,
 )
 from provenet.moments.decomposition.joint_diagonalisation import congruence
-from provenet.networks.activations import ABS
-from provenet.networks.conversions import as_absolute, with_outputs_in_rows
+from provenet.networks.activations import ABS, RELU
+from provenet.networks.conversions import as_absolute, as_asked, with_outputs_in_rows
 from provenet.networks.network import Network
 
 _LOCATION = (
@@ -393,14 +393,15 @@ def _from_moments(workspace: Workspace, X: Array, Y: Array, white: Whitening) ->
         raise NoAnswer(_NOTHING)
     with workspace.stage("search", "Huber fits in the span of the units"):
         found = _search_in_span(workspace, X, Z, span)
-    return _finish(workspace, white.restored(without_linear(found.parameters)), found.evidence)
+    network = without_linear(as_asked(found.parameters.network(ABS), RELU))
+    return _finish(workspace, white.restored(network), found.evidence)
 
 
 def _from_search(workspace: Workspace, other: Candidate, white: Whitening | None) -> Finished:
     """Steps 4 and 5 from units found in repaired labels, `white` what these are whitened by."""
     if other.network.units == 0:
         raise NoAnswer(_NOTHING)
-    network = without_linear(Parameters.of(with_outputs_in_rows(as_absolute(other.network))))
+    network = without_linear(with_outputs_in_rows(as_asked(other.network, RELU)))
     start = network if white is None else white.restored(network)
     return _finish(workspace, start, f"Searched in winsorised labels: {other.width_evidence}")
 

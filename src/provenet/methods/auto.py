@@ -8,6 +8,8 @@ One output: expand and prune needs no assumption and few samples, but its time g
 square of the number of parameters. Where that is too long, the inputs look Gaussian and samples are
 many, the moments come first: their cost is in the number of samples, and least squares then starts
 next to the answer.
+
+Smooth units: expand and prune.
 """
 
 from __future__ import annotations
@@ -38,6 +40,9 @@ from provenet.networks.activations import RELU
 
 def auto(workspace: Workspace) -> Iterator[Candidate]:
     """Candidates of the cheaper road first; the other follows where it can."""
+    if workspace.activation.slope is None:
+        yield from found_by("expand-prune", expand_prune(workspace))
+        return
     several = workspace.source.outputs is not None
     yield from _several_outputs(workspace) if several else _one_output(workspace)
 

@@ -46,6 +46,8 @@ class Method:
     any_activation: bool = False
     standard_inputs: bool = False
     """Whether inputs must be standard normal as they are: 0/1 weights do not survive a scaling."""
+    any_smooth: bool = False
+    """Whether every differentiable activation serves, one of the user's own too."""
     any_even: bool = False
     """Whether an even activation of the user's own serves."""
     lowest_layer: bool = False
@@ -67,8 +69,10 @@ class Method:
 
     def serves(self, activation: Activation) -> bool:
         """Whether units of this activation can be recovered."""
-        own = (self.any_rectified and activation.inverse is not None) or (
-            self.any_even and activation.even
+        own = (
+            (self.any_rectified and activation.inverse is not None)
+            or (self.any_even and activation.even)
+            or (self.any_smooth and activation.smooth)
         )
         return self.any_activation or own or activation.family in self.activations
 
@@ -97,6 +101,7 @@ METHODS = {
             "-",
             _recipe("auto"),
             activations=_PIECEWISE_LINEAR,
+            any_smooth=True,
         ),
         Method(
             "expand-prune",
@@ -105,6 +110,7 @@ METHODS = {
             "none: the answer certifies itself",
             _recipe("expand_prune"),
             activations=_PIECEWISE_LINEAR,
+            any_smooth=True,
         ),
         Method(
             "lifting",

@@ -8,7 +8,9 @@ A piecewise linear unit of slope s below zero (ReLU: 0, absolute value: -1), `r`
     a r(z) + a' r(-z) = (a + a') r(z) - a' z                `merge_signs`
 
 and a unit that is on its usual side at every sample is linear there, or nothing
-(`merge_linear_units`). Absolute values do not know a unit's sign, `|z| = |-z|`: the way back is
+(`merge_linear_units`). A mirrored unit, `sigma(-z) = sigma(z) - m z`, is `e(z) + m/2 z` with e even
+(ReLU: half the absolute value, m = 1), so beside a linear term its sign is a convention, and
+without one the linear part tells it (`even_linear_part`). Absolute values do not know a unit's sign, `|z| = |-z|`: the way back is
 given the signs, and what of the linear term they do not explain stays.
 
 ATV21, Claim D.14, is the last two together: m units of both signs beside `v.x + c` are m + 2 units
@@ -55,6 +57,29 @@ def as_rectified(
     return Network(
         W, b, A, absolute.output_bias - odd @ b, activation, linear=_linear(absolute) - odd @ W
     )
+
+
+def with_free_linear_part(network: Network, fitted: Activation) -> Network:
+    """The same function in the form that is fitted: absolute values, or with a linear term."""
+    if fitted is ABS:
+        return as_absolute(network)
+    return network.replace(linear=_linear(network))
+
+
+def as_asked(fitted: Network, activation: Activation) -> Network:
+    """The same function in units of the activation that was asked for, all signs positive."""
+    if fitted.activation is not ABS:
+        return fitted
+    return as_rectified(fitted, None, activation)
+
+
+def even_linear_part(network: Network) -> tuple[Array, Array]:
+    """`m A`, and the linear part of mirrored units and a linear term once all is even beside it.
+
+    The network has no linear term for signs xi if that part is `sum_i xi_i m a_i w_i / 2`.
+    """
+    A = (1 + (network.activation.slope or 0.0)) * network.output_weights
+    return A, _linear(network) + A / 2 @ network.weights
 
 
 def in_relu_units(network: Network) -> Network | None:

@@ -36,6 +36,15 @@ def turned_like(estimate: Network, truth: Network) -> Network:
     return _pairs(estimate.canonical(), truth.canonical()).turned
 
 
+def turned_in_place(estimate: Network, truth: Network) -> Network:
+    """The estimate, each unit turned to be nearest to the unit of the same number."""
+    ways = np.array(_turns(estimate, truth))
+    if len(ways) == 1:
+        return estimate
+    own = np.diagonal(_distances_by_turn(estimate, truth), axis1=1, axis2=2)
+    return turned(estimate, *ways[own.argmin(axis=0)].T)
+
+
 def parameter_error(estimate: Network, truth: Network) -> float:
     """Largest `|w-w'| + |a-a'| + |b-b'|` over matched units of the canonical forms.
 

@@ -101,10 +101,14 @@ class Network:
         Weights, bias and output weights of each unit, the linear term and the output bias; of the
         weights only the direction where the activation is positively homogeneous.
         """
-        outputs = self.outputs or 1
         linear = 0 if self.linear is None else self.linear.size
+        return self.units * self.parameters_a_unit + linear + (self.outputs or 1)
+
+    @property
+    def parameters_a_unit(self) -> int:
+        """How many of these a unit has."""
         scale = 1 if self.activation.degree is None else 0
-        return self.units * (self.features + scale + outputs) + linear + outputs
+        return self.features + scale + (self.outputs or 1)
 
     def __call__(self, X: Any) -> Array:
         """Outputs for the rows of `X`: (n, features) -> (n,) or (n, outputs), in bounded memory."""

@@ -64,14 +64,17 @@ def turns(activation: Activation, linear: bool) -> list[tuple[float, int]]:
 
 def by_convention(network: Network) -> Network:
     """The same function with signs and biases by the conventions above; no unit without weights."""
+    signs, steps = conventional_turns(network)
+    return network if (signs > 0).all() and not steps.any() else turned(network, signs, steps)
+
+
+def conventional_turns(network: Network) -> tuple[Array, Array]:
+    """The signs and steps that lead to the conventional form."""
     sigma, W = network.activation, network.weights
-    signed = sigma.symmetry in (Symmetry.ODD, Symmetry.EVEN)
-    if not (network.units and (signed or step(sigma))):
-        return network
     signs = np.ones(network.units)
-    if signed:
+    if network.units and sigma.symmetry in (Symmetry.ODD, Symmetry.EVEN):
         signs = np.sign(W[np.arange(len(W)), np.argmax(W != 0, axis=1)])
-    return turned(network, signs, _steps_to_zero(network.biases * signs, step(sigma)))
+    return signs, _steps_to_zero(network.biases * signs, step(sigma))
 
 
 def step(activation: Activation) -> float:

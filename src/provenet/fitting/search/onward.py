@@ -2,9 +2,10 @@
 
 The criterion is Schwarz's, `n log(rss) + p log(n)`, of the networks as they would be returned,
 signs settled, with the linear term that they need. A round tries rivals of every kind
-(`fitting.search.rivals`) in two models. Absolute values beside a free linear part know no signs, so
-that these are in nobody's way; but there what a missed unit leaves is half of it, the other half
-being linear. The network's own units without a linear term see both.
+(`fitting.search.rivals`) in two models. Units beside a free linear part know no signs, so that these
+are in nobody's way; but there what a missed unit leaves is half of it, the other half being linear.
+The network's own units without a linear term see both. (Odd units need no linear part: one model
+does.)
 
 The best that gains takes the answer's place, and the next round begins there. A round that gains
 nothing is the last, and is evidence that nothing was missed. So is one whose best has more units
@@ -34,7 +35,7 @@ from provenet.fitting.tolerances import (
     SAME_UNIT,
 )
 from provenet.fitting.workspace import Workspace
-from provenet.networks.conversions import as_absolute
+from provenet.networks.conversions import with_free_linear_part
 from provenet.networks.matching import match_units
 from provenet.networks.network import Network
 from provenet.networks.tolerances import TINY
@@ -75,7 +76,7 @@ def search_onward(workspace: Workspace, polished: Polished) -> tuple[Polished, L
             break
         best = found.best
     last = found.last
-    if best.network.linear is None and workspace.activation.slope is not None:
+    if best.network.linear is None and workspace.problem.policy.linear:
         best = replace(best, ambiguities=last.ambiguities)
     return finished(workspace, best), last
 
@@ -124,9 +125,9 @@ def one_round(
 
 def _reversal(workspace: Workspace, network: Network, other: Network) -> tuple[str, ...]:
     """Which units a rival of other signs has not, if it did not come back to the answer."""
-    first, second = Parameters.of(network.canonical()), Parameters.of(other.canonical())
+    first = network.canonical()
     mine, theirs = match_units(network, other)
-    a, b = first.theta[mine], second.theta[theirs]
+    a, b = Parameters.of(first).theta[mine], Parameters.of(other.canonical()).theta[theirs]
     size = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     turned = np.zeros(first.units, dtype=bool)
     turned[mine] = np.einsum("uw,uw->u", a, b) < SAME_UNIT * size
@@ -156,7 +157,7 @@ class _InUnits:
         """A rival as it would be returned."""
         problem = replace(workspace.problem, activation=self.problem.activation)
         whole = problem.refine(fit.parameters, POLISH_LAST_STEPS, 1 / problem.samples.labels)
-        if problem.activation is workspace.problem.activation:
+        if fit.parameters.has_linear or not problem.policy.linear:
             return settled_from(workspace, whole)
         return settled_with_signs(workspace, whole, problem.activation)
 
@@ -165,11 +166,11 @@ def _models(workspace: Workspace, polished: Polished) -> Iterator[_InUnits]:
     """The problem's own, and where that knows no signs the network's units without linear term."""
     network = polished.network
     problem = affordable(workspace.problem, Parameters.of(network))
-    if workspace.activation.slope is None:
+    if not problem.policy.linear:
         fit = _fitted(problem, network)
         yield _InUnits(problem, fit, problem.criterion(fit))
         return
-    fit = _fitted(problem, as_absolute(network))
+    fit = _fitted(problem, with_free_linear_part(network, problem.activation))
     yield _InUnits(problem, fit, problem.criterion(fit))
     own, bare = replace(problem, activation=network.activation), network.replace(linear=None)
     # The problem's criterion counts a linear term for everyone, which these models do not have.

@@ -77,11 +77,11 @@ def fitted_form(activation: Activation) -> Activation:
 def policy_of(activation: Activation) -> Policy:
     """How a model of this activation is searched."""
     homogeneous = activation.degree is not None
-    kinked = activation.slope is not None
+    kinked, without = activation.slope is not None, activation.symmetry is Symmetry.NONE
     return Policy(
-        linear=kinked or activation.symmetry in (Symmetry.MIRROR, Symmetry.NONE),
+        linear=kinked or activation.symmetry is Symmetry.MIRROR or (without and not homogeneous),
         zero=ZERO if kinked else SMOOTH_ZERO,
         near_zero=NEAR_ZERO if kinked else SMOOTH_NEAR_ZERO,
         homogeneous=homogeneous,
-        mirrored=activation.symmetry is Symmetry.NONE,
+        mirrored=without,
     )

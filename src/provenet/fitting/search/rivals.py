@@ -54,6 +54,7 @@ from provenet.fitting.tolerances import (
     SPLITS,
     WEAKEST,
 )
+from provenet.networks.activations import Symmetry
 
 
 class Kind(Enum):
@@ -145,8 +146,8 @@ def _starts(
 
 def _reversed(problem: Problem, parameters: Parameters) -> list[Parameters]:
     """With one unit or two reversed: the ways that fit best as they are."""
-    if parameters.has_linear or problem.activation.even:
-        return []
+    if parameters.has_linear or problem.activation.symmetry in (Symmetry.EVEN, Symmetry.ODD):
+        return []  # either sign is the same function
     samples = problem.to_tell_signs(parameters.units).samples
     order = np.argsort(usefulness(problem, parameters)).tolist()
     most = max(REVERSED, int(FLIP_WORK / (samples.size * len(parameters.beta) ** 2)))
