@@ -58,7 +58,7 @@ def test_promising_units_beat_random_ones(truth, problem):
         return problem.refine(Parameters(theta, beta), 1, 1e-3).rss
 
     chosen = left(promising_units(problem, two, 2, rng))
-    chance = np.median([left(random_units(problem.samples.X, 2, rng)) for _ in range(20)])
+    chance = np.median([left(random_units(problem, 2, rng)) for _ in range(20)])
     assert chosen < chance
 
 
@@ -69,7 +69,7 @@ def test_swaps_exchange_the_least_useful_units(truth, problem, failures, monkeyp
     All eight others are useless here, so none of the four is ever among those to choose from.
     """
     own = true_parameters(truth).theta
-    theta = np.vstack([random_units(problem.samples.X, 8, np.random.default_rng(5)), own])
+    theta = np.vstack([random_units(problem, 8, np.random.default_rng(5)), own])
     fit = problem.refine(Parameters(theta, np.zeros(12 + 7)), 0, 1e-3)
     useless = set(np.argsort(usefulness(problem, fit.parameters))[: 4 + failures].tolist())
     assert useless <= set(range(8))
@@ -90,7 +90,7 @@ def test_the_least_useful_units_are_the_first_to_be_dropped(truth, problem):
     By the growth of the sum of squares written out, unit by unit.
     """
     own = true_parameters(truth).theta
-    theta = np.vstack([own, random_units(problem.samples.X, 8, np.random.default_rng(5))])
+    theta = np.vstack([own, random_units(problem, 8, np.random.default_rng(5))])
     fit = problem.refine(Parameters(theta, np.zeros(12 + 7)), 0, 1e-3)
     several, *singly = _choices_to_drop(problem, fit)
     assert len(several) == 4 and all(len(drop) == 1 for drop in singly)
@@ -99,7 +99,7 @@ def test_the_least_useful_units_are_the_first_to_be_dropped(truth, problem):
 
 def test_prune_finds_the_true_width_and_what_one_fewer_costs(truth, problem):
     parameters = true_parameters(truth)
-    extra = random_units(problem.samples.X, 3, np.random.default_rng(4))
+    extra = random_units(problem, 3, np.random.default_rng(4))
     beta = np.concatenate([parameters.beta[:4], np.zeros(3), parameters.linear])
     wide = problem.refine(Parameters(np.vstack([parameters.theta, extra]), beta), 5, 1e-3)
     fit, narrower = prune(problem, wide)
@@ -118,7 +118,7 @@ def test_prune_to_fewer_than_needed_when_asked(truth, problem):
 @pytest.mark.parametrize("seed", range(5))
 def test_expand_ends_at_zero_from_random_units(problem, seed):
     rng = np.random.default_rng(seed)
-    fit = start(problem, random_units(problem.samples.X, 2, rng))
+    fit = start(problem, random_units(problem, 2, rng))
     for better in expand(problem, fit, 8, problem.widest, rng):
         fit = better
     assert problem.is_zero(fit)
@@ -130,7 +130,7 @@ def test_noise_stops_the_growth_near_the_true_width(truth):
     X, y = pn.sample(truth, 2000, noise=0.2, rng=5)
     problem = Problem(ArraySource(X, y), float(y.std()))
     rng = np.random.default_rng(6)
-    fit = start(problem, random_units(X, 2, rng))
+    fit = start(problem, random_units(problem, 2, rng))
     for better in expand(problem, fit, 4, problem.widest, rng):
         fit = better
     assert fit.parameters.units < problem.widest / 4
@@ -142,5 +142,5 @@ def test_deadline_stops_the_search(problem):
 
     late = replace(problem, deadline=0.0)
     rng = np.random.default_rng(0)
-    fit = start(late, random_units(problem.samples.X, 2, rng))
+    fit = start(late, random_units(problem, 2, rng))
     assert sum(1 for _ in expand(late, fit, 100, 50, rng)) <= 2

@@ -43,6 +43,8 @@ class Problem:
     for any others."""
     largest: float = np.inf
     """The largest norm of a unit's weights, where it counts."""
+    enough: float = AT_ZERO
+    """Share of what counts as zero at which a fit ends."""
 
     @property
     def policy(self) -> Policy:
@@ -130,6 +132,10 @@ class Problem:
         """Whether the deadline has passed."""
         return working_time() > self.deadline
 
+    def to_rounding(self) -> Problem:
+        """The same problem, its fits going on until rounding is left."""
+        return replace(self, enough=0.0)
+
     def refine(self, parameters: Parameters, iterations: int, tolerance: float) -> Fit:
         """Levenberg-Marquardt within the deadline; without units the linear part alone."""
         if parameters.units == 0:
@@ -143,7 +149,7 @@ class Problem:
             iterations=iterations,
             further=iterations if iterations >= SWAP_STEPS else 0,
             tolerance=tolerance,
-            zero=max(ROUNDING_ZERO, AT_ZERO * self.zero / self.spread),
+            zero=max(ROUNDING_ZERO, self.enough * self.zero / self.spread),
             largest=self.largest,
             deadline=self.deadline,
         )
