@@ -182,6 +182,18 @@ def test_simulate_is_the_same_for_the_same_seed(
     assert not np.array_equal(X, samples_in(tmp_path / "c.npz")[0])
 
 
+@pytest.mark.parametrize("activation", ["tanh", "gelu", "sin"])
+def test_simulate_smooth_units(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, activation: str
+) -> None:
+    samples, truth = tmp_path / "s.npz", tmp_path / "net.npz"
+    args = ["simulate", str(samples), *SMALL, "--activation", activation]
+    assert invoke(capsys, [*args, "--truth", str(truth)]).returncode == 0
+    (X, y), network = samples_in(samples), pn.load_network(truth)
+    assert network.activation.name == activation
+    np.testing.assert_array_equal(network(X), y)
+
+
 def test_simulate_a_pair_of_files_and_the_truth(tmp_path: Path) -> None:
     ended = run(
         *("simulate", "X.npy", "--labels", "y.npy", "--truth", "net.npz", *SMALL),

@@ -76,7 +76,7 @@ def test_units_that_are_not_piecewise_linear_have_no_relu_units():
     assert in_relu_units(pn.random_network(3, 4, activation="sigmoid", rng=0)) is None
 
 
-@pytest.mark.parametrize("activation", ["relu", "leaky_relu(0.3)"])
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu(0.3)", "gelu", "softplus"])
 def test_every_output_with_a_linear_term_takes_two_units(activation):
     network = pn.random_network(4, 5, outputs=3, activation=activation, rng=0)
     linear = np.random.default_rng(1).standard_normal((3, 5))
@@ -86,8 +86,9 @@ def test_every_output_with_a_linear_term_takes_two_units(activation):
     assert_same_function(linear_as_units(network), network)
 
 
-def test_even_units_cannot_stand_for_a_linear_term():
-    network = pn.Network(np.eye(3), linear=np.ones(3), activation=get_activation("abs"))
+@pytest.mark.parametrize("activation", ["abs", "tanh", "elu"])
+def test_units_that_are_not_mirrored_cannot_stand_for_a_linear_term(activation):
+    network = pn.Network(np.eye(3), linear=np.ones(3), activation=get_activation(activation))
     assert linear_as_units(network) is network
 
 

@@ -43,7 +43,7 @@ def simulate(
     units: Units = 10,
     outputs: Outputs = 1,
     activation: Annotated[
-        str, typer.Option(help='Of the units: relu, leaky_relu, "leaky_relu(0.2)", abs, relu2, ...')
+        str, typer.Option(help='Of the units: relu, "leaky_relu(0.2)", abs, tanh, gelu, silu, ...')
     ] = "relu",
     samples: Samples = 1000,
     noise: Noise = 0.0,

@@ -302,6 +302,8 @@ _BY_NAME = {
         _smooth("sin", np.sin, np.cos, Symmetry.ODD, period=2 * math.pi),
     )
 }
+NAMES = tuple(_BY_NAME)
+"""Of all activations that have one."""
 _LEAKY = re.compile(r"leaky_relu\((?P<slope>[^()]+)\)")
 
 

@@ -4,7 +4,7 @@ A piecewise linear unit of slope s below zero (ReLU: 0, absolute value: -1), `r`
 
     sigma(z) = (1 - s)/2 |z| + (1 + s)/2 z                  `as_absolute`, `as_rectified`
     sigma(z) = r(z) - s r(-z)                               `in_relu_units`
-    (1 + s) z = sigma(z) - sigma(-z)                        `linear_as_units`
+    (1 + s) z = sigma(z) - sigma(-z)                        `linear_as_units`, all mirrored units
     a r(z) + a' r(-z) = (a + a') r(z) - a' z                `merge_signs`
 
 and a unit that is on its usual side at every sample is linear there, or nothing
@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.networks.activations import ABS, RELU, Activation
+from provenet.networks.activations import ABS, RELU, Activation, Symmetry
 from provenet.networks.network import Network
 from provenet.networks.tolerances import NO_SLOPE
 
@@ -97,10 +97,10 @@ def in_relu_units(network: Network) -> Network | None:
 def linear_as_units(network: Network) -> Network:
     """The same function without a linear term: a unit and its opposite, last, for every output.
 
-    Even units have nothing linear in them: a network of these comes back as it is.
+    Only of mirrored units two make a linear function: a network of others comes back as it is.
     """
-    slope = network.activation.slope
-    if network.linear is None or slope is None or slope == -1:
+    slope = network.activation.slope or 0.0
+    if network.linear is None or network.activation.symmetry is not Symmetry.MIRROR:
         return network
     A, V = np.atleast_2d(network.output_weights), np.atleast_2d(network.linear)
     steepness = np.linalg.norm(V, axis=1)

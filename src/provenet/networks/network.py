@@ -202,7 +202,10 @@ class Network:
         network_formats.save_network(self, path)
 
     def to_onnx(self, dtype: Any = "float64") -> Any:
-        """The network as an `onnx.ModelProto`, in double precision or in `float32`."""
+        """The network as an `onnx.ModelProto`, in double precision or in `float32`.
+
+        onnxruntime runs units `gelu` and `erf` in `float32` only.
+        """
         from provenet.networks.formats.onnx_writer import to_onnx
 
         return to_onnx(self, dtype)
@@ -210,7 +213,8 @@ class Network:
     def to_torch(self, dtype: Any = None) -> Any:
         """The network as a `torch.nn.Sequential`, in `torch.float64` or the dtype given.
 
-        Units `|z|` and a linear term become ReLU units, so there may be more units than here.
+        Units `|z|` become ReLU units and a linear term two units for each output, so there may be
+        more units than here.
         """
         from provenet.networks.formats.torch_sequential import to_torch
 
@@ -225,6 +229,13 @@ class Network:
         from provenet.networks.formats.mlp_regressor import to_mlp_regressor
 
         return to_mlp_regressor(self)
+
+    @staticmethod
+    def from_mlp_regressor(model: Any) -> Network:
+        """The network that a fitted `MLPRegressor` with one hidden layer is."""
+        from provenet.networks.formats.mlp_regressor import from_mlp_regressor
+
+        return from_mlp_regressor(model)
 
 
 def load_network(path: str | PathLike[str]) -> Network:

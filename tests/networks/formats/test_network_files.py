@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import provenet as pn
-from helpers import is_a_sentence
+from helpers import ACTIVATIONS, is_a_sentence
 from provenet.common.typing import Array
 from provenet.networks.formats import check_network_name
 
@@ -23,10 +23,6 @@ safetensors_numpy = pytest.importorskip("safetensors.numpy")
 pytest.importorskip("onnx")
 
 EXTENSIONS = (".npz", ".safetensors", ".onnx")
-ACTIVATIONS = (
-    *("relu", "relu2", "relu3", "step", "sigmoid", "exp", "abs"),
-    *("leaky_relu", "leaky_relu(0.2)", "leaky_relu(-0.5)"),
-)
 FIELDS = ("weights", "biases", "output_weights", "output_bias", "linear")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from helpers import is_a_sentence
+from helpers import ACTIVATIONS, is_a_sentence
 from provenet.common.typing import Array
 from provenet.networks.formats import onnx_check
 
@@ -104,10 +104,18 @@ def refused(made: Any, tmp_path: Path, *words: str) -> None:
 # ---------------------------------------------------------------- out
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+SINGLE = ("gelu", "erf")
+"""What onnxruntime evaluates in single precision only."""
+
+
 @pytest.mark.parametrize(
-    "activation",
-    ["relu", "relu2", "relu3", "step", "sigmoid", "exp", "abs", "leaky_relu", "leaky_relu(-0.3)"],
+    ("activation", "dtype"),
+    [
+        (activation, dtype)
+        for activation in ACTIVATIONS
+        for dtype in ("float64", "float32")
+        if dtype == "float32" or activation not in SINGLE
+    ],
 )
 def test_a_runtime_predicts_what_the_network_does(activation: str, dtype: str) -> None:
     for outputs, linear in ((None, None), (None, np.ones(5)), (1, None), (3, np.eye(3, 5))):
@@ -133,6 +141,18 @@ def test_a_model_in_single_precision_comes_in_again(tmp_path: Path) -> None:
     with pytest.raises(pn.InvalidInput) as error:
         net.to_onnx("float16")
     is_a_sentence(error, "float16", "float64")
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_units_of_any_size_come_in_again(tmp_path: Path, activation: str) -> None:
+    """Weights of norm 100 and biases of 50: no formula overflows or loses its digits."""
+    net = pn.random_network(6, 5, bias_scale=0.5, activation=activation, rng=1)
+    steep = net.replace(weights=100 * net.weights, biases=100 * net.biases)
+    for network in (steep, net.replace(biases=net.biases - 8), net.keep(np.arange(6) == 0)):
+        loaded = read(network.to_onnx(), tmp_path / "net.onnx")
+        assert loaded.activation.family == network.activation.family
+        for name in ("weights", "biases", "output_weights"):
+            np.testing.assert_array_equal(getattr(loaded, name), getattr(network, name))
 
 
 # ---------------------------------------------------------------- in
@@ -266,6 +286,98 @@ READ: dict[str, tuple[Nodes, dict[str, Any], dict[str, Any]]] = {
     "half precision": (GEMMS, WEIGHTS, {"dtype": "float16"}),
 }  # fmt: skip
 
+ERF: Nodes = [("Div", "z r", "d"), ("Erf", "d", "e"), ("Add", "e o", "g")]
+TANH: Nodes = [("Mul", "q k", "m"), ("Add", "z m", "n"), ("Mul", "n s", "u"), ("Tanh", "u", "t"),
+    ("Add", "t o", "g")]  # fmt: skip
+NUMBERS = {"r": 1.4142135381698608, "o": 1.0, "half": 0.5, "k": 0.044715, "s": 0.7978845608028654,
+    "p": 3.0, "minus": -1.0, "two": 2.0}  # fmt: skip
+F32, F20 = {"dtype": "float32"}, {"dtype": "float32", "opset": 20}
+UNITS: dict[str, tuple[str, Nodes, dict[str, Any]]] = {
+    "Tanh": ("tanh", [("Tanh", "z", "h")], {}),
+    "Sigmoid": ("sigmoid", [("Sigmoid", "z", "h")], {}),
+    "Sin": ("sin", [("Sin", "z", "h")], {}),
+    "Erf": ("erf", [("Erf", "z", "h")], F32),
+    "Softplus": ("softplus", [("Softplus", "z", "h")], F32),
+    "Elu": ("elu", [("Elu", "z", "h")], F32),
+    "Elu of alpha 1": ("elu", [("Elu", "z", "h", {"alpha": 1.0})], F32),
+    "Gelu": ("gelu", [("Gelu", "z", "h")], F20),
+    "Gelu none": ("gelu", [("Gelu", "z", "h", {"approximate": "none"})], F20),
+    "Gelu tanh": ("gelu_tanh", [("Gelu", "z", "h", {"approximate": "tanh"})], F20),
+    "x Sigmoid(x)": ("silu", [("Sigmoid", "z", "g"), ("Mul", "z g", "h")], {}),
+    "Sigmoid(x) x": ("silu", [("Sigmoid", "z", "g"), ("Mul", "g z", "h")], F32),
+    "gelu of torch": ("gelu", [*ERF, ("Mul", "z g", "w"), ("Mul", "w half", "h")], F32),
+    "gelu of Keras": ("gelu", [*ERF, ("Mul", "z half", "w"), ("Mul", "w g", "h")], F32),
+    "gelu of BERT": ("gelu", [*ERF, ("Mul", "g half", "w"), ("Mul", "z w", "h")], F32),
+    "gelu tanh of torch": ("gelu_tanh",
+        [("Pow", "z p", "q"), *TANH, ("Mul", "z half", "w"), ("Mul", "w g", "h")], {}),
+    "gelu tanh by products": ("gelu_tanh",
+        [("Mul", "z z", "zz"), ("Mul", "zz z", "q"), *TANH, ("Mul", "z g", "w"),
+         ("Mul", "w half", "h")], F32),
+    "log of a sum": ("softplus", [("Exp", "z", "e"), ("Add", "e o", "d"), ("Log", "d", "h")], {}),
+    "a logistic function": ("sigmoid",
+        [("Neg", "z", "n"), ("Exp", "n", "e"), ("Add", "o e", "d"), ("Div", "o d", "h")], {}),
+    "a quotient": ("silu",
+        [("Neg", "z", "n"), ("Exp", "n", "e"), ("Add", "e o", "d"), ("Div", "z d", "h")], {}),
+    "a product": ("relu2", [("Relu", "z", "r1"), ("Mul", "r1 r1", "h")], {}),
+    "a power": ("relu3", [("Relu", "z", "r1"), ("Pow", "r1 p", "h")], {}),
+    "three factors": ("relu3",
+        [("Relu", "z", "r1"), ("Mul", "r1 r1", "r2"), ("Mul", "r2 r1", "h")], {}),
+    "a steep maximum": ("leaky_relu", [("Mul", "z two", "w"), ("Max", "w z", "h")], {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_units_are_known_by_what_they_compute(tmp_path: Path, name: str) -> None:
+    activation, nodes, options = UNITS[name]
+    dtype = options.get("dtype", "float64")
+    made = model([GEMMS[0], *nodes, GEMMS[2]], {**WEIGHTS, **NUMBERS}, **options)
+    loaded = read(made, tmp_path / "model.onnx")
+    assert loaded.activation.family == activation
+    np.testing.assert_array_equal(loaded.weights, W.astype(dtype))
+    np.testing.assert_array_equal(loaded.biases, B.astype(dtype))
+    factor = 2 if name == "a steep maximum" else 1  # max(z, 2z) = 2 max(z, z/2)
+    np.testing.assert_array_equal(loaded.output_weights, factor * A.astype(dtype))
+    inputs = (3 * X).astype(dtype)
+    found, expected = predictions(made, inputs), loaded(inputs.astype(float))
+    # Cubes of numbers near 10.
+    allowed = 1e3 * ALLOWED[dtype]
+    np.testing.assert_allclose(expected, found, rtol=0, atol=allowed)
+
+
+def test_units_in_half_precision(tmp_path: Path) -> None:
+    """Constants of three digits: the nearest activation is the one that was meant."""
+    for nodes, name in ((ERF, "gelu"), ([("Pow", "z p", "q"), *TANH], "gelu_tanh")):
+        made = model(
+            [GEMMS[0], *nodes, ("Mul", "z half", "w"), ("Mul", "w g", "h"), GEMMS[2]],
+            {**WEIGHTS, **NUMBERS},
+            dtype="float16",
+        )
+        assert read(made, tmp_path / "model.onnx").activation.name == name
+
+
+SOFTPLUS: Nodes = [("Exp", "z", "e"), ("Add", "e o", "d"), ("Log", "d", "h")]
+
+
+def test_a_formula_that_overflows_is_compared_where_it_does_not(tmp_path: Path) -> None:
+    """`Log(1 + Exp(z))` for z up to some thousand; but somewhere it must be compared."""
+    nodes, steep = [GEMMS[0], *SOFTPLUS, GEMMS[2]], {**WEIGHTS, "W": 300 * W, "o": 1.0}
+    assert np.isinf(predictions(model(nodes, steep), X)).any()
+    loaded = read(model(nodes, steep), tmp_path / "model.onnx")
+    assert loaded.activation.name == "softplus"
+    apart = {**steep, "W": np.tile(W[:1], (4, 1)), "b": np.array([0.0, 3e3, 0.0, 0.0])}
+    refused(model(nodes, apart), tmp_path, "does not predict")
+
+
+def test_a_unit_alone(tmp_path: Path) -> None:
+    """Its bias is a single number, as constants of formulas are."""
+    nodes: Nodes = [("MatMul", "x W", "v"), ("Add", "v b", "z"), ("Sigmoid", "z", "g"),
+        ("Mul", "z g", "h"), ("Mul", "h A", "a1"), ("Add", "a1 c", "y")]  # fmt: skip
+    alone = {"W": W[:1].T, "b": B[:1], "A": A[:1, :1], "c": C[:1]}
+    loaded = read(model(nodes, alone), tmp_path / "model.onnx")
+    assert loaded.activation.name == "silu" and loaded.units == 1
+    np.testing.assert_array_equal(loaded.biases, B[:1])
+    np.testing.assert_array_equal(loaded.output_weights, A[0, :1])
+
 
 @pytest.mark.parametrize("name", READ)
 def test_a_graph_is_read_as_the_function_it_computes(tmp_path: Path, name: str) -> None:
@@ -322,7 +434,20 @@ REFUSED: dict[str, tuple[Nodes, dict[str, Any], dict[str, Any], tuple[str, ...]]
     "a classifier": ([*GEMMS[:2], ("Gemm", "h A c", "s", {"transB": 1}), ("Sigmoid", "s", "y")],
         WEIGHTS, {}, ("second activation, Sigmoid",)),
     "a linear function": (GEMMS[:1], WEIGHTS, {"output": "z"}, ("no layer of units",)),
-    "tanh": ([GEMMS[0], ("Tanh", "z", "h"), GEMMS[2]], WEIGHTS, {}, ("node Tanh",)),
+    "softsign": ([GEMMS[0], ("Softsign", "z", "h"), GEMMS[2]], WEIGHTS, {}, ("node Softsign",)),
+    "elu of alpha 0.5": ([GEMMS[0], ("Elu", "z", "h", {"alpha": 0.5}), GEMMS[2]], WEIGHTS, {},
+        ("node Elu", "alpha 0.5")),
+    "a rougher gelu": ([GEMMS[0], ("Mul", "z f", "w"), ("Sigmoid", "w", "g"), ("Mul", "z g", "h"),
+        GEMMS[2]], {**WEIGHTS, "f": 1.702}, {}, ("node Mul", "depend on the input")),
+    "a gelu with another root": ([GEMMS[0], ("Div", "z r", "d"), ("Erf", "d", "e"),
+        ("Add", "e o", "g"), ("Mul", "z g", "w"), ("Mul", "w half", "h"), GEMMS[2]],
+        {**WEIGHTS, "r": 1.41, "o": 1.0, "half": 0.5}, {}, ("does not predict",)),
+    "a gate of another layer": ([GEMMS[0], ("Gemm", "x V", "v"), ("Sigmoid", "v", "g"),
+        ("Mul", "z g", "h"), GEMMS[2]], {**WEIGHTS, "V": W.T + 1.0}, {}, ("node Mul",)),
+    "a formula to the end": ([GEMMS[0], ("Mul", "z z", "y")], WEIGHTS, {}, ("node Mul",)),
+    "a formula of units": ([*GEMMS[:2], ("Gemm", "h V", "k"), ("Sigmoid", "k", "g"),
+        ("Mul", "k g", "l"), ("Gemm", "l A c", "y", {"transB": 1})],
+        {**WEIGHTS, "V": np.eye(4)}, {}, ("second activation, Sigmoid",)),
     "convolution": ([("Conv", "x V", "y")], {"V": np.ones((1, 1, 3))},
         {"shape": ("N", 1, 9)}, ("node Conv",)),
     "images": ([("Flatten", "x", "x1"), *from_x1(GEMMS)], WEIGHTS, {"shape": ("N", 1, 5)},
@@ -335,8 +460,8 @@ REFUSED: dict[str, tuple[Nodes, dict[str, Any], dict[str, Any], tuple[str, ...]]
         *from_x1(GEMMS)], WEIGHTS, {}, ("Cast", "int64")),
     "two kinds": ([*GEMMS[:2], ("Exp", "z", "e"), ("Add", "h e", "s"),
         ("Gemm", "s A c", "y", {"transB": 1})], WEIGHTS, {}, ("several kinds", "exp, relu")),
-    "products": ([*GEMMS[:2], ("Mul", "h h", "q"), ("Gemm", "q A c", "y", {"transB": 1})],
-        WEIGHTS, {}, ("node Mul", "depend on the input")),
+    "products": ([*GEMMS[:2], ("Sin", "z", "s"), ("Mul", "h s", "q"),
+        ("Gemm", "q A c", "y", {"transB": 1})], WEIGHTS, {}, ("node Mul", "depend on the input")),
     "powers": ([GEMMS[0], ("Pow", "z p", "h"), GEMMS[2]], {**WEIGHTS, "p": 2.0}, {},
         ("node Pow", "ReLU")),
     "slopes": ([GEMMS[0], ("PRelu", "z s", "h"), GEMMS[2]], {**WEIGHTS, "s": B}, {},

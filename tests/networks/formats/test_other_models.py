@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPRegressor
 from sklearn.utils.validation import check_is_fitted
 
 import provenet as pn
@@ -15,13 +17,27 @@ from helpers import is_a_sentence
 
 X = np.random.default_rng(0).standard_normal((60, 5)) * 3
 PIECEWISE = ("relu", "abs", "leaky_relu", "leaky_relu(0.3)", "leaky_relu(-0.5)")
-REPRESENTED = [
-    (activation, outputs, linear)
-    for activation in (*PIECEWISE, "sigmoid")
-    for outputs in (None, 1, 3)
-    for linear in ((False, True) if activation != "sigmoid" else (False,))
+MIRRORED = ("gelu", "gelu_tanh", "silu", "softplus")
+NOWHERE = ("exp", "relu2", "relu3", "step", "erf", "sin")
+
+
+def represented(*alone: str, beside: tuple[str, ...]) -> list[tuple[str, int | None, bool]]:
+    """Activations that a model has alone, and those that it also has beside a linear term."""
+    return [
+        (activation, outputs, linear)
+        for activation in (*alone, *beside)
+        for outputs in (None, 1, 3)
+        for linear in ((False, True) if activation in beside else (False,))
+    ]
+
+
+REPRESENTED = represented("sigmoid", "tanh", beside=PIECEWISE)
+REFUSED = [
+    *(("sigmoid", True), ("tanh", True)),
+    *((name, False) for name in (*NOWHERE, *MIRRORED, "elu")),
 ]
-REFUSED = [("sigmoid", True), *((name, False) for name in ("exp", "relu2", "relu3", "step"))]
+IN_TORCH = represented("sigmoid", "tanh", "elu", beside=(*PIECEWISE, *MIRRORED))
+NOT_IN_TORCH = [*((name, False) for name in NOWHERE), ("sigmoid", True), ("elu", True)]
 
 
 def network(activation: str, outputs: int | None, linear: bool) -> pn.Network:
@@ -84,10 +100,49 @@ def test_units_that_an_mlp_regressor_does_not_have(activation: str, linear: bool
     assert ("with a linear term:" in str(error.value)) == linear
 
 
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_an_mlp_regressor_comes_back(activation: str, outputs: int | None) -> None:
+    net = network(activation, outputs, False)
+    back = pn.Network.from_mlp_regressor(net.to_mlp_regressor())
+    assert back.activation is net.activation and back.outputs == net.outputs
+    for name in ("weights", "biases", "output_weights", "output_bias"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(net, name))
+
+
+def test_a_trained_mlp_regressor_is_a_network() -> None:
+    y = np.column_stack([X[:, 0], X[:, 1] * X[:, 2]])
+    regressor = MLPRegressor(
+        hidden_layer_sizes=7, activation="tanh", solver="lbfgs", max_iter=20, random_state=0
+    )
+    with pytest.warns(ConvergenceWarning):
+        regressor.fit(X, y)
+    assert_predicts(regressor.predict(X), pn.Network.from_mlp_regressor(regressor))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"hidden_layer_sizes": (3, 3)}, ("2 hidden layers", "single")),
+        ({"activation": "identity"}, ("'identity'", "relu, logistic, tanh")),
+        (None, ("not been fitted", "after fit")),
+    ],
+)
+def test_other_regressors_are_no_network(
+    options: dict[str, Any] | None, words: tuple[str, ...]
+) -> None:
+    regressor = MLPRegressor(solver="lbfgs", max_iter=1000, **(options or {}))
+    if options is not None:
+        regressor.fit(X, X[:, 0])
+    with pytest.raises(pn.InvalidInput) as error:
+        pn.Network.from_mlp_regressor(regressor)
+    is_a_sentence(error, "MLPRegressor", *words)
+
+
 # ---------------------------------------------------------------- PyTorch
 
 
-@pytest.mark.parametrize(("activation", "outputs", "linear"), REPRESENTED)
+@pytest.mark.parametrize(("activation", "outputs", "linear"), IN_TORCH)
 def test_a_sequential_predicts_the_same(activation: str, outputs: int | None, linear: bool) -> None:
     torch = pytest.importorskip("torch")
     net = network(activation, outputs, linear)
@@ -100,7 +155,7 @@ def test_a_sequential_predicts_the_same(activation: str, outputs: int | None, li
     assert net.to_torch(torch.float32)[0].weight.dtype == torch.float32
 
 
-@pytest.mark.parametrize(("activation", "linear"), REFUSED)
+@pytest.mark.parametrize(("activation", "linear"), NOT_IN_TORCH)
 def test_units_that_torch_does_not_have(activation: str, linear: bool) -> None:
     pytest.importorskip("torch")
     with pytest.raises(pn.InvalidInput) as error:

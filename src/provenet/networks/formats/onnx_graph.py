@@ -15,17 +15,19 @@ from provenet.common.typing import AnyArray
 from provenet.networks.formats.onnx_nodes import (
     FLOATS,
     OPERATORS,
-    Argument,
+    Known,
     Node,
     evaluate,
     type_name,
 )
-from provenet.networks.formats.onnx_values import NotReadable, Value
+from provenet.networks.formats.onnx_values import Formula, NotReadable, Value
 from provenet.networks.tolerances import MOST_BATCH_ROWS
 
 _DOMAINS = {"": "", "ai.onnx": "", "ai.onnx.ml": "Scaler"}
 """Known domains; of the last only this operator."""
 
+_SINGLE = ("Scaler", "Erf", "Gelu")
+"""Operators with constants of single precision, or that ONNX's reference evaluates in it."""
 _PLAIN_CONSTANTS = ("value_float", "value_floats", "value_int", "value_ints")
 _REAL = tuple(FLOATS.values())
 _NUMBERS = (*_REAL, "int32", "int64", "bool")
@@ -64,23 +66,25 @@ class OnnxGraph:
         kinds = {self.dtype, *(str(array.dtype) for array in self.constants.values())}
         for node, _ in self.nodes:
             kinds.add(FLOATS.get(node.attributes.get("to", 0), ""))
-            kinds.add("float32" if node.operator == "Scaler" else "")
+            kinds.add("float32" if node.operator in _SINGLE else "")
         return next((kind for kind in ("float16", "float32") if kind in kinds), "float64")
 
     def value(self) -> Value:
         """The output as a function of the input."""
-        known: dict[str, Argument] = {"": None}
+        known: dict[str, Known] = {"": None}
         known.update((name, _widened(array)) for name, array in self.constants.items())
         known[self.input] = Value(self.features, {None: np.ones(())}, rows=self.rows)
         for node, stored in self.nodes:
             known[stored.output[0]] = _evaluated(node, [known.get(name) for name in stored.input])
         result = known.get(self.output)
+        if isinstance(result, Formula) and result.refusal is not None:
+            raise result.refusal
         if not isinstance(result, Value):
             raise NotReadable("has an output that does not depend on its input")
         return result
 
 
-def _evaluated(node: Node, arguments: list[Argument]) -> Argument:
+def _evaluated(node: Node, arguments: list[Known]) -> Known:
     try:
         return evaluate(node, arguments)
     except (TypeError, ValueError, IndexError):

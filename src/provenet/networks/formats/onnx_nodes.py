@@ -1,13 +1,15 @@
 """The nodes of ONNX that a network may be made of, each as a function of values and constants.
 
 Arguments are `Value` (what depends on the input), arrays (constants) or None (left out). Whatever
-mixes the rows of a batch, or is neither affine nor an activation, is refused with what was found.
+mixes the rows of a batch, or is neither affine nor an activation, is refused with what was found;
+but a node that acts on each number by itself may be part of a formula (`onnx_formulas`), and is
+refused only when it turns out that this is no activation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,12 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.networks.activations import Activation, get_activation, leaky_relu
-from provenet.networks.formats.onnx_values import Layer, NotReadable, Value
+from provenet.networks.formats.onnx_formulas import NAMED, formula_of, gelu_of, recognised
+from provenet.networks.formats.onnx_values import Formula, NotReadable, Value
 
 Argument = Value | AnyArray | None
+Known = Formula | Argument
+"""What a name in the graph may stand for."""
 
 FLOATS = {1: "float32", 10: "float16", 11: "float64"}
 """ONNX's numbers of the types that are read."""
@@ -42,16 +47,37 @@ class Node:
         return NotReadable(f"has a node {self.operator} {why}")
 
 
-def evaluate(node: Node, arguments: Sequence[Argument]) -> Value | AnyArray:
+def evaluate(node: Node, arguments: Sequence[Known]) -> Value | Formula | AnyArray:
     """The node's first output."""
-    function = OPERATORS[node.operator]
-    if any(isinstance(argument, Value) for argument in arguments):
-        result: Value = function(node, *arguments)
-        return result
+    if any(isinstance(argument, Value | Formula) for argument in arguments):
+        return _of_values(node, arguments)
     folded = _FOLDED.get(node.operator)
     if folded is None:
         raise node.refused("of constants alone")
     return np.asarray(folded(node, *arguments))
+
+
+def _of_values(node: Node, arguments: Sequence[Known]) -> Value | Formula:
+    """By itself, or as a part of a formula."""
+    formula = formula_of(node.operator, node.attributes, arguments)
+    try:
+        result = _by_itself(node, arguments)
+    except NotReadable as refusal:
+        if formula is None:
+            raise
+        return recognised(formula, node.operator) or replace(formula, refusal=refusal)
+    # Units may be of any affine value, but a multiple belongs to the formula of what it is one of.
+    if formula is None or (result.affine and node.operator not in ("Mul", "Div", "Neg")):
+        return result
+    return replace(result, formula=formula)
+
+
+def _by_itself(node: Node, arguments: Sequence[Known]) -> Value:
+    for argument in arguments:
+        if isinstance(argument, Formula) and argument.refusal is not None:
+            raise argument.refusal
+    result: Value = OPERATORS[node.operator](node, *arguments)
+    return result
 
 
 # ---------------------------------------------------------------- affine
@@ -144,27 +170,24 @@ def _prelu(node: Node, a: Argument, slopes: Argument) -> Value:
     return value.activated(_with_slope(node, float(slope.flat[0])), node.operator)
 
 
-def _maximum(node: Node, *terms: Argument) -> Value:
-    """`Max(z, 0)` and `Max(z, s z)`."""
-    for z, other in (terms, terms[::-1]) if len(terms) == 2 else ():
-        if isinstance(z, Value) and isinstance(other, Value):
-            if other.multiple is not None and other.multiple[0] is z:
-                return z.activated(_with_slope(node, other.multiple[1]), node.operator)
-        elif isinstance(z, Value) and not _constant(node, other).any():
-            return z.activated(get_activation("relu"), node.operator)
-    raise node.refused("that is not a ReLU")
+def _elu(node: Node, a: Argument) -> Value:
+    alpha = node.attributes.get("alpha", 1.0)
+    if alpha != 1:
+        raise node.refused(f"of alpha {alpha:g}, not 1")
+    return _value(node, a).activated(get_activation("elu"), node.operator)
 
 
-def _power(node: Node, a: Argument, exponent: Argument) -> Value:
-    """Powers of ReLU."""
-    value, number = _first_of(node, a, exponent)
-    layer = value.as_layer()
-    power = float(number.flat[0]) if number.size == 1 else 0.0
-    if layer is None or layer.activation.name != "relu" or power not in (2.0, 3.0):
-        raise node.refused("that is not the square or the cube of a ReLU")
-    name = get_activation("relu2" if power == 2 else "relu3")
-    units = Layer(layer.weights, layer.biases, name)
-    return Value(value.width, {units: np.ones(())}, rows=value.rows, flat=value.flat)
+def _gelu(node: Node, a: Argument) -> Value:
+    return _value(node, a).activated(gelu_of(node.attributes), node.operator)
+
+
+def _in_a_formula(why: str) -> Callable[..., Value]:
+    """A node that is nothing by itself."""
+
+    def refuse(node: Node, *_: Argument) -> Value:
+        raise node.refused(why)
+
+    return refuse
 
 
 def _greater(node: Node, a: Argument, b: Argument) -> Value:
@@ -297,14 +320,15 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "Div": _divide,
     "Neg": _negate,
     "Scaler": _scaler,
-    "Relu": _named("relu"),
-    "Abs": _named("abs"),
-    "Sigmoid": _named("sigmoid"),
-    "Exp": _named("exp"),
+    **{operator: _named(name) for operator, name in NAMED.items()},
+    "Gelu": _gelu,
+    "Elu": _elu,
     "LeakyRelu": _leaky,
     "PRelu": _prelu,
-    "Max": _maximum,
-    "Pow": _power,
+    "Max": _in_a_formula("that is not a ReLU"),
+    "Min": _in_a_formula("that is no part of an activation"),
+    "Pow": _in_a_formula("that is not the square or the cube of a ReLU"),
+    "Log": _in_a_formula("that is no part of an activation"),
     "Greater": _greater,
     "Less": _less,
     "Identity": _same,

@@ -9,7 +9,7 @@ multiplied with come out bit for bit, and the identity of the input takes no roo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -38,8 +38,8 @@ class Value:
     """Rows of `width` numbers; `parts` holds `M` by its layer, under None that of the input.
 
     `rows` is the size of the batch where the graph fixes it. `flat` says that the values of one
-    column have lost its axis: (N,), not (N, 1). `multiple` names the value that this one is a
-    multiple of, and the factor.
+    column have lost its axis: (N,), not (N, 1). `formula` says which function of another value this
+    one is, if each of its numbers is one of a number there.
     """
 
     width: int
@@ -47,7 +47,12 @@ class Value:
     constant: Array = field(default_factory=lambda: np.zeros(()))
     rows: int | None = None
     flat: bool = False
-    multiple: tuple[Value, float] | None = None
+    formula: Formula | None = None
+
+    @property
+    def affine(self) -> bool:
+        """Whether no layer of units has part in it."""
+        return all(layer is None for layer in self.parts)
 
     def times(self, matrix: Array) -> Value:
         """`matrix @ value` for a matrix (new width, width)."""
@@ -66,8 +71,7 @@ class Value:
             layer: factors[:, None] * M if factors.ndim and M.ndim == 2 else factors * M
             for layer, M in self.parts.items()
         }
-        multiple = None if factors.ndim else (self, float(factors))
-        return self._changed(parts=parts, constant=self.constant * factors, multiple=multiple)
+        return self._changed(parts=parts, constant=self.constant * factors)
 
     def shifted(self, constant: Array) -> Value:
         """The value plus a number or a row."""
@@ -84,18 +88,11 @@ class Value:
 
     def activated(self, activation: Activation, operator: str) -> Value:
         """A new layer of units."""
-        if any(layer is not None for layer in self.parts):
+        if not self.affine:
             raise NotReadable(f"has a second activation, {operator}, after its hidden layer")
         W = _dense(self.parts[None], self.width)
         layer = Layer(W, np.array(np.broadcast_to(self.constant, (self.width,))), activation)
         return self._changed(parts={layer: np.ones(())}, constant=np.zeros(()))
-
-    def as_layer(self) -> Layer | None:
-        """The layer whose units these are, and nothing else done to them."""
-        if len(self.parts) != 1 or self.constant.any():
-            return None
-        ((layer, M),) = self.parts.items()
-        return layer if M.ndim == 0 and M == 1 else None
 
     def reshaped(self, flat: bool) -> Value:
         """The same numbers with or without the axis of their one column."""
@@ -119,7 +116,19 @@ class Value:
         return Network(W, b, A, c, layers[0].activation, linear=V)
 
     def _changed(self, **changes: object) -> Value:
-        return replace(self, **{"multiple": None, **changes})  # type: ignore[arg-type]
+        return replace(self, **{"formula": None, **changes})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """`function` of every number of an affine value: what several nodes make of it.
+
+    Where that is no activation yet, `refusal` says why the last node cannot be read by itself.
+    """
+
+    base: Value
+    function: Callable[[Array], Array]
+    refusal: NotReadable | None = None
 
 
 def _sum(a: Array, b: Array) -> Array:

@@ -4,11 +4,15 @@
 
 A linear term is a second Gemm of `x`, added at the end. Operators and their versions are those that
 every runtime of the last years runs in double precision. A leaky ReLU is `Max(z, s z)` therefore:
-the operator LeakyRelu keeps its slope in single precision.
+the operator LeakyRelu keeps its slope in single precision. Softplus and elu are formulas that do
+not overflow, `relu(z) + log(1 + exp(-|z|))` and `relu(z) + (exp(min(z, 0)) - 1)`, because
+onnxruntime has their operators in single precision only. It has Erf so, too, for which there is no
+formula: `erf` and `gelu` it runs in `float32` only.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +23,9 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 from provenet.common.typing import Array
 from provenet.common.version import __version__
+from provenet.networks.activations import GELU_CUBIC
 from provenet.networks.formats.names import activation_name
+from provenet.networks.formats.onnx_formulas import NAMED
 from provenet.networks.network import Network
 
 OUTPUTS = "provenet.outputs"
@@ -27,8 +33,55 @@ OUTPUTS = "provenet.outputs"
 
 _OPSET, _IR_VERSION = 13, 7
 """Convention: operators and file format of ONNX 1.8 (2020), which later runtimes read."""
-_ONE_OPERATOR = {"relu": "Relu", "abs": "Abs", "sigmoid": "Sigmoid", "exp": "Exp"}
-_POWERS = {"relu2": 2.0, "relu3": 3.0}
+_FORMULAS = {name: ((operator, "z", "h"),) for operator, name in NAMED.items()} | {
+    "relu2": (("Relu", "z", "rectified"), ("Pow", "rectified two", "h")),
+    "relu3": (("Relu", "z", "rectified"), ("Pow", "rectified three", "h")),
+    "silu": (("Sigmoid", "z", "gate"), ("Mul", "z gate", "h")),
+    "gelu": (
+        ("Mul", "z root_half", "scaled"),
+        ("Erf", "scaled", "error"),
+        ("Add", "error one", "gate"),
+        ("Mul", "z half", "halved"),
+        ("Mul", "halved gate", "h"),
+    ),
+    "gelu_tanh": (
+        ("Mul", "z z", "square"),
+        ("Mul", "square cubic", "bent"),
+        ("Add", "bent one", "stretch"),
+        ("Mul", "z stretch", "stretched"),
+        ("Mul", "stretched steepness", "argument"),
+        ("Sigmoid", "argument", "gate"),
+        ("Mul", "z gate", "h"),
+    ),
+    "softplus": (
+        ("Abs", "z", "size"),
+        ("Neg", "size", "negative"),
+        ("Exp", "negative", "small"),
+        ("Add", "small one", "above_one"),
+        ("Log", "above_one", "rest"),
+        ("Relu", "z", "rectified"),
+        ("Add", "rectified rest", "h"),
+    ),
+    "elu": (
+        ("Min", "z zero", "below"),
+        ("Exp", "below", "fraction"),
+        ("Sub", "fraction one", "loss"),
+        ("Relu", "z", "rectified"),
+        ("Add", "rectified loss", "h"),
+    ),
+}
+"""Operator, inputs and output of each node from `z` to `h`."""
+_NUMBERS = {
+    "zero": 0.0,
+    "half": 0.5,
+    "one": 1.0,
+    "two": 2.0,
+    "three": 3.0,
+    "root_half": math.sqrt(0.5),
+    "cubic": GELU_CUBIC,
+    "steepness": 2 * math.sqrt(2 / math.pi),
+}
+"""Constants of the formulas."""
 
 
 def to_onnx(network: Network, dtype: Any = "float64", where: str | Path = "An ONNX model") -> Any:
@@ -84,17 +137,21 @@ class _Writer:
 
     def _activation(self, network: Network, z: str) -> str:
         name, slope = network.activation.name, network.activation.slope
-        if name in _ONE_OPERATOR:
-            return self._node(_ONE_OPERATOR[name], [z], "h")
-        if name in _POWERS:
-            rectified = self._node("Relu", [z], "rectified")
-            return self._node("Pow", [rectified, self._constant("power", _POWERS[name])], "h")
+        if name in _FORMULAS:
+            return self._formula(_FORMULAS[name])
         if name == "step":
             fires = self._node("Greater", [z, self._constant("threshold", 0.0)], "fires")
             return self._node("Cast", [fires], "h", to=self.kind)
         assert slope is not None  # what is left is a leaky ReLU
         leak = self._node("Mul", [z, self._constant("slope", slope)], "leak")
         return self._node("Max", [z, leak], "h")
+
+    def _formula(self, nodes: Sequence[tuple[str, str, str]]) -> str:
+        """The nodes, and each of the constants that they need once."""
+        named = {name for _, inputs, _ in nodes for name in inputs.split()}
+        for name in sorted(named & set(_NUMBERS)):
+            self._constant(name, _NUMBERS[name])
+        return [self._node(operator, inputs.split(), out) for operator, inputs, out in nodes][-1]
 
     def _gemm(
         self,

@@ -9,21 +9,36 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 from provenet.common.typing import Array
-from provenet.networks.conversions import in_relu_units
+from provenet.networks.conversions import in_relu_units, linear_as_units
 from provenet.networks.formats.names import activation_name
 from provenet.networks.network import Network
+from provenet.networks.tolerances import LINEAR_SOFTPLUS
+
+_MODULES: dict[str, tuple[str, dict[str, Any]]] = {
+    "relu": ("ReLU", {}),
+    "leaky_relu": ("LeakyReLU", {}),
+    "sigmoid": ("Sigmoid", {}),
+    "tanh": ("Tanh", {}),
+    "gelu": ("GELU", {}),
+    "gelu_tanh": ("GELU", {"approximate": "tanh"}),
+    "silu": ("SiLU", {}),
+    "softplus": ("Softplus", {"threshold": LINEAR_SOFTPLUS}),
+    "elu": ("ELU", {}),
+}
+"""The module of each family and its options; a leaky one's slope is its own."""
 
 
 def to_torch(network: Network, dtype: Any = None) -> Any:
     """`Sequential(Linear, activation, Linear)`; double precision unless a torch dtype is given."""
     torch = package("torch", "Network.to_torch", "torch")
     activation_name(network, "A torch.nn.Sequential")
-    same = network if _has_module(network) else in_relu_units(network)
+    same = _in_modules(network)
     if same is None:
         linear = " with a linear term" if network.linear is not None else ""
         raise InvalidInput(
-            f"torch.nn has no units {network.activation.name}{linear}: it takes relu, leaky_relu "
-            "and abs, or sigmoid without a linear term; write an .onnx file instead."
+            f"torch.nn has no units {network.activation.name}{linear}: it takes abs, "
+            f"{', '.join(_MODULES)}, and a linear term beside those that a sum of two makes linear "
+            "(not sigmoid, tanh, elu); write an .onnx file instead."
         )
     kind = torch.float64 if dtype is None else dtype
     A = np.atleast_2d(same.output_weights)
@@ -35,14 +50,19 @@ def to_torch(network: Network, dtype: Any = None) -> Any:
     )
 
 
-def _has_module(network: Network) -> bool:
-    return network.linear is None and network.activation.family in ("relu", "leaky_relu", "sigmoid")
+def _in_modules(network: Network) -> Network | None:
+    """The same function in units that are modules, without a linear term."""
+    own = linear_as_units(network)
+    has_module = own.linear is None and own.activation.family in _MODULES
+    return own if has_module else in_relu_units(network)
 
 
 def _activation(torch: Any, network: Network) -> Any:
-    if network.activation.family == "leaky_relu":
-        return torch.nn.LeakyReLU(network.activation.slope)
-    return torch.nn.Sigmoid() if network.activation.name == "sigmoid" else torch.nn.ReLU()
+    family, slope = network.activation.family, network.activation.slope
+    module, options = _MODULES[family]
+    if family == "leaky_relu":
+        options = {"negative_slope": slope}
+    return getattr(torch.nn, module)(**options)
 
 
 def _linear(torch: Any, weights: Array, biases: Array, dtype: Any) -> Any:
