@@ -108,8 +108,8 @@ def refine(
 
     point = _FitPoint(model, model.evaluate(start, passes=2), tolerance, largest)
     walk = damped_steps(point, settled, iterations + further - 1, Damping(first=damping))
-    found = walk.point
-    return Fit(found.parameters, found.value, source.labels, walk.steps + 1, walk.ended)
+    found = model.last_correction(walk.point.at, walk.point.value)
+    return Fit(found.parameters, found.rss, source.labels, walk.steps + 1, walk.ended)
 
 
 class _At(Protocol):
@@ -132,6 +132,9 @@ class _Model(Protocol):
 
     def step_from(self, at: Any) -> tuple[DenseStep | IterativeStep, float]:
         """What a step needs at a point, and the sum of squares there."""
+
+    def last_correction(self, at: Any, rss: float) -> _At:
+        """Where an iteration ended, its sum of squares known, beta as good as it can be."""
 
 
 def _model(
@@ -182,6 +185,11 @@ class _InMemory:
         dtype, ridge = _precision(at.rss, self.large)
         return DenseStep(at.equations(dtype), at.parameters, ridge, floor), at.rss
 
+    def last_correction(self, at: Linearised, rss: float) -> Linearised:
+        """Corrections of beta by values in single precision leave some of it behind."""
+        again = self.evaluate(at.parameters)
+        return again if again.rss < rss else at
+
 
 @dataclass(frozen=True)
 class _Passed:
@@ -220,6 +228,9 @@ class _InPasses:
         dtype, ridge = _precision(at.rss, self.large)
         equations = normal_equations(source, current, activation, dtype)
         return DenseStep(equations, current, ridge, floor), equations.rss
+
+    def last_correction(self, at: _Passed, rss: float) -> _Passed:
+        return _Passed(at.parameters, rss)
 
 
 def _precision(rss: float, large: float) -> tuple[type[np.floating], float]:

@@ -68,7 +68,7 @@ def polish(workspace: Workspace, network: Network) -> Polished:
     """Least squares from a candidate: first up to signs, then with the signs settled."""
     if workspace.activation.slope is None:
         with np.errstate(over="ignore", invalid="ignore"):  # a step too long is not accepted
-            smooth = workspace.problem.to_rounding().refine_in_steps(
+            smooth = workspace.problem.refine_in_steps(
                 Parameters.of(network), POLISH_STEPS, POLISH_TOLERANCE, POLISH_LAST_STEPS
             )
         return settled_from(workspace, smooth)
@@ -100,9 +100,7 @@ def _refined_up_to_signs(workspace: Workspace, network: Network) -> Fit:
     as_it_is = Fit(start, float(np.vdot(r, r)), problem.samples.labels, 0, Ended.ZERO)
     if network.linear is None and as_it_is.rms <= EXPLAINED * problem.spread:
         return as_it_is
-    return problem.to_rounding().refine_in_steps(
-        start, POLISH_STEPS, FREE_TOLERANCE, POLISH_LAST_STEPS
-    )
+    return problem.refine_in_steps(start, POLISH_STEPS, FREE_TOLERANCE, POLISH_LAST_STEPS)
 
 
 def _activation(workspace: Workspace, parameters: Parameters) -> Activation:

@@ -40,7 +40,7 @@ def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
         known = None
         wide = _expanded(workspace, theta, swaps, widest)
         with workspace.stage("prune"):
-            fit, rejected = prune(problem, wide, units)
+            fit, rejected = prune(problem.searching().with_free_norms(), wide, units)
         yield Chain(fit, _evidence(workspace, wide, fit, rejected))
         # The next chain starts afresh, near the width that served best so far.
         near = max(fit.parameters.units, 2)

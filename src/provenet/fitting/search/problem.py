@@ -43,8 +43,8 @@ class Problem:
     for any others."""
     largest: float = np.inf
     """The largest norm of a unit's weights, where it counts."""
-    enough: float = AT_ZERO
-    """Share of what counts as zero at which a fit ends."""
+    enough: float = 0.0
+    """Share of what counts as zero at which a fit ends; 0: when rounding is left."""
 
     @property
     def policy(self) -> Policy:
@@ -52,8 +52,9 @@ class Problem:
         return policy_of(self.activation)
 
     def searching(self) -> Problem:
-        """The same problem with norms held together while units are missing."""
-        return replace(self, largest=self.policy.largest)
+        """The same problem with norms held together while units are missing, and no fit of more
+        digits than it takes to know zero."""
+        return replace(self, largest=self.policy.largest, enough=AT_ZERO)
 
     def with_free_norms(self) -> Problem:
         """The same problem with norms of any size, for a fit that has all its units."""
@@ -131,10 +132,6 @@ class Problem:
     def out_of_time(self) -> bool:
         """Whether the deadline has passed."""
         return working_time() > self.deadline
-
-    def to_rounding(self) -> Problem:
-        """The same problem, its fits going on until rounding is left."""
-        return replace(self, enough=0.0)
 
     def refine(self, parameters: Parameters, iterations: int, tolerance: float) -> Fit:
         """Levenberg-Marquardt within the deadline; without units the linear part alone."""

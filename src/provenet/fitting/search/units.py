@@ -84,10 +84,11 @@ def _most_gaining(
     chosen: list[int] = []
     columns: list[Array] = []
     for _ in range(units):
-        gain = np.sum(match**2, axis=0) / (energy + least)
+        # A unit of which the others leave nothing but rounding gains nothing.
+        gain = np.where(energy > least, np.sum(match**2, axis=0) / np.maximum(energy, least), 0.0)
         gain[chosen] = -1.0
         best = int(np.argmax(gain))
-        size = np.sqrt(energy[best] + least)
+        size = np.sqrt(max(energy[best], least))
         column = (F[:, best] @ F).astype(float) - overlap[:, best] @ explained
         column -= sum((other[best] * other for other in columns), np.zeros(len(column)))
         column /= size
