@@ -84,11 +84,14 @@ def _most_gaining(
     chosen: list[int] = []
     columns: list[Array] = []
     for _ in range(units):
-        # A unit of which the others leave nothing but rounding gains nothing.
-        gain = np.where(energy > least, np.sum(match**2, axis=0) / np.maximum(energy, least), 0.0)
+        gain = np.sum(match**2, axis=0) / np.maximum(energy, least)
         gain[chosen] = -1.0
+        gain[energy <= least] = -1.0  # others leave nothing of it but rounding
         best = int(np.argmax(gain))
-        size = np.sqrt(max(energy[best], least))
+        if gain[best] < 0:  # of nobody is anything left: any others do
+            rest = np.setdiff1d(np.arange(len(pool)), chosen)
+            return chosen + rest[: units - len(chosen)].tolist()
+        size = np.sqrt(energy[best])
         column = (F[:, best] @ F).astype(float) - overlap[:, best] @ explained
         column -= sum((other[best] * other for other in columns), np.zeros(len(column)))
         column /= size
