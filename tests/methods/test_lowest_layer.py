@@ -189,6 +189,7 @@ def test_both_steps_of_the_paper_from_samples(objective: str) -> None:
     assert np.all(first.turned <= 1.01 * (off[0] + off[1]))
     assert np.all(np.abs(result.network.biases + 1.6) < 5 * result.layer.threshold_errors)
     assert any(name == "step 1" for name, _ in result.details.facts())
+    assert set(result.timings) == {"moments", "decompose", "step 2", "certify", "total"}
 
 
 def test_the_papers_search_by_questions_reaches_its_angle() -> None:

@@ -79,9 +79,8 @@ def _as_printed(workspace: Workspace, start: StepOne, silent: float | None) -> L
                 "common value where none does: units are not silent below a threshold, thresholds "
                 "are too low, or labels have noise. Leave out faithful=True for more."
             )
-        with workspace.stage("refine", "Algorithm 1"):
-            level = silent + label_rounding(workspace.problem.samples.y)
-            found = step_two(workspace, start, level)
+        level = silent + label_rounding(workspace.problem.samples.y)
+        found = step_two(workspace, start, level)
     except NoAnswer as why:
         return _approximate(workspace, start, silent, str(why))
     layer = layer_of(found.units, workspace.activation)
