@@ -82,7 +82,8 @@ def recover(
         takes.
     refine
         Whether to finish with least squares on the samples; if left out, unless `faithful`. With
-        both, the certificate says what the paper's own answer left before.
+        both it goes on from the paper's answer, and the certificate of a network says what that
+        had left.
     objective
         What is minimised: one of `provenet.landscape.OBJECTIVES` (method "landscape"),
         "one-by-one" or "simultaneous" ("lowest-layer"; "halfspaces" if faithful); "auto" chooses.

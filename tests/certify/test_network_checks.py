@@ -97,6 +97,18 @@ def test_one_number_that_is_wrong_fails_one_check(truth, name):
     assert failed(workspace, replace(evidence, certificate=certificate)) == {name}
 
 
+@pytest.mark.parametrize("name", ["no two units are alike", "all parameters are determined"])
+@pytest.mark.parametrize(("distinct", "more"), [(SAMPLES, "samples"), (500, "different inputs")])
+def test_more_of_the_same_inputs_is_no_advice(truth, name, distinct, more):
+    """Where inputs repeat each other, further samples of them would tell nothing new."""
+    workspace = workspace_of(truth)
+    evidence = evidence_of(workspace, truth)
+    certificate = replace(evidence.certificate, **BROKEN[name], distinct_inputs=distinct)
+    checks = network_checks(workspace, replace(evidence, certificate=certificate))
+    (advice,) = (check.advice for check in checks if check.name == name)
+    assert advice.endswith(f"take more {more}.")
+
+
 def test_a_unit_that_is_not_pinned_down_is_named(truth):
     workspace = workspace_of(truth)
     evidence = replace(evidence_of(workspace, truth), unresolved=np.array([2]))

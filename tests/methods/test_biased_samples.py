@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
 from helpers import is_a_sentence
@@ -81,6 +82,26 @@ def test_inputs_alone_are_within_five_degrees_and_no_success() -> None:
     result = recovered(pn.BiasedSource(kept(network, 200_000, 17)[0]))
     assert result.status == "partial" and "kept by their labels" in result.message
     assert degrees_off(result, network) < 5
+
+
+@pytest.mark.parametrize(("samples", "labels"), [(200_000, False), (60_000, True)])
+def test_the_errors_stated_for_the_papers_objective(samples: int, labels: bool) -> None:
+    """Actual over stated, root mean square over 4 seeds of 3 units: 0.6 to 1.5 in 2000 draws of 30.
+
+    It was 2.4 without labels, where the best of orders 3 and 4 was stated though the objective has
+    2 and 4, and 0.12 with them, where plain means were taken for what each sample shares.
+    """
+    scores: list[float] = []
+    for seed in range(4):
+        network = sum_of_sigmoids(seed)
+        X, y = kept(network, samples, 1000 + seed)
+        result = recovered(pn.BiasedSource(X, y if labels else None), faithful=True)
+        assert result.network is not None and result.layer is not None
+        W = result.network.weights / np.linalg.norm(result.network.weights, axis=1, keepdims=True)
+        rows, columns = linear_sum_assignment(-(W @ network.layer.weights.T))
+        off = np.linalg.norm(W[rows] - network.layer.weights[columns], axis=1)
+        scores.extend(off / result.layer.angle_errors[rows])
+    assert 0.55 < np.sqrt(np.mean(np.square(scores))) < 1.6
 
 
 @pytest.mark.parametrize("method", ["auto", "regression", "even", "halfspaces"])

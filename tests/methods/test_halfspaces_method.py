@@ -297,6 +297,7 @@ def test_one_feature(flips: float) -> None:
     assert "1 face" in told and "1 halfspace of a union" in result.message
     faithful = pn.recover(x, y, method="halfspaces", rng=0, faithful=True)
     assert "1 halfspace" in faithful.message or "1 direction" in faithful.message
+    assert "step 2" in faithful.timings and "refine" not in faithful.timings
 
 
 # ---------------------------------------------------------------- the paper as it stands

@@ -189,6 +189,7 @@ def test_both_steps_of_the_paper_from_samples(objective: str) -> None:
     assert np.all(first.turned <= 1.01 * (off[0] + off[1]))
     assert np.all(np.abs(result.network.biases + 1.6) < 5 * result.layer.threshold_errors)
     assert any(name == "step 1" for name, _ in result.details.facts())
+    assert set(result.timings) == {"moments", "decompose", "step 2", "certify", "total"}
 
 
 def test_the_papers_search_by_questions_reaches_its_angle() -> None:
@@ -203,24 +204,63 @@ def test_the_papers_search_by_questions_reaches_its_angle() -> None:
     assert "queries" in result.message
 
 
-def test_faithful_never_goes_on_to_least_squares() -> None:
+@pytest.mark.parametrize("refine", [None, False])
+def test_faithful_by_itself_does_not_go_on_to_least_squares(refine: bool | None) -> None:
     """Sigmoid units are exact by least squares; the paper has step 1 for them and no more."""
     network = random_layered(3, 4, products=0.0, activation="sigmoid", rng=43)
     X, y = samples(network, 40_000, 43)
-    for refine in (False, True):
-        result = pn.recover(
-            X,
-            y,
-            units=3,
-            method="lowest-layer",
-            activation="sigmoid",
-            faithful=True,
-            refine=refine,
-            rng=44,
-        )
-        assert result.status == "partial" and "Theorem 5" in result.message
-        assert result.layer is not None and result.layer.way == "moments"
-        within_stated(result, network.layer.weights, 3.0)
+    options = {"activation": "sigmoid", "faithful": True, "refine": refine}
+    result = pn.recover(X, y, units=3, method="lowest-layer", rng=44, **options)
+    assert result.status == "partial" and "Theorem 5" in result.message
+    assert result.layer is not None and result.layer.way == "moments"
+    within_stated(result, network.layer.weights, 3.0)
+
+
+@pytest.mark.parametrize("activation", ["relu", "sigmoid"])
+def test_with_both_least_squares_goes_on_from_the_papers_answer(activation: str) -> None:
+    """It ends at the truth, so it turns the paper's answer by just what that was off.
+
+    On inputs of another mean and covariance, so that a start on the wrong ones would be noticed.
+    """
+    network = random_layered(2, 3, threshold=1.8, products=0.3, activation=activation, rng=43)
+    mix = np.eye(3) + 0.2 * np.random.default_rng(44).standard_normal((3, 3))
+    Z, y = samples(network, 40_000, 43)
+    X, truth = Z @ mix.T + 0.5, network.layer.weights @ np.linalg.inv(mix)
+    truth /= np.linalg.norm(truth, axis=1, keepdims=True)
+    options = {"units": 2, "method": "lowest-layer", "activation": activation, "faithful": True}
+    alone, both = (pn.recover(X, y, refine=r, rng=45, **options) for r in (False, True))
+    assert alone.status == "partial" and both.status == "exact"
+    assert alone.network is not None and alone.layer is not None
+    assert both.network is not None and both.layer is not None
+    assert degrees_off(both.network.weights, truth) < 1e-5
+    stated, off = (
+        np.degrees(alone.layer.angle_errors.max()),
+        degrees_off(alone.network.weights, truth),
+    )
+    (note,) = both.layer.notes
+    assert f"within {stated:.3g} degrees" in note and f"turned it by {off:.3g}." in note
+
+
+def test_steps_have_no_slope_for_least_squares() -> None:
+    network = random_layered(1, 2, threshold=1.5, activation="step", rng=46)
+    X, y = samples(network, 20_000, 46)
+    options = {"activation": "step", "faithful": True, "threshold": 1.5}
+    alone, both = (
+        pn.recover(X, y, method="lowest-layer", refine=r, rng=47, **options) for r in (False, True)
+    )
+    assert alone.network is not None and both.network is not None
+    np.testing.assert_array_equal(both.network.weights, alone.network.weights)
+    assert both.message == f"{alone.message} Steps have no slope for least squares to follow."
+
+
+def test_least_squares_that_leads_nowhere_leaves_the_papers_answer() -> None:
+    """The top is no polynomial, so no fit explains the labels."""
+    layer = lowest_layer(conditioned_rows(2, 3, 1.3, np.random.default_rng(51)), 1.6)
+    X, y = samples(LayeredNetwork(layer, rest_of_a_network(2, 2)), 40_000, 52)
+    result = pn.recover(X, y, method="lowest-layer", faithful=True, refine=True, rng=53)
+    assert result.status == "partial" and "does not explain the labels" in result.message
+    assert result.layer is not None and result.layer.way.startswith("thin bands")
+    within_stated(result, layer.weights, 3.0)
 
 
 @pytest.mark.parametrize(

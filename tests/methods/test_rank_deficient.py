@@ -96,7 +96,10 @@ def test_biases_and_an_output_bias_are_recovered(
         # Linear solves on labels less c: over 50 seeds at most 5e-14 of the size of c or of 1.
         # (With both, in 4 of 50 no sample has all units off: c shows on none, and it is said.)
         assert pn.parameter_error(result.network, truth) < 1e-10
-        assert recover(X, truth(X), faithful=True, refine=False).status is pn.Status.FAILED
+        printed = recover(X, truth(X), faithful=True, refine=False)
+        assert printed.status is pn.Status.FAILED
+        # Without c lines are those of units, and their biases are the reason.
+        assert ("output bias" in printed.message) == bool(c)
 
 
 @pytest.mark.parametrize(

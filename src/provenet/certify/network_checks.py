@@ -195,16 +195,21 @@ class _About:
         price = self.network.parameters_a_unit * np.log(self.labels)
         small = self.certificate.relative_residual <= SMALL_RESIDUAL
         fitted, distinct = self.certificate.samples_fitted, self.certificate.distinct_inputs
-        repeated = distinct < fitted
-        seen = f"{distinct:,} different inputs" if repeated else counted(fitted, "sample")
+        seen = f"{distinct:,} different inputs" if distinct < fitted else counted(fitted, "sample")
         return Check(
             "further units would show",
             bool(small or self.certificate.rounded or price < VISIBLE * self.labels),
             f"{price / self.labels:.2g} of the residual",
             f"less than {VISIBLE:g}, or a residual below {SMALL_RESIDUAL:g} of the spread",
             f"{self.left}, and {seen} are too few to tell noise from further units: take more "
-            f"{'different inputs' if repeated else 'samples'}.",
+            f"{self._more}.",
         )
+
+    @property
+    def _more(self) -> str:
+        """What would tell more: further samples, or other inputs where these repeat each other."""
+        repeated = self.certificate.distinct_inputs < self.certificate.samples_fitted
+        return "different inputs" if repeated else "samples"
 
     def _noise_as_given(self) -> Iterator[Check]:
         given, noise = self.workspace.noise, self.certificate.noise
@@ -278,7 +283,7 @@ class _About:
             self.labels,
             f"at least {p + SPARE_SAMPLES:,}",
             f"{self.found}, but {distinct} different inputs cannot confirm {p} parameters: take "
-            "more samples.",
+            f"more {self._more}.",
             Status.PARTIAL,
         )
         if self.evidence.exact and self.evidence.unseen.samples:
@@ -317,7 +322,7 @@ class _About:
                 f"{between} samples between the kinks of units {first} and {second}",
                 f"at least {fewest}",
                 f"{self.found}, but only {between} of them lie between the kinks of units {first} "
-                f"and {second}, too few to tell the two apart: take more samples.",
+                f"and {second}, too few to tell the two apart: take more {self._more}.",
                 Status.PARTIAL,
             )
 
@@ -380,7 +385,7 @@ class _About:
             f"{counted(certificate.undetermined, 'direction')} free",
             "none",
             f"{self.found}, but they leave {certificate.undetermined} directions of the parameters "
-            "free (units too close to each other to tell apart): take more samples.",
+            f"free (units too close to each other to tell apart): take more {self._more}.",
             Status.PARTIAL,
         )
         if self.evidence.exact and not self._kinked:

@@ -17,7 +17,8 @@ by `- sum_j A_ji sqrt(c_j / c_i) w_j`. Out of the span of the units only `T_2` t
 `T_2^+ w_i = p_i / (u_2 c_i)`, p_i the dual vector, so by `F p_i / c_i`.
 
 F and E are means over samples of `r S_2(x) / u_2` and `r S_4(x) / u_4` (S_k the Hermite tensors, r
-the label less what lower orders explain). So unit i moves by a mean over samples too, and the mean
+the label less what lower orders explain, or the weight of a sample kept by its label:
+`moments.shares`). So unit i moves by a mean over samples too, and the mean
 of that term's square over n is its variance. Labels that fire go with large S_4: the two must not
 be taken for independent.
 """
@@ -35,9 +36,10 @@ from provenet.data.standardisation import Standardisation
 from provenet.data.sums import Sums
 from provenet.landscape.constants import Constants
 from provenet.lowest_layer.tolerances import PRODUCTS_STAND_OUT, ROWS_OF_PAIRS, SMALLEST_COEFFICIENT
+from provenet.moments.estimation import request_in_span, shares
 from provenet.moments.scalars import coefficients_of
 from provenet.moments.subspace import Span
-from provenet.moments.sums import MomentRequest, Moments
+from provenet.moments.sums import MomentRequest, Moments, Shares
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,11 @@ class SquaredMoves(Sums):
 
     @classmethod
     def of(
-        cls, second: MomentRequest, fourth: MomentRequest, at: Sensitivity, X: Array, y: Array
+        cls, second: Shares, fourth: Shares, at: Sensitivity, X: Array, y: Array
     ) -> SquaredMoves:
         """One block of samples."""
-        full, r_2 = second.residual(X, y)
-        x, r_4 = fourth.residual(X, y)
+        full, r_2 = second(X, y)
+        x, r_4 = fourth(X, y)
         moves = at.moves(x, r_2, r_4) @ at.W
         moves -= np.einsum("nid,id->ni", moves, at.W)[:, :, None] * at.W
         outside = np.maximum(np.sum(full**2, axis=1) - np.sum(x**2, axis=1), 0.0)
@@ -154,8 +156,8 @@ def sampling_angles(
     """Radians, one standard error, by which sampling turns each unit."""
     if source.population is not None:
         return np.zeros(len(at.W))
-    second = MomentRequest(standardisation, 2)
-    fourth = MomentRequest(standardisation, 4, span.basis, span.quadratic)
+    second = shares(source, MomentRequest(standardisation, 2))
+    fourth = shares(source, request_in_span(standardisation, span))
     total = source.total(partial(SquaredMoves.of, second, fourth, at), ROWS_OF_PAIRS)
     lengths = np.sqrt(total.squares) / total.n
     return np.asarray(np.minimum(lengths, np.pi / 2))

@@ -90,7 +90,7 @@ def _by_objective(
     statistics, (_, c_4) = _statistics(moments, activation, threshold, turn)
     solve = _simultaneous if way == "simultaneous" else _one_by_one
     Z = solve(statistics, _weights(statistics, c_4, way), rng)
-    return _unit_rows(np.asarray(np.linalg.pinv(Z).T, float))
+    return unit_rows(np.asarray(np.linalg.pinv(Z).T, float))
 
 
 def _consistent(moments: Moments, activation: Activation, W: Array, turn: float = 1.0) -> bool:
@@ -215,7 +215,8 @@ def _inverse_root(N: Array) -> Array:
     return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
 
 
-def _unit_rows(W: Array) -> Array:
+def unit_rows(W: Array) -> Array:
+    """Rows of norm 1."""
     return np.asarray(W / np.linalg.norm(W, axis=1, keepdims=True))
 
 

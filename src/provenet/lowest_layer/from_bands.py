@@ -82,18 +82,18 @@ def _findings(found: list[Refinement]) -> Iterator[Check]:
         yield Check(
             f"unit {i} is a single one",
             r.evidence.one_unit,
-            f"shares differ by {r.evidence.misfit:.2g}, strength {r.evidence.strength:.2g}",
+            r.evidence.figures,
             "the rise of one unit",
             f"Unit {i}: {r.evidence.message}",
             Status.PARTIAL,
         )
-        near = [j for j in range(i) if _same(r, found[j])]
+        near = [j for j, other in enumerate(found) if j != i and _same(r, other)]
         yield Check(
             f"unit {i} is apart from the others",
             not near,
             f"as unit {near[0]}" if near else "apart",
             "apart",
-            f"Units {near[0] if near else i} and {i} came out as one: two units are too close to "
+            f"Units {i} and {near[0] if near else i} came out as one: two units are too close to "
             "each other to separate, or one was missed by the moments. Take more samples.",
             Status.PARTIAL,
         )

@@ -51,7 +51,7 @@ def step_one(workspace: Workspace, activation: Activation, size: float = 1.0) ->
     with workspace.stage("decompose"):
         inside = directions(moments, activation, t, workspace.rng, way)
         W = inside.weights
-        if way == "decomposition" or source.kept_by_labels:
+        if way == "decomposition":
             errors = angle_errors(moments, W)
         else:
             at = sensitivity(moments, activation, t, W, way)

@@ -6,7 +6,7 @@ above a level; those of an intersection are turned over first, since its complem
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
+from provenet.common.words import counted
 from provenet.data.sources import MappedSource, StandardisedSource
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.workspace import Workspace
@@ -60,17 +61,22 @@ def step_two(
             StandardisedSource(workspace.source, own), partial(_turned_samples, sign)
         )
         search = partial(_on_samples, workspace, samples, sign * level)
-    units = []
-    for i, (w, error) in enumerate(zip(W, start.angle_errors, strict=True)):
+    with workspace.stage("step 2", f"Algorithm 1 for {counted(len(W), 'unit')}"):
+        return Searched(list(_each_unit(workspace, search, W, start.angle_errors)), own)
+
+
+def _each_unit(
+    workspace: Workspace, search: Callable[[Array, float], Refinement], W: Array, errors: Array
+) -> Iterator[Refinement]:
+    for i, (w, error) in enumerate(zip(W, errors, strict=True)):
         if workspace.out_of_time:
             raise NoAnswer(
                 "The budget was used up before every unit was refined: give more with budget=."
             )
         try:
-            units.append(search(w, float(error)))
+            yield search(w, float(error))
         except NoAnswer as why:
             raise NoAnswer(f"Step 2 ended at unit {i}. {why}") from why
-    return Searched(units, own)
 
 
 def _turned_answers(sign: float, ask: Callable[[Array], Array], X: Array) -> Array:

@@ -108,8 +108,7 @@ def _as_printed(workspace: Workspace, low: float, high: float) -> LayerCandidate
         start = replace(start, units=units)
     level, sign, top = (low + high) / 2, -1.0 if mostly else 1.0, intersection if mostly else union
     try:
-        with workspace.stage("refine", "Algorithm 1"):
-            found = step_two(workspace, start, level, turned=mostly)
+        found = step_two(workspace, start, level, turned=mostly)
     except NoAnswer as why:
         return _from_moments(workspace, start, LayeredNetwork(_layer(start, sign), top), level, why)
     layer = layer_of(found.units, _STEP, sign)

@@ -9,6 +9,8 @@ by one (section 2.1) or for all directions at once (`objective="simultaneous"`, 
 2 is Algorithms 1 and 2 (`lowest_layer.step_two`; Theorem 5), on the samples or, of a source that
 may be asked, on inputs made for it. It is for units that are silent below a threshold, under a
 monotone top; for others (sigmoid, exp) the paper stops after step 1, and so does this.
+`refine=True` beside it goes on from that answer by least squares for the layer and a polynomial
+above it, and by nothing else; steps have no slope that it could follow.
 
 The top itself is left open; `learn_top` fits it once the layer is known. The network returned has
 the linear part of the top for its output weights.
@@ -17,6 +19,7 @@ the linear part of the top for its output weights.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,8 +29,9 @@ from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.fitting.workspace import Workspace
 from provenet.lowest_layer.bands.queries import label_rounding
+from provenet.lowest_layer.directions import Directions, unit_rows
 from provenet.lowest_layer.from_bands import first_step, from_bands, layer_of
-from provenet.lowest_layer.refinement import refined
+from provenet.lowest_layer.refinement import by_least_squares, refined
 from provenet.lowest_layer.step_one import StepOne, step_one
 from provenet.lowest_layer.step_two import step_two
 from provenet.lowest_layer.tolerances import MOSTLY_SILENT
@@ -41,7 +45,8 @@ def lowest_layer(workspace: Workspace) -> Iterator[LayerCandidate]:
     silent = None if kept_by_labels else silent_label(workspace.problem.samples.y)
     start = step_one(workspace, workspace.activation)
     if workspace.faithful:
-        yield _as_printed(workspace, start, silent)
+        printed = _as_printed(workspace, start, silent)
+        yield _onward(workspace, printed) if workspace.refine else printed
         return
     reason = "This is step 1 alone, not refined."
     if kept_by_labels:
@@ -74,9 +79,8 @@ def _as_printed(workspace: Workspace, start: StepOne, silent: float | None) -> L
                 "common value where none does: units are not silent below a threshold, thresholds "
                 "are too low, or labels have noise. Leave out faithful=True for more."
             )
-        with workspace.stage("refine", "Algorithm 1"):
-            level = silent + label_rounding(workspace.problem.samples.y)
-            found = step_two(workspace, start, level)
+        level = silent + label_rounding(workspace.problem.samples.y)
+        found = step_two(workspace, start, level)
     except NoAnswer as why:
         return _approximate(workspace, start, silent, str(why))
     layer = layer_of(found.units, workspace.activation)
@@ -87,6 +91,34 @@ def _as_printed(workspace: Workspace, start: StepOne, silent: float | None) -> L
         counted(layer.units, "unit"),
         standardisation=found.standardisation,
         first=first_step(start, workspace.standardisation),
+    )
+
+
+def _onward(workspace: Workspace, printed: LayerCandidate) -> LayerCandidate:
+    """Least squares from the paper's answer; that answer, and why, where it leads no further."""
+    if workspace.source.kept_by_labels:
+        return printed
+    if workspace.activation.degree == 0:
+        return _with_remark(printed, "Steps have no slope for least squares to follow.")
+    own = workspace.standardisation.network_from_user(printed.network)
+    near = Directions(own.weights, -own.biases)
+    for fitted in _in_stage(workspace, by_least_squares(workspace, near)):
+        return replace(fitted, notes=(*fitted.notes, _turned(printed, fitted)))
+    return _with_remark(printed, "Least squares from there does not explain the labels.")
+
+
+def _with_remark(candidate: LayerCandidate, remark: str) -> LayerCandidate:
+    return replace(candidate, remark=f"{candidate.remark} {remark}")
+
+
+def _turned(printed: LayerCandidate, fitted: LayerCandidate) -> str:
+    """What least squares made of the paper's answer."""
+    before, after = (unit_rows(found.network.weights) for found in (printed, fitted))
+    apart = np.linalg.norm(after[:, None] - before[None], axis=2).min(axis=1).max()
+    stated, turned = np.degrees(printed.angle_errors.max()), np.degrees(2 * np.arcsin(apart / 2))
+    return (
+        f"The paper's own answer was within {stated:.3g} degrees (one standard error); least "
+        f"squares turned it by {turned:.3g}."
     )
 
 

@@ -106,7 +106,13 @@ def algorithm_7(X: Array, Y: Array, units: int | None, rng: np.random.Generator)
 
 def _weights_on(X: Array, line: LabelLine) -> Array:
     """Steps 3 and 4 on a line: the label of the first sample stands for the unit's column."""
-    w, solved = _solve(X, line.multiples / line.multiples[0])
+    multiples = line.multiples / line.multiples[0]
+    w, solved = _solve(X, multiples)
+    if not solved and np.ptp(multiples) < _SOLVED:
+        raise NoAnswer(
+            f"The labels of {len(X)} samples are one and the same, as where no unit is on: it is "
+            "the network's output bias, which Algorithm 7 does not have. Leave out faithful=True."
+        )
     if not solved:
         raise NoAnswer(
             f"The labels of {len(X)} samples lie on one line, but are no linear function of the "

@@ -24,21 +24,39 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.data.sources import MappedSource, Source
-from provenet.moments.sums import MomentRequest, Moments, sampled_moments
+from provenet.moments.sums import MomentRequest, Moments, Shares, sampled_moments
 from provenet.moments.tolerances import CONTROL_ROUNDING, KEPT_SIGMAS, MOST_CONTROLS, TINY
 
 
 def moments_of_kept(source: Source, request: MomentRequest) -> Moments:
     """`T_0 .. T_order` over the labels' mean; an order is weighted by what lower ones leave."""
     request = replace(request, quadratic=None)
-    weighted = not source.kept_by_labels and _reach_everywhere(source, request)
-    degrees = [_degree(k, request) if weighted else None for k in range(request.order + 1)]
-    by_degree = {g: sampled_moments(_less(source, request, g), request) for g in set(degrees[1:])}
-    chosen = [by_degree[g] for g in degrees[1:]]
+    weighted = _may_be_weighted(source, request)
+    degrees = [_degree(k, request) if weighted else None for k in range(1, request.order + 1)]
+    by_degree = {
+        g: sampled_moments(MappedSource(source, _weighing(source, request, g)), request)
+        for g in set(degrees)
+    }
+    chosen = [by_degree[g] for g in degrees]
     first = source.total(partial(_inputs, request)) / source.size  # sums put T_1 = 0 back
     higher = [found.tensors[k] for k, found in enumerate(chosen, 1)][1:]
     errors = (0.0, *(found.errors[k] for k, found in enumerate(chosen, 1)))
     return Moments((np.ones(()), first, *higher), errors, source.size)
+
+
+def shares_of_kept(source: Source, request: MomentRequest) -> Shares:
+    """What `T_order` is the mean of: coordinates u and weights r of samples in `r He_order(u)`."""
+    weighted = _may_be_weighted(source, request)
+    degree = _degree(request.order, request) if weighted else None
+    return partial(_share, request, _weighing(source, request, degree))
+
+
+def _share(request: MomentRequest, weighing: Shares, X: Array, y: Array) -> tuple[Array, Array]:
+    return _coordinates(request, X), weighing(X, y)[1]
+
+
+def _may_be_weighted(source: Source, request: MomentRequest) -> bool:
+    return not source.kept_by_labels and _reach_everywhere(source, request)
 
 
 def _inputs(request: MomentRequest, X: Array, y: Array) -> Array:
@@ -75,15 +93,15 @@ def _degree(k: int, request: MomentRequest) -> int:
     return next(fits, 0)
 
 
-def _less(source: Source, request: MomentRequest, degree: int | None) -> MappedSource:
-    """The samples with labels `1 - g(x) / y`, g of some degree; None: with labels 1."""
+def _weighing(source: Source, request: MomentRequest, degree: int | None) -> Shares:
+    """Samples with `1 - g(x) / y` in place of labels, g of some degree; None: with ones."""
     if degree is None:
-        return MappedSource(source, _ones)
+        return _ones
     gram, rhs = np.split(source.total(partial(_normal_equations, request, degree)), [-1])
     scale = np.sqrt(np.maximum(np.diag(gram), TINY))
     scaled = gram / np.outer(scale, scale)
     g = np.linalg.lstsq(scaled, rhs[0] / scale, rcond=CONTROL_ROUNDING)[0] / scale
-    return MappedSource(source, partial(_unexplained, request, degree, g))
+    return partial(_unexplained, request, degree, g)
 
 
 def _ones(X: Array, y: Array) -> tuple[Array, Array]:

@@ -22,7 +22,7 @@ kilobytes (21 MB at d = 50); besides its sums, 3 MB each at d = 50.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, combinations, permutations
@@ -46,6 +46,10 @@ _MANY_FEATURES = 128
 """Up to so many the factors of a large block fit into the cache."""
 _ROWS_A_PRODUCT = 32
 """A matrix product of fewer rows is slow; one of more rows computes more entries twice."""
+
+
+Shares = Callable[[Array, Array], tuple[Array, Array]]
+"""Of samples X, y their coordinates u and weights r: a moment is the mean of `r He(u)`."""
 
 
 @dataclass(frozen=True)

@@ -88,15 +88,22 @@ class BandEvidence:
     """Whether a single unit accounts for the step."""
 
     @property
+    def figures(self) -> str:
+        """What tells one unit from two, as it is printed."""
+        known = f"strength {self.strength:.2g}"
+        strength = known if np.isfinite(self.strength) else "strength not measured"
+        return f"shares differ by {self.misfit:.2g}, {strength}"
+
+    @property
     def message(self) -> str:
         """The same in a sentence."""
         others = f"Just below the threshold others fire on {self.floor:.0%} of the inputs"
         if self.one_unit:
             return f"{others}; the rise is that of a single unit."
         return (
-            f"{others}; the rise is not that of a single unit (shares differ by {self.misfit:.2f}, "
-            f"strength {self.strength:.2f}): two units may be too close to each other to separate, "
-            "or the start too far from both. Start nearer, or take more samples."
+            f"{others}; the rise is not that of a single unit ({self.figures}): two units may be "
+            "too close to each other to separate, or the start too far from both. Start nearer, or "
+            "take more samples."
         )
 
 
