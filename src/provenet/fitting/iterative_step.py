@@ -130,7 +130,9 @@ class PassCurvature:
         self.diagonal = floored(sums.diagonal * size, floor).ravel()
         # What a better beta takes off the gradient, nearly nothing.
         better = self.best_linear_part(sums.gradient)
-        self.rhs = (sums.theta_gradient - source.total(partial(_explained, *self._at, better))).ravel()
+        self.rhs = (
+            sums.theta_gradient - source.total(partial(_explained, *self._at, better))
+        ).ravel()
 
     def product(self, v: Array) -> Array:
         """S times a vector."""

@@ -130,9 +130,7 @@ def _normal_term(
     return NormalEquations(hessian, gradient, phi.T @ r, float(np.vdot(r, r)))
 
 
-def curvature_block(
-    slope: Array, folded: Array, phi: Array, dtype: type[np.floating]
-) -> Array:
+def curvature_block(slope: Array, folded: Array, phi: Array, dtype: type[np.floating]) -> Array:
     """`[D, Phi]^T [D, Phi]` of a block of samples; `folded` is [X, 1]."""
     (n, m), width = slope.shape, folded.shape[1]
     J = np.empty((n, m * width + phi.shape[1]), dtype=dtype)

@@ -127,9 +127,7 @@ def _with_signs(network: Network, signs: Array) -> Network:
     return turned(network, signs, np.zeros(network.units))
 
 
-def settle_signs(
-    workspace: Workspace, free: Fit, network: Network
-) -> tuple[Fit, tuple[str, ...]]:
+def settle_signs(workspace: Workspace, free: Fit, network: Network) -> tuple[Fit, tuple[str, ...]]:
     """The best fit without a linear term, from the signs that the linear part asks for.
 
     `network` is that of the fit, in units of the activation that was asked for.

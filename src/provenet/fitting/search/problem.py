@@ -79,8 +79,7 @@ class Problem:
 
     @property
     def a_unit(self) -> int:
-        """Free parameters of a unit: direction, bias and output weights, and its norm if it counts.
-        """
+        """Free parameters of a unit: direction, bias and output weights, and its norm if it counts."""
         return self.samples.features + self.outputs + int(not self.policy.homogeneous)
 
     @property
