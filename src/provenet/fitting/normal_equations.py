@@ -286,7 +286,8 @@ class DenseStep:
 def promised(move: Array, rhs: Array, damped: Array) -> float:
     """The fall of the sum of squares in the linear model, `rhs.s + s.diag.s`.
 
-    It holds for an iterate of conjugate gradients from zero too: that is orthogonal to its residual.
+    It holds for an iterate of conjugate gradients from zero, too, which is orthogonal to its
+    residual.
     """
     return float(rhs @ move + damped @ move**2)
 

@@ -10,8 +10,9 @@ A piecewise linear unit of slope s below zero (ReLU: 0, absolute value: -1), `r`
 and a unit that is on its usual side at every sample is linear there, or nothing
 (`merge_linear_units`). A mirrored unit, `sigma(-z) = sigma(z) - m z`, is `e(z) + m/2 z` with e even
 (ReLU: half the absolute value, m = 1), so beside a linear term its sign is a convention, and
-without one the linear part tells it (`even_linear_part`). Absolute values do not know a unit's sign, `|z| = |-z|`: the way back is
-given the signs, and what of the linear term they do not explain stays.
+without one the linear part tells it (`even_linear_part`). Absolute values do not know a unit's
+sign, `|z| = |-z|`: the way back is given the signs, and what of the linear term they do not explain
+stays.
 
 ATV21, Claim D.14, is the last two together: m units of both signs beside `v.x + c` are m + 2 units
 of ReLU. The constant stays with the output bias: the paper has none and puts it into the bias of

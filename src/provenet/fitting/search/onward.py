@@ -2,10 +2,10 @@
 
 The criterion is Schwarz's, `n log(rss) + p log(n)`, of the networks as they would be returned,
 signs settled, with the linear term that they need. A round tries rivals of every kind
-(`fitting.search.rivals`) in two models. Units beside a free linear part know no signs, so that these
-are in nobody's way; but there what a missed unit leaves is half of it, the other half being linear.
-The network's own units without a linear term see both. (Odd units need no linear part: one model
-does.)
+(`fitting.search.rivals`) in two models. Units beside a free linear part know no signs, so that
+these are in nobody's way; but there what a missed unit leaves is half of it, the other half being
+linear. The network's own units without a linear term see both. (Odd units need no linear part: one
+model does.)
 
 The best that gains takes the answer's place, and the next round begins there. A round that gains
 nothing is the last, and is evidence that nothing was missed. So is one whose best has more units
