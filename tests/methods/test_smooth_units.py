@@ -140,5 +140,5 @@ def test_a_unit_too_many_is_found_out() -> None:
 
 def test_methods_that_do_not_serve_name_one_that_does() -> None:
     X, y = pn.sample(pn.random_network(2, 3, rng=0), 100, rng=1)
-    with pytest.raises(pn.InvalidInput, match="method=.auto."):
+    with pytest.raises(pn.InvalidInput, match="use method='auto'"):
         pn.recover(X, y, method="biased-relu", activation="tanh")

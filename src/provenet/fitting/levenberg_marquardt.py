@@ -125,7 +125,8 @@ class _At(Protocol):
 class _Model(Protocol):
     """What is the same at every point of an iteration."""
 
-    activation: Activation
+    @property
+    def activation(self) -> Activation: ...
 
     def evaluate(self, parameters: Parameters, passes: int = 1) -> _At:
         """The best beta for given units."""

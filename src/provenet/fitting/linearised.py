@@ -257,7 +257,7 @@ class KeptCurvature:
     def _change(self, moved: Array, block: slice) -> Array:
         """How the labels (times `mix`) change with z."""
         if self.one:
-            return np.einsum("nm,nm->n", moved, self.slope[block])[:, None]
+            return np.asarray(np.einsum("nm,nm->n", moved, self.slope[block])[:, None])
         moved *= self.slope[block]
         return np.asarray(moved @ self.mix.T)
 

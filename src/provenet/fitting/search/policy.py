@@ -65,7 +65,8 @@ class Policy:
 
 
 def _norms(between: tuple[float, float], units: int, rng: np.random.Generator) -> Array:
-    return np.asarray(np.exp(rng.uniform(*np.log(between), units)))
+    low, high = np.log(between)
+    return np.exp(rng.uniform(low, high, units))
 
 
 def fitted_form(activation: Activation) -> Activation:

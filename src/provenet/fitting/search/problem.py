@@ -79,12 +79,12 @@ class Problem:
 
     @property
     def a_unit(self) -> int:
-        """Free parameters of a unit: direction, bias and output weights, and its norm if it counts."""
+        """Free parameters of a unit: direction, bias, output weights, and its norm if it counts."""
         return self.samples.features + self.outputs + int(not self.policy.homogeneous)
 
     @property
     def linear_columns(self) -> int:
-        """Columns of the model that are no units': those of the inputs, if any, and the constant."""
+        """Columns of the model that are no units': of the inputs, if any, and the constant."""
         return self.samples.features + 1 if self.policy.linear else 1
 
     def parameters(self, units: int) -> int:

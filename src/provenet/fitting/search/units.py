@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from provenet.common.typing import Array
+from provenet.common.typing import AnyArray, Array
 from provenet.fitting.normal_equations import linear_part, solve_scaled, without_each_unit
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters, model_features
@@ -72,8 +72,9 @@ def _most_gaining(
     A Cholesky factorisation of their Gram matrix, Phi eliminated, that pivots on the gain: columns
     are formed for the units that are chosen. In single precision: a few digits are enough.
     """
-    P, x, w = (np.asarray(a, np.float32) for a in (Phi, X, pool))
-    F = activation(x @ w[:, :-1].T + w[:, -1]).astype(np.float32, copy=False)
+    P, x, w = (a.astype(np.float32) for a in (Phi, X, pool))
+    z: AnyArray = x @ w[:, :-1].T + w[:, -1]
+    F = activation(z).astype(np.float32, copy=False)
     left = (Y - Phi @ solve_scaled(gram, Phi.T @ Y, RIDGE_OF_POOL)).astype(np.float32)
     overlap = (P.T @ F).astype(float)
     explained = solve_scaled(gram, overlap, RIDGE_OF_POOL)
@@ -89,8 +90,8 @@ def _most_gaining(
         gain[energy <= least] = -1.0  # others leave nothing of it but rounding
         best = int(np.argmax(gain))
         if gain[best] < 0:  # of nobody is anything left: any others do
-            rest = np.setdiff1d(np.arange(len(pool)), chosen)
-            return chosen + rest[: units - len(chosen)].tolist()
+            rest = np.setdiff1d(np.arange(len(pool)), chosen)[: units - len(chosen)]
+            return [*chosen, *(int(other) for other in rest)]
         size = np.sqrt(energy[best])
         column = (F[:, best] @ F).astype(float) - overlap[:, best] @ explained
         column -= sum((other[best] * other for other in columns), np.zeros(len(column)))
