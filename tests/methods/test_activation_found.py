@@ -50,7 +50,7 @@ def test_each_activation_is_found(activation: str) -> None:
     assert result.network is not None
     assert result.network.activation.family == truth.activation.family
     assert result.method == "expand-prune"
-    # Machine precision, times the condition of the units: at most 1e-10 over 20 seeds.
+    # Rounding times the condition of the units, with room to spare: a wrong unit is off by 1e-2.
     assert pn.parameter_error(result.network, truth) < 1e-8
     assert truth.activation.family in result.message
     assert runner_up(result).holds
