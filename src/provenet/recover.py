@@ -18,7 +18,7 @@ from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import Watch, watched, working_time
 from provenet.fitting.workspace import Wishes, Workspace, prepare
 from provenet.methods import METHODS, Method
-from provenet.networks.activations import Activation, get_activation
+from provenet.networks.activations import Activation
 from provenet.validation import (
     as_generator,
     as_source,
@@ -26,6 +26,7 @@ from provenet.validation import (
     check_options,
     check_surroundings,
     open_checkpoint,
+    read_activation,
 )
 
 __all__ = ["METHODS", "recover"]
@@ -67,7 +68,7 @@ def recover(
     activation
         Of the units: "relu", or what the method serves (`provenet methods`); a method that does not
         serve "relu" takes its own instead ("halfspaces": "step"). "leaky_relu" finds the slope
-        below zero.
+        below zero, "auto" the activation (methods "auto" and "expand-prune").
     noise
         Standard deviation of the label noise, if known; estimated when left out.
     rng
@@ -102,8 +103,9 @@ def recover(
     InvalidInput
         If the input cannot be used. Bad luck is never an exception: see `Recovery.status`.
     """
+    first, is_open = read_activation(activation)
     wishes = Wishes(
-        units, noise, get_activation(activation), refine, faithful, objective, threshold, order
+        units, noise, first, refine, faithful, objective, threshold, order, open_activation=is_open
     )
     chosen, wishes = check_options(method, METHODS, wishes, budget)
     check_surroundings(progress, checkpoint=checkpoint)

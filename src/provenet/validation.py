@@ -24,6 +24,7 @@ from provenet.data.tolerances import MOST_BYTES_IN_MEMORY, ROWS_AT_ONCE
 from provenet.fitting.workspace import Wishes
 from provenet.methods import Method
 from provenet.methods.options import OPTIONS, Option
+from provenet.networks.activations import RELU, Activation, get_activation
 from provenet.networks.own_activation import check_own_activation
 
 _LARGEST = 1e70
@@ -36,6 +37,16 @@ _CONSTANT = 1e-12
 what rounding leaves (eps, 2.2e-16), since sums of many add up more."""
 
 
+OPEN = "auto"
+"""In place of an activation's name: it is to be found."""
+
+
+def read_activation(activation: Any) -> tuple[Activation, bool]:
+    """The activation of that name, and whether it is open; ReLU is the first to try then."""
+    is_open = isinstance(activation, str) and activation == OPEN
+    return (RELU, True) if is_open else (get_activation(activation), False)
+
+
 def check_options(
     method: str, methods: Mapping[str, Method], wishes: Wishes, budget: float
 ) -> tuple[Method, Wishes]:
@@ -43,6 +54,14 @@ def check_options(
     if not isinstance(method, str) or method not in methods:
         raise InvalidInput(f"The method {method!r} is unknown: use one of {', '.join(methods)}.")
     chosen = methods[method]
+    if wishes.open_activation and not chosen.finds_activation:
+        finders = " or ".join(
+            f"method={m!r}" for m, other in methods.items() if other.finds_activation
+        )
+        raise InvalidInput(
+            f"The method {method!r} cannot find the activation: name it in place of {OPEN!r}, "
+            f"or use {finders}."
+        )
     wishes = replace(wishes, activation=chosen.activation_for(wishes.activation))
     check_own_activation(wishes.activation)
     if not chosen.serves(wishes.activation):

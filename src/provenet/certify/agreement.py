@@ -107,6 +107,8 @@ def agree(first: Recovery, second: Recovery) -> bool:
     a, b, errors = first.network, second.network, first.standard_errors
     if a is None or b is None or errors is None or a.units != b.units:
         return False
+    if a.activation.family != b.activation.family:
+        return False
     if (a.linear is None) != (b.linear is None) or second.status is Status.FAILED:
         return False
     if a.linear is not None:  # signs of units are a convention then, so only widths compare

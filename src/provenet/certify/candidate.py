@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from provenet.certify.checks import Check, Claim
+from provenet.certify.found_activation import FoundActivation
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
@@ -45,6 +46,8 @@ class Candidate:
     """What no samples of this kind can tell, in sentences."""
     details: Any = None
     """The method's own evidence."""
+    found: FoundActivation | None = None
+    """Its activation, where that was open, and what others leave."""
     method: str = ""
     """Who found it, where that is not the method that was asked."""
 

@@ -31,7 +31,8 @@ def conclude(workspace: Workspace, candidate: Candidate | LayerCandidate, method
     if isinstance(candidate, LayerCandidate):
         with workspace.stage("certify"):
             return _layer(workspace, candidate, method)
-    repaired = candidate.repaired
+    found, repaired = candidate.found, candidate.repaired
+    workspace = workspace if found is None else workspace.with_activation(found.activation)
     fitted = workspace if repaired is None else repaired.workspace
     fitted = fitted.fitting_all() if candidate.fitted_all else fitted
     polished = _polished(fitted, candidate)
@@ -45,14 +46,19 @@ def conclude(workspace: Workspace, candidate: Candidate | LayerCandidate, method
             evidence.network,
             asked(_questions(fitted, candidate, evidence, own)),
             Status.EXACT if evidence.exact else Status.WITHIN_NOISE,
-            _praise(evidence),
+            _praise(evidence) if found is None else f"{_praise(evidence)} {found.praise}",
             method=candidate.method or method,
             claim=candidate.claim,
             certificate=evidence.certificate,
             standard_errors=_errors(candidate, evidence, own),
-            ambiguities=(*evidence.ambiguities, *evidence.remarks, *candidate.ambiguities),
+            ambiguities=_ambiguities(candidate, evidence),
             details=_details(candidate, own),
         )
+
+
+def _ambiguities(candidate: Candidate, evidence: Evidence) -> tuple[str, ...]:
+    of_activation = () if candidate.found is None else candidate.found.ambiguities
+    return (*evidence.ambiguities, *evidence.remarks, *candidate.ambiguities, *of_activation)
 
 
 def _errors(candidate: Candidate, evidence: Evidence, own: OwnLabels | None) -> StandardErrors:
@@ -103,6 +109,8 @@ def _questions(
     if own is not None and candidate.repaired is not None:
         yield from own.checks(candidate.repaired, evidence)
     yield from candidate.findings
+    if candidate.found is not None:
+        yield candidate.found.no_other_does()
 
 
 def _praise(evidence: Evidence) -> str:

@@ -42,6 +42,10 @@ FEWER_LEAVE = 10.0
 """Convention: times what the search counts as zero that a smooth unit fewer leaves at least: units
 that are needed leave far more, and the first width at which the residual vanishes is clear."""
 
+TOLD_APART = 10.0
+"""Convention: by how much Schwarz's criterion, twice the log-likelihood, must be higher with an
+activation to rule it out: odds of 150 to 1."""
+
 # ---------------------------------------------------------------- noise
 
 MORE_THAN_GIVEN = 1.25

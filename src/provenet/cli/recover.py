@@ -60,7 +60,9 @@ def recover(
     method: Annotated[str, typer.Option(help="See: provenet methods.")] = "auto",
     activation: Annotated[
         str,
-        typer.Option(help="Of the units, or the method's own; of leaky_relu the slope is found."),
+        typer.Option(
+            help="Of the units, or the method's own; auto finds it; of leaky_relu the slope."
+        ),
     ] = "relu",
     noise: Annotated[
         float | None,

@@ -29,11 +29,11 @@ from provenet.estimators.reservoir import ReservoirSource
 from provenet.estimators.tolerances import MOST_ROWS_TO_FIT, STILL_EXACT
 from provenet.fitting.workspace import Wishes
 from provenet.methods import METHODS
-from provenet.networks.activations import RELU, Activation, get_activation
+from provenet.networks.activations import RELU, Activation
 from provenet.networks.conversions import linear_as_units
 from provenet.networks.network import Network
 from provenet.recover import recover
-from provenet.validation import check_options
+from provenet.validation import check_options, read_activation
 
 FIT_ONLY = "fit"
 """The method that does not look for a hidden network."""
@@ -55,7 +55,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     units
         Number of hidden units; found, or chosen, when left out.
     activation
-        Of the units: a name such as "relu", or a `provenet.Activation`.
+        Of the units: a name such as "relu", a `provenet.Activation`, or "auto": it is found.
     noise
         Standard deviation of the label noise, if known.
     budget
@@ -171,8 +171,15 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_options(self) -> None:
         fit_only = self.method == FIT_ONLY
-        activation = get_activation(self.activation)
-        wishes = Wishes(self.units, self.noise, RELU if fit_only else activation)
+        activation, is_open = read_activation(self.activation)
+        if fit_only and is_open:
+            raise InvalidInput(
+                f'method="{FIT_ONLY}" looks for no network, and so for no activation: name one in '
+                f'place of "auto".'
+            )
+        wishes = Wishes(
+            self.units, self.noise, RELU if fit_only else activation, open_activation=is_open
+        )
         if not fit_only and self.method not in METHODS:
             names = ", ".join(name for name, method in METHODS.items() if not method.lowest_layer)
             raise InvalidInput(f"The method {self.method!r} is unknown: use {FIT_ONLY}, {names}.")
@@ -235,11 +242,17 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return fit_width(
             drawn.X,
             drawn.y,
-            activation=get_activation(self.activation),
+            activation=self._activation_to_fit(),
             units=self.units,
             rng=rng,
             deadline=deadline,
         )
+
+    def _activation_to_fit(self) -> Activation:
+        """The one that was named, or that of the best network found, if any."""
+        named, is_open = read_activation(self.activation)
+        found = self.recovery_.network
+        return found.activation if is_open and found is not None else named
 
     def _is_exact_on(self, X: Array, y: Array) -> bool:
         """Whether the network is known to be exact and a new batch agrees."""

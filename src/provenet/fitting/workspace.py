@@ -37,6 +37,8 @@ class Wishes:
     objective: str = "auto"
     threshold: float | None = None
     order: int | None = None
+    open_activation: bool = False
+    """Whether the activation is to be found; `activation` is only the first to try then."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,12 @@ class Workspace:
     def wishing(self, **wishes: Any) -> Workspace:
         """The same recovery with other wishes."""
         return replace(self, wishes=replace(self.wishes, **wishes))
+
+    def with_activation(self, activation: Activation) -> Workspace:
+        """The same recovery, by the same clock, of units whose activation is this one."""
+        problem = replace(self.problem, activation=fitted_form(activation))
+        known = self.wishing(activation=activation, open_activation=False)
+        return replace(known, problem=problem)
 
     def fitting_all(self) -> Workspace:
         """The same recovery, all samples being there to fit: none is unseen."""

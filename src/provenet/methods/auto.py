@@ -9,7 +9,7 @@ square of the number of parameters. Where that is too long, the inputs look Gaus
 many, the moments come first: their cost is in the number of samples, and least squares then starts
 next to the answer.
 
-Smooth units: expand and prune.
+Smooth units, or an activation that is to be found: expand and prune.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from provenet.networks.activations import RELU
 
 def auto(workspace: Workspace) -> Iterator[Candidate]:
     """Candidates of the cheaper road first; the other follows where it can."""
-    if workspace.activation.slope is None:
+    if workspace.wishes.open_activation or workspace.activation.slope is None:
         yield from found_by("expand-prune", expand_prune(workspace))
         return
     several = workspace.source.outputs is not None

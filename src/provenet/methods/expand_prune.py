@@ -10,9 +10,11 @@ from collections.abc import Iterator
 
 from provenet.certify.candidate import Candidate
 from provenet.fitting.workspace import Workspace
+from provenet.methods.stages.activation_found import activation_found
 from provenet.methods.stages.searched import searched
 
 
 def expand_prune(workspace: Workspace) -> Iterator[Candidate]:
-    """Chains of expanding and pruning from random units."""
-    yield from searched(workspace)
+    """Chains of expanding and pruning from random units; of every activation where it is open."""
+    is_open = workspace.wishes.open_activation
+    yield from activation_found(workspace) if is_open else searched(workspace)

@@ -50,6 +50,8 @@ class Method:
     """Whether every differentiable activation serves, one of the user's own too."""
     any_even: bool = False
     """Whether an even activation of the user's own serves."""
+    finds_activation: bool = False
+    """Whether the activation may be left open (`activation="auto"`)."""
     lowest_layer: bool = False
     """Whether it looks for a layer whose top is not known."""
     inputs_alone: bool = False
@@ -102,6 +104,7 @@ METHODS = {
             _recipe("auto"),
             activations=_PIECEWISE_LINEAR,
             any_smooth=True,
+            finds_activation=True,
         ),
         Method(
             "expand-prune",
@@ -111,6 +114,7 @@ METHODS = {
             _recipe("expand_prune"),
             activations=_PIECEWISE_LINEAR,
             any_smooth=True,
+            finds_activation=True,
         ),
         Method(
             "lifting",

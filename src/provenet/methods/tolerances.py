@@ -266,3 +266,12 @@ value may be that of a singular matrix (one in 370 by chance)."""
 SINGULAR_ROUNDING = 1e-12
 """Convention: of the largest singular value: a smallest one below it is zero but for some thousands
 of roundings."""
+
+# ---------------------------------------------------------------- an activation that is open
+
+HEAD_START = 6
+"""Convention: fits by which kinked units are ahead of others: some twenty units, in the time of one
+smooth fit or two."""
+TRANSFER_STEPS = 40
+"""Convention: least squares from the units of another activation, which takes some ten steps where
+it is the right one."""

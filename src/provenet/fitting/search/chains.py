@@ -33,17 +33,15 @@ def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
     `known` are units (weights and bias on standardised inputs) to start the first chain from.
     """
     problem, rng, units = workspace.problem, workspace.rng, workspace.units
-    widest = _widest(problem, units)
-    swaps, width = 1, min(FIRST_WIDTH if units is None else units + units // 4 + 1, widest)
+    widest, swaps, width = widest_of(problem, units), 1, first_width(problem, units)
     while not workspace.out_of_time:
         theta = random_units(problem, width, rng) if known is None else known
         known = None
         wide = _expanded(workspace, theta, swaps, widest)
-        with workspace.stage("prune"):
-            fit, rejected = prune(problem.searching().with_free_norms(), wide, units)
-        yield Chain(fit, _evidence(workspace, wide, fit, rejected))
+        chain = pruned(workspace, wide)
+        yield chain
         # The next chain starts afresh, near the width that served best so far.
-        near = max(fit.parameters.units, 2)
+        near = max(chain.fit.parameters.units, 2)
         width = int(np.clip(rng.integers(near // 2, near + 2), 1, widest))
         swaps = min(2 * swaps, MOST_SWAPS)
 
@@ -60,7 +58,22 @@ def _expanded(workspace: Workspace, theta: Array, swaps: int, widest: int) -> Fi
     return fit
 
 
-def _widest(problem: Problem, units: int | None) -> int:
+def pruned(workspace: Workspace, wide: Fit) -> Chain:
+    """The end of a chain: its fit without the units that it does not need."""
+    problem = workspace.problem.searching().with_free_norms()
+    with workspace.stage("prune"):
+        fit, rejected = prune(problem, wide, workspace.units)
+    return Chain(fit, _evidence(workspace, wide, fit, rejected))
+
+
+def first_width(problem: Problem, units: int | None) -> int:
+    """Units of the first chain: a few, or some more than were asked for."""
+    wished = FIRST_WIDTH if units is None else units + units // 4 + 1
+    return min(wished, widest_of(problem, units))
+
+
+def widest_of(problem: Problem, units: int | None) -> int:
+    """The most units of a chain."""
     return problem.widest if units is None else min(problem.widest, units + units // 2 + 2)
 
 
