@@ -96,7 +96,7 @@ def sampled(
 
 
 @dataclass(frozen=True)
-class _Batches:
+class _Questions:
     """How many points the first attempt has, and how they and its seconds grow."""
 
     first: int
@@ -112,22 +112,22 @@ class _Batches:
         return float(self.seconds_at_first * (size / self.first) ** self.power)
 
 
-def _noisy_batches(oracle: Oracle) -> _Batches:
+def _noisy_batches(oracle: Oracle) -> _Questions:
     first = max(FIRST, FIRST_A_FEATURE * oracle.features)
-    return _Batches(first, GROWTH, SECONDS_A_BATCH, power=1.0, beyond=0)
+    return _Questions(first, GROWTH, SECONDS_A_BATCH, power=1.0, beyond=0)
 
 
-def _exact_batches(oracle: Oracle, units: int | None) -> _Batches:
+def _exact_batches(oracle: Oracle, units: int | None) -> _Questions:
     """Every answer has as many numbers as there are outputs; one unit needs a point a weight."""
     outputs = oracle.outputs or 1
     weights = oracle.features + 1
     parameters = (units or FIRST_UNITS) * (weights + outputs) + outputs
     first = int(POINTS_A_PARAMETER * max(parameters / outputs, weights))
     seconds = SMOOTH_SECONDS * (first / 1000) ** SMOOTH_POWER
-    return _Batches(first, SMOOTH_GROWTH, seconds, SMOOTH_POWER, SEARCHED_BEYOND)
+    return _Questions(first, SMOOTH_GROWTH, seconds, SMOOTH_POWER, SEARCHED_BEYOND)
 
 
-def _limit(oracle: Oracle, batches: _Batches) -> int:
+def _limit(oracle: Oracle, batches: _Questions) -> int:
     """Most points; none where a budget leaves fewer than a single unit has parameters."""
     if oracle.remaining is not None:
         left = oracle.remaining - ASKED_AGAIN - batches.beyond
