@@ -61,7 +61,9 @@ class Problem:
 
     @property
     def identifiable(self) -> bool:
-        """Whether every unit has more samples than features on both sides of its kink."""
+        """Whether every unit has more samples than features on both sides of its kink, if any."""
+        if self.truth.activation.smooth:
+            return True
         return bool(np.all(rarer_side(self.truth, self.X) > self.truth.features))
 
     @property
@@ -81,8 +83,9 @@ class Problem:
         diagonal = np.diag(sums.hessian)[: truth.theta.size]
         scale = np.sqrt(diagonal) * np.repeat(size, truth.theta.shape[1]) + 1e-300
         values = np.linalg.eigvalsh(S / scale / scale[:, None])
-        # The scale of each unit is a convention, not a parameter.
-        return bool(np.sum(values > _SINGULAR * values[-1]) >= truth.theta.size - units)
+        # The scale of a homogeneous unit is a convention, not a parameter.
+        conventions = 0 if self.truth.activation.degree is None else units
+        return bool(np.sum(values > _SINGULAR * values[-1]) >= truth.theta.size - conventions)
 
 
 def random_problem(

@@ -3,11 +3,14 @@
     python benchmarks/extraction.py                       # every row
     python benchmarks/extraction.py --rows 10,5 --seeds 5
     python benchmarks/extraction.py --rows 20,10,1e-4 trained,float64
+    python benchmarks/extraction.py --rows 20,10,tanh --seeds 10
 
 A row is named by features and units of the hidden network (that of `common.random_problem`) and, if
-there is any, by the noise of its answers. A success is an answer that says so, within the queries
-allowed: with exact answers 2 a parameter and 600, all parameters to 1e-9; with noise 400 and 1500
-queries, all parameters to 10 times the noise. Prints a Markdown table.
+there is any, by the noise of its answers, or by the activation of smooth units (then the network
+is `random_network`'s with an output bias). A success is an answer that says so, within the queries
+allowed: with exact answers 2 a parameter and 600, of smooth units 3 a parameter, all parameters to
+1e-9; with noise 400 and 1500 queries, all parameters to 10 times the noise. Prints a Markdown
+table.
 
 `trained` rows are ONNX files of an MLPRegressor with 16 units that was fitted to scikit-learn's
 diabetes data. In float32 there is no limit on queries, and rounding is the noise.
@@ -36,6 +39,9 @@ from provenet.common.typing import Array
 from trials import report
 
 EXACT_ERROR, TIMES_NOISE = 1e-9, 10.0
+RELU, SMOOTH_OUTPUT_BIAS = "relu", 0.3
+SMOOTH_QUERIES = 3
+"""A parameter, at most, of smooth units."""
 NOISES = (1e-8, 1e-4, 1e-2)
 TITLES = ("network", "noise", "recovered", "queries a parameter", "median error", "s")
 
@@ -48,11 +54,13 @@ class Row:
     units: int
     noise: float = 0.0
     seeds: int = 20
+    activation: str = RELU
 
     @property
     def name(self) -> str:
         """In a table."""
-        return f"{self.features} features, {self.units} units"
+        kind = "" if self.activation == RELU else f"{self.activation} "
+        return f"{self.features} features, {self.units} {kind}units"
 
     @property
     def budget(self) -> int | None:
@@ -63,6 +71,11 @@ class Row:
 
     def truth(self, seed: int) -> pn.Network:
         """The hidden network."""
+        if self.activation != RELU:
+            network = pn.random_network(
+                self.units, self.features, activation=self.activation, rng=seed
+            )
+            return network.replace(output_bias=SMOOTH_OUTPUT_BIAS)
         return random_problem(self.features, self.units, 10, "gauss", 0.0, seed).truth
 
     def model(self, truth: pn.Network, seed: int, folder: Path) -> Callable[[Array], Array]:
@@ -81,6 +94,7 @@ class Trained:
     seeds: int = 3
     features: int = 10
     budget: None = None
+    activation: str = RELU
 
     @property
     def name(self) -> str:
@@ -116,6 +130,7 @@ ROWS: tuple[AnyRow, ...] = (
     *(Row(*size, noise, seeds=5) for size in ((10, 5), (20, 10)) for noise in NOISES),
     Trained("float64"),
     Trained("float32"),
+    *(Row(20, 10, seeds=10, activation=name) for name in ("tanh", "gelu")),
 )
 QUICK: tuple[AnyRow, ...] = (Row(10, 5), Row(20, 10), Row(50, 20), Trained("float64"))
 
@@ -129,6 +144,8 @@ def allowed_queries(row: AnyRow, truth: pn.Network) -> float:
     """What a success may cost."""
     if row.noise:
         return row.budget or float("inf")
+    if row.activation != RELU:
+        return SMOOTH_QUERIES * truth.free_parameters
     return 2 * truth.free_parameters + 600
 
 
@@ -148,7 +165,9 @@ def trial(row: AnyRow, seed: int) -> Trial:
     with tempfile.TemporaryDirectory() as folder:
         model: Any = row.model(truth, seed, Path(folder))
         begin = time.perf_counter()
-        result = pn.extract(model, row.features, budget=row.budget, rng=seed)
+        result = pn.extract(
+            model, row.features, activation=row.activation, budget=row.budget, rng=seed
+        )
         seconds = time.perf_counter() - begin
     found, queries = result.network, result.queries or 0
     error = float("inf") if found is None else pn.parameter_error(found, truth)
@@ -192,8 +211,10 @@ def parsed(text: str) -> AnyRow:
     """A row from the command line."""
     if text.startswith("trained,"):
         return Trained(text.partition(",")[2])
-    features, units, *noise = text.split(",")
-    return Row(int(features), int(units), float(noise[0]) if noise else 0.0)
+    features, units, *more = text.split(",")
+    if more and more[0].isidentifier():
+        return Row(int(features), int(units), activation=more[0])
+    return Row(int(features), int(units), float(more[0]) if more else 0.0)
 
 
 def main() -> None:

@@ -21,13 +21,17 @@ import provenet as pn
 from provenet.common.typing import Array
 from provenet.data.parallel import one_blas_thread
 
-Solver = Callable[[Array, Array, int, float, np.random.Generator], pn.Network]
-"""`solver(X, y, units, seconds, rng)`: the best network found."""
+Solver = Callable[[Array, Array, int, float, np.random.Generator, pn.Activation], pn.Network]
+"""`solver(X, y, units, seconds, rng, activation)`: the best network found."""
+MLP_ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "sigmoid": "logistic"}
+"""Those that MLPRegressor has, and how it calls them."""
 
 _ADAM_STEPS = 20_000
 _LM_ITERATIONS = 200
 _LM_GAIN = 1e-2
 """A run that gains less an iteration is in a bad minimum: time for another start."""
+_KINKED_BIASES, _SMOOTH_BIASES = 1.5, 1.0
+"""How large biases of the tables' hidden networks are at most."""
 _SERIAL = 500
 """Up to this many weights BLAS is faster with one thread."""
 
@@ -37,28 +41,47 @@ def _blas_threads(X: Array, units: int) -> AbstractContextManager[Any]:
 
 
 def mlp_lbfgs(
-    X: Array, y: Array, units: int, seconds: float, rng: np.random.Generator
+    X: Array,
+    y: Array,
+    units: int,
+    seconds: float,
+    rng: np.random.Generator,
+    activation: pn.Activation,
 ) -> pn.Network:
     """scikit-learn's MLPRegressor with the solver it advises for small data."""
-    return _mlp(X, y, units, seconds, rng, solver="lbfgs", max_iter=5000, max_fun=10_000)
+    most = {"max_iter": 5000, "max_fun": 10_000}
+    return _mlp(X, y, units, seconds, rng, activation, solver="lbfgs", **most)
 
 
 def mlp_adam(
-    X: Array, y: Array, units: int, seconds: float, rng: np.random.Generator
+    X: Array,
+    y: Array,
+    units: int,
+    seconds: float,
+    rng: np.random.Generator,
+    activation: pn.Activation,
 ) -> pn.Network:
     """scikit-learn's MLPRegressor with its default solver, for some 20,000 gradient steps."""
     epochs = max(20, _ADAM_STEPS * min(200, len(X)) // len(X))
-    return _mlp(X, y, units, seconds, rng, solver="adam", max_iter=epochs, n_iter_no_change=50)
+    most = {"max_iter": epochs, "n_iter_no_change": 50}
+    return _mlp(X, y, units, seconds, rng, activation, solver="adam", **most)
 
 
 def _mlp(
-    X: Array, y: Array, units: int, seconds: float, rng: np.random.Generator, **options: object
+    X: Array,
+    y: Array,
+    units: int,
+    seconds: float,
+    rng: np.random.Generator,
+    activation: pn.Activation,
+    **options: object,
 ) -> pn.Network:
     deadline = time.monotonic() + seconds
     best: MLPRegressor | None = None
     while best is None or time.monotonic() < deadline:
         model = MLPRegressor(
             hidden_layer_sizes=(units,),
+            activation=MLP_ACTIVATIONS[activation.name],
             alpha=0.0,
             tol=1e-12,
             random_state=int(rng.integers(2**31)),
@@ -69,14 +92,14 @@ def _mlp(
             model.fit(X, y)
         if best is None or model.loss_ < best.loss_:
             best = model
-    (W, A), (b, c) = best.coefs_, best.intercepts_
-    return pn.Network(W.T, b, *((A[:, 0], c[0]) if y.ndim == 1 else (A.T, c)))
+    return pn.Network.from_mlp_regressor(best)
 
 
 @dataclass(frozen=True)
 class _Weights:
-    """Parameters of a ReLU network with its residual on the samples."""
+    """Parameters of a network with its residual on the samples."""
 
+    sigma: pn.Activation
     W: Array
     b: Array
     a: Array
@@ -90,7 +113,12 @@ class _Weights:
 
 
 def levenberg_marquardt(
-    X: Array, y: Array, units: int, seconds: float, rng: np.random.Generator
+    X: Array,
+    y: Array,
+    units: int,
+    seconds: float,
+    rng: np.random.Generator,
+    activation: pn.Activation,
 ) -> pn.Network:
     """Levenberg-Marquardt in weight space from random starts, until exact or out of time."""
     deadline = time.monotonic() + seconds
@@ -98,23 +126,27 @@ def levenberg_marquardt(
     best: _Weights | None = None
     with _blas_threads(X, units):
         while best is None or (best.loss > zero and time.monotonic() < deadline):
-            found = _descend(X, y, _random_weights(X, y, units, rng), zero, deadline)
+            found = _descend(X, y, _random_weights(X, y, units, rng, activation), zero, deadline)
             if best is None or found.loss < best.loss:
                 best = found
-    return pn.Network(best.W, best.b, best.a, best.c)
+    return pn.Network(best.W, best.b, best.a, best.c, activation=activation)
 
 
-def _random_weights(X: Array, y: Array, units: int, rng: np.random.Generator) -> _Weights:
+def _random_weights(
+    X: Array, y: Array, units: int, rng: np.random.Generator, sigma: pn.Activation
+) -> _Weights:
     """A draw from the very distribution that the truth comes from, the scale of y apart."""
-    start = pn.random_network(units, X.shape[1], bias_scale=1.5, rng=rng)
-    return _evaluated(
-        X, y, start.weights, start.biases, start.output_weights, float(np.mean(y - start(X)))
-    )
+    scale = _KINKED_BIASES if sigma.kinked else _SMOOTH_BIASES
+    start = pn.random_network(units, X.shape[1], bias_scale=scale, activation=sigma, rng=rng)
+    constant = float(np.mean(y - start(X)))
+    return _evaluated(X, y, sigma, start.weights, start.biases, start.output_weights, constant)
 
 
-def _evaluated(X: Array, y: Array, W: Array, b: Array, a: Array, c: float) -> _Weights:
+def _evaluated(
+    X: Array, y: Array, sigma: pn.Activation, W: Array, b: Array, a: Array, c: float
+) -> _Weights:
     z = X @ W.T + b
-    return _Weights(W, b, a, c, z, np.maximum(z, 0.0) @ a + c - y)
+    return _Weights(sigma, W, b, a, c, z, sigma(z) @ a + c - y)
 
 
 def _descend(X: Array, y: Array, current: _Weights, zero: float, deadline: float) -> _Weights:
@@ -136,11 +168,11 @@ def _descend(X: Array, y: Array, current: _Weights, zero: float, deadline: float
 def _normal_equations(X: Array, current: _Weights) -> tuple[Array, Array]:
     n, d = X.shape
     units = len(current.a)
-    slope = (current.z > 0) * current.a
+    slope = current.sigma.derivative(current.z) * current.a
     J = np.empty((n, units * (d + 2) + 1))
     np.multiply(slope[:, :, None], X[:, None, :], out=J[:, : units * d].reshape(n, units, d))
     J[:, units * d : units * (d + 1)] = slope
-    J[:, units * (d + 1) : -1] = np.maximum(current.z, 0.0)
+    J[:, units * (d + 1) : -1] = current.sigma(current.z)
     J[:, -1] = 1.0
     return J.T @ J, current.r @ J
 
@@ -156,7 +188,7 @@ def _accepted_step(
         W = current.W - step[: units * d].reshape(units, d)
         b = current.b - step[units * d : units * (d + 1)]
         a = current.a - step[units * (d + 1) : -1]
-        trial = _evaluated(X, y, W, b, a, current.c - float(step[-1]))
+        trial = _evaluated(X, y, current.sigma, W, b, a, current.c - float(step[-1]))
         if trial.loss < current.loss:
             return trial, max(damping / 5, 1e-12)
         damping *= 4

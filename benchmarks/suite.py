@@ -44,6 +44,7 @@ PARTS: dict[str, Part] = {
     "designed inputs": _of("designs"),
     "recovery, one output": _of("recovery"),
     "recovery, several outputs": _of("outputs"),
+    "recovery, smooth units": _of("activations"),
     "extraction by queries": _of("extraction"),
     "lowest layer": _of("lowest_layer"),
     "union of halfspaces": _of("halfspaces"),

@@ -149,9 +149,17 @@ class Row(ABC):
         """The hidden network of a seed and its samples."""
 
     @property
-    def for_peers(self) -> bool:
-        """Whether the rivals have such units and the samples are few enough for them."""
+    def told(self) -> str:
+        """The activation that `recover` is told: that of the units, without their slope."""
+        return self.activation.partition("(")[0]
+
+    def for_peer(self, name: str) -> bool:
+        """Whether a rival has such units and the samples are few enough for it."""
         return self.activation == "relu" and self.features * self.samples <= LARGEST_FOR_PEERS
+
+    def error(self, network: pn.Network | None, truth: pn.Network) -> float:
+        """How far parameters are off; infinite where there is no network."""
+        return float("inf") if network is None else pn.parameter_error(network, truth)
 
 
 @dataclass(frozen=True)
@@ -224,7 +232,7 @@ def recovery_of(row: Row, problem: Problem, budget: float, rng: np.random.Genera
             problem.X,
             problem.y,
             method=row.method,
-            activation=row.activation.partition("(")[0],
+            activation=row.told,
             budget=budget,
             rng=rng,
         )
@@ -238,14 +246,17 @@ def peer_trial(row: Row, seed: int, name: str, seconds: float) -> Outcome:
 
     problem = row.problem(seed)
     rng = solver_rng(seed)
-    network, cost = measured(lambda: SOLVERS[name](problem.X, problem.y, row.units, seconds, rng))
+    sigma = problem.truth.activation
+    network, cost = measured(
+        lambda: SOLVERS[name](problem.X, problem.y, row.units, seconds, rng, sigma)
+    )
     return judged(row, name, seed, problem, Answer(network, cost))
 
 
 def judged(row: Row, solver: str, seed: int, problem: Problem, answer: Answer) -> Outcome:
     """Compare what was found with the truth."""
     network = answer.network
-    error = float("inf") if network is None else pn.parameter_error(network, problem.truth)
+    error = row.error(network, problem.truth)
     verdict = row.target(problem, answer, error)
     return Outcome(
         row=row.name,
@@ -277,9 +288,10 @@ def trials(
 
     def of_seed(seed: int) -> list[Outcome]:
         outcomes = [in_fresh_process(provenet_trial, row, seed, budget)]
-        if row.for_peers and seed - seeds.start < peer_seeds:
+        if seed - seeds.start < peer_seeds:
             seconds = max(LEAST_SECONDS, outcomes[0].seconds)
-            outcomes += [in_fresh_process(peer_trial, row, seed, name, seconds) for name in peers]
+            rivals = filter(row.for_peer, peers)
+            outcomes += [in_fresh_process(peer_trial, row, seed, name, seconds) for name in rivals]
         return outcomes
 
     with ThreadPoolExecutor(jobs) as pool:

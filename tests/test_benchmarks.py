@@ -12,12 +12,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
+import activations
 import decomposition
 import designs
 import samples
 import suite
 from common import Line, Record
-from trials import Outcome, provenet_trial
+from peers import PEERS as RIVALS
+from trials import Outcome, peer_trial, provenet_trial
 
 
 def test_four_samples_a_parameter_suffice() -> None:
@@ -27,6 +29,38 @@ def test_four_samples_a_parameter_suffice() -> None:
         outcome = provenet_trial(problem, seed, budget=60.0)
         assert outcome.status == "exact" and outcome.recovered and outcome.determined
         assert outcome.error < 1e-12  # rounding: 2e-14 at most with these seeds
+
+
+@pytest.mark.parametrize("activation", ["tanh", "elu"])
+def test_smooth_units_are_recovered_from_few_samples(activation: str) -> None:
+    row = activations.line(activation, (4, 2, 150), 1, "all")
+    assert row.name == f"{activation}:4,2,150"
+    done = provenet_trial(row, 0, budget=30.0)
+    assert done.status == "exact" and done.recovered and done.determined and done.identifiable
+    assert done.error < 1e-10  # 1e-14 or so
+
+
+def test_rows_of_smooth_units_are_as_they_say() -> None:
+    row = activations.line("gelu", (6, 3, 100), 1, "", norms=(3.0, 4.0), outputs=2, is_told=False)
+    problem = row.problem(0)
+    norms = np.linalg.norm(problem.truth.weights, axis=1)
+    assert (norms >= 3).all() and (norms <= 4).all() and problem.y.shape == (100, 2)
+    assert row.told == "auto" and not any(map(row.for_peer, activations.PEERS))
+    told = activations.line("sigmoid", (6, 3, 100), 1, "")
+    assert told.told == "sigmoid" and all(map(told.for_peer, activations.PEERS))
+    truth = told.problem(0).truth
+    same = activations.as_tanh(truth)
+    X = problem.X
+    np.testing.assert_allclose(same(X), truth(X), atol=1e-12)
+    assert told.error(same, truth) < 1e-12 and told.error(None, truth) == np.inf
+    assert told.error(same.replace(biases=same.biases + 0.1), truth) > 0.01
+
+
+@pytest.mark.parametrize("name", ["MLPRegressor lbfgs", "Levenberg-Marquardt"])
+def test_rivals_know_smooth_units(name: str) -> None:
+    assert name in RIVALS
+    done = peer_trial(activations.line("sigmoid", (3, 1, 60), 1, ""), 0, name, 0.1)
+    assert done.units == 1 and done.residual < 0.3  # a plain fit: of ReLU units it would be more
 
 
 def outcome(recovered: bool, claimed: bool, determined: bool = True) -> Outcome:

@@ -40,6 +40,14 @@ def test_a_fitted_model_gives_its_weights_away(tmp_path: Path) -> None:
     assert result.success and pn.parameter_error(result.network, truth) < 1e-8
 
 
+def test_a_fitted_model_of_tanh_units_gives_its_weights_away(tmp_path: Path) -> None:
+    example = run("extract_smooth_units", tmp_path)
+    model = example["fitted_model"](1)
+    truth = pn.Network.from_mlp_regressor(model)
+    result = pn.extract(model.predict, truth.features, activation="tanh", rng=1)
+    assert result.success and pn.parameter_error(result.network, truth) < 1e-8
+
+
 def test_bad_minima_are_those_of_the_squared_loss_and_of_interference() -> None:
     pytest.importorskip("matplotlib")
     example = runpy.run_path(str(EXAMPLES / "bad_minima.py"))

@@ -1,7 +1,8 @@
 """`extract`: a network out of a model that may be asked.
 
 A few questions tell the kind of answers (`probing`). Exact ones are traced along lines (`kinks`)
-and measured again where there is room (`sharpen`); noisy or rounded ones are sampled (`sampling`).
+and measured again where there is room (`sharpen`); noisy or rounded ones, and those of smooth
+units, are sampled (`sampling`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from provenet.extraction.deadline import Deadline
 from provenet.extraction.kinks import Traced, Tracing, start_tracing
 from provenet.extraction.oracle import Model, Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
+from provenet.extraction.sampling import METHOD as SAMPLED
 from provenet.extraction.sampling import sampled
 from provenet.extraction.tolerances import (
     ASKED_AGAIN,
@@ -36,8 +38,13 @@ from provenet.extraction.tolerances import (
     POINTS_A_KINK,
     SEARCHED,
 )
-from provenet.validation import as_generator, check_surroundings, check_units_and_noise
+from provenet.fitting.workspace import Wishes
+from provenet.methods import METHODS
+from provenet.networks.activations import RELU, Activation, get_activation
+from provenet.recover import DEFAULT_BUDGET
+from provenet.validation import as_generator, check_options, check_surroundings
 
+AUTO = "auto"
 _CHECKS = 30
 """Points that guide the lines."""
 _QUERIES_A_PARAMETER, _MORE_QUERIES = 2, 600
@@ -52,6 +59,7 @@ def extract(
     budget: int | None = None,
     seconds: float | None = None,
     outputs: int | None = None,
+    activation: str | Activation = AUTO,
     noise: float | None = None,
     units: int | None = None,
     low: Any = None,
@@ -62,7 +70,7 @@ def extract(
     rng: Seed = None,
     progress: Progress | None = None,
 ) -> Recovery:
-    """Recover the network with one hidden layer of ReLU units in a model that may be asked.
+    """Recover the network with one hidden layer in a model that may be asked.
 
     Parameters
     ----------
@@ -78,6 +86,8 @@ def extract(
         Stop after so long with what was found until then; without it, when the work is done.
     outputs
         Number of outputs; found when left out.
+    activation
+        Of the units: a smooth one such as "tanh", or "relu". "auto" takes units to be ReLU.
     noise
         Standard deviation of the answers' noise, if known; estimated when left out.
     units
@@ -101,7 +111,7 @@ def extract(
         If an address stopped answering.
     """
     generator = as_generator(rng)
-    check_units_and_noise(units, noise)
+    wishes = _checked(units, noise, activation)
     check_surroundings(progress, cache=cache)
     if seconds is not None:
         check_seconds("seconds", seconds)
@@ -119,7 +129,7 @@ def extract(
     oracle.deadline = Deadline.after(seconds)
     box = Box.of(oracle.low, oracle.high, oracle.features)
     stages = Stages(progress)
-    run = _Run(oracle, box, generator, noise, units, stages)
+    run = _Run(oracle, box, generator, wishes, stages)
     with one_blas_thread():
         try:
             result = run.answer()
@@ -135,20 +145,20 @@ class _Run:
     oracle: Oracle
     box: Box
     rng: np.random.Generator
-    noise: float | None
-    units: int | None
+    wishes: Wishes
     stages: Stages
 
     def answer(self) -> Recovery:
         """Probe, then one of the two roads."""
         with self.stages.stage("probe", "what kind of answers"):
             found = probe(self.oracle, self.box, self.rng)
-        if found.kind is AnswerKind.SMOOTH:
+        kinked, wishes = self.wishes.activation.kinked, self.wishes
+        if kinked and found.kind is AnswerKind.SMOOTH:
             return _smooth(found)
-        if found.kind is not AnswerKind.EXACT or self.noise:
-            result = self._sampled()
-            return replace(result, message=f"{found}. {result.message}")
-        return self._traced()
+        if kinked and found.kind is AnswerKind.EXACT and not wishes.noise:
+            return self._traced()
+        result = self._sampled(found.kind)
+        return replace(result, message=f"{found}. {result.message}")
 
     def _traced(self) -> Recovery:
         tracing = start_tracing(self._ask, self.box.sample(_CHECKS, self.rng), self.box, self.rng)
@@ -180,7 +190,7 @@ class _Run:
     def _confirmed(self, traced: Traced, looks: int = 1) -> TracedCandidate:
         with self.stages.stage("verify", counted(len(traced.units), "unit")):
             return confirmed(
-                traced, self.oracle, self.box, self.rng, looks=looks, wanted=self.units
+                traced, self.oracle, self.box, self.rng, looks=looks, wanted=self.wishes.units
             )
 
     def _unfinished(self, traced: Traced, spent: Spent) -> Recovery:
@@ -218,13 +228,15 @@ class _Run:
             most = self.oracle.budget
         return max(0, most - self.oracle.used - to_judge)
 
-    def _sampled(self) -> Recovery:
+    def _sampled(self, kind: AnswerKind) -> Recovery:
+        exact = 0.0 if kind in (AnswerKind.EXACT, AnswerKind.SMOOTH) else None
         return sampled(
             self.oracle,
             self.box,
             self.rng,
-            noise=self.noise or None,
-            units=self.units,
+            activation=self.wishes.activation,
+            noise=self.wishes.noise or exact,
+            units=self.wishes.units,
             progress=self.stages.progress,
         )
 
@@ -233,9 +245,17 @@ def _enough(parameters: int) -> int:
     return _QUERIES_A_PARAMETER * parameters + _MORE_QUERIES
 
 
+def _checked(units: Any, noise: Any, activation: Any) -> Wishes:
+    """What is asked for, if the search on random points could serve it."""
+    own = RELU if isinstance(activation, str) and activation == AUTO else get_activation(activation)
+    return check_options(SAMPLED, METHODS, Wishes(units, noise, own), DEFAULT_BUDGET)[1]
+
+
 def _smooth(found: Probe) -> Recovery:
     return Recovery.nothing(
-        METHOD, f"{found}: the function is smooth, and no such network can be found in it."
+        METHOD,
+        f"{found}: the function is smooth. If it is a network of smooth units, name them: "
+        'activation="tanh", for one.',
     )
 
 

@@ -44,8 +44,11 @@ from provenet.data.sources.arrays import ArraySource
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.residuals import rounding_level
 from provenet.moments.gaussianity import check_gaussian
+from provenet.networks.network import Network
 
 METHOD = "kinks"
+_SEARCHED = "points at extremes and on fresh lines"
+_TO_AGREE = f"all, each output to {AGREES:.0e} of its size"
 
 
 def conclude_traced(candidate: TracedCandidate) -> Recovery:
@@ -67,24 +70,53 @@ def stopped_early(result: Recovery, reason: str) -> Recovery:
     return replace(result.with_checks(_came_to_its_end(message)), message=message)
 
 
-def judged_again(result: Recovery, sampled: Answered, again: Answered) -> Recovery:
-    """The same answer, if its network predicts questions asked again as well as at first."""
+def judged_again(
+    result: Recovery, sampled: Answered, again: Answered, beyond: Answered
+) -> Recovery:
+    """The same answer, if its network predicts questions asked again as well as at first.
+
+    Where answers are exact, it must predict points beyond those that it was fitted to as well.
+    """
     network = result.network
     assert network is not None, "a success has one"
+    questions = [_the_same_as_sampled(result.status, network, sampled, again)]
+    if len(beyond):
+        questions.append(_points_beyond_are_predicted(network, sampled, beyond))
+    return result.with_checks(*questions)
+
+
+def _the_same_as_sampled(
+    status: Status, network: Network, sampled: Answered, again: Answered
+) -> Check:
     noise = np.sqrt(np.mean(sampled.left_by(network) ** 2, axis=0))
     allowed = MORE_AT_THE_END * noise + sampled.allowed(AGREES)
     same = np.asarray((again.left_by(network) <= allowed).all(axis=1))
-    few = 0 if result.status is Status.EXACT else len(same) // OUTLIERS_AT_THE_END
-    return result.with_checks(
-        Check(
-            "the same questions get the same answers",
-            int(np.sum(~same)) <= few,
-            f"{int(same.sum())} of {len(same)} predicted again",
-            f"{len(same) - few} at least",
-            "Questions that were asked again at the end got other answers than at the beginning: "
-            "the model changes while it is asked.",
-            samples=len(same),
-        )
+    few = 0 if status is Status.EXACT else len(same) // OUTLIERS_AT_THE_END
+    return Check(
+        "the same questions get the same answers",
+        int(np.sum(~same)) <= few,
+        f"{int(same.sum())} of {len(same)} predicted again",
+        f"{len(same) - few} at least",
+        "Questions that were asked again at the end got other answers than at the beginning: "
+        "the model changes while it is asked.",
+        samples=len(same),
+    )
+
+
+def _points_beyond_are_predicted(network: Network, sampled: Answered, beyond: Answered) -> Check:
+    together = sampled + beyond
+    allowed = together.allowed(AGREES)
+    agree = beyond.explained_by(network, allowed)
+    place = where_off(together, together.explained_by(network, allowed))
+    return Check(
+        f"{_SEARCHED} are predicted",
+        bool(agree.all()),
+        f"{int(agree.sum())} of {len(agree)}",
+        _TO_AGREE,
+        f"{counted(network.units, 'unit')} explain the {len(sampled)} random points exactly, but "
+        f"{int((~agree).sum())} of {len(agree)} {_SEARCHED} are off. {place} The function is such "
+        "a network at most inputs only.",
+        samples=len(agree),
     )
 
 
@@ -154,8 +186,7 @@ def _fresh_points_are_predicted(candidate: TracedCandidate) -> Check:
 
 
 def _searched_points_are_predicted(candidate: TracedCandidate) -> Check:
-    name = "points at extremes and on fresh lines"
-    return _all_agree(candidate, candidate.searched, f"{name} are predicted", name)
+    return _all_agree(candidate, candidate.searched, f"{_SEARCHED} are predicted", _SEARCHED)
 
 
 def _the_same_again(candidate: TracedCandidate) -> Check:
@@ -193,7 +224,7 @@ def _all_agree(candidate: TracedCandidate, points: Answered, name: str, what: st
         name,
         bool(agree.all()),
         f"{int(agree.sum())} of {len(agree)}",
-        f"all, each output to {AGREES:.0e} of its size",
+        _TO_AGREE,
         _not_explained(candidate, agree, what),
         _unless_stopped(candidate),
         samples=len(agree),

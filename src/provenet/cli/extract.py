@@ -23,6 +23,7 @@ from provenet.cli.shared import (
 )
 from provenet.common.exceptions import InvalidInput
 from provenet.common.words import counted
+from provenet.extract import AUTO
 from provenet.extract import extract as extract_network
 from provenet.extraction.clients.base import counted_queries
 from provenet.extraction.oracle import Oracle, open_oracle
@@ -51,6 +52,9 @@ def extract(
     seconds: Annotated[
         float | None, typer.Option(help="Stop after so long with what was found until then.")
     ] = None,
+    activation: Annotated[
+        str, typer.Option(help="Of the units, such as tanh; auto takes them to be ReLU.")
+    ] = AUTO,
     noise: Annotated[
         float | None, typer.Option(min=0, help="Noise of the answers, if known; else estimated.")
     ] = None,
@@ -97,7 +101,13 @@ def extract(
         )
         _check_truth(truth, known, oracle)
         result = extract_network(
-            oracle, seconds=seconds, noise=noise, units=units, rng=seed, progress=progress
+            oracle,
+            seconds=seconds,
+            activation=activation,
+            noise=noise,
+            units=units,
+            rng=seed,
+            progress=progress,
         )
     error = None if known is None else error_of(result, known)
     if json:

@@ -49,6 +49,13 @@ def searched_points(network: Network, box: Box, rng: np.random.Generator) -> Arr
     return np.asarray(rng.permutation(np.unique(np.vstack(parts), axis=0)))
 
 
+def few_searched_points(network: Network, box: Box, rng: np.random.Generator, number: int) -> Array:
+    """So many of them: its own extreme answers first, where a limit on the answers shows."""
+    X = box.sample(MOST_COMPARED, rng)
+    first = rng.permutation(_climbed(network, X, box))
+    return np.vstack([first, searched_points(network, box, rng)])[:number]
+
+
 def _extremes(network: Network, X: Array, rng: np.random.Generator) -> Array:
     """Of many random points those that are extreme: in answers, features, units, distance."""
     z = X @ network.weights.T + network.biases
@@ -89,9 +96,9 @@ def _corners(box: Box, rng: np.random.Generator) -> Array:
 
 def _gradient(network: Network, x: Array, output: int) -> Array:
     a = np.atleast_2d(network.output_weights)[output]
-    on = network.weights @ x + network.biases > 0
+    slopes = network.activation.derivative(network.weights @ x + network.biases)
     linear = 0.0 if network.linear is None else np.atleast_2d(network.linear)[output]
-    return np.asarray((a * on) @ network.weights + linear)
+    return np.asarray((a * slopes) @ network.weights + linear)
 
 
 def _on_lines(network: Network, box: Box, rng: np.random.Generator) -> Array:

@@ -27,8 +27,8 @@ class Deadline:
         return NEVER if seconds is None else cls(now() + seconds, seconds)
 
     def or_after(self, seconds: float) -> Deadline:
-        """This one, or so many seconds from now if that is earlier."""
-        return min(self, Deadline.after(seconds), key=lambda deadline: deadline.end)
+        """This one, or so many seconds from now where it is never."""
+        return Deadline.after(seconds) if self.end == np.inf else self
 
     @property
     def left(self) -> float:

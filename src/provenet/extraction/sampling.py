@@ -1,6 +1,13 @@
-"""Random questions, in growing batches, until `recover` is sure: for noisy or rounded answers."""
+"""Random questions, in growing batches, until `recover` is sure.
+
+For noisy or rounded answers, and for smooth units, which have no kinks to be traced. Exact answers
+of smooth units cost little but questions: batches grow slowly, attempts with too few of them are
+short, and an answer must predict what may refute it (`confirming.few_searched_points`).
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,21 +18,31 @@ from provenet.common.exceptions import Spent, TimeSpent
 from provenet.common.typing import Array, Progress
 from provenet.common.words import counted
 from provenet.extraction.box import Box
+from provenet.extraction.confirming import few_searched_points
+from provenet.extraction.deadline import Deadline
 from provenet.extraction.oracle import Oracle
 from provenet.extraction.tolerances import (
     ASKED_AGAIN,
     FIRST,
     FIRST_A_FEATURE,
+    FIRST_UNITS,
     GROWTH,
     MOST_POINTS,
     MOST_POINTS_A_FEATURE,
     MOST_SECONDS,
+    POINTS_A_PARAMETER,
+    SEARCHED_BEYOND,
     SECONDS_A_BATCH,
     SHORTEST,
+    SMOOTH_GROWTH,
+    SMOOTH_POWER,
+    SMOOTH_SECONDS,
 )
+from provenet.networks.activations import Activation
+from provenet.networks.network import Network
 from provenet.recover import recover
 
-_METHOD = "expand-prune"
+METHOD = "expand-prune"
 
 
 def sampled(
@@ -33,19 +50,23 @@ def sampled(
     box: Box,
     rng: np.random.Generator,
     *,
+    activation: str | Activation,
     noise: float | None = None,
     units: int | None = None,
     progress: Progress | None = None,
 ) -> Recovery:
-    """Ask and recover until it succeeds, or the questions or five minutes are used up."""
-    limit = _limit(oracle)
-    size = max(FIRST, FIRST_A_FEATURE * oracle.features)
+    """Ask and recover until it succeeds, or the questions or the time are used up.
+
+    Noise of 0 says that answers are exact.
+    """
+    batches = _exact_batches(oracle, units) if noise == 0 else _noisy_batches(oracle)
+    limit, size = _limit(oracle, batches), batches.first
     X, y = np.empty((0, oracle.features)), None
-    deadline, seconds = oracle.deadline.or_after(MOST_SECONDS), SECONDS_A_BATCH
-    best = Recovery.nothing(_METHOD, "The budget allows no questions: raise budget.")
+    deadline = oracle.deadline.or_after(MOST_SECONDS)
+    best = Recovery.nothing(METHOD, "The budget allows too few questions: raise budget.")
     while len(X) < limit and (y is None or not deadline.passed):
         # A last batch that would be hardly larger than this one is joined with it.
-        size = limit if size * GROWTH**0.5 > limit else size
+        size = limit if size * batches.growth**0.5 > limit else size
         try:
             X, y = _grown(oracle, box, rng, X, y, size)
         except TimeSpent:
@@ -57,39 +78,60 @@ def sampled(
         best = recover(
             X,
             y,
-            method=_METHOD,
+            method=METHOD,
+            activation=activation,
             noise=noise,
             units=units,
             rng=rng,
             progress=progress,
-            budget=max(min(seconds, deadline.left), SHORTEST),
+            budget=max(min(batches.seconds(size), deadline.left), SHORTEST),
         )
         if best.success:
-            return _asked_again(oracle, best, X, y)
-        size, seconds = int(GROWTH * size), GROWTH * seconds
-    return stopped_early(best, _exhausted(oracle, len(X)))
+            return _asked_beyond(oracle, box, rng, best, Answered(X, y), batches.beyond)
+        size = int(batches.growth * size)
+    return stopped_early(best, _exhausted(deadline, len(X)))
 
 
-def _asked_again(oracle: Oracle, found: Recovery, X: Array, y: Array) -> Recovery:
-    """What the first questions of all say of an answer when they are asked again."""
-    try:
-        again = oracle.ask(X[:ASKED_AGAIN], fresh=True)
-    except Spent:
-        return found
-    return judged_again(found, Answered(X, y), Answered(X[:ASKED_AGAIN], again))
+# ---------------------------------------------------------------- how many questions
 
 
-def _exhausted(oracle: Oracle, number: int) -> str:
-    asked = counted(number, "random point")
-    if not oracle.deadline.passed:
-        return f"({asked} asked: more may do, see budget.)"
-    allowed = f"{oracle.deadline.seconds:g} s allowed"
-    return f"({asked} asked when the {allowed} were over: give more time with seconds=.)"
+@dataclass(frozen=True)
+class _Questions:
+    """How many points the first attempt has, and how they and its seconds grow."""
+
+    first: int
+    growth: float
+    seconds_at_first: float
+    power: float
+    """Seconds grow with this power of the points."""
+    beyond: int
+    """Searched points that a success must predict."""
+
+    def seconds(self, size: int) -> float:
+        """What an attempt with so many points may take."""
+        return float(self.seconds_at_first * (size / self.first) ** self.power)
 
 
-def _limit(oracle: Oracle) -> int:
+def _noisy_batches(oracle: Oracle) -> _Questions:
+    first = max(FIRST, FIRST_A_FEATURE * oracle.features)
+    return _Questions(first, GROWTH, SECONDS_A_BATCH, power=1.0, beyond=0)
+
+
+def _exact_batches(oracle: Oracle, units: int | None) -> _Questions:
+    """Every answer has as many numbers as there are outputs; one unit needs a point a weight."""
+    outputs = oracle.outputs or 1
+    weights = oracle.features + 1
+    parameters = (units or FIRST_UNITS) * (weights + outputs) + outputs
+    first = int(POINTS_A_PARAMETER * max(parameters / outputs, weights))
+    seconds = SMOOTH_SECONDS * (first / 1000) ** SMOOTH_POWER
+    return _Questions(first, SMOOTH_GROWTH, seconds, SMOOTH_POWER, SEARCHED_BEYOND)
+
+
+def _limit(oracle: Oracle, batches: _Questions) -> int:
+    """Most points; none where a budget leaves fewer than a single unit has parameters."""
     if oracle.remaining is not None:
-        return oracle.remaining - ASKED_AGAIN
+        left = oracle.remaining - ASKED_AGAIN - batches.beyond
+        return left if left > oracle.features + 2 else 0
     return MOST_POINTS + MOST_POINTS_A_FEATURE * oracle.features
 
 
@@ -105,3 +147,40 @@ def _grown(
     more = box.sample(size - len(X), rng).astype(oracle.input_dtype).astype(float)
     answers = oracle.ask(more)
     return np.vstack([X, more]), answers if y is None else np.concatenate([y, answers])
+
+
+# ---------------------------------------------------------------- what comes after
+
+
+def _asked_beyond(
+    oracle: Oracle,
+    box: Box,
+    rng: np.random.Generator,
+    found: Recovery,
+    asked: Answered,
+    number: int,
+) -> Recovery:
+    """What the first questions say of an answer when they are asked again, and searched points."""
+    assert found.network is not None, "a success has one"
+    first = asked.X[:ASKED_AGAIN]
+    searched = _searched(found.network, box, rng, number)
+    try:
+        again = Answered(first, oracle.ask(first, fresh=True))
+        beyond = Answered(searched, oracle.ask(searched))
+    except Spent:
+        return found
+    return judged_again(found, asked, again, beyond)
+
+
+def _searched(network: Network, box: Box, rng: np.random.Generator, number: int) -> Array:
+    if number == 0:
+        return np.empty((0, network.features))
+    return few_searched_points(network, box, rng, number)
+
+
+def _exhausted(deadline: Deadline, number: int) -> str:
+    asked = counted(number, "random point")
+    if not deadline.passed:
+        return f"({asked} asked: more may do, see budget.)"
+    allowed = f"{deadline.seconds:g} s allowed"
+    return f"({asked} asked when the {allowed} were over: give more time with seconds=.)"

@@ -187,6 +187,20 @@ FIRST, FIRST_A_FEATURE = 200, 12
 unit or so a feature."""
 GROWTH = 1.6
 """Of points and seconds from one attempt to the next. A convention: at most that much is wasted."""
+FIRST_UNITS, POINTS_A_PARAMETER = 2, 2.5
+"""Where answers are exact and units smooth: the width that is guessed at first, and random points a
+parameter of it. A convention: of 20 features and 10 tanh units most networks are found at 2.2 to
+2.7 points a parameter (`benchmarks/extraction.py --rows 20,10,tanh`)."""
+SMOOTH_GROWTH = 1.15
+"""As `GROWTH`, there. A convention: little more is asked than is needed, since attempts with too
+few points are short."""
+SMOOTH_SECONDS, SMOOTH_POWER = 20.0, 1.5
+"""Seconds of an attempt with a thousand points there, and the power of the points with which they
+grow. Measured with chains of tanh units, each of 1 s at 500 points on a free machine: a few of
+them, of which an early one succeeds where any does."""
+SEARCHED_BEYOND = 20
+"""Searched points that such an answer must predict, its own extremes first. A convention: what
+three queries a parameter leave beside the search at 20 features and 10 units."""
 MOST_POINTS, MOST_POINTS_A_FEATURE = 20_000, 200
 """Questions without a budget: who needs more may give one. A convention."""
 SECONDS_A_BATCH = 5.0
