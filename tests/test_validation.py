@@ -191,7 +191,8 @@ def test_unknown_methods_list_the_known(method: Any) -> None:
 
 def test_activations_that_are_unknown_or_not_served() -> None:
     refused("mish", "unknown", "relu", "provenet.Activation", activation="mish")
-    refused("sigmoid", "relu", activation="sigmoid")
+    refused("step", "relu", "any smooth one", activation="step")
+    refused("sigmoid", "use method='auto'", activation="sigmoid", method="biased-relu")
 
 
 @pytest.mark.parametrize("noise", [-0.1, np.nan, np.inf])

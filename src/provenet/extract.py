@@ -40,11 +40,16 @@ from provenet.extraction.tolerances import (
 )
 from provenet.fitting.workspace import Wishes
 from provenet.methods import METHODS
-from provenet.networks.activations import RELU, Activation, get_activation
+from provenet.networks.activations import Activation
 from provenet.recover import DEFAULT_BUDGET
-from provenet.validation import as_generator, check_options, check_surroundings
+from provenet.validation import (
+    OPEN,
+    as_generator,
+    check_options,
+    check_surroundings,
+    read_activation,
+)
 
-AUTO = "auto"
 _CHECKS = 30
 """Points that guide the lines."""
 _QUERIES_A_PARAMETER, _MORE_QUERIES = 2, 600
@@ -59,7 +64,7 @@ def extract(
     budget: int | None = None,
     seconds: float | None = None,
     outputs: int | None = None,
-    activation: str | Activation = AUTO,
+    activation: str | Activation = OPEN,
     noise: float | None = None,
     units: int | None = None,
     low: Any = None,
@@ -87,7 +92,8 @@ def extract(
     outputs
         Number of outputs; found when left out.
     activation
-        Of the units: a smooth one such as "tanh", or "relu". "auto" takes units to be ReLU.
+        Of the units: a name such as "tanh", or a `provenet.Activation`. "auto" finds it where
+        answers are exact; where they are not, units are taken to be ReLU.
     noise
         Standard deviation of the answers' noise, if known; estimated when left out.
     units
@@ -152,10 +158,10 @@ class _Run:
         """Probe, then one of the two roads."""
         with self.stages.stage("probe", "what kind of answers"):
             found = probe(self.oracle, self.box, self.rng)
-        kinked, wishes = self.wishes.activation.kinked, self.wishes
-        if kinked and found.kind is AnswerKind.SMOOTH:
+        kinked, smooth = self.wishes.activation.kinked, found.kind is AnswerKind.SMOOTH
+        if kinked and smooth and not self.wishes.open_activation:
             return _smooth(found)
-        if kinked and found.kind is AnswerKind.EXACT and not wishes.noise:
+        if kinked and found.kind is AnswerKind.EXACT and not self.wishes.noise:
             return self._traced()
         result = self._sampled(found.kind)
         return replace(result, message=f"{found}. {result.message}")
@@ -230,11 +236,12 @@ class _Run:
 
     def _sampled(self, kind: AnswerKind) -> Recovery:
         exact = 0.0 if kind in (AnswerKind.EXACT, AnswerKind.SMOOTH) else None
+        is_open = self.wishes.open_activation and kind is AnswerKind.SMOOTH
         return sampled(
             self.oracle,
             self.box,
             self.rng,
-            activation=self.wishes.activation,
+            activation=OPEN if is_open else self.wishes.activation,
             noise=self.wishes.noise or exact,
             units=self.wishes.units,
             progress=self.stages.progress,
@@ -247,15 +254,16 @@ def _enough(parameters: int) -> int:
 
 def _checked(units: Any, noise: Any, activation: Any) -> Wishes:
     """What is asked for, if the search on random points could serve it."""
-    own = RELU if isinstance(activation, str) and activation == AUTO else get_activation(activation)
-    return check_options(SAMPLED, METHODS, Wishes(units, noise, own), DEFAULT_BUDGET)[1]
+    first, is_open = read_activation(activation)
+    wishes = Wishes(units, noise, first, open_activation=is_open)
+    return check_options(SAMPLED, METHODS, wishes, DEFAULT_BUDGET)[1]
 
 
 def _smooth(found: Probe) -> Recovery:
     return Recovery.nothing(
         METHOD,
-        f"{found}: the function is smooth. If it is a network of smooth units, name them: "
-        'activation="tanh", for one.',
+        f"{found}: the function is smooth, and no network of such units. Name smooth ones, such as "
+        'activation="tanh", or leave it out to find them.',
     )
 
 

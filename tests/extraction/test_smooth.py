@@ -134,10 +134,17 @@ def test_a_budget_is_kept(budget: int) -> None:
     assert result.queries is not None and result.queries <= budget
 
 
-def test_a_smooth_model_of_units_that_are_not_named_is_told_how() -> None:
-    for activation in ("auto", "relu"):
-        result = pn.extract(NET, FEATURES, activation=activation, rng=0)
-        assert result.status is pn.Status.FAILED and "name them" in result.message
+def test_a_smooth_model_is_no_network_of_kinked_units_and_says_how_to_go_on() -> None:
+    result = pn.extract(NET, FEATURES, activation="relu", rng=0)
+    assert result.status is pn.Status.FAILED and "leave it out to find them" in result.message
+
+
+@pytest.mark.parametrize("activation", ["tanh", "gelu"])
+def test_an_activation_that_is_not_named_is_found(activation: str) -> None:
+    net = pn.random_network(3, FEATURES, activation=activation, rng=1)
+    result = pn.extract(net, FEATURES, rng=0)
+    assert result.status is pn.Status.EXACT and result.network.activation.name == activation
+    assert pn.parameter_error(result.network, net) < 1e-10
 
 
 def test_bad_activations() -> None:

@@ -64,7 +64,7 @@ def test_noise_beside_the_corruption() -> None:
 
 def test_too_much_corruption_is_no_success() -> None:
     _, X, Y, _ = problem(10, 4, 12, 2000, 4, share=0.6)
-    result = recover(X, Y, budget=10.0)
+    result = recover(X, Y, budget=60.0)  # some three seconds on a free machine
     assert not result.success and "arbitrary-noise" in result.message
 
 

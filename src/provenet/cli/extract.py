@@ -23,12 +23,12 @@ from provenet.cli.shared import (
 )
 from provenet.common.exceptions import InvalidInput
 from provenet.common.words import counted
-from provenet.extract import AUTO
 from provenet.extract import extract as extract_network
 from provenet.extraction.clients.base import counted_queries
 from provenet.extraction.oracle import Oracle, open_oracle
 from provenet.networks.network import Network
 from provenet.report import console as show
+from provenet.validation import OPEN
 
 _ADDRESS = "://"
 
@@ -53,8 +53,8 @@ def extract(
         float | None, typer.Option(help="Stop after so long with what was found until then.")
     ] = None,
     activation: Annotated[
-        str, typer.Option(help="Of the units, such as tanh; auto takes them to be ReLU.")
-    ] = AUTO,
+        str, typer.Option(help="Of the units, such as tanh; auto finds it.")
+    ] = OPEN,
     noise: Annotated[
         float | None, typer.Option(min=0, help="Noise of the answers, if known; else estimated.")
     ] = None,
