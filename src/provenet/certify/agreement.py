@@ -1,6 +1,7 @@
 """When is an answer beyond doubt? With noise: when independent searches end at the same network.
 
-Without noise a residual of zero on unseen samples speaks for itself. With noise and few samples a
+Without noise a residual of zero on unseen samples speaks for itself, unless smooth units are so
+much alike that others might leave as little. With noise and few samples a
 parameter, many different networks may explain the samples equally well, and none of them need be
 the one that made them. Least squares has one best network when the samples do come from a network:
 then searches from different starts meet there. Searches that end in different places say that
@@ -18,6 +19,7 @@ from provenet.certify.network_checks import few_stand_out
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import (
     CLOSE,
+    LARGEST_EXACT_ERROR,
     MANY_SAMPLES_A_PARAMETER,
     MOST_PREDICTORS,
     MOST_SEARCHES,
@@ -27,6 +29,7 @@ from provenet.certify.tolerances import (
     SAME_ERROR,
     SAME_RESIDUAL,
     SMALL_RESIDUAL,
+    WELL_KNOWN,
 )
 from provenet.networks.matching import match_units, turned_like
 
@@ -78,10 +81,19 @@ def _needs_a_second_search(best: Recovery) -> bool:
     certificate = best.certificate
     assert certificate is not None
     fine = certificate.relative_residual <= SMALL_RESIDUAL
-    if certificate.noise == 0 or (certificate.rounded and fine):
+    if certificate.noise == 0:
+        return _hardly_known(best)
+    if certificate.rounded and fine:
         return False
     enough = MANY_SAMPLES_A_PARAMETER * certificate.parameters
     return not best.success or certificate.labels_fitted < enough
+
+
+def _hardly_known(best: Recovery) -> bool:
+    """Whether smooth units leave nothing, but are so much alike that others might do the same."""
+    assert best.certificate is not None and best.network is not None
+    loose = best.certificate.parameter_error_bound > WELL_KNOWN
+    return best.success and loose and best.network.activation.smooth
 
 
 def _met(best: Recovery, results: Sequence[Recovery]) -> bool:
@@ -103,7 +115,7 @@ def _predictors_have_met(results: Sequence[Recovery]) -> bool:
 
 
 def agree(first: Recovery, second: Recovery) -> bool:
-    """Whether two recoveries found the same network, up to a fraction of the noise."""
+    """Whether two recoveries found the same network, up to a fraction of the noise or rounding."""
     a, b, errors = first.network, second.network, first.standard_errors
     if a is None or b is None or errors is None or a.units != b.units:
         return False
@@ -124,30 +136,34 @@ def agree(first: Recovery, second: Recovery) -> bool:
             errors.output_weights[..., mine],
         ),
     )
-    return all(bool(np.all(np.abs(x - y) <= CLOSE * error)) for x, y, error in pairs)
+    rounding = LARGEST_EXACT_ERROR if first.status is Status.EXACT else 0.0
+    return all(
+        bool(np.all(np.abs(x - y) <= CLOSE * error + rounding * np.abs(x).max(initial=1.0)))
+        for x, y, error in pairs
+    )
 
 
 def searches_agree(best: Recovery, results: Sequence[Recovery]) -> Iterator[Check]:
     """Did independent searches end at the same network, where the samples alone leave doubts?"""
     if not _needs_a_second_search(best):
         return
-    number = len(results)
+    number, how = len(results), "exactly" if best.status is Status.EXACT else "up to noise"
     if number > 1:
         advice = (
-            f"{number} searches ended in different networks that all explain the samples up to "
-            "noise; this is the simplest. The samples do not determine the network, or come from "
+            f"{number} searches ended in different networks that all explain the samples {how}; "
+            "this is the simplest. The samples do not determine the network, or come from "
             "something else: take more samples."
         )
     else:
         advice = (
-            "The samples are explained up to noise, but time ran out before a second search could "
+            f"The samples are explained {how}, but time ran out before a second search could "
             "confirm the network: give more time with budget=, or take more samples."
         )
     yield Check(
         "independent searches agree",
         is_settled(best, results),
         f"{number} {'search' if number == 1 else 'searches'}",
-        f"two that agree, or {MANY_SAMPLES_A_PARAMETER} labels a parameter",
+        "two that agree, or more samples that leave no doubt",
         advice,
         Status.PARTIAL,
     )

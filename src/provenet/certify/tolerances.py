@@ -38,6 +38,9 @@ SMALL_RESIDUAL = 1e-3
 UNKNOWN_DIRECTION = 0.5
 """Convention: standard error, in radians or of their norm, beyond which a unit's weights have no
 direction to speak of."""
+WELL_KNOWN = 1e-9
+"""Convention: a relative error of smooth units that rounding may hide and one search be enough: a
+hundredth of what may be called exact at all."""
 FEWER_LEAVE = 10.0
 """Convention: times what the search counts as zero that a smooth unit fewer leaves at least: units
 that are needed leave far more, and the first width at which the residual vanishes is clear."""
