@@ -313,7 +313,10 @@ class _About:
         )
         if self.evidence.uneven:
             yield self._stands_out_of_uneven_noise(needed)
-        yield self._pinned_down(fewest) if self._kinked else self._direction_known()
+        if self._kinked:
+            yield self._pinned_down(fewest)
+        elif not self.evidence.exact:  # without noise rounding is asked what it leaves
+            yield self._direction_known()
         if certificate.closest_pair is not None:
             first, second, between = certificate.closest_pair
             yield Check(
