@@ -313,6 +313,15 @@ def test_a_sampled_model_that_changes_is_seen_at_the_end(noise: float) -> None:
     if noise:
         result = replace(result, status=pn.Status.WITHIN_NOISE)
     again = Answered(X[:8], NET(X[:8]) + noise * np.random.default_rng(2).standard_normal(8))
-    assert judged_again(result, Answered(X, y), again).success
+    none = Answered(X[:0], y[:0])
+    assert judged_again(result, Answered(X, y), again, none).success
     moved = Answered(X[:8], again.y + 10 * noise + 1e-6)
-    assert judged_again(result, Answered(X, y), moved).status is FAILED
+    assert judged_again(result, Answered(X, y), moved, none).status is FAILED
+
+
+def test_a_sampled_model_that_is_another_beyond_is_seen_at_the_end() -> None:
+    result, sampled = conclude_traced(honest()), Answered(X, NET(X))
+    again, far = Answered(X[:8], NET(X[:8])), 3 * X[:20]
+    assert judged_again(result, sampled, again, Answered(far, NET(far))).success
+    other = Answered(far, np.minimum(NET(far), NET(far).max() - 0.1))
+    assert not judged_again(result, sampled, again, other).success
