@@ -344,15 +344,12 @@ QUICK = {
     "clipped region": 3,
     "many units": 2,
     "cache of another model": 4,
-    "smooth": 5,
-    "smooth, lattice": 4,
-    "smooth, opposite twins": 3,
-    "smooth, reversible": 3,
-    "smooth, reversible, noise": 3,
+    "smooth": 3,
+    "smooth, reversible": 2,
     "smooth, noise": 3,
     "smooth, rounded labels": 3,
     "smooth, scaled": 3,
-    "smooth, too few told": 3,
+    "smooth, too few told": 2,
     "smooth, dead output": 2,
 }
 """Families whose problems take a tenth of a second or so, and how many of each."""

@@ -44,7 +44,7 @@ def test_steps_of_inputs():
     assert other_waves(network.replace(activation="tanh"), X).size == 0
 
 
-@pytest.mark.parametrize("activation", ["softplus", "silu", "relu"])
+@pytest.mark.parametrize("activation", ["softplus", "relu"])
 def test_a_set_of_units_that_may_be_reversed_under_noise(activation, clock):
     """`sum_i a_i w_i = 0` over four units: none but all of them may be reversed."""
     clock.tick = A_LOOK
@@ -66,7 +66,7 @@ def test_the_output_weight_of_a_nearly_linear_unit_is_not_known(clock):
     """Under noise `a tanh(w x)` shows `a w` and little of `a w^3`: a may be far off its errors."""
     clock.tick = A_LOOK
     rng = np.random.default_rng(0)
-    for seed in range(6):
+    for seed in range(2):
         truth = pn.Network([[0.01, 0.005], [1.5, -0.7]], [0.0, 0.2], [100, 1], activation="tanh")
         X = rng.standard_normal((300, 2))
         y = truth(X) + 1e-3 * rng.standard_normal(300)
