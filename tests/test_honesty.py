@@ -85,6 +85,32 @@ def test_units_far_from_zero_are_matched_by_what_they_do() -> None:
     assert scored(recovery(far, X, far(X), fresh, seed=0), result).wrong == ""
 
 
+def test_turned_smooth_units_and_logistic_ones_are_the_same() -> None:
+    waves = pn.random_network(3, 4, activation="sin", rng=0)
+    same = waves.replace(
+        weights=-waves.weights, biases=5 * np.pi - waves.biases, output_weights=waves.output_weights
+    )
+    assert scored(case(truth=waves), said(same)).wrong == ""
+    assert scored(case(truth=waves), said(same.replace(biases=same.biases + 1e-3))).wrong
+    logistic = pn.random_network(3, 4, activation="sigmoid", rng=0)
+    A = logistic.output_weights / 2
+    odd = pn.Network(logistic.weights / 2, logistic.biases / 2, A, A.sum(), "tanh")
+    assert scored(case(truth=logistic), said(odd)).wrong == ""
+    assert scored(case(truth=odd), said(logistic)).wrong == ""
+    assert "units of erf" in scored(case(truth=odd), said(odd.replace(activation="erf"))).wrong
+
+
+def test_smooth_units_that_merge_are_not_asked_for() -> None:
+    """Two waves of one length and direction are one."""
+    wave = pn.random_network(1, 4, activation="sin", rng=0)
+    two = pn.Network(
+        np.vstack([wave.weights, wave.weights]), np.append(wave.biases, wave.biases + 2 * np.pi),
+        np.append(0.4 * wave.output_weights, 0.6 * wave.output_weights), 0.0, "sin",
+    )  # fmt: skip
+    assert scored(case(truth=two), said(wave)).undecided
+    assert "2 units" in scored(case(truth=wave), said(two)).wrong
+
+
 def test_a_wrong_network_is_wrong() -> None:
     assert scored(case(), said(moved_bias(1e-8))).wrong == ""
     assert "off by 1.0e-05" in scored(case(), said(moved_bias(1e-5))).wrong
@@ -318,6 +344,13 @@ QUICK = {
     "clipped region": 3,
     "many units": 2,
     "cache of another model": 4,
+    "smooth": 3,
+    "smooth, reversible": 2,
+    "smooth, noise": 3,
+    "smooth, rounded labels": 3,
+    "smooth, scaled": 3,
+    "smooth, too few told": 2,
+    "smooth, dead output": 2,
 }
 """Families whose problems take a tenth of a second or so, and how many of each."""
 DUE = 0.9

@@ -43,6 +43,8 @@ class Case:
     """Whether a success must come: samples abound, noise is moderate, the truth shows."""
     step: float = 0.0
     """Of the grid that labels were rounded to: then intervals, not squares, tell what fits."""
+    activation: str = ""
+    """The one that was named, or "auto"; empty for the default."""
 
 
 Draw = Callable[[np.random.Generator, int], Case]
@@ -84,7 +86,8 @@ def recovery(
     if budget is None:
         budget = ENOUGH if expected else BUDGET
     ask = partial(pn.recover, X, y, rng=seed, budget=budget, **options)
-    return Case(ask, truth, mean, fresh, budget, X, y, expected, step)
+    named = str(options.get("activation", ""))
+    return Case(ask, truth, mean, fresh, budget, X, y, expected, step, named)
 
 
 def network(

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from provenet.certify.certificate import Certificate, direction_errors
+from provenet.certify.certificate import Certificate, clearness, other_waves
 from provenet.certify.checks import Check, Status
 from provenet.certify.evidence import Evidence, fewest_to_confirm
 from provenet.certify.noise_checks import noise_checks
@@ -33,12 +33,13 @@ from provenet.certify.tolerances import (
     KURTOSIS_SIGMAS,
     LARGEST_EXACT_ERROR,
     MORE_THAN_GIVEN,
+    MOST_WAVES,
     MOVES,
     ROUNDING_MARGIN,
     SAMPLES_A_PARAMETER,
     SMALL_RESIDUAL,
+    SMOOTH_SIGMAS,
     SPARE_SAMPLES,
-    UNKNOWN_DIRECTION,
     VISIBLE,
 )
 from provenet.common.ended import Ended
@@ -343,16 +344,16 @@ class _About:
 
     def _direction_known(self) -> Check:
         """Smooth units show on either side of zero, if their errors are small."""
-        errors = direction_errors(self.network, self.evidence.standard_errors)
-        worst = int(np.argmax(errors))
+        known = clearness(self.network, self.evidence.standard_errors)
+        worst = int(np.argmin(known))
         return Check(
             "every unit is pinned down",
             len(self.evidence.unresolved) == 0,
-            f"unit {worst}: weights known to {errors[worst]:.2g} of their norm",
-            f"at most {UNKNOWN_DIRECTION:g}",
+            f"unit {worst}: {min(known[worst], 1e99):.3g} standard errors from none, or another",
+            f"at least {SMOOTH_SIGMAS:g}, and a known direction",
             f"{self.found}, but units {self.evidence.unresolved.tolist()} are not pinned down by "
-            "them (nearly linear on these inputs, or too much noise): take more samples, or "
-            "samples further out.",
+            "them (nearly linear or alike on these inputs, or too much noise): take more samples, "
+            "or samples further out.",
             Status.PARTIAL,
         )
 
@@ -391,6 +392,8 @@ class _About:
             f"free (units too close to each other to tell apart): take more {self._more}.",
             Status.PARTIAL,
         )
+        if self.network.activation.period is not None:
+            yield self._no_other_waves()
         if self.evidence.exact and not self._kinked:
             yield self._no_fewer_do()
         if self.evidence.exact:
@@ -405,6 +408,19 @@ class _About:
                 "zero, or remove nearly dependent ones.",
                 Status.PARTIAL,
             )
+
+    def _no_other_waves(self) -> Check:
+        """Would weights that differ by whole periods a step of the inputs give the same labels?"""
+        features = other_waves(self.network, self.workspace.inputs)
+        return Check(
+            "no other waves pass through them",
+            len(features) == 0,
+            f"{counted(len(features), 'feature')} in equal steps",
+            f"none, or steps of less than 1/{MOST_WAVES:g} of a spread and period",
+            f"{self.found}, but features {features.tolist()} come in equal steps: weights that "
+            "differ by whole periods a step give the same labels. Take inputs between them.",
+            Status.PARTIAL,
+        )
 
     def _no_fewer_do(self) -> Check:
         """Is this the first width at which the residual falls to rounding?"""
@@ -427,10 +443,12 @@ class _About:
     def _at_rest(self) -> Check:
         """Standard errors speak of the least-squares network, so the fit must have got there.
 
-        Coarse intervals have room for other networks as long as a fit inside them moves.
+        Coarse intervals have room for other networks as long as a fit inside them moves, and along
+        the valleys of smooth units it may still go far.
         """
         ended = self.evidence.ended
         coarse = self.certificate.rounded and not self.workspace.problem.label_rounding
+        coarse = coarse or not self._kinked
         return Check(
             "the last fit was finished",
             ended.at_rest if coarse else ended is not Ended.OUT_OF_TIME,

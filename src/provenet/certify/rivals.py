@@ -9,14 +9,14 @@ it has a few seconds even when the budget is used up.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from provenet.certify.candidate import Candidate
 from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.evidence import Evidence, too_few_to_tell
-from provenet.certify.tolerances import BLURRED
+from provenet.certify.tolerances import BLURRED, SMALL_RESIDUAL
 from provenet.common.words import counted
 from provenet.fitting.polish import Polished, excess_on_unseen
 from provenet.fitting.search.onward import (
@@ -41,11 +41,22 @@ def searched_on(
     asked = workspace.refine and not workspace.faithful  # a paper's answer is polished, no more
     if rounded or not asked or candidate.claim is Claim.PREDICTOR:
         return polished, None
-    if polished.network.units == 0 or too_few_to_tell(workspace, polished.network):
+    if polished.network.units == 0:
         return polished, None
     if excess_on_unseen(workspace, polished.network, polished.rss) is not None:
         return polished, None
-    return search_onward(workspace, polished)
+    if not too_few_to_tell(workspace, polished.network):
+        return search_onward(workspace, polished)
+    if left > SMALL_RESIDUAL * workspace.spread:
+        return polished, None
+    return _with_open_signs(workspace, polished)
+
+
+def _with_open_signs(workspace: Workspace, polished: Polished) -> tuple[Polished, LastRound]:
+    """One round: few samples tell no units from noise, but signs that may as well be others."""
+    everything = with_held_out(workspace)
+    last = one_round(everything, finished(everything, polished)).last
+    return replace(polished, ambiguities=(*polished.ambiguities, *last.ambiguities)), last
 
 
 @dataclass(frozen=True)

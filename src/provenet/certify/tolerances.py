@@ -38,6 +38,15 @@ SMALL_RESIDUAL = 1e-3
 UNKNOWN_DIRECTION = 0.5
 """Convention: standard error, in radians or of their norm, beyond which a unit's weights have no
 direction to speak of."""
+SMOOTH_SIGMAS = 10.0
+"""Derived: standard errors by which a smooth unit's largest weight differs from zero, and two units
+from each other. A nearly linear unit shows by `a w` and, weaker, by `a w^3`, so its output weight
+is known like `1 / w`: with w known to a tenth, three standard errors below are six above."""
+MOST_WAVES = 100.0
+"""Convention: the largest change of a weight, on inputs of spread one, by which another wave may
+pass through the same samples and count as a rival."""
+STEP_ROUNDING = 1e-12
+"""Convention: of the largest value, what rounding may move a value in equal steps by."""
 WELL_KNOWN = 1e-9
 """Convention: a relative error of smooth units that rounding may hide and one search be enough: a
 hundredth of what may be called exact at all."""

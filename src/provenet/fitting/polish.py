@@ -29,6 +29,7 @@ from provenet.fitting.tolerances import (
     CLEARLY_WORSE,
     EXPLAINED,
     FREE_TOLERANCE,
+    NEAREST_SIGNS,
     POLISH_DAMPING,
     POLISH_LAST_STEPS,
     POLISH_STEPS,
@@ -47,7 +48,12 @@ from provenet.networks.conversions import (
     with_free_linear_part,
 )
 from provenet.networks.network import Network
-from provenet.networks.signs import Signs, signs_from_linear_part, slope_from_linear_part
+from provenet.networks.signs import (
+    Signs,
+    nearest_signs,
+    signs_from_linear_part,
+    slope_from_linear_part,
+)
 from provenet.networks.symmetries import turned
 from provenet.networks.tolerances import TINY
 
@@ -118,8 +124,13 @@ def _signs(network: Network) -> Signs:
     """The likeliest signs of units beside a linear term: those that explain it best."""
     if network.activation.symmetry is not Symmetry.MIRROR:
         return Signs(np.ones(network.units), np.zeros(0))
+    return signs_from_linear_part(*_linear_equation(network))
+
+
+def _linear_equation(network: Network) -> tuple[Array, Array, Array]:
+    """Output weights, weights and the linear part that their signs are to explain."""
     A, v = even_linear_part(network)
-    return signs_from_linear_part(A, network.weights, v)
+    return A, network.weights, v
 
 
 def _with_signs(network: Network, signs: Array) -> Network:
@@ -178,8 +189,9 @@ def _flip_while_better(
 ) -> tuple[Array, tuple[Array, ...]]:
     """With noise the linear part may mislead: flip one sign or two while that lowers the residual.
 
-    Returns the best signs, and those a flip or two away that the samples do not rule out; where the
-    budget is used up, of those that were looked at.
+    Or take other signs that explain the linear part nearly as well. Returns the best signs, and
+    those of these that the samples do not rule out; where the budget is used up, of those that were
+    looked at.
     """
     samples = workspace.problem.to_tell_signs(network.units).samples
 
@@ -188,9 +200,11 @@ def _flip_while_better(
         return fit_linear_part(samples, start, network.activation)[1]
 
     m, best = len(signs), misfit(signs)
+    nearest = nearest_signs(*_linear_equation(network), NEAREST_SIGNS)
     pairs = [{i, j} for i in range(m) for j in range(i, m)]
     while True:
         flips = [signs * np.where(np.isin(np.arange(m), list(pair)), -1.0, 1.0) for pair in pairs]
+        flips += [xi for xi in nearest if np.sum(xi != signs) > 2]
         looked_at = takewhile(lambda xi: not workspace.out_of_time, flips)
         values = np.array([misfit(xi) for xi in looked_at])
         i = int(np.argmin(values)) if len(values) else 0

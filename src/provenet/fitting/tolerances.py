@@ -126,6 +126,9 @@ UNLIKELY = 1e-4
 CLEARLY_WORSE = 15.0
 """Convention: twice the difference in log-likelihood at which a choice of signs is ruled out: odds
 of a thousand to one and more."""
+NEAREST_SIGNS = 8
+"""Convention: signs of all units, those that explain the linear part best, that are compared beside
+flips of one or two: units of which none but all may be reversed come in few sets."""
 FLIP_WORK = 2e9
 """Convention: multiplications, about a second of one core, that comparing all flips of one sign or
 two may take, where more samples than the width needs are there."""

@@ -71,6 +71,18 @@ def signs_from_linear_part(a: Array, W: Array, v: Array) -> Signs:
     return Signs(xi, v - M @ xi, complete=len(W) <= MOST_VECTORS)
 
 
+def nearest_signs(a: Array, W: Array, v: Array, most: int) -> list[Array]:
+    """Signs that explain a linear part best, at most so many; none of more units than are tried.
+
+    Reversing units whose `a_i w_i` sum to nothing changes nothing, however many these are.
+    """
+    if len(W) > EXHAUSTIVE_UNITS:
+        return []
+    patterns = np.array(list(product((1.0, -1.0), repeat=len(W))))
+    misfit = np.linalg.norm(patterns @ (unit_terms(a, W) / 2).T - v.ravel(), axis=1)
+    return list(patterns[np.argsort(misfit, kind="stable")[:most]])
+
+
 def slope_from_linear_part(alpha: Array, W: Array, v: Array) -> float:
     """The slope below zero that all units share, from `v = rho sum_i xi_i alpha_i w_i`.
 

@@ -40,6 +40,7 @@ from provenet.fitting.tolerances import (
     FINALISTS,
     FLIP_WORK,
     NEAR_KINK,
+    NEAREST_SIGNS,
     REVERSED,
     RIDGE_OF_POOL,
     RIVAL_LAST_STEPS,
@@ -55,6 +56,7 @@ from provenet.fitting.tolerances import (
     WEAKEST,
 )
 from provenet.networks.activations import Symmetry
+from provenet.networks.signs import nearest_signs
 
 
 class Kind(Enum):
@@ -145,18 +147,29 @@ def _starts(
 
 
 def _reversed(problem: Problem, parameters: Parameters) -> list[Parameters]:
-    """With one unit or two reversed: the ways that fit best as they are."""
+    """With one unit or two reversed, or a set that makes nothing linear: those that fit best."""
     if parameters.has_linear or problem.activation.symmetry in (Symmetry.EVEN, Symmetry.ODD):
         return []  # either sign is the same function
     samples = problem.to_tell_signs(parameters.units).samples
     order = np.argsort(usefulness(problem, parameters)).tolist()
     most = max(REVERSED, int(FLIP_WORK / (samples.size * len(parameters.beta) ** 2)))
     ways = []
-    for turned in islice(chain(combinations(order, 1), combinations(order, 2)), most):
+    few = islice(chain(combinations(order, 1), combinations(order, 2)), most)
+    for turned in chain(few, _reversible_sets(problem, parameters)):
         theta = parameters.theta.copy()
         theta[list(turned)] *= -1
         ways.append(fit_linear_part(samples, replace(parameters, theta=theta), problem.activation))
     return [start for start, _ in sorted(ways, key=lambda way: way[1])[:REVERSED]]
+
+
+def _reversible_sets(problem: Problem, parameters: Parameters) -> Iterator[tuple[int, ...]]:
+    """Three and more mirrored units whose `a_i w_i` cancel best."""
+    if problem.activation.symmetry is not Symmetry.MIRROR:
+        return
+    W, a = parameters.theta[:, :-1], parameters.beta[: parameters.units].T
+    for signs in nearest_signs(a, W, a / 2 @ W, NEAREST_SIGNS):
+        if np.sum(signs < 0) > 2:
+            yield tuple(np.flatnonzero(signs < 0).tolist())
 
 
 def _without(parameters: Parameters, drop: AnyArray | int) -> Parameters:
