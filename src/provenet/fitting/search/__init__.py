@@ -4,9 +4,10 @@ The model is `sum_i beta_i sigma(w_i.x + b_i) + v.x + c`, with several outputs b
 an output; for piecewise linear units sigma is the absolute value, and what other activations need
 (whether there is v, what norms may be) is their `policy`. With absolute values and a free linear
 part a unit and its opposite are the same thing, which removes the sign barrier of ordinary
-training; a few units more than needed remove most bad minima of the rest. What bad minima remain are left by swapping: the least useful units make room
-for those that best explain what is left (chosen from a random pool by the drop of the residual that
-each would bring), and Levenberg-Marquardt runs again.
+training; a few units more than needed remove most bad minima of the rest. What bad minima remain
+are left by swapping: the least useful units make room for those that best explain what is left
+(chosen from a random pool by the drop of the residual that each would bring), and
+Levenberg-Marquardt runs again.
 
 A chain starts narrow and swaps; when swaps no longer help it grows by about a third. (The first
 chain swaps only where growing alone does not pay, which is cheaper.) It ends with a
