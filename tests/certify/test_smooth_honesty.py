@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet.certify.certificate import clearness, other_waves
+from provenet.certify.certificate import clearness
+from provenet.certify.smooth_checks import other_waves
 from provenet.fitting.covariance import StandardErrors
 
 A_LOOK = 0.002

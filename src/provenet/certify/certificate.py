@@ -6,12 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.certify.tolerances import (
-    MOST_WAVES,
-    SMOOTH_SIGMAS,
-    STEP_ROUNDING,
-    UNKNOWN_DIRECTION,
-)
+from provenet.certify.tolerances import SMOOTH_SIGMAS, UNKNOWN_DIRECTION
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
 from provenet.fitting.covariance import StandardErrors
@@ -180,38 +175,3 @@ def clearness(network: Network, errors: StandardErrors) -> Array:
     nearest = np.minimum(*apart)
     np.fill_diagonal(nearest, np.inf)
     return np.asarray(np.minimum(own, nearest.min(axis=1)))
-
-
-def other_waves(network: Network, X: Array) -> AnyArray:
-    """Features whose values lie in equal steps h: a weight may change by `period / h`.
-
-    Those where that is at most MOST_WAVES on inputs of spread one.
-    """
-    period = network.activation.period
-    if period is None:
-        return np.zeros(0, dtype=int)
-    finest = period * np.std(X, axis=0) / MOST_WAVES
-    return np.flatnonzero([_in_equal_steps(x, h) for x, h in zip(X.T, finest, strict=True)])
-
-
-def _in_equal_steps(x: Array, finest: float) -> bool:
-    """Whether all values are whole multiples of a step apart that is not finer than this."""
-    levels = np.unique(x)
-    if len(levels) < 2:
-        return True
-    rounding = STEP_ROUNDING * float(np.max(np.abs(levels)))
-    gaps = np.diff(levels)
-    gaps = gaps[gaps > rounding]
-    step = 0.0
-    for gap in gaps:
-        step = _common_step(float(gap), step, rounding)
-        if step < finest:
-            return False
-    return True
-
-
-def _common_step(a: float, b: float, rounding: float) -> float:
-    """Euclid's algorithm, up to rounding."""
-    while b > rounding:
-        a, b = b, abs(a - b * round(a / b))
-    return a

@@ -14,31 +14,29 @@ is not asked.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from provenet.certify.certificate import Certificate, clearness, other_waves
+from provenet.certify.certificate import Certificate
 from provenet.certify.checks import Check, Status
 from provenet.certify.evidence import Evidence, fewest_to_confirm
 from provenet.certify.noise_checks import noise_checks
 from provenet.certify.rivals import RivalQuestions
+from provenet.certify.smooth_checks import smooth_checks
 from provenet.certify.tolerances import (
     BLURRED,
     EXACT_MARGIN,
-    FEWER_LEAVE,
     FEWEST_UNSEEN,
     HEAVY_TAILS,
     KURTOSIS_SIGMAS,
     LARGEST_EXACT_ERROR,
     MORE_THAN_GIVEN,
-    MOST_WAVES,
     MOVES,
     ROUNDING_MARGIN,
     SAMPLES_A_PARAMETER,
     SMALL_RESIDUAL,
-    SMOOTH_SIGMAS,
     SPARE_SAMPLES,
     VISIBLE,
 )
@@ -46,10 +44,8 @@ from provenet.common.ended import Ended
 from provenet.common.words import counted
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.search.pruning import prune
-from provenet.fitting.tolerances import SWAP_STEPS, SWAP_TOLERANCE
 from provenet.fitting.workspace import Workspace
-from provenet.networks.conversions import as_absolute, with_free_linear_part
+from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
 from provenet.networks.signs import is_one_slope
 from provenet.networks.tolerances import TINY
@@ -316,8 +312,7 @@ class _About:
             yield self._stands_out_of_uneven_noise(needed)
         if self._kinked:
             yield self._pinned_down(fewest)
-        elif not self.evidence.exact:  # without noise rounding is asked what it leaves
-            yield self._direction_known()
+        yield from smooth_checks(self.workspace, self.evidence, self.found)
         if certificate.closest_pair is not None:
             first, second, between = certificate.closest_pair
             yield Check(
@@ -339,21 +334,6 @@ class _About:
             f"at least {fewest} on either side, and a known direction",
             f"{self.found}, but units {self.evidence.unresolved.tolist()} are not pinned down by "
             "them (too few samples on one side of the kink, or too much noise): take more samples.",
-            Status.PARTIAL,
-        )
-
-    def _direction_known(self) -> Check:
-        """Smooth units show on either side of zero, if their errors are small."""
-        known = clearness(self.network, self.evidence.standard_errors)
-        worst = int(np.argmin(known))
-        return Check(
-            "every unit is pinned down",
-            len(self.evidence.unresolved) == 0,
-            f"unit {worst}: {min(known[worst], 1e99):.3g} standard errors from none, or another",
-            f"at least {SMOOTH_SIGMAS:g}, and a known direction",
-            f"{self.found}, but units {self.evidence.unresolved.tolist()} are not pinned down by "
-            "them (nearly linear or alike on these inputs, or too much noise): take more samples, "
-            "or samples further out.",
             Status.PARTIAL,
         )
 
@@ -392,10 +372,6 @@ class _About:
             f"free (units too close to each other to tell apart): take more {self._more}.",
             Status.PARTIAL,
         )
-        if self.network.activation.period is not None:
-            yield self._no_other_waves()
-        if self.evidence.exact and not self._kinked:
-            yield self._no_fewer_do()
         if self.evidence.exact:
             bound = certificate.parameter_error_bound
             yield Check(
@@ -408,37 +384,6 @@ class _About:
                 "zero, or remove nearly dependent ones.",
                 Status.PARTIAL,
             )
-
-    def _no_other_waves(self) -> Check:
-        """Would weights that differ by whole periods a step of the inputs give the same labels?"""
-        features = other_waves(self.network, self.workspace.inputs)
-        return Check(
-            "no other waves pass through them",
-            len(features) == 0,
-            f"{counted(len(features), 'feature')} in equal steps",
-            f"none, or steps of less than 1/{MOST_WAVES:g} of a spread and period",
-            f"{self.found}, but features {features.tolist()} come in equal steps: weights that "
-            "differ by whole periods a step give the same labels. Take inputs between them.",
-            Status.PARTIAL,
-        )
-
-    def _no_fewer_do(self) -> Check:
-        """Is this the first width at which the residual falls to rounding?"""
-        problem, own = self.workspace.problem, self.evidence.own
-        form = with_free_linear_part(own, problem.activation) if problem.policy.linear else own
-        fit = problem.refine(Parameters.of(form), SWAP_STEPS, SWAP_TOLERANCE)
-        narrower, rejected = prune(replace(problem, deadline=np.inf), fit)
-        left = np.inf if rejected is None else rejected.rms
-        fewer = counted(own.units - 1, "unit")
-        return Check(
-            "no fewer units explain them",
-            narrower.parameters.units == own.units and left > FEWER_LEAVE * problem.zero,
-            f"{fewer} leave {left / problem.spread:.1e} of the labels' spread",
-            f"more than {FEWER_LEAVE * problem.zero / problem.spread:.1e}",
-            f"{self.found}, but {fewer} explain them nearly as well: these are not determined by "
-            "the samples. Ask for fewer units, or take more samples.",
-            Status.PARTIAL,
-        )
 
     def _at_rest(self) -> Check:
         """Standard errors speak of the least-squares network, so the fit must have got there.
