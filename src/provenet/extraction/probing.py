@@ -3,7 +3,8 @@
 The same point asked again shows noise. On a short segment a network is linear, unless a kink lies
 on it, which most of a few segments hardly ever have: second differences of the answers are
 rounding, whose size tells the precision; so do the last digits of the answers. Where they grow with
-the square of the length, the function is smooth and no network of ReLU units.
+the square of the length, the function is smooth and no network of ReLU units. Steep units are flat
+on most segments: one that bends so, where no other bends otherwise, is enough.
 """
 
 from __future__ import annotations
@@ -70,10 +71,12 @@ def probe(oracle: Oracle, box: Box, rng: np.random.Generator) -> Probe:
     grid = _grid(y)
     if grid > 0:
         return Probe(AnswerKind.ROUNDED, grid / size)
-    level = max(short, longer) / size
+    level = float(max(np.median(short), np.median(longer))) / size
     if level <= DOUBLE:
-        return Probe(AnswerKind.EXACT, level)
-    grows = longer > CURVED * LONGER**2 * max(short, EPS * size)
+        bent = longer > DOUBLE * size
+        smooth = bent.any() and bool(np.all(_is_curve(short[bent], longer[bent])))
+        return Probe(AnswerKind.SMOOTH if smooth else AnswerKind.EXACT, level)
+    grows = np.median(longer) > CURVED * LONGER**2 * max(np.median(short), EPS * size)
     return Probe(AnswerKind.SMOOTH if grows else AnswerKind.ROUNDED, level)
 
 
@@ -88,8 +91,14 @@ def _differences_of_the_same(
     return noise, float(np.abs(first).max()) + TINIEST
 
 
-def _bends(oracle: Oracle, box: Box, rng: np.random.Generator) -> tuple[Array, float, float]:
-    """Answers, and second differences (the median segment): over a short one and a longer one."""
+def _is_curve(short: Array, longer: Array) -> Array:
+    """Whether bends grow with the square of the length, neither as a kink's do nor from nothing."""
+    square = LONGER**2 * short
+    return np.asarray((longer > CURVED * square) & (CURVED * longer < square))
+
+
+def _bends(oracle: Oracle, box: Box, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Answers, and second differences a segment: over short ones and longer ones."""
     X = box.centre + MIDDLE * (box.sample(SEGMENTS, rng) - box.centre)
     direction = rng.standard_normal(X.shape) * box.width
     step = SHORT * direction / np.linalg.norm(direction / box.width, axis=1, keepdims=True)
@@ -98,7 +107,7 @@ def _bends(oracle: Oracle, box: Box, rng: np.random.Generator) -> tuple[Array, f
     values = y.reshape(len(places), SEGMENTS, -1)
     short = _second_difference(values[1], values[2], values[3])
     longer = _second_difference(values[0], values[2], values[4])
-    return y, float(np.median(short)), float(np.median(longer))
+    return y, short, longer
 
 
 def _grid(y: Array) -> float:
