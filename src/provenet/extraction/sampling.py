@@ -60,7 +60,7 @@ def sampled(
     Noise of 0 says that answers are exact.
     """
     batches = _exact_batches(oracle, units) if noise == 0 else _noisy_batches(oracle)
-    limit, size = _limit(oracle, batches), batches.first
+    limit, size = _limit(oracle, batches, units), batches.first
     X, y = np.empty((0, oracle.features)), None
     deadline = oracle.deadline.or_after(MOST_SECONDS)
     best = Recovery.nothing(METHOD, "The budget allows too few questions: raise budget.")
@@ -127,11 +127,12 @@ def _exact_batches(oracle: Oracle, units: int | None) -> _Questions:
     return _Questions(first, SMOOTH_GROWTH, seconds, SMOOTH_POWER, SEARCHED_BEYOND)
 
 
-def _limit(oracle: Oracle, batches: _Questions) -> int:
-    """Most points; none where a budget leaves fewer than a single unit has parameters."""
+def _limit(oracle: Oracle, batches: _Questions, units: int | None) -> int:
+    """Most points; none where a budget leaves fewer labels than the units have parameters."""
     if oracle.remaining is not None:
-        left = oracle.remaining - ASKED_AGAIN - batches.beyond
-        return left if left > oracle.features + 2 else 0
+        left, outputs = oracle.remaining - ASKED_AGAIN - batches.beyond, oracle.outputs or 1
+        parameters = (units or 1) * (oracle.features + 1 + outputs) + outputs
+        return left if left * outputs > parameters and left > oracle.features + 2 else 0
     return MOST_POINTS + MOST_POINTS_A_FEATURE * oracle.features
 
 
