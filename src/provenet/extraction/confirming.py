@@ -78,13 +78,21 @@ def _climbed(network: Network, X: Array, box: Box) -> Array:
     ends = []
     for output, y in enumerate(values.T):
         for sign in (-1.0, 1.0):
-            x = X[[int(np.argmax(sign * y))]]
+            path = [X[int(np.argmax(sign * y))]]
             for _ in range(CLIMBS):
-                uphill = sign * _gradient(network, x[0], output)
-                corner = np.where(uphill > 0, box.high, np.where(uphill < 0, box.low, x[0]))
-                x = box.nearest(np.where(np.isfinite(corner), corner, x[0])[None])
-            ends.append(x)
+                uphill = sign * _gradient(network, path[-1], output)
+                path.append(_further_up(network, path[-1], uphill, box))
+            reached = sign * network(np.array(path)).reshape(len(path), -1)[:, output]
+            ends.append(path[int(np.argmax(reached))])  # a smooth unit may be past its height
     return np.vstack(ends)
+
+
+def _further_up(network: Network, x: Array, uphill: Array, box: Box) -> Array:
+    """To the corner that a gradient points to; smooth units climb by steps where none is."""
+    corner = np.where(uphill > 0, box.high, np.where(uphill < 0, box.low, x))
+    step = box.width * uphill / max(float(np.abs(uphill).max()), TINIEST)
+    beside = x + step if network.activation.smooth else x
+    return box.nearest(np.where(np.isfinite(corner), corner, beside)[None])[0]
 
 
 def _corners(box: Box, rng: np.random.Generator) -> Array:
