@@ -92,7 +92,7 @@ def _further_up(network: Network, x: Array, uphill: Array, box: Box) -> Array:
     corner = np.where(uphill > 0, box.high, np.where(uphill < 0, box.low, x))
     step = box.width * uphill / max(float(np.abs(uphill).max()), TINIEST)
     beside = x + step if network.activation.smooth else x
-    return box.nearest(np.where(np.isfinite(corner), corner, beside)[None])[0]
+    return np.asarray(box.nearest(np.where(np.isfinite(corner), corner, beside)[None])[0])
 
 
 def _corners(box: Box, rng: np.random.Generator) -> Array:
