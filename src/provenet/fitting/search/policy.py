@@ -57,16 +57,14 @@ class Policy:
 
     def random_norms(self, units: int, rng: np.random.Generator) -> Array:
         """Norms of new units."""
-        return _norms(NORMS, units, rng) if not self.homogeneous else np.ones(units)
+        if self.homogeneous:
+            return np.ones(units)
+        low, high = np.log(NORMS)
+        return np.exp(rng.uniform(low, high, units))
 
     def norms_brought_back(self, units: int, rng: np.random.Generator) -> Array:
         """Norms of units whose own ran away."""
         return rng.uniform(*BROUGHT_BACK, units)
-
-
-def _norms(between: tuple[float, float], units: int, rng: np.random.Generator) -> Array:
-    low, high = np.log(between)
-    return np.exp(rng.uniform(low, high, units))
 
 
 def fitted_form(activation: Activation) -> Activation:
