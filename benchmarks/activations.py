@@ -16,6 +16,7 @@ trial as JSON. See README.md beside this.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -74,7 +75,7 @@ class SmoothUnits(Row):
             return self.outputs is None
         return self.activation in IN_SCIKIT_LEARN
 
-    def error(self, network: pn.Network | None, truth: pn.Network) -> float:
+    def error(self, network: pn.Network | Any, truth: pn.Network | Any) -> float:
         """How far parameters are off; logistic units and tanh units are the same networks."""
         return super().error(network and as_tanh(network), as_tanh(truth))
 

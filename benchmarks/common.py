@@ -18,8 +18,10 @@ import sklearn
 
 import provenet as pn
 from provenet.certify.certificate import rarer_side
+from provenet.certify.deep import switching_sides
 from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import workers
+from provenet.fitting.layered_covariance import deep_covariance
 from provenet.fitting.normal_equations import eliminate, normal_equations
 from provenet.fitting.parameters import Parameters
 
@@ -47,14 +49,15 @@ INPUTS: dict[str, Callable[[np.random.Generator, tuple[int, int]], Array]] = {
 class Problem:
     """A hidden network, samples of it, and fresh samples that no solver sees."""
 
-    truth: pn.Network
+    truth: pn.Network | Any
+    """A `Network`, or a `DeepNetwork`."""
     X: Array
     y: Array
     fresh: Array
     spoilt: AnyArray | None = None
     """Which labels are not those of the network, where that is not all or none of them."""
 
-    def relative_residual(self, network: pn.Network) -> float:
+    def relative_residual(self, network: pn.Network | pn.DeepNetwork) -> float:
         """Root mean square error on the fresh samples over the spread of their labels."""
         labels = self.truth(self.fresh)
         return float(np.sqrt(np.mean((network(self.fresh) - labels) ** 2)) / np.std(labels))
@@ -64,6 +67,10 @@ class Problem:
         """Whether every unit has more samples than features on both sides of its kink, if any."""
         if self.truth.activation.smooth:
             return True
+        if isinstance(self.truth, pn.DeepNetwork):
+            sides = switching_sides(self.truth.normalised(), self.X)
+            widths = (self.truth.features, *self.truth.widths)
+            return all(np.all(side > below) for side, below in zip(sides, widths, strict=False))
         return bool(np.all(rarer_side(self.truth, self.X) > self.truth.features))
 
     @property
@@ -73,6 +80,9 @@ class Problem:
         Weaker than `identifiable`: a single unit that is hardly ever off is known by what the
         others leave of the linear part.
         """
+        if isinstance(self.truth, pn.DeepNetwork):
+            samples = pn.ArraySource(self.X, self.y)
+            return deep_covariance(samples, self.truth.normalised()).rank_deficiency == 0
         truth = Parameters.of(self.truth)
         units = truth.units
         if len(self.y) > _PLENTY * (truth.theta.size + 1):

@@ -1069,9 +1069,9 @@ _LIFTING = "methods/test_lifting.py::"
 OURS = (
     Mutation(
         "expand and prune: the most useful units are swapped",
-        "fitting/search/swaps.py",
-        "order = np.argsort(usefulness(problem, fit.parameters))",
-        "order = np.argsort(-usefulness(problem, fit.parameters))",
+        "fitting/search/units.py",
+        "order = np.argsort(usefulness(problem, parameters))",
+        "order = np.argsort(-usefulness(problem, parameters))",
         (_SEARCH + "test_swaps_exchange_the_least_useful_units",),
     ),
     Mutation(
@@ -1083,7 +1083,7 @@ OURS = (
     ),
     Mutation(
         "expand and prune: the most useful units are pruned",
-        "fitting/search/pruning.py",
+        "fitting/search/units.py",
         "order = np.argsort(cost)",
         "order = np.argsort(-cost)",
         (_SEARCH + "test_the_least_useful_units_are_the_first_to_be_dropped",),

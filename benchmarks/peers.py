@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,14 @@ from sklearn.neural_network import MLPRegressor
 import provenet as pn
 from provenet.common.typing import Array
 from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import working_time
+from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.parameters import Parameters
 
-Solver = Callable[[Array, Array, int, float, np.random.Generator, pn.Activation], pn.Network]
+Width = int | tuple[int, ...]
+"""Units, or the widths of several layers."""
+Found = pn.Network | pn.DeepNetwork
+Solver = Callable[[Array, Array, Width, float, np.random.Generator, pn.Activation], Found]
 """`solver(X, y, units, seconds, rng, activation)`: the best network found."""
 MLP_ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "sigmoid": "logistic"}
 """Those that MLPRegressor has, and how it calls them."""
@@ -36,18 +42,19 @@ _SERIAL = 500
 """Up to this many weights BLAS is faster with one thread."""
 
 
-def _blas_threads(X: Array, units: int) -> AbstractContextManager[Any]:
-    return one_blas_thread() if units * X.shape[1] < _SERIAL else nullcontext()
+def _blas_threads(X: Array, units: Width) -> AbstractContextManager[Any]:
+    total = units if isinstance(units, int) else sum(units)
+    return one_blas_thread() if total * X.shape[1] < _SERIAL else nullcontext()
 
 
 def mlp_lbfgs(
     X: Array,
     y: Array,
-    units: int,
+    units: Width,
     seconds: float,
     rng: np.random.Generator,
     activation: pn.Activation,
-) -> pn.Network:
+) -> Found:
     """scikit-learn's MLPRegressor with the solver it advises for small data."""
     most = {"max_iter": 5000, "max_fun": 10_000}
     return _mlp(X, y, units, seconds, rng, activation, solver="lbfgs", **most)
@@ -56,11 +63,11 @@ def mlp_lbfgs(
 def mlp_adam(
     X: Array,
     y: Array,
-    units: int,
+    units: Width,
     seconds: float,
     rng: np.random.Generator,
     activation: pn.Activation,
-) -> pn.Network:
+) -> Found:
     """scikit-learn's MLPRegressor with its default solver, for some 20,000 gradient steps."""
     epochs = max(20, _ADAM_STEPS * min(200, len(X)) // len(X))
     most = {"max_iter": epochs, "n_iter_no_change": 50}
@@ -70,17 +77,17 @@ def mlp_adam(
 def _mlp(
     X: Array,
     y: Array,
-    units: int,
+    units: Width,
     seconds: float,
     rng: np.random.Generator,
     activation: pn.Activation,
     **options: object,
-) -> pn.Network:
+) -> Found:
     deadline = time.monotonic() + seconds
     best: MLPRegressor | None = None
     while best is None or time.monotonic() < deadline:
         model = MLPRegressor(
-            hidden_layer_sizes=(units,),
+            hidden_layer_sizes=units,
             activation=MLP_ACTIVATIONS[activation.name],
             alpha=0.0,
             tol=1e-12,
@@ -92,7 +99,8 @@ def _mlp(
             model.fit(X, y)
         if best is None or model.loss_ < best.loss_:
             best = model
-    return pn.Network.from_mlp_regressor(best)
+    deep = isinstance(units, tuple)
+    return (pn.DeepNetwork if deep else pn.Network).from_mlp_regressor(best)
 
 
 @dataclass(frozen=True)
@@ -115,12 +123,14 @@ class _Weights:
 def levenberg_marquardt(
     X: Array,
     y: Array,
-    units: int,
+    units: Width,
     seconds: float,
     rng: np.random.Generator,
     activation: pn.Activation,
-) -> pn.Network:
+) -> Found:
     """Levenberg-Marquardt in weight space from random starts, until exact or out of time."""
+    if isinstance(units, tuple):
+        return _deep_levenberg_marquardt(X, y, units, seconds, rng, activation)
     deadline = time.monotonic() + seconds
     zero = len(y) * (1e-13 * float(np.std(y))) ** 2
     best: _Weights | None = None
@@ -130,6 +140,38 @@ def levenberg_marquardt(
             if best is None or found.loss < best.loss:
                 best = found
     return pn.Network(best.W, best.b, best.a, best.c, activation=activation)
+
+
+def _deep_levenberg_marquardt(
+    X: Array,
+    y: Array,
+    widths: tuple[int, ...],
+    seconds: float,
+    rng: np.random.Generator,
+    activation: pn.Activation,
+) -> pn.DeepNetwork:
+    """The same for several layers, from draws of what the truth comes from, the scale of y apart.
+
+    By the library's own least squares: it is the search around it that is compared.
+    """
+    deadline, samples = working_time() + seconds, pn.ArraySource(X, y)
+    spread, best = float(np.std(y)), None
+    with one_blas_thread():
+        while best is None or (best.rms > 1e-13 * spread and working_time() < deadline):
+            start = pn.random_network(widths, X.shape[1], activation=activation, rng=rng)
+            parameters = Parameters.of_deep(start)
+            parameters = replace(parameters, beta=np.zeros_like(parameters.beta))
+            found = refine(
+                samples,
+                parameters,
+                activation,
+                spread=spread,
+                iterations=_LM_ITERATIONS,
+                tolerance=_LM_GAIN,
+                deadline=deadline,
+            )
+            best = found if best is None or found.rss < best.rss else best
+    return best.parameters.deep_network(activation)
 
 
 def _random_weights(

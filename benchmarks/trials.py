@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, overload
 
 import numpy as np
 
@@ -54,7 +54,8 @@ COMMON_STAGES = ("refine", "certify", "total")
 class Answer:
     """What a solver returned."""
 
-    network: pn.Network | None
+    network: pn.Network | Any
+    """None where there is none."""
     cost: Cost
     corrupted: AnyArray | None = None
     status: str = "-"
@@ -103,19 +104,33 @@ class AsGoodAsLeastSquares:
         return Verdict(ratio <= self.limit, ratio)
 
 
-def fitted_from(start: pn.Network, X: Array, y: Array) -> pn.Network:
+@overload
+def fitted_from(start: pn.Network, X: Array, y: Array) -> pn.Network: ...
+
+
+@overload
+def fitted_from(start: pn.DeepNetwork, X: Array, y: Array) -> pn.DeepNetwork: ...
+
+
+def fitted_from(
+    start: pn.Network | pn.DeepNetwork, X: Array, y: Array
+) -> pn.Network | pn.DeepNetwork:
     """Least squares on these samples, started at a network."""
+    deep = isinstance(start, pn.DeepNetwork)
     with one_blas_thread():
         fit = refine(
             pn.ArraySource(X, y),
-            Parameters.of(start),
+            Parameters.of_deep(start)
+            if isinstance(start, pn.DeepNetwork)
+            else Parameters.of(start),
             start.activation,
             spread=float(np.std(y)),
-            iterations=200,
-            tolerance=1e-13,
+            iterations=100 if deep else 200,
+            tolerance=1e-10 if deep else 1e-13,
             damping=1e-6,
         )
-    return fit.parameters.network(start.activation)
+    found = fit.parameters
+    return found.deep_network(start.activation) if deep else found.network(start.activation)
 
 
 def error_from_truth(problem: Problem) -> float:
@@ -149,6 +164,16 @@ class Row(ABC):
         """The hidden network of a seed and its samples."""
 
     @property
+    def layers(self) -> int:
+        """Hidden layers, which `recover` is told."""
+        return 1
+
+    @property
+    def width(self) -> int | tuple[int, ...]:
+        """What rivals are told: the number of units, or the widths of several layers."""
+        return getattr(self, "widths", self.units)
+
+    @property
     def told(self) -> str:
         """The activation that `recover` is told: that of the units, without their slope."""
         return self.activation.partition("(")[0]
@@ -157,7 +182,7 @@ class Row(ABC):
         """Whether a rival has such units and the samples are few enough for it."""
         return self.activation == "relu" and self.features * self.samples <= LARGEST_FOR_PEERS
 
-    def error(self, network: pn.Network | None, truth: pn.Network) -> float:
+    def error(self, network: pn.Network | Any, truth: pn.Network | Any) -> float:
         """How far parameters are off; infinite where there is no network."""
         return float("inf") if network is None else pn.parameter_error(network, truth)
 
@@ -231,6 +256,7 @@ def recovery_of(row: Row, problem: Problem, budget: float, rng: np.random.Genera
         return pn.recover(
             problem.X,
             problem.y,
+            layers=row.layers,
             method=row.method,
             activation=row.told,
             budget=budget,
@@ -248,7 +274,7 @@ def peer_trial(row: Row, seed: int, name: str, seconds: float) -> Outcome:
     rng = solver_rng(seed)
     sigma = problem.truth.activation
     network, cost = measured(
-        lambda: SOLVERS[name](problem.X, problem.y, row.units, seconds, rng, sigma)
+        lambda: SOLVERS[name](problem.X, problem.y, row.width, seconds, rng, sigma)
     )
     return judged(row, name, seed, problem, Answer(network, cost))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 
 import numpy as np
 import pytest
@@ -207,6 +207,26 @@ def jacobian(network: pn.Network, X: Array) -> Array:
     return np.array(rows)
 
 
+def numerical_jacobian(network: pn.DeepNetwork, X: Array, step: float = 1e-5) -> Array:
+    """`d f(x) / d (layers, beta)` by central differences, one row a label.
+
+    Columns are the hidden layers, the lowest first, a unit's weights and then its bias; then the
+    weights and bias of each output. Rows run over samples, then outputs.
+    """
+    matrices = [np.column_stack(pair) for pair in network.affine_maps]
+    columns = []
+    for k, matrix in enumerate(matrices):
+        for place in np.ndindex(matrix.shape):
+            ends = []
+            for sign in (1, -1):
+                other = [m.copy() for m in matrices]
+                other[k][place] += sign * step
+                weights, biases = [m[:, :-1] for m in other], [m[:, -1] for m in other]
+                ends.append(network.replace(weights=weights, biases=biases)(X))
+            columns.append((ends[0] - ends[1]).ravel() / (2 * step))
+    return np.array(columns).T
+
+
 NET = pn.random_network(4, 3, rng=0).replace(output_bias=0.4)
 NETS = {
     "one output": NET,
@@ -281,3 +301,24 @@ orders = st.permutations(range(4))
 def permuted(network: pn.Network, order: Sequence[int]) -> pn.Network:
     """The same network with its units listed in the order of a longer list."""
     return network.keep(np.array([i for i in order if i < network.units]))
+
+
+@st.composite
+def deep_networks(
+    draw: st.DrawFn, activations: tuple[str, ...] = ("relu", "tanh"), most_layers: int = 3
+) -> pn.DeepNetwork:
+    """Small deep networks, also with units alike, without weights or without effect."""
+    features, layers = draw(st.integers(1, 3)), draw(st.integers(1, most_layers))
+    widths = draw(st.lists(st.integers(1, 3), min_size=layers, max_size=layers))
+    activation = draw(st.sampled_from(activations))
+    fine = draw(st.booleans())
+    grid = st.integers(-16, 16).map(lambda i: i / 8) if fine else st.sampled_from([-1.0, 0.0, 1.0])
+    if activation == "exp":  # of exp of exp
+        grid = grid.map(lambda number: number / 8)
+    sizes = [features, *widths, draw(st.integers(1, 2))]
+    return pn.DeepNetwork(
+        [draw(hnp.arrays(float, (m, n), elements=grid)) for n, m in pairwise(sizes)],
+        [draw(hnp.arrays(float, m, elements=grid)) for m in sizes[1:]],
+        activation,
+        outputs=draw(st.sampled_from([None, sizes[-1]])),
+    )

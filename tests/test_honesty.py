@@ -351,6 +351,8 @@ QUICK = {
     "smooth, scaled": 3,
     "smooth, too few told": 2,
     "smooth, dead output": 2,
+    "deep, one second": 2,
+    "deep, three outputs": 2,
 }
 """Families whose problems take a tenth of a second or so, and how many of each."""
 DUE = 0.9

@@ -11,7 +11,7 @@ import pytest
 import provenet as pn
 from helpers import is_a_sentence
 from provenet.data.sources import ArraySource
-from provenet.validation import as_source
+from provenet.validation import as_source, check_data, read_layers
 
 NET = pn.random_network(2, 3, rng=0)
 X, Y = pn.sample(NET, 200, rng=1)
@@ -189,6 +189,69 @@ def test_unknown_methods_list_the_known(method: Any) -> None:
     refused(repr(method), "unknown", *pn.METHODS, method=method)
 
 
+@pytest.mark.parametrize(
+    "layers", [0, -1, "two", 2.0, True, None, np.array([1, 2])], ids=lambda layers: repr(layers)
+)
+def test_layers_that_are_no_number_of_layers(layers: Any) -> None:
+    refused("layers must be a whole number", "'auto'", repr(layers), layers=layers)
+    refused("layers must be a whole number", repr(layers), layers=layers, units=(1, 2))
+
+
+def test_as_many_widths_as_layers() -> None:
+    refused("(5, 3)", "2 layers, not of 3", "as many", units=(5, 3), layers=3)
+    refused("(5, 3)", "2 layers, not of 3", units=[5, 3], layers=3)
+    refused("leave units= out", "layers=2", units=(5, 3), layers="auto")
+    refused("a width for every layer", "leave it out", units=())
+    refused("a width for every layer", units=[], layers=2)
+
+
+@pytest.mark.parametrize(("width", "words"), [(0, "at least 1"), (2.5, "whole"), (True, "whole")])
+def test_widths_that_are_no_number_of_units(width: Any, words: str) -> None:
+    refused("units", words, repr(width), units=(5, width))
+    refused("units", words, repr(width), units=(width,))
+
+
+def test_methods_and_layers_that_do_not_go_together() -> None:
+    refused("'expand-prune'", "2 hidden layers", "'deep'", method="expand-prune", layers=2)
+    refused("'expand-prune'", "2 hidden layers", "'deep'", method="expand-prune", units=(5, 3))
+    refused("'expand-prune'", "2 hidden layers", method="expand-prune", layers="auto")
+    refused("'deep'", "1 hidden layer:", "layers=2", method="deep", units=(3,))
+    refused("'deep'", "1 hidden layer:", "layers=2", method="deep", layers="auto")
+
+
+def test_what_several_layers_do_not_have() -> None:
+    refused("cannot find the activation", "leave layers= out", activation="auto", layers=2)
+    refused("cannot find the activation", activation="auto", layers="auto")
+    refused("faithful=", "leave it out", faithful=True, layers=2)
+    refused("'step'", "any smooth one", activation="step", layers=2)
+
+
+def test_the_methods_that_layers_are_given_to() -> None:
+    """By default one layer; the method for several means two, and "auto" one after the other."""
+
+    def plan(layers: Any = 1, units: Any = None, method: str = "auto") -> Any:
+        return read_layers(layers, units, method, pn.METHODS)
+
+    assert plan() == ((1, "auto"),) and plan(units=4) == ((1, "auto"),)
+    assert plan(2) == plan(method="deep") == plan(units=(5, 3)) == ((2, "deep"),)
+    assert plan(3, method="deep") == plan(units=(5, 3, 2)) == ((3, "deep"),)
+    assert plan(units=(5,)) == ((1, "auto"),)
+    assert plan("auto") == ((1, "auto"), (2, "deep"), (3, "deep"))
+    assert plan(2, units=8) == ((2, "deep"),)
+    assert plan(np.int64(2)) == ((2, "deep"),)
+
+
+def test_units_of_all_layers_are_not_counted_as_one_layer_s() -> None:
+    """80 parameters and 100 samples; seven units of 60 features each would be 428."""
+    net = pn.random_network((1, 6), 60, activation="tanh", rng=0)
+    assert net.free_parameters == 80
+    method = pn.METHODS["deep"]
+    check_data(ArraySource(*pn.sample(net, 100, rng=1)), 7, method)
+    with pytest.raises(pn.InvalidInput) as error:
+        check_data(ArraySource(*pn.sample(net, 61, rng=1)), 7, method)
+    is_a_sentence(error, "61 samples", "62 parameters")
+
+
 def test_activations_that_are_unknown_or_not_served() -> None:
     refused("mish", "unknown", "relu", "provenet.Activation", activation="mish")
     refused("step", "relu", "any smooth one", activation="step")
@@ -233,11 +296,18 @@ def test_noise_at_both_doors(door: Callable[..., None], noise: Any) -> None:
 
 
 @DOORS
-@pytest.mark.parametrize("units", ["x", [1], np.nan, np.inf, 2.0, 0, -1, True, np.ones(2)])
+@pytest.mark.parametrize("units", ["x", {1}, np.nan, np.inf, 2.0, 0, -1, True, np.ones(2)])
 def test_units_at_both_doors(door: Callable[..., None], units: Any) -> None:
     with pytest.raises(pn.InvalidInput) as error:
         door(units=units)
     is_a_sentence(error, "units", repr(units))
+
+
+@pytest.mark.parametrize("units", [[1], (1,), (5, 3)])
+def test_widths_are_for_samples_alone(units: Any) -> None:
+    with pytest.raises(pn.InvalidInput) as error:
+        extracted(units=units)
+    is_a_sentence(error, "units", "whole number", repr(units))
 
 
 @DOORS

@@ -30,7 +30,7 @@ class Case:
     """One problem: how provenet is asked, and what only the benchmark knows."""
 
     ask: Callable[[], pn.Recovery]
-    truth: pn.Network | pn.LayeredNetwork | None
+    truth: pn.Network | pn.DeepNetwork | pn.LayeredNetwork | None
     """What made the labels; None if no such network did."""
     mean: Mean
     fresh: Array
@@ -67,7 +67,7 @@ class Family:
 
 
 def recovery(
-    truth: pn.Network | pn.LayeredNetwork | None,
+    truth: pn.Network | pn.DeepNetwork | pn.LayeredNetwork | None,
     X: Array,
     y: Array,
     fresh: Array,

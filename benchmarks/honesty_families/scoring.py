@@ -30,6 +30,7 @@ from scipy.special import entr
 import provenet as pn
 from honesty_families.case import Case
 from provenet.certify.certificate import rarer_side
+from provenet.certify.deep import switching_sides
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.covariance import StandardErrors
 from provenet.networks.layered import intersection, union
@@ -79,6 +80,8 @@ def scored(case: Case, result: pn.Recovery) -> Score:
         return Score()
     if result.claim is pn.Claim.LAYER:
         return _layer(case, result)
+    if pn.DeepNetwork in (type(case.truth), type(result.network)):
+        return _values(case, result) if case.truth is None else _deep(case, result)
     if result.claim is pn.Claim.PREDICTOR or not isinstance(case.truth, pn.Network):
         return _values(case, result)
     return _network(case, case.truth, result)
@@ -231,6 +234,54 @@ def _turned_like(found: pn.Network, true: pn.Network, rows: AnyArray, columns: A
     return turned_in_place(found, true.keep(columns[back]))
 
 
+# ---------------------------------------------------------------- several layers
+
+
+def _deep(case: Case, result: pn.Recovery) -> Score:
+    """Compared as a whole: by the largest error of a unit, and by the largest stated."""
+    truth, found = _as_deep(case.truth), _as_deep(result.network)
+    assert case.X is not None and case.y is not None
+    if not _deep_shows(case, truth) or _open(result, "signs?"):
+        return _values(case, result)
+    error = pn.parameter_error(found, truth)
+    scale = max(1.0, *(float(np.abs(W).max()) for W in truth.canonical().weights))
+    sizes = f"{found.activation.name} {found.widths}, not {truth.activation.name} {truth.widths}"
+    off = f"units are off by {error:.1e}"
+    if result.status is pn.Status.EXACT:
+        if error <= EXACT * scale:
+            return Score()
+        same = bool(np.all(relative_errors(case, found, case.fresh) <= EXACT))
+        fault = f"exact, and {sizes if np.isinf(error) else off}; fresh values are"
+        if not same:
+            return Score(f"{fault} off")
+        if found.free_parameters < truth.free_parameters:
+            return Score(undecided=f"{fault} the same, of fewer parameters")
+        return Score(f"{fault} the same")
+    errors: Any = result.standard_errors
+    stated = errors.largest
+    if error <= SIGMAS * stated + FLOOR * scale:
+        return Score()
+    fault = sizes if np.isinf(error) else f"{off}, {error / stated:.1f} times what is stated"
+    if found.activation.family != truth.activation.family and case.activation not in ("auto", ""):
+        return _values(case, result)  # as it was told
+    X, y = distinct(case.X, case.y)
+    behind = schwarz(fitted_from(truth, X, y), X, y) - schwarz(found, X, y)
+    if behind > SCHWARZ:
+        return Score(undecided=f"{fault}; the truth scores worse by {behind:.1f}")
+    return Score(wrong=f"{fault}; the truth scores better by {-behind:.1f}")
+
+
+def _as_deep(network: Any) -> pn.DeepNetwork:
+    return network if isinstance(network, pn.DeepNetwork) else pn.DeepNetwork.of(network)
+
+
+def _deep_shows(case: Case, truth: pn.DeepNetwork) -> bool:
+    """Whether every kinked unit is on at some input and off at another, where that shows."""
+    if not truth.activation.kinked or case.X is None:
+        return True
+    return all(np.all(sides > 0) for sides in switching_sides(truth, case.X))
+
+
 # ---------------------------------------------------------------- what samples can tell
 
 
@@ -253,7 +304,7 @@ def _unless_undecided(
     return Score(wrong=f"{fault}; the truth scores better by {-behind:.1f}")
 
 
-def schwarz(network: pn.Network, X: Array, y: Array) -> float:
+def schwarz(network: pn.Network | pn.DeepNetwork, X: Array, y: Array) -> float:
     """`n log(rss / n) + p log(n)`: the less, the better."""
     rss = float(np.sum((network(X) - y) ** 2))
     n = y.size
@@ -321,7 +372,7 @@ def _unless_missed(
     return Score(undecided=note or f"{fault}, and no sample is there")
 
 
-def relative_errors(case: Case, found: pn.Network, X: Array) -> Array:
+def relative_errors(case: Case, found: pn.Network | pn.DeepNetwork, X: Array) -> Array:
     """How far values are off, (samples, outputs), over the spread of each output."""
     left = np.abs(found(X).reshape(len(X), -1) - np.asarray(case.mean(X)).reshape(len(X), -1))
     return np.asarray(np.nan_to_num(left / _spread(case), nan=np.inf))
@@ -359,6 +410,7 @@ def _layer(case: Case, result: pn.Recovery) -> Score:
         fault = f"{found.units} units, and there are {true.units}"
         behind = _flips_behind(case, found.units)
         return Score(undecided=fault) if behind > 0 else Score(wrong=fault)
+    assert isinstance(true, pn.Network)
     angles, apart, rows = layer_errors(found, true)
     exact = result.status is pn.Status.EXACT
     sure = np.zeros(len(rows)) if exact else np.asarray(evidence.angle_errors)[rows]

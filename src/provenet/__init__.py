@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from provenet.methods import METHODS
     from provenet.methods.identifiability import Identifiability, identifiability
     from provenet.networks.activations import Activation
+    from provenet.networks.deep_network import DeepNetwork
     from provenet.networks.layered import LayeredNetwork
     from provenet.networks.matching import parameter_error
     from provenet.networks.network import Network, load_network
@@ -45,6 +46,7 @@ __all__ = [
     "BiasedSource",
     "Check",
     "Claim",
+    "DeepNetwork",
     "FileSource",
     "FlipSets",
     "HalfspaceClassifier",
@@ -84,6 +86,7 @@ _HOMES = {
     "BiasedSource": "data.sources",
     "Check": "certify.checks",
     "Claim": "certify.checks",
+    "DeepNetwork": "networks.deep_network",
     "FileSource": "data.sources",
     "FlipSets": "networks.sign_ambiguities",
     "HalfspaceClassifier": "estimators",

@@ -196,7 +196,7 @@ class _Run:
     def _confirmed(self, traced: Traced, looks: int = 1) -> TracedCandidate:
         with self.stages.stage("verify", counted(len(traced.units), "unit")):
             return confirmed(
-                traced, self.oracle, self.box, self.rng, looks=looks, wanted=self.wishes.units
+                traced, self.oracle, self.box, self.rng, looks=looks, wanted=self.wishes.total_units
             )
 
     def _unfinished(self, traced: Traced, spent: Spent) -> Recovery:
@@ -243,7 +243,7 @@ class _Run:
             self.rng,
             activation=OPEN if is_open else self.wishes.activation,
             noise=self.wishes.noise or exact,
-            units=self.wishes.units,
+            units=self.wishes.total_units,
             progress=self.stages.progress,
         )
 

@@ -17,7 +17,9 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.moments.subspace import Span
-from provenet.networks.matching import match_units, turned_like
+from provenet.networks.any_network import AnyNetwork
+from provenet.networks.deep_network import with_one_layer
+from provenet.networks.matching import MatchedLayer, match_units, matched_layers, turned_like
 from provenet.networks.network import Network
 
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#555555"
@@ -80,12 +82,15 @@ def spectrum(
     return _legend(ax)
 
 
-def weights(ax: Any, network: Network, like: Network | None = None) -> Any:
+def weights(ax: Any, network: AnyNetwork, like: AnyNetwork | None = None) -> Any:
     """Heat map: a row a unit; weights, output weights and bias in columns.
 
     Blue is negative, red positive. Each of the three blocks has colours of its own scale, written
-    below: up to its largest value, or that of the network `like`, to compare the two.
+    below: up to its largest value, or that of the network `like`, to compare the two. Of a deep
+    network it draws one hidden layer, `network.layer(number)`, whose outputs feed the next.
     """
+    network = with_one_layer(network, "A heat map")
+    like = None if like is None else with_one_layer(like, "A heat map")
     values, scales = _blocks(network), _blocks(network if like is None else like)
     left, (ticks, names), ranges = 0.0, _thinned(network.features), []
     for name, block in values.items():
@@ -144,11 +149,18 @@ def error_against_samples(
     return _legend(ax)
 
 
-def truth_against_estimate(ax: Any, truth: Network, estimate: Network) -> Any:
-    """Every parameter of matched units: found against true. Exact ones lie on the diagonal."""
-    found, hidden = match_units(estimate, truth)
-    near = turned_like(estimate, truth)
-    right, left = _blocks(near.keep(found)), _blocks(truth.canonical().keep(hidden))
+def truth_against_estimate(ax: Any, truth: AnyNetwork, estimate: AnyNetwork) -> Any:
+    """Every parameter of matched units: found against true. Exact ones lie on the diagonal.
+
+    Both have the same number of hidden layers; all of them are drawn up to the first whose widths
+    differ.
+    """
+    if truth.layers != estimate.layers:
+        raise InvalidInput(
+            f"The truth has {truth.layers} hidden layers and the estimate {estimate.layers}: "
+            "give networks of the same depth."
+        )
+    left, right = _matched_blocks(matched_layers(estimate, truth), truth.layers)
     values = [np.concatenate([np.ravel(b) for b in blocks.values()]) for blocks in (left, right)]
     _diagonal(ax, *values)
     styles = {"weights": ("o", BLUE), "out": ("s", VERMILION), "bias": ("^", GREEN)}
@@ -169,11 +181,28 @@ def truth_against_estimate(ax: Any, truth: Network, estimate: Network) -> Any:
     return _legend(ax)
 
 
-def in_matched_order(truth: Network, estimate: Network) -> tuple[Network, Network]:
+def _matched_blocks(
+    layers: tuple[MatchedLayer, ...], depth: int
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Parameters of matched units of truth and estimate; output weights of the last layer."""
+    sides: tuple[dict[str, Array], ...] = ({}, {})
+    for number, layer in enumerate(layers):
+        pair = layer.truth.keep(layer.columns), layer.estimate.keep(layer.rows)
+        for side, units in zip(sides, pair, strict=True):
+            blocks = _blocks(units)
+            if number < depth - 1:
+                blocks["out"] = blocks["out"][:, :0]
+            for name, block in blocks.items():
+                side[name] = np.concatenate([side.get(name, np.empty(0)), np.ravel(block)])
+    return sides[0], sides[1]
+
+
+def in_matched_order(truth: AnyNetwork, estimate: AnyNetwork) -> tuple[Network, Network]:
     """Both canonical networks, each unit of the estimate in the place of its partner.
 
-    Units without a partner come last.
+    Units without a partner come last. Both have one hidden layer.
     """
+    truth, estimate = (with_one_layer(net, "A picture of pairs") for net in (truth, estimate))
     found, hidden = match_units(estimate, truth)
     order = np.argsort(hidden)
     rows = [_partners_first(hidden[order], truth), _partners_first(found[order], estimate)]

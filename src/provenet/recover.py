@@ -8,7 +8,12 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
-from provenet.certify.agreement import best_of, is_settled, searches_agree
+from provenet.certify.agreement import (
+    best_of,
+    deepest_needed,
+    is_settled,
+    searches_agree,
+)
 from provenet.certify.checks import Claim, Status
 from provenet.certify.conclude import conclude
 from provenet.certify.result import Recovery
@@ -27,6 +32,7 @@ from provenet.validation import (
     check_surroundings,
     open_checkpoint,
     read_activation,
+    read_layers,
 )
 
 __all__ = ["METHODS", "recover"]
@@ -41,7 +47,8 @@ def recover(
     X: Any,
     y: Any = None,
     *,
-    units: int | None = None,
+    units: int | tuple[int, ...] | None = None,
+    layers: int | str = 1,
     method: str = "auto",
     activation: str | Activation = "relu",
     noise: float | None = None,
@@ -62,7 +69,9 @@ def recover(
     X, y
         Inputs (n, features) and labels (n,) or (n, outputs), in memory or memory-mapped.
     units
-        Number of hidden units; found when left out.
+        Number of hidden units, or a tuple of the widths of several layers; found when left out.
+    layers
+        Number of hidden layers; with "auto" one is tried, then two, then three.
     method
         One of `provenet.METHODS`; "auto" chooses.
     activation
@@ -104,10 +113,27 @@ def recover(
         If the input cannot be used. Bad luck is never an exception: see `Recovery.status`.
     """
     first, is_open = read_activation(activation)
-    wishes = Wishes(
-        units, noise, first, refine, faithful, objective, threshold, order, open_activation=is_open
-    )
-    chosen, wishes = check_options(method, METHODS, wishes, budget)
+    units = tuple(units) if isinstance(units, list) else units
+    plans = [
+        check_options(
+            name,
+            METHODS,
+            Wishes(
+                units[0] if depth == 1 and isinstance(units, tuple) else units,
+                noise,
+                first,
+                refine,
+                faithful,
+                objective,
+                threshold,
+                order,
+                open_activation=is_open,
+                layers=depth,
+            ),
+            budget,
+        )
+        for depth, name in read_layers(layers, units, method, METHODS)
+    ]
     check_surroundings(progress, checkpoint=checkpoint)
     generator = as_generator(rng)
     source = as_source(X, y)
@@ -115,18 +141,24 @@ def recover(
     kept = None if checkpoint is None else open_checkpoint(checkpoint, source, report.tell_pass)
     with one_blas_thread(), watched(Watch(source, report.tell_pass, kept)):
         try:
-            standardisation = check_data(source, units, chosen)
+            standardisation = check_data(source, plans[0][1].total_units, plans[0][0])
         except NoAnswer as why:
-            return Recovery.nothing(chosen.name, str(why), _claim(chosen))
-        workspace = prepare(
-            source,
-            wishes,
-            standardisation,
-            rng=generator,
-            progress=report,
-            deadline=working_time() + budget,
-        )
-        return _best_of(workspace, chosen)
+            return Recovery.nothing(plans[0][0].name, str(why), _claim(plans[0][0]))
+        end, results = working_time() + budget, list[Recovery]()
+        for number, (chosen, wishes) in enumerate(plans):
+            share = (end - working_time()) / (len(plans) - number)
+            workspace = prepare(
+                source,
+                wishes,
+                standardisation,
+                rng=generator,
+                progress=report,
+                deadline=working_time() + share,
+            )
+            results.append(_best_of(workspace, chosen))
+            if results[-1].success:
+                break
+        return deepest_needed(results)
 
 
 class _Reporter:

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from provenet.common.arguments import check_deviation, check_path, check_seconds, check_units
+from provenet.common.arguments import (
+    check_deviation,
+    check_path,
+    check_seconds,
+    check_units,
+    is_whole,
+)
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.data.checkpoint import Checkpoint
@@ -47,6 +53,57 @@ def read_activation(activation: Any) -> tuple[Activation, bool]:
     return (RELU, True) if is_open else (get_activation(activation), False)
 
 
+DEEPEST = 3
+"""Convention: hidden layers up to which `layers="auto"` goes."""
+
+
+def read_layers(
+    layers: Any, units: Any, method: Any, methods: Mapping[str, Method]
+) -> tuple[tuple[int, str], ...]:
+    """The numbers of hidden layers to try, one after the other, each with the method for it."""
+    several = isinstance(units, tuple)
+    if several and not units:
+        raise InvalidInput("units must hold a width for every layer, not be empty: leave it out.")
+    asked = len(units) if several and is_whole(layers) and layers == 1 else layers
+    if isinstance(asked, str) and asked == OPEN:
+        if several:
+            raise InvalidInput(
+                "Widths for every layer go with the number of layers: leave units= out, or give "
+                f"layers={len(units)}."
+            )
+        depths: tuple[int, ...] = tuple(range(1, DEEPEST + 1))
+    else:
+        if not is_whole(asked) or asked < 1:
+            raise InvalidInput(
+                f"layers must be a whole number of at least 1, or {OPEN!r}, not {layers!r}."
+            )
+        depths = (asked,)
+    own = methods.get(method) if isinstance(method, str) else None
+    if own is not None and own.deep and depths == (1,):
+        depths = (2,) if layers == 1 and not several else depths
+    if several and depths != (len(units),):
+        raise InvalidInput(
+            f"units={units!r} are the widths of {len(units)} layers, not of {depths[0]}: give as "
+            "many as there are layers."
+        )
+    return tuple((depth, _method_for(depth, method, methods)) for depth in depths)
+
+
+def _method_for(depth: int, method: Any, methods: Mapping[str, Method]) -> Any:
+    """The method that was asked for, if it serves so many layers; "auto" takes one that does."""
+    deep = next(name for name, other in methods.items() if other.deep)
+    if method == OPEN:
+        return method if depth == 1 else deep
+    own = methods.get(method) if isinstance(method, str) else None
+    if own is not None and own.deep != (depth > 1):
+        instead = f"method={deep!r}" if depth > 1 else "layers=2"
+        raise InvalidInput(
+            f"The method {method!r} does not serve {depth} hidden "
+            f"layer{'' if depth == 1 else 's'}: use {instead}."
+        )
+    return method
+
+
 def check_options(
     method: str, methods: Mapping[str, Method], wishes: Wishes, budget: float
 ) -> tuple[Method, Wishes]:
@@ -58,9 +115,10 @@ def check_options(
         finders = " or ".join(
             f"method={m!r}" for m, other in methods.items() if other.finds_activation
         )
+        instead = "leave layers= out" if chosen.deep else f"use {finders}"
         raise InvalidInput(
             f"The method {method!r} cannot find the activation: name it in place of {OPEN!r}, "
-            f"or use {finders}."
+            f"or {instead}."
         )
     wishes = replace(wishes, activation=chosen.activation_for(wishes.activation))
     check_own_activation(wishes.activation)
@@ -76,7 +134,15 @@ def check_options(
         _check_option(option, getattr(wishes, option.name), chosen, methods)
     if chosen.check_objective is not None:
         chosen.check_objective(wishes.objective, wishes.activation)
-    check_units_and_noise(wishes.units, wishes.noise)
+    if isinstance(wishes.units, tuple) and len(wishes.units) > 1 and not chosen.deep:
+        raise InvalidInput(
+            f"The method {method!r} serves one hidden layer, not units={wishes.units!r}: give a "
+            f"whole number, or use provenet.recover with layers={len(wishes.units)}."
+        )
+    widths = wishes.units if chosen.deep and isinstance(wishes.units, tuple) else ()
+    for width in widths:
+        check_units("Each of units", width)
+    check_units_and_noise(None if widths else wishes.units, wishes.noise)
     check_seconds("budget", budget)
     return chosen, wishes
 
@@ -298,11 +364,12 @@ def _check_counts(source: Source, units: int | None, method: Method) -> None:
             f"The method {method.name!r} needs at most as many units as features, and "
             f'{units} > {source.features}: use method="expand-prune".'
         )
-    parameters = (units or 1) * (source.features + outputs) + outputs
+    units = 1 if units is None or method.deep else units  # higher units may have fewer inputs
+    parameters = units * (source.features + outputs) + outputs
     if source.labels < parameters:
         raise InvalidInput(
             f"{source.size} samples are fewer than the {parameters} parameters of a network with "
-            f"{source.features} features and {units or 1} units: take more samples."
+            f"{source.features} features and {units} units: take more samples."
         )
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import provenet as pn
 from provenet.common.typing import Array
 from provenet.data.standardisation import LinearSums, dependent_columns, standardisation_from
 
@@ -69,3 +70,15 @@ def test_constant_columns_are_named(value: float) -> None:
     X = np.random.default_rng(0).standard_normal((1000, 3))
     X[:, [0, 2]] = value
     assert dependent_columns(sums_of(X)) == [0, 2]
+
+
+@pytest.mark.parametrize("units", [3, (3, 2)])
+def test_networks_go_to_standardised_inputs_and_back(units: int | tuple[int, ...]) -> None:
+    network = pn.random_network(units, 4, activation="tanh", rng=0)
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((50, 4)) @ rng.standard_normal((4, 4)) + 3.0
+    found = pn.ArraySource(X, network(X)).standardisation()
+    own = found.network_from_user(network)
+    # Rounding, times the condition of a random 4 x 4 matrix.
+    np.testing.assert_allclose(own(found.apply(X)), network(X), atol=1e-11)
+    np.testing.assert_allclose(found.network_to_user(own)(X), network(X), atol=1e-11)

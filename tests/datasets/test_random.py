@@ -39,6 +39,38 @@ def test_several_outputs_and_other_activations() -> None:
     assert net.output_weights.shape == (2, 3) and net.activation.name == "sigmoid"
 
 
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_a_deep_random_network_is_what_it_says(activation: str) -> None:
+    net = pn.random_network((500, 400), 4, outputs=300, activation=activation, rng=0)
+    assert isinstance(net, pn.DeepNetwork) and net.activation.name == activation
+    assert (net.features, net.widths, net.outputs) == (4, (500, 400), 300)
+    for W, b in net.affine_maps:
+        norms = np.linalg.norm(W, axis=1)
+        # Ranges are filled, and directions balanced: five standard errors of a mean of units.
+        assert 0.8 <= norms.min() < 0.82 and 2.48 < norms.max() <= 2.5
+        assert np.abs(b).max() <= 0.5 and b.min() < -0.48 and b.max() > 0.48
+        spread = 2.5 / np.sqrt(W.size)
+        assert np.abs(W.mean(axis=0)).max() < 5 * spread
+    wide = pn.random_network([50, 50], 4, bias_scale=3.0, rng=0)
+    assert 1.3 < max(np.abs(b).max() for b in wide.biases[:2]) <= 1.5
+
+
+def test_a_width_in_a_tuple_is_a_deep_network_of_one_layer() -> None:
+    net = pn.random_network((5,), 3, outputs=1, rng=0)
+    assert isinstance(net, pn.DeepNetwork) and (net.widths, net.outputs) == ((5,), 1)
+    assert pn.random_network((5,), 3, rng=0).outputs is None
+    assert isinstance(pn.random_network(np.int64(5), 3, rng=0), pn.Network)
+
+
+def test_samples_of_a_deep_network() -> None:
+    net = pn.random_network((5, 4), 3, outputs=2, rng=0)
+    X, y = pn.sample(net, 50, rng=1)
+    assert X.shape == (50, 3) and y.shape == (50, 2)
+    np.testing.assert_array_equal(y, net(X))
+    again = pn.random_network((5, 4), 3, outputs=2, rng=0)
+    np.testing.assert_array_equal(again(X), y)
+
+
 @pytest.mark.parametrize("seed", [3, np.random.SeedSequence(3)])
 def test_the_same_seed_gives_the_same_network_and_samples(seed: Any) -> None:
     def draw() -> list[np.ndarray]:
@@ -79,9 +111,13 @@ def test_noise_and_covariance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "options"), [((0, 3), {}), ((3, 0), {}), ((-1, 3), {}), ((3, 3), {"outputs": 0})]
+    ("sizes", "options"),
+    [
+        *(((0, 3), {}), ((3, 0), {}), ((-1, 3), {}), ((3, 3), {"outputs": 0})),
+        *((((), 3), {}), (((3, 0), 3), {}), (((3, 3), 0), {}), (((3, 3), 3), {"outputs": 0})),
+    ],
 )
-def test_sizes_that_make_no_network(sizes: tuple[int, int], options: dict[str, int]) -> None:
+def test_sizes_that_make_no_network(sizes: tuple[Any, int], options: dict[str, int]) -> None:
     with pytest.raises(pn.InvalidInput) as error:
         pn.random_network(*sizes, **options)
     is_a_sentence(error, "at least one unit")

@@ -45,7 +45,7 @@ def test_products_are_those_of_the_matrix_without_beta(
     truth: pn.Network, model: pn.Network, in_memory: bool
 ) -> None:
     source, parameters = samples(noise=0.1, net=truth), Parameters.of(model)
-    dense = DenseStep(
+    dense = DenseStep.of(
         normal_equations(source, parameters, model.activation), parameters, ridge=1e-14
     )
     step = curvature_at(source, parameters, model.activation, np.float64)
@@ -68,7 +68,7 @@ def test_conjugate_gradients_take_the_dense_step(
 ) -> None:
     source, parameters = samples(noise=0.1, net=truth), Parameters.of(model)
     equations = normal_equations(source, parameters, model.activation)
-    expected = DenseStep(equations, parameters, 1e-14).solve(damping)
+    expected = DenseStep.of(equations, parameters, 1e-14).solve(damping)
     step = IterativeStep(curvature_at(source, parameters, model.activation))
     found = step.solve(damping, 1e-5)
     # A relative residual of 1e-5 in a scaled system of condition 100 at most, by the damping.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -202,7 +204,7 @@ def test_a_step_is_that_of_the_damped_problem_in_all_parameters(
     """Eliminating the linear parameters changes nothing: damping is on theta alone."""
     source, parameters = samples(noise=0.1, net=truth), Parameters.of(model)
     equations = normal_equations(source, parameters, model.activation)
-    step = DenseStep(equations, parameters, 1e-14).solve(damping)
+    step = DenseStep.of(equations, parameters, 1e-14).solve(damping)
     J, r = explicit(model, source)
     H = J.T @ J
     H[np.arange(16), np.arange(16)] *= 1 + damping
@@ -214,6 +216,6 @@ def test_a_step_is_that_of_the_damped_problem_in_all_parameters(
 
 def test_a_matrix_that_is_not_positive_definite_has_no_step() -> None:
     parameters = Parameters.of(moved(NET, 0.2))
-    step = DenseStep(normal_equations(samples(), parameters, RELU), parameters, 1e-14)
-    step.matrix = step.matrix - 1e6 * np.eye(16)
+    step = DenseStep.of(normal_equations(samples(), parameters, RELU), parameters, 1e-14)
+    step = replace(step, matrix=step.matrix - 1e6 * np.eye(16))
     assert step.solve(1e-3) is None

@@ -21,7 +21,7 @@ from provenet.cli import app as cli
 from provenet.cli import recover as cli_recover
 from provenet.cli.ending import BAD_INPUT, NOT_RECOVERED
 from provenet.report import build, check_report, gather
-from provenet.report.units import unit_table
+from provenet.report.units import unit_tables
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -160,8 +160,8 @@ def test_the_page_shows_the_checks_as_they_are(exact: Case, tmp_path: Path) -> N
 
 
 def test_units_have_their_distance_from_the_truth(noisy: Case) -> None:
-    table = unit_table(noisy.result, noisy.truth)
-    assert table is not None and noisy.result.network is not None
+    (table,) = unit_tables(noisy.result, noisy.truth)
+    assert noisy.result.network is not None and table.title == ""
     assert table.headings[:4] == ("unit", "distance to truth", "output", "bias")
     largest = max(float(row[1]) for row in table.rows)
     # Two digits; the largest over units, as no other parameter is worse.
@@ -170,8 +170,7 @@ def test_units_have_their_distance_from_the_truth(noisy: Case) -> None:
 
 def test_a_large_table_is_cut_and_says_so() -> None:
     network = pn.random_network(70, 90, outputs=12, rng=0).canonical()
-    table = unit_table(Recovery(network, Status.EXACT, "", "auto"), None)
-    assert table is not None
+    (table,) = unit_tables(Recovery(network, Status.EXACT, "", "auto"), None)
     assert (len(table.rows), len(table.rows[0])) == (60, 1 + 10 + 1 + 50)
     assert sum("are shown" in note for note in table.notes) == 3
 

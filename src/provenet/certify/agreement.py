@@ -16,6 +16,7 @@ import numpy as np
 
 from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.network_checks import few_stand_out
+from provenet.certify.noise_checks import NO_DEPENDENCE
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import (
     CLOSE,
@@ -31,7 +32,8 @@ from provenet.certify.tolerances import (
     SMALL_RESIDUAL,
     WELL_KNOWN,
 )
-from provenet.networks.matching import match_units, turned_like
+from provenet.fitting.layered_covariance import DeepErrors
+from provenet.networks.matching import match_units, parameter_error, turned_like
 
 
 def best_of(results: Sequence[Recovery]) -> Recovery:
@@ -80,6 +82,8 @@ def _hopeless(results: Sequence[Recovery]) -> bool:
 def _needs_a_second_search(best: Recovery) -> bool:
     certificate = best.certificate
     assert certificate is not None
+    if best.network is not None and best.network.layers > 1:
+        return _deep_is_in_doubt(best)
     fine = certificate.relative_residual <= SMALL_RESIDUAL
     if certificate.noise == 0:
         return _hardly_known(best)
@@ -87,6 +91,35 @@ def _needs_a_second_search(best: Recovery) -> bool:
         return False
     enough = MANY_SAMPLES_A_PARAMETER * certificate.parameters
     return not best.success or certificate.labels_fitted < enough
+
+
+def _deep_is_in_doubt(best: Recovery) -> bool:
+    """Kinked layers may be made for single samples, and noise has room for many deep networks."""
+    assert best.certificate is not None
+    if best.network.activation.kinked or best.certificate.noise > 0:
+        return True
+    return not best.success or _hardly_known(best)
+
+
+def deepest_needed(results: Sequence[Recovery]) -> Recovery:
+    """Of the answers with one layer, two and so on: the last if it is a success, or the best.
+
+    A success says what fewer layers came to.
+    """
+    last = results[-1]
+    if not last.success:
+        return max(results, key=lambda result: result.status.rank)
+    if len(results) == 1:
+        return last
+    shallower = ", ".join(f"{k + 1}: {other.status}" for k, other in enumerate(results[:-1]))
+    return last.with_checks(
+        Check(
+            "no answer of fewer layers is a success",
+            True,
+            f"layers {shallower}",
+            "none is a success",
+        )
+    )
 
 
 def _hardly_known(best: Recovery) -> bool:
@@ -97,6 +130,8 @@ def _hardly_known(best: Recovery) -> bool:
 
 
 def _met(best: Recovery, results: Sequence[Recovery]) -> bool:
+    if any(check.name == NO_DEPENDENCE and not check.holds for check in best.checks):
+        return len(results) >= MOST_SEARCHES  # that they agree does not make it noise
     if any(agree(best, other) for other in results if other is not best):
         return True
     return best.status is Status.PARTIAL and len(results) >= MOST_SEARCHES
@@ -117,7 +152,7 @@ def _predictors_have_met(results: Sequence[Recovery]) -> bool:
 def agree(first: Recovery, second: Recovery) -> bool:
     """Whether two recoveries found the same network, up to a fraction of the noise or rounding."""
     a, b, errors = first.network, second.network, first.standard_errors
-    if a is None or b is None or errors is None or a.units != b.units:
+    if a is None or b is None or errors is None or a.widths != b.widths:
         return False
     if a.activation.family != b.activation.family:
         return False
@@ -125,6 +160,10 @@ def agree(first: Recovery, second: Recovery) -> bool:
         return False
     if a.linear is not None:  # signs of units are a convention then, so only widths compare
         return True
+    if isinstance(errors, DeepErrors):
+        known = CLOSE * errors.largest
+        rounding = LARGEST_EXACT_ERROR if first.status is Status.EXACT else 0.0
+        return parameter_error(a, b) <= known + rounding
     mine, theirs = match_units(a, b)
     b = turned_like(b, a)
     pairs = (

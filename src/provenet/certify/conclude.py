@@ -12,6 +12,8 @@ import numpy as np
 
 from provenet.certify.candidate import Candidate
 from provenet.certify.checks import Check, Claim, Status, asked, judge
+from provenet.certify.deep import DeepCandidate, DeepEvidence, gather_deep
+from provenet.certify.deep_checks import deep_checks
 from provenet.certify.evidence import Evidence, gather
 from provenet.certify.layer import LayerCandidate
 from provenet.certify.layer_checks import LayerQuestions
@@ -20,14 +22,19 @@ from provenet.certify.own_labels import OwnLabels, SetAside
 from provenet.certify.predictor import predictor
 from provenet.certify.result import Recovery
 from provenet.certify.rivals import searched_on
-from provenet.common.words import counted
+from provenet.certify.summary import units_in_words
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.polish import Polished, polish
 from provenet.fitting.workspace import Workspace
 
 
-def conclude(workspace: Workspace, candidate: Candidate | LayerCandidate, method: str) -> Recovery:
+def conclude(
+    workspace: Workspace, candidate: Candidate | DeepCandidate | LayerCandidate, method: str
+) -> Recovery:
     """What a candidate of a method is worth."""
+    if isinstance(candidate, DeepCandidate):
+        with workspace.stage("certify"):
+            return _deep(workspace, candidate, method)
     if isinstance(candidate, LayerCandidate):
         with workspace.stage("certify"):
             return _layer(workspace, candidate, method)
@@ -54,6 +61,21 @@ def conclude(workspace: Workspace, candidate: Candidate | LayerCandidate, method
             ambiguities=_ambiguities(candidate, evidence),
             details=_details(candidate, own),
         )
+
+
+def _deep(workspace: Workspace, candidate: DeepCandidate, method: str) -> Recovery:
+    """What a network of several hidden layers is worth."""
+    evidence = gather_deep(workspace, candidate)
+    return Recovery.judged(
+        evidence.network,
+        asked(deep_checks(workspace, evidence)),
+        Status.EXACT if evidence.exact else Status.WITHIN_NOISE,
+        _praise(evidence),
+        method=method,
+        certificate=evidence.certificate,
+        standard_errors=evidence.standard_errors,
+        ambiguities=evidence.ambiguities,
+    )
 
 
 def _ambiguities(candidate: Candidate, evidence: Evidence) -> tuple[str, ...]:
@@ -113,10 +135,10 @@ def _questions(
         yield candidate.found.no_other_does()
 
 
-def _praise(evidence: Evidence) -> str:
+def _praise(evidence: Evidence | DeepEvidence) -> str:
     """What to say if nothing speaks against it."""
     certificate, number = evidence.certificate, evidence.network.units
-    units = counted(number, "unit")
+    units = units_in_words(evidence.network)
     if evidence.exact:
         all_units = "The 1 unit that shows" if number == 1 else f"All {number} units that show"
         return (

@@ -56,6 +56,7 @@ from provenet.fitting.residuals import residual_on, rounding_level
 from provenet.fitting.search.onward import LastRound
 from provenet.fitting.tolerances import DENSE_LIMIT
 from provenet.fitting.workspace import Workspace
+from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.network import Network
 from provenet.networks.symmetries import conventional_turns, turned
 
@@ -139,7 +140,7 @@ def gather(
 ) -> Evidence:
     """Settle the network, and measure it on the samples that it was fitted to."""
     problem, samples = workspace.problem, workspace.problem.samples
-    unseen = look_at_unseen(workspace, polished)
+    unseen = look_at_unseen(workspace, polished.network, polished.rss)
     settled = _settle(workspace, candidate, polished, unseen)
     own = settled.network
     user = workspace.standardisation.network_to_user(own).normalised()
@@ -245,15 +246,18 @@ def _in_order(workspace: Workspace, candidate: Candidate, network: Network) -> N
 # ---------------------------------------------------------------- samples that no fit saw
 
 
-def look_at_unseen(workspace: Workspace, polished: Polished) -> Unseen:
-    """What is left of held-out labels, against rounding and against what is left of fitted ones."""
-    network = workspace.standardisation.network_to_user(polished.network)
+def look_at_unseen(workspace: Workspace, own: Network | DeepNetwork, rss: float) -> Unseen:
+    """What is left of held-out labels, against rounding and against what is left of fitted ones.
+
+    Of a network on standardised inputs that leaves so much of the samples fitted.
+    """
+    network = workspace.standardisation.network_to_user(own)
     by_output, samples = _unseen_residuals(workspace, network)
     roundings = rounding_level(network, workspace.held_out.X)
     allowed = ROUNDING_MARGIN * roundings
     if not workspace.refine:
         allowed = np.maximum(allowed, UNREFINED * workspace.spread)
-    fitted = float(np.sqrt(polished.rss / workspace.problem.samples.labels))
+    fitted = float(np.sqrt(rss / workspace.problem.samples.labels))
     exact = bool(
         np.all(np.isfinite(roundings))
         and fitted <= _root_mean_square(allowed)
@@ -265,12 +269,12 @@ def look_at_unseen(workspace: Workspace, polished: Polished) -> Unseen:
         samples if workspace.unseen else 0,
         fitted,
         exact,
-        expected_on_unseen(workspace, polished.network, polished.rss).limit,
-        None if exact else excess_on_unseen(workspace, polished.network, polished.rss),
+        expected_on_unseen(workspace, own, rss).limit,
+        None if exact else excess_on_unseen(workspace, own, rss),
     )
 
 
-def _unseen_residuals(workspace: Workspace, network: Network) -> tuple[Array, int]:
+def _unseen_residuals(workspace: Workspace, network: Network | DeepNetwork) -> tuple[Array, int]:
     """Residual, an output, on samples not fitted: those held out, or all the others there are."""
     source, samples = workspace.source, workspace.problem.samples
     held_out = workspace.held_out
@@ -282,7 +286,7 @@ def _unseen_residuals(workspace: Workspace, network: Network) -> tuple[Array, in
     return np.sqrt(np.maximum(source.total(squares) - fitted, 0.0) / unseen), unseen
 
 
-def _squares(network: Network, X: Array, y: Array) -> Array:
+def _squares(network: Network | DeepNetwork, X: Array, y: Array) -> Array:
     return np.asarray(np.sum((network(X) - y) ** 2, axis=0))
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from provenet.certify.certificate import Certificate
 from provenet.certify.checks import Check, Status
-from provenet.certify.evidence import Evidence, fewest_to_confirm
+from provenet.certify.evidence import Evidence, Unseen, fewest_to_confirm
 from provenet.certify.noise_checks import noise_checks
 from provenet.certify.rivals import RivalQuestions
 from provenet.certify.smooth_checks import smooth_checks
@@ -69,6 +69,49 @@ def what_is_left(workspace: Workspace, evidence: Evidence) -> Iterator[Check]:
     yield about.unseen()
     if not evidence.exact:
         yield from about.noise()
+
+
+def unseen_are_predicted(workspace: Workspace, certificate: Certificate, seen: Unseen) -> Check:
+    """Are samples predicted that no fit saw? Asked of networks of any depth."""
+    spread = workspace.spread
+    left = f"A residual of {certificate.relative_residual:.1e} of the labels' spread is left"
+    if seen.samples == 0:
+        return _none_unseen(certificate, seen, left)
+    if seen.exact:
+        limit, what = ROUNDING_MARGIN * seen.rounding / spread, "rounding"
+    else:
+        limit, what = seen.limit / spread, "noise"
+    excess = 0.0 if seen.excess is None else seen.excess
+    return Check(
+        "unseen samples are predicted",
+        seen.exact or certificate.rounded or seen.excess is None,
+        seen.residual / spread,
+        f"at most {limit:.2g} of the labels' spread ({what})",
+        f"{left} on samples that were not fitted, {excess:.1f} times what noise would leave: this "
+        "is not yet the network. Take more samples, give more time with budget=, or ask for more "
+        "units.",
+        samples=seen.samples,
+    )
+
+
+def _none_unseen(certificate: Certificate, seen: Unseen, left: str) -> Check:
+    """Every sample was fitted: whatever they say, none is left to confirm it."""
+    samples = f"All {certificate.samples_fitted} samples"
+    explained = (
+        f"{samples} are explained exactly, but all of them were fitted: the network is "
+        "unconfirmed, and others may explain them as well. Take more samples."
+    )
+    return Check(
+        "unseen samples are predicted",
+        False,
+        "no sample was unseen",
+        "samples that no fit saw",
+        explained
+        if seen.exact
+        else f"{left} on the samples, all of which were fitted: take more samples.",
+        Status.PARTIAL if seen.exact else Status.FAILED,
+        samples=0,
+    )
 
 
 def few_stand_out(certificate: Certificate) -> bool:
@@ -123,42 +166,7 @@ class _About:
 
     def unseen(self) -> Check:
         """Are samples predicted that no fit saw?"""
-        seen, spread = self.evidence.unseen, self.workspace.spread
-        if seen.samples == 0:
-            return self._none_unseen()
-        if self.evidence.exact:
-            limit, what = ROUNDING_MARGIN * seen.rounding / spread, "rounding"
-        else:
-            limit, what = seen.limit / spread, "noise"
-        excess = 0.0 if seen.excess is None else seen.excess
-        return Check(
-            "unseen samples are predicted",
-            self.evidence.exact or self.certificate.rounded or seen.excess is None,
-            seen.residual / spread,
-            f"at most {limit:.2g} of the labels' spread ({what})",
-            f"{self.left} on samples that were not fitted, {excess:.1f} times what noise would "
-            "leave: this is not yet the network. Take more samples, give more time with budget=, "
-            "or ask for more units.",
-            samples=seen.samples,
-        )
-
-    def _none_unseen(self) -> Check:
-        """Every sample was fitted: whatever they say, none is left to confirm it."""
-        samples = f"All {self.certificate.samples_fitted} samples"
-        explained = (
-            f"{samples} are explained exactly, but all of them were fitted: the network is "
-            "unconfirmed, and others may explain them as well. Take more samples."
-        )
-        left = f"{self.left} on the samples, all of which were fitted: take more samples."
-        return Check(
-            "unseen samples are predicted",
-            False,
-            "no sample was unseen",
-            "samples that no fit saw",
-            explained if self.evidence.exact else left,
-            Status.PARTIAL if self.evidence.exact else Status.FAILED,
-            samples=0,
-        )
+        return unseen_are_predicted(self.workspace, self.certificate, self.evidence.unseen)
 
     def noise(self) -> Iterator[Check]:
         """Can what is left be told from further units, and is it noise?"""

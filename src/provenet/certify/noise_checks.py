@@ -22,12 +22,16 @@ from provenet.certify.residual_form import (
     Residuals,
     at_the_face,
     dependence,
+    joint_dependence,
     like_the_next,
 )
 from provenet.certify.tolerances import FEWEST_IN_A_GROUP, LOUDEST, MOST_PIECES, SURE_OF_SPREAD
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
+
+NO_DEPENDENCE = "what is left does not depend on the inputs"
+"""The name of a check: where it fails there is more to be found."""
 
 
 def noise_checks(workspace: Workspace, own: Network, found: str) -> Iterator[Check]:
@@ -48,9 +52,12 @@ def noise_checks(workspace: Workspace, own: Network, found: str) -> Iterator[Che
         Status.PARTIAL,
         drawn.size,
     )
-    sigmas = max(_dependence(own, drawn.X, column, fitted) for column in left.T)
+    sigmas = max(
+        max(_dependence(own, drawn.X, column, fitted), joint_dependence(drawn.X, column))
+        for column in left.T
+    )
     yield Check(
-        "what is left does not depend on the inputs",
+        NO_DEPENDENCE,
         sigmas <= NOT_CHANCE,
         f"{sigmas:.2g} standard errors",
         f"at most {NOT_CHANCE:g}",

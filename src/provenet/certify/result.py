@@ -11,6 +11,7 @@ from provenet.certify.checks import Check, Claim, Status, judge
 from provenet.certify.summary import as_html, as_text
 from provenet.common.typing import AnyArray
 from provenet.fitting.covariance import StandardErrors
+from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.network import Network
 
 
@@ -27,14 +28,16 @@ class Recovery:
     seconds a stage. `queries` counts the answers that were used where a model was asked.
     """
 
-    network: Network | None
+    network: Network | Any
+    """A `Network`, or a `DeepNetwork` of several layers; None if nothing was found."""
     status: Status
     message: str
     method: str
     claim: Claim = Claim.NETWORK
     checks: tuple[Check, ...] = ()
     certificate: Certificate | None = None
-    standard_errors: StandardErrors | None = None
+    standard_errors: StandardErrors | Any = None
+    """In the shapes of the network's parameters: `StandardErrors`, or `DeepErrors`."""
     ambiguities: tuple[str, ...] = ()
     details: Any = None
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -43,7 +46,7 @@ class Recovery:
     @classmethod
     def judged(
         cls,
-        network: Network | None,
+        network: Network | DeepNetwork | None,
         checks: Iterable[Check],
         best: Status,
         praise: str,

@@ -25,13 +25,14 @@ from provenet.fitting.search.pruning import prune
 from provenet.fitting.tolerances import SWAP_STEPS, SWAP_TOLERANCE
 from provenet.fitting.workspace import Workspace
 from provenet.networks.conversions import with_free_linear_part
+from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.network import Network
 
 
 def smooth_checks(workspace: Workspace, evidence: Evidence, found: str) -> Iterator[Check]:
     """Of an answer in smooth or periodic units; `found` begins the advice."""
     if evidence.network.activation.period is not None:
-        yield _no_other_waves(workspace, evidence, found)
+        yield no_other_waves(workspace, evidence.network, found)
     if evidence.network.activation.kinked:
         return
     if evidence.exact:
@@ -75,9 +76,12 @@ def _no_fewer_do(workspace: Workspace, evidence: Evidence, found: str) -> Check:
     )
 
 
-def _no_other_waves(workspace: Workspace, evidence: Evidence, found: str) -> Check:
-    """Would weights that differ by whole periods a step of the inputs give the same labels?"""
-    features = other_waves(evidence.network, workspace.inputs)
+def no_other_waves(workspace: Workspace, network: Network | DeepNetwork, found: str) -> Check:
+    """Would weights that differ by whole periods a step of the inputs give the same labels?
+
+    Of a deep network those of its first layer: what others are given is in no equal steps.
+    """
+    features = other_waves(network, workspace.inputs)
     return Check(
         "no other waves pass through them",
         len(features) == 0,
@@ -89,7 +93,7 @@ def _no_other_waves(workspace: Workspace, evidence: Evidence, found: str) -> Che
     )
 
 
-def other_waves(network: Network, X: Array) -> AnyArray:
+def other_waves(network: Network | DeepNetwork, X: Array) -> AnyArray:
     """Features whose values lie in equal steps h: a weight may change by `period / h`.
 
     Those where that is at most MOST_WAVES on inputs of spread one.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from provenet.common.words import counted
+from provenet.networks.any_network import AnyNetwork
 from provenet.networks.network import Network
 
 if TYPE_CHECKING:
@@ -55,8 +56,16 @@ def headline(result: Recovery) -> str:
     """Status, claim, size and method in a line."""
     if result.network is None:
         return f"{result.status.capitalize()}: nothing was found by {result.method}."
-    units = counted(result.network.units, "unit")
+    units = units_in_words(result.network)
     return f"{result.status.capitalize()}: a {result.claim} of {units}, found by {result.method}."
+
+
+def units_in_words(network: AnyNetwork, noun: str = "unit") -> str:
+    """How many units there are, a layer at a time where there are several."""
+    if network.layers == 1:
+        return counted(network.units, noun)
+    *lower, last = map(str, network.widths)
+    return f"{', '.join(lower)} and {last} {noun}s in {network.layers} layers"
 
 
 def facts(result: Recovery) -> Iterator[tuple[str, str]]:
@@ -112,7 +121,20 @@ def _timings(timings: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {seconds:.2g} s" for name, seconds in timings.items())
 
 
-def _unit_rows(network: Network) -> Sequence[tuple[str, ...]]:
+def _unit_rows(network: AnyNetwork) -> Sequence[tuple[str, ...]]:
+    """A heading and a row a unit, those of every layer one after the other."""
+    if network.layers == 1:
+        return _layer_rows(network.layer(0))
+    head: tuple[str, ...] = ()
+    rows: list[tuple[str, ...]] = []
+    for number in range(network.layers):
+        own, *units = _layer_rows(network.layer(number))
+        head = ("layer", *own)
+        rows += [(str(number + 1), *unit) for unit in units]
+    return [head, *rows]
+
+
+def _layer_rows(network: Network) -> Sequence[tuple[str, ...]]:
     """A heading and a row a unit: index, output weight or its size, bias, the first weights."""
     A = np.atleast_2d(network.output_weights)
     size = A[0] if len(A) == 1 else np.linalg.norm(A, axis=0)

@@ -142,6 +142,8 @@ units, of which the best of ten thousand is above 4.9 by chance once in a hundre
 
 # ---------------------------------------------------------------- what a layer leaves
 
+MOST_PAIRED, PAIRED_AT_ONCE = 10_000, 1000
+"""Convention: residuals that are compared in pairs, about a second, and rows of these at a time."""
 MOST_POLYNOMIALS = 1000
 """Convention: polynomials of the inputs that residuals are compared with: a higher degree is left
 out; `residual_form.NOT_CHANCE` counts on so many."""
@@ -193,3 +195,20 @@ FEWEST_TO_PLACE = 3
 MORE_AT_THE_END, OUTLIERS_AT_THE_END = 6.0, 4
 """Convention: deviations of the noise by which answers to questions asked again may be off,
 and one question in so many may be off by more, as noise with heavy tails is."""
+
+# ---------------------------------------------------------------- several layers
+
+DEEP_LABELS_A_PARAMETER = 5
+"""Convention: labels a parameter from which noise can be told from a deep network's own bends."""
+DEEP_SIGMAS = 5.0
+"""Convention: standard errors by which the largest weight of a deep unit differs from zero, as does
+the largest by which it feeds others."""
+FURTHER_TRIES = 3
+"""Convention: starts from which further units of a deep network are tried under noise."""
+MOST_REVERSED = 12
+"""Convention: units of a layer up to which every set of them is looked at: 4,095 sets."""
+REVERSALS = 3
+"""Convention: sets a layer, those that leave least, from which least squares is tried."""
+NEARLY_REVERSIBLE = 0.1
+"""Convention: share of what a set of units feeds on that may be left linear when all of them are
+reversed, for least squares to be tried from there."""

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from provenet.cli.ending import exit_unless, stdout
-from provenet.cli.shared import EXACT, NETWORK_FILES, Json, Quiet, finite, load_network_file
+from provenet.cli.shared import EXACT, NETWORK_FILES, Json, Quiet, finite, load_any_network_file
 from provenet.common.exceptions import InvalidInput
+from provenet.networks.any_network import AnyNetwork
 from provenet.networks.matching import parameter_error
-from provenet.networks.network import Network
 from provenet.report import console as show
 from provenet.report import tables
 
@@ -30,14 +30,14 @@ def compare(
     quiet: Quiet = False,
 ) -> None:
     """Compare two network files, unit by unit."""
-    networks = load_network_file(estimate), load_network_file(truth)
+    networks = load_any_network_file(estimate), load_any_network_file(truth)
     _check_comparable(estimate, truth, *networks)
     error = parameter_error(*networks)
     same = error <= tolerance
     out = stdout()
     if json:
         answer = {"parameter_error": error, "tolerance": tolerance, "within_tolerance": same}
-        units = [network.units for network in networks]
+        units = [_units(network) for network in networks]
         activations = [network.activation for network in networks]
         typer.echo(show.to_json({**answer, "units": units, "activations": activations}))
     elif not quiet:
@@ -50,7 +50,12 @@ def compare(
     exit_unless(same)
 
 
-def _check_comparable(first: Path, second: Path, a: Network, b: Network) -> None:
+def _units(network: AnyNetwork) -> int | list[int]:
+    """The width of one hidden layer, or those of several."""
+    return network.units if network.layers == 1 else list(network.widths)
+
+
+def _check_comparable(first: Path, second: Path, a: AnyNetwork, b: AnyNetwork) -> None:
     kinds = {
         "features": (a.features, b.features),
         "outputs": (a.outputs or 1, b.outputs or 1),

@@ -21,17 +21,19 @@ from provenet.cli.shared import (
     Seed,
     check_network_to_write,
     check_written,
+    depth,
     error_of,
     finite,
-    load_network_file,
+    load_any_network_file,
     save_result,
     summary_of,
+    widths,
 )
 from provenet.common.exceptions import InvalidInput
 from provenet.common.words import counted
 from provenet.data.sample_files.door import check_mask_name, open_samples
 from provenet.data.sources import Source
-from provenet.networks.network import Network
+from provenet.networks.any_network import AnyNetwork
 from provenet.recover import DEFAULT_BUDGET
 from provenet.recover import recover as recover_network
 from provenet.report import check_report, write_report
@@ -51,8 +53,21 @@ def recover(
         Path | None, typer.Argument(metavar="LABELS", help="y when SAMPLES is .npy.")
     ] = None,
     units: Annotated[
-        int | None, typer.Option(min=1, help="Number of units; found when not given.")
+        Any,
+        typer.Option(
+            parser=widths,
+            metavar="WIDTHS",
+            help="Number of units; 16,8 for two hidden layers of so many; found when not given.",
+        ),
     ] = None,
+    layers: Annotated[
+        Any,
+        typer.Option(
+            parser=depth,
+            metavar="NUMBER",
+            help="Number of hidden layers; auto tries one, then two, then three.",
+        ),
+    ] = "1",
     outputs: Annotated[
         int | None,
         typer.Option(min=1, help="Number of outputs: the last columns of a .csv or .parquet."),
@@ -107,7 +122,8 @@ def recover(
         known = None if truth is None else _load_truth(truth, source.features, source.outputs or 1)
         result = recover_network(
             source,
-            units=units,
+            units=units[0] if units is not None and len(units) == 1 else units,
+            layers=layers,
             method=method,
             activation=activation,
             noise=noise,
@@ -145,8 +161,8 @@ def _engine(scheduler: str | None) -> Iterator[Callable[[Source], Source]]:
         yield DaskFiles
 
 
-def _load_truth(path: Path, features: int, outputs: int) -> Network:
-    truth = load_network_file(path)
+def _load_truth(path: Path, features: int, outputs: int) -> AnyNetwork:
+    truth = load_any_network_file(path)
     own = truth.features, truth.outputs or 1
     if own != (features, outputs):
         sizes = " and ".join(map(counted, own, ("feature", "output")))

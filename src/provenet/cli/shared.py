@@ -17,13 +17,36 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable
 from provenet.data.sample_files.door import save_mask
 from provenet.datasets import random_network
+from provenet.networks.any_network import AnyNetwork
 from provenet.networks.formats import check_network_name
 from provenet.networks.matching import parameter_error
 from provenet.networks.network import Network, load_network
+from provenet.validation import OPEN
 
 NETWORK_FILES = ".npz, .safetensors or .onnx"
 EXACT = 1e-8
 """Parameter error at most, of what counts as recovered exactly: the project's convention."""
+
+
+def widths(text: str) -> tuple[int, ...]:
+    """Whole numbers from 1 on, between commas."""
+    numbers = text.split(",")
+    if not all(map(_counts, numbers)):
+        raise typer.BadParameter(
+            f"{text!r} is not a number of units, or several between commas as 16,8."
+        )
+    return tuple(int(number) for number in numbers)
+
+
+def depth(text: str) -> int | str:
+    """A whole number from 1 on, or "auto"."""
+    if text != OPEN and not _counts(text):
+        raise typer.BadParameter(f"{text!r} is not a number of layers from 1 on, or {OPEN}.")
+    return text if text == OPEN else int(text)
+
+
+def _counts(text: str) -> bool:
+    return text.strip().isdecimal() and int(text) > 0
 
 
 def finite(value: float | None) -> float | None:
@@ -63,16 +86,29 @@ def check_written(paths: Iterable[Path | None], inputs: Iterable[Path | None] = 
         raise InvalidInput("Two files to write have the same name: give each a name of its own.")
 
 
-def load_network_file(path: Path) -> Network:
-    """A network file; one output as a row of its own is the same as plain labels."""
+def load_any_network_file(path: Path) -> AnyNetwork:
+    """A network file of any depth; of one hidden layer, a row of one output is a plain label."""
     network = load_network(path)
-    if network.outputs != 1:
-        return network
-    linear = None if network.linear is None else network.linear[0]
+    if isinstance(network, Network) and network.outputs == 1:
+        return _with_plain_labels(network)
+    return network
+
+
+def load_network_file(path: Path) -> Network:
+    """The same, for a command that serves networks with one hidden layer."""
+    network = load_any_network_file(path)
+    if not isinstance(network, Network):
+        raise InvalidInput(
+            f"{path} has {network.layers} hidden layers: this command takes a network with one."
+        )
+    return network
+
+
+def _with_plain_labels(network: Network) -> Network:
     return network.replace(
         output_weights=network.output_weights[0],
         output_bias=np.ravel(network.output_bias)[0],
-        linear=linear,
+        linear=None if network.linear is None else network.linear[0],
     )
 
 
@@ -92,7 +128,7 @@ def save_result(result: Recovery, out: Path | None, corrupted: Path | None, quie
         note(f"No labels were set aside, so {corrupted} was not written.", quiet)
 
 
-def error_of(result: Recovery, truth: Network) -> float:
+def error_of(result: Recovery, truth: AnyNetwork) -> float:
     """Parameter error; infinite where nothing was found."""
     return math.inf if result.network is None else parameter_error(result.network, truth)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -19,15 +19,16 @@ from provenet.cli.shared import (
     Quiet,
     Samples,
     Seed,
-    Units,
     check_network_to_write,
     check_written,
     finite,
     random_network_of,
+    widths,
 )
 from provenet.common.words import counted
 from provenet.data.sample_files.door import check_pairing, save_samples
-from provenet.datasets import sample
+from provenet.datasets import random_network, sample
+from provenet.networks.any_network import AnyNetwork
 from provenet.report import console as show
 
 
@@ -40,7 +41,14 @@ def simulate(
         ),
     ],
     features: Features = 20,
-    units: Units = 10,
+    units: Annotated[
+        Any,
+        typer.Option(
+            parser=widths,
+            metavar="WIDTHS",
+            help="Number of hidden units; 16,8 for two hidden layers of so many.",
+        ),
+    ] = "10",
     outputs: Outputs = 1,
     activation: Annotated[
         str, typer.Option(help='Of the units: relu, "leaky_relu(0.2)", abs, tanh, gelu, silu, ...')
@@ -61,9 +69,8 @@ def simulate(
     """Draw a random network and write samples of it to a file."""
     _check_simulated(out, labels, truth)
     rng = np.random.default_rng(seed)
-    network = random_network_of(
-        units, features, outputs, bias_scale=bias_scale, activation=activation, rng=rng
-    )
+    size: dict[str, Any] = {"bias_scale": bias_scale, "activation": activation, "rng": rng}
+    network = _network_of(units, features, outputs, **size)
     with StageProgress(stderr(), quiet=quiet) as progress:
         progress("Drawing samples", -1)
         X, y = sample(network, samples, noise=noise, rng=rng)
@@ -77,6 +84,13 @@ def simulate(
     elif not quiet:
         names = ", ".join(str(path) for path in written.values() if path is not None)
         note(f"Wrote {counted(samples, 'sample')} of {show.describe(network)}: {names}")
+
+
+def _network_of(widths: tuple[int, ...], features: int, outputs: int, **options: Any) -> AnyNetwork:
+    """With one hidden layer, or a deep one."""
+    if len(widths) == 1:
+        return random_network_of(widths[0], features, outputs, **options)
+    return random_network(widths, features, outputs=None if outputs == 1 else outputs, **options)
 
 
 def _check_simulated(out: Path, labels: Path | None, truth: Path | None) -> None:

@@ -71,7 +71,7 @@ def damped_steps(
     start: P,
     settled: Callable[[float, P], Ended | None],
     steps: int,
-    damping: Damping = Damping(),  # noqa: B008 - frozen
+    damping: Damping = Damping(),
 ) -> Walk[P]:
     """At most so many damped steps from a start, each to a lower value.
 

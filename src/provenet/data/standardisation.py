@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
@@ -10,6 +11,7 @@ from scipy.linalg import qr, solve_triangular
 from provenet.common.typing import Array
 from provenet.data.sums import Sums
 from provenet.data.tolerances import DEPENDENT, TINY
+from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.network import Network
 
 
@@ -51,8 +53,18 @@ class Standardisation:
         own = np.asarray(np.linalg.solve(self.whiten.T, weights.T).T, dtype=float)
         return own, biases + weights @ self.mean
 
-    def network_to_user(self, network: Network) -> Network:
+    @overload
+    def network_to_user(self, network: Network) -> Network: ...
+
+    @overload
+    def network_to_user(self, network: DeepNetwork) -> DeepNetwork: ...
+
+    def network_to_user(self, network: Network | DeepNetwork) -> Network | DeepNetwork:
         """A network on standardised inputs as one on the user's inputs."""
+        if isinstance(network, DeepNetwork):
+            W, b = self.units_to_user(network.weights[0], network.biases[0])
+            above, biases_above = network.weights[1:], network.biases[1:]
+            return network.replace(weights=(W, *above), biases=(b, *biases_above))
         weights, biases = self.units_to_user(network.weights, network.biases)
         if network.linear is None:
             return network.replace(weights=weights, biases=biases)
@@ -60,8 +72,18 @@ class Standardisation:
         constant = network.output_bias - linear @ self.mean
         return network.replace(weights=weights, biases=biases, linear=linear, output_bias=constant)
 
-    def network_from_user(self, network: Network) -> Network:
+    @overload
+    def network_from_user(self, network: Network) -> Network: ...
+
+    @overload
+    def network_from_user(self, network: DeepNetwork) -> DeepNetwork: ...
+
+    def network_from_user(self, network: Network | DeepNetwork) -> Network | DeepNetwork:
         """The inverse of `network_to_user`."""
+        if isinstance(network, DeepNetwork):
+            W, b = self.units_from_user(network.weights[0], network.biases[0])
+            above, biases_above = network.weights[1:], network.biases[1:]
+            return network.replace(weights=(W, *above), biases=(b, *biases_above))
         weights, biases = self.units_from_user(network.weights, network.biases)
         if network.linear is None:
             return network.replace(weights=weights, biases=biases)

@@ -22,6 +22,7 @@ from provenet.common.typing import Array
 from provenet.data.passes import working_time
 from provenet.data.sources.base import Source
 from provenet.fitting.iterative_step import IterativeStep, PassCurvature
+from provenet.fitting.layered_equations import layered_step
 from provenet.fitting.linearised import KeptSamples, Linearised
 from provenet.fitting.normal_equations import (
     DenseStep,
@@ -34,10 +35,12 @@ from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import (
     ACCURACIES,
     DENSE_IN_PASSES,
+    DENSE_NEAR,
     FALLS_WELL,
     FLOAT32_ABOVE,
     ITERATIVE_ABOVE,
     LEAST_DAMPING,
+    NEAR_ITERATIVE_ABOVE,
     RIDGE_DOUBLE,
     RIDGE_SINGLE,
     ROUNDING_ZERO,
@@ -147,7 +150,7 @@ def _model(
 ) -> _Model:
     """Samples in memory are evaluated once a point; others are passed over."""
     kept = None
-    if part is None:
+    if part is None and not start.lower:
         # The slopes of piecewise linear units are whole numbers: single precision has them exactly.
         dtype = np.float32 if activation.slope is not None else np.float64
         kept = KeptSamples.of(source, start, dtype)
@@ -157,9 +160,14 @@ def _model(
     return _InMemory(kept, activation, large)
 
 
-def _dense_up_to(activation: Activation) -> int:
-    """Nonlinear parameters up to which steps are dense: smooth units are ill-conditioned."""
-    return ITERATIVE_ABOVE if activation.slope is not None else SMOOTH_ITERATIVE_ABOVE
+def _dense_up_to(activation: Activation, is_near: bool) -> int:
+    """Nonlinear parameters up to which steps are dense: smooth units are ill-conditioned.
+
+    Near zero all the more: conjugate gradients would crawl there.
+    """
+    if activation.slope is not None:
+        return ITERATIVE_ABOVE
+    return NEAR_ITERATIVE_ABOVE if is_near else SMOOTH_ITERATIVE_ABOVE
 
 
 def _floor(activation: Activation) -> float:
@@ -181,10 +189,11 @@ class _InMemory:
 
     def step_from(self, at: Linearised) -> tuple[DenseStep | IterativeStep, float]:
         floor = _floor(self.activation)
-        if at.parameters.theta.size > _dense_up_to(self.activation):
+        is_near = at.rss <= DENSE_NEAR**2 * self.large
+        if at.parameters.theta.size > _dense_up_to(self.activation, is_near):
             return IterativeStep(at.curvature(floor)), at.rss
         dtype, ridge = _precision(at.rss, self.large)
-        return DenseStep(at.equations(dtype), at.parameters, ridge, floor), at.rss
+        return DenseStep.of(at.equations(dtype), at.parameters, ridge, floor), at.rss
 
     def last_correction(self, at: Linearised, rss: float) -> Linearised:
         """Corrections of beta by values in single precision leave some of it behind."""
@@ -220,15 +229,18 @@ class _InPasses:
         """The sum of squares is computed afresh."""
         source, activation, part, current = self.source, self.activation, self.part, at.parameters
         floor = _floor(activation)
+        if current.lower:
+            dtype, ridge = _precision(at.rss, self.large)
+            return layered_step(source, current, activation, dtype, ridge)
         if current.theta.size > DENSE_IN_PASSES:
             curvature = PassCurvature(source, current, activation, self.inputs, floor)
             return IterativeStep(curvature), curvature.rss
         if part is not None:
             equations = with_curvature_of(part, source, current, activation)
-            return DenseStep(equations, current, RIDGE_SINGLE, floor), equations.rss
+            return DenseStep.of(equations, current, RIDGE_SINGLE, floor), equations.rss
         dtype, ridge = _precision(at.rss, self.large)
         equations = normal_equations(source, current, activation, dtype)
-        return DenseStep(equations, current, ridge, floor), equations.rss
+        return DenseStep.of(equations, current, ridge, floor), equations.rss
 
     def last_correction(self, at: _Passed, rss: float) -> _Passed:
         return _Passed(at.parameters, rss)
@@ -270,8 +282,7 @@ class _FitPoint:
             return None
         if found.promised <= self.tolerance * self.value:
             return found.ended
-        theta = self.parameters.theta - found.move.reshape(self.parameters.theta.shape)
         activation = self.model.activation
-        moved = Parameters(theta, self.parameters.beta).normalised(activation)
+        moved = self.parameters.moved(found.move).normalised(activation)
         at = self.model.evaluate(moved.capped(activation, self.largest))
         return replace(self, at=at, value=at.rss, before=self.value, solved=found.ended, step=None)

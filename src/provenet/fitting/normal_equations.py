@@ -250,26 +250,35 @@ class DampedStep:
     """By how much the linear model says that the step lowers the sum of squares."""
 
 
+@dataclass(frozen=True)
 class DenseStep:
-    """Damped steps from one set of normal equations."""
+    """Damped steps from one set of normal equations, beta eliminated once.
 
-    def __init__(
-        self,
+    Each damping then costs one factorisation.
+    """
+
+    matrix: Array
+    rhs: Array
+    damping: Array
+    """The size of the matrix along each parameter."""
+
+    @classmethod
+    def of(
+        cls,
         equations: NormalEquations,
         parameters: Parameters,
         ridge: float,
         floor: float = LEAST_DAMPING,
-    ) -> None:
-        """Eliminate beta once; each damping then costs one factorisation."""
+    ) -> DenseStep:
+        """From the sums of one hidden layer."""
         m, width = parameters.theta.shape
         thetas, A = parameters.theta.size, parameters.output_weights
-        self.matrix, eliminated = eliminate(equations, parameters, ridge)
+        matrix, eliminated = eliminate(equations, parameters, ridge)
         cross = equations.hessian[:thetas, thetas:]
         moved = (cross @ eliminated[:, thetas:]).reshape(m, width, len(A))
-        self.rhs = equations.theta_gradient - np.einsum("mwo,om->mw", moved, A).ravel()
+        rhs = equations.theta_gradient - np.einsum("mwo,om->mw", moved, A).ravel()
         size = np.repeat(np.sum(A**2, axis=0), width)
-        diagonal = np.diag(equations.hessian)[:thetas] * size
-        self.damping = floored(diagonal, floor)
+        return cls(matrix, rhs, floored(np.diag(equations.hessian)[:thetas] * size, floor))
 
     def solve(self, damping: float, accuracy: float = 0.0) -> DampedStep | None:
         """The step, exact for any accuracy; None if the matrix is not positive definite then."""

@@ -7,6 +7,8 @@ once.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from provenet.common.typing import Array
@@ -30,7 +32,7 @@ def fit_linear_part(
     for _ in range(passes):
         sums = linear_part(source, parameters, activation, inputs)
         step = solve_scaled(sums.gram, sums.gradient, RIDGE * len(sums.gram))
-        parameters = Parameters(parameters.theta, parameters.beta - step)
+        parameters = replace(parameters, beta=parameters.beta - step)
     rss = sums.rss - float(np.vdot(sums.gradient, step))
     return parameters, max(rss, 0.0)
 

@@ -47,6 +47,7 @@ from provenet.networks.conversions import (
     even_linear_part,
     with_free_linear_part,
 )
+from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.network import Network
 from provenet.networks.signs import (
     Signs,
@@ -259,7 +260,9 @@ class Expected:
     """What chance hardly ever exceeds (F-test)."""
 
 
-def expected_on_unseen(workspace: Workspace, network: Network, rss: float) -> Expected:
+def expected_on_unseen(
+    workspace: Workspace, network: Network | DeepNetwork, rss: float
+) -> Expected:
     """From the residual sum of squares of the samples that were fitted."""
     spare = max(workspace.problem.samples.labels - network.free_parameters, 1)
     size = np.sqrt(rss / spare * (1 + network.free_parameters / spare))
@@ -267,7 +270,9 @@ def expected_on_unseen(workspace: Workspace, network: Network, rss: float) -> Ex
     return Expected(float(size), float(size * np.sqrt(factor)))
 
 
-def excess_on_unseen(workspace: Workspace, network: Network, rss: float) -> float | None:
+def excess_on_unseen(
+    workspace: Workspace, network: Network | DeepNetwork, rss: float
+) -> float | None:
     """How much larger the residual is on held-out samples than noise explains, or None."""
     expected = expected_on_unseen(workspace, network, rss)
     user = workspace.standardisation.network_to_user(network)

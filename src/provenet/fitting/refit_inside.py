@@ -13,7 +13,7 @@ from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.normal_equations import linear_part, without_each_unit
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.polish import polish
-from provenet.fitting.search.swaps import with_new_units
+from provenet.fitting.search.swaps import grown
 from provenet.fitting.tolerances import (
     DENSE_LIMIT,
     MAYBE_NEEDLESS,
@@ -66,7 +66,7 @@ def _with_a_missing_unit(
     for _ in range(MISSING_TRIES):
         if workspace.out_of_time:
             break
-        wider = with_new_units(problem, start, np.empty(0, dtype=int), 1, workspace.rng)
+        wider = grown(problem, start, 1, workspace.rng)
         polished = polish(workspace, wider.parameters.network(ABS)).network
         if polished.linear is None:
             found = fit_inside(

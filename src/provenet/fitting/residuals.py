@@ -6,16 +6,20 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.data.sources.arrays import ArraySource
+from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.network import Network
 from provenet.networks.tolerances import EPS
 
 
-def rounding_level(network: Network, X: Array) -> Array:
+def rounding_level(network: Network | DeepNetwork, X: Array) -> Array:
     """Root mean square rounding error of the network's own evaluation at the rows of X, an output.
 
     Rounding of z is worth its size times the activation's slope there. A homogeneous activation has
-    its values of the same size; others round their own.
+    its values of the same size; others round their own. In a deep network what a layer rounds is
+    passed on by the weights above it.
     """
+    if isinstance(network, DeepNetwork):
+        return _rounding_through_layers(network, X)
     size, sigma = np.abs(X) @ np.abs(network.weights).T + np.abs(network.biases), network.activation
     if sigma.degree is not None:
         worth = size * np.abs(sigma.derivative(size))
@@ -28,6 +32,19 @@ def rounding_level(network: Network, X: Array) -> Array:
     return np.asarray(EPS * np.sqrt(np.mean(total**2, axis=0)))
 
 
-def residual_on(samples: ArraySource, network: Network) -> float:
+def _rounding_through_layers(network: DeepNetwork, X: Array) -> Array:
+    h, error = np.asarray(X, float), np.zeros(np.shape(X))
+    *hidden, (A, c) = network.affine_maps
+    for W, b in hidden:
+        z = h @ W.T + b
+        moved = error @ np.abs(W).T + EPS * (np.abs(h) @ np.abs(W).T + np.abs(b))
+        h = network.activation(z)
+        error = np.abs(network.activation.derivative(z)) * moved + EPS * np.abs(h)
+    total = error @ np.abs(A).T + EPS * (np.abs(h) @ np.abs(A).T + np.abs(c))
+    level = np.sqrt(np.mean(total**2, axis=0))
+    return np.asarray(level[0] if network.outputs is None else level)
+
+
+def residual_on(samples: ArraySource, network: Network | DeepNetwork) -> float:
     """Root mean square residual of a network on samples."""
     return float(np.sqrt(np.mean((network(samples.X) - samples.y) ** 2)))

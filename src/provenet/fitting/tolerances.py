@@ -49,6 +49,10 @@ over samples that are evaluated anew it costs several times as much."""
 SMOOTH_ITERATIVE_ABOVE = 600
 """Measured: the same for smooth units, which are much alike: conjugate gradients take many products
 and leave a rest (benchmarks/activations.py)."""
+NEAR_ITERATIVE_ABOVE, DENSE_NEAR = 4000, 10.0
+"""Measured: the same of smooth units once a residual is below so many times `FLOAT32_ABOVE`, where
+what is left lies along the flattest directions (benchmarks/activations.py, 50 features). The matrix
+and its factor take a quarter of a gigabyte then."""
 FALLS_WELL = 0.05
 """Convention: a step that lowers the sum of squares by more than this is worth another, beyond
 those that were allowed: most such fits are on their way to zero."""
@@ -211,6 +215,9 @@ benchmarks/activations.py)."""
 NEAR_ZERO, SMOOTH_NEAR_ZERO = 1e-4, 1e-3
 """Convention: below it a fit is on its way to zero: bad minima leave far more. Smooth units are
 slower."""
+LAYERED_ZERO, LAYERED_NEAR_ZERO, LITTLE = 1e-10, 5e-3, 2e-2
+"""Measured: the same for several layers, of which fits that leave less have all their units
+(benchmarks/layers.py); and what they leave at most while units too many are pruned."""
 LARGEST_NORM = 6.0
 """Convention: of a unit's weights on standardised inputs while it is searched for: beyond, a smooth
 unit is nearly a kink, which moves only where samples are close to it."""
@@ -243,6 +250,9 @@ GROWTH_BEYOND = 1.4
 FIRST_WIDTH, MOST_SWAPS = 3, 32
 """Convention: units of the first chain where their number is not known, and failed swaps that the
 most patient chain allows."""
+MANY_MORE, MORE_THAN_A_FEW = 3, 10
+"""Measured: the second chain starts with so many times the units of the first, and so many more (3
+or 7 of 25 tanh units in 50 features, benchmarks/activations.py)."""
 PRUNE_STEPS, PRUNE_LAST_STEPS, PRUNE_CANDIDATES = 8, 4, 3
 """Convention: a redundant unit leaves a residual near zero behind after a few steps, or never; so
 many of the least useful are tried."""
@@ -258,6 +268,27 @@ and does not swap: growth alone finds the way as long as it leaves so little."""
 NEAR_STEPS, NEAR_TOLERANCE = 60, 1e-2
 """Convention: least squares on its way to zero, which is slow where units are much alike; one that
 falls by less a step does not get there."""
+
+# ---- Search: several layers
+
+LAYER_SPREADS, THRESHOLDS_WITHIN = (0.5, 2.0), 0.5
+"""Convention: spread of a random unit's argument, and how far out its threshold lies: half way to a
+random sample, so that units of every layer bend."""
+NEW_FEED = 0.3
+"""Measured: size of the weights by which new units feed others (0 leaves chains stuck,
+benchmarks/layers.py)."""
+FOLD_ROWS, FOLD_RIDGE = 2000, 1e-12
+"""Convention: samples on which layers are folded and compared, and the ridge of the regression."""
+LAYER_CANDIDATES, REVERSED_WITH = 8, 6
+"""Convention: units of a layer that are tried to be dropped, and drops with another unit reversed:
+those that cost least."""
+USELESS, NEAR_SHARE = 1e-4, 0.2
+"""Convention: what dropping a useless unit leaves before any refit, of the labels' spread; and the
+share of what is near zero below which all fits are alike."""
+
+LAYERED_RANK = 1e-13
+"""Derived: an eigenvalue of scaled normal equations, of the largest, below which it is rounding:
+some hundred times the machine's."""
 
 # ---- Search: rivals of an answer under noise
 

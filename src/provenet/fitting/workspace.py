@@ -28,7 +28,8 @@ from provenet.networks.activations import RELU, Activation
 class Wishes:
     """What the user asked for."""
 
-    units: int | None = None
+    units: int | tuple[int, ...] | None = None
+    """In all, or a layer."""
     noise: float | None = None
     activation: Activation = RELU
     refine: bool | None = None
@@ -39,6 +40,13 @@ class Wishes:
     order: int | None = None
     open_activation: bool = False
     """Whether the activation is to be found; `activation` is only the first to try then."""
+    layers: int = 1
+    """Hidden layers."""
+
+    @property
+    def total_units(self) -> int | None:
+        """Number of units of all layers."""
+        return sum(self.units) if isinstance(self.units, tuple) else self.units
 
 
 @dataclass(frozen=True)
@@ -68,8 +76,8 @@ class Workspace:
 
     @property
     def units(self) -> int | None:
-        """Number of units that was asked for."""
-        return self.wishes.units
+        """Number of units that was asked for, of all layers."""
+        return self.wishes.total_units
 
     @property
     def noise(self) -> float | None:
@@ -153,7 +161,8 @@ class Workspace:
 
     def with_activation(self, activation: Activation) -> Workspace:
         """The same recovery, by the same clock, of units whose activation is this one."""
-        problem = replace(self.problem, activation=fitted_form(activation))
+        fitted = fitted_form(activation, self.wishes.layers)
+        problem = replace(self.problem, activation=fitted)
         known = self.wishing(activation=activation, open_activation=False)
         return replace(known, problem=problem)
 
@@ -213,14 +222,21 @@ def prepare(
     count = int(np.clip(distinct // 10, fewest, MOST_HELD_OUT))
     held = np.isin(group, rng.permutation(distinct)[:count])
     samples = ArraySource(standardisation.apply(X[~held]), y[~held])
-    fitted = fitted_form(wishes.activation)
+    fitted = fitted_form(wishes.activation, wishes.layers)
     precision, spread = label_precision(y), standardisation.label_spread
     rounding = precision.rms
     fine = rounding <= FINE * spread
     return Workspace(
         source=source,
         standardisation=standardisation,
-        problem=Problem(samples, spread, deadline, fitted, rounding if fine else 0.0),
+        problem=Problem(
+            samples,
+            spread,
+            deadline,
+            fitted,
+            rounding if fine else 0.0,
+            layers=wishes.layers,
+        ),
         held_out=ArraySource(X[held], y[held]),
         held_out_rows=np.empty(0, int) if drawn.rows is None else drawn.rows[held],
         precision=precision.of(np.argsort(held, kind="stable")),

@@ -21,6 +21,7 @@ from provenet.networks.activations import RELU, Activation, get_activation
 
 if TYPE_CHECKING:
     from provenet.certify.candidate import Candidate
+    from provenet.certify.deep import DeepCandidate
     from provenet.certify.layer import LayerCandidate
     from provenet.fitting.workspace import Workspace
 
@@ -33,7 +34,9 @@ class Method:
     summary: str
     needs: str
     paper: str
-    candidates: Callable[[Workspace], Iterator[Candidate] | Iterator[LayerCandidate]]
+    candidates: Callable[
+        [Workspace], Iterator[Candidate] | Iterator[DeepCandidate] | Iterator[LayerCandidate]
+    ]
     independent_units: bool = False
     """Whether the units must have linearly independent weights, so at most as many as features."""
     independent_outputs: bool = False
@@ -60,6 +63,8 @@ class Method:
     """What may be asked of it beside what every method has; candidates are refined at the door."""
     check_objective: Callable[[str, Activation], None] | None = None
     """Raises for an objective that is not the method's own; None for a method without any."""
+    deep: bool = False
+    """Whether it serves several hidden layers, and only these."""
     in_memory: bool = False
     """Whether it holds all samples in memory, so at most `MOST_BYTES_IN_MEMORY` of them."""
 
@@ -115,6 +120,17 @@ METHODS = {
             activations=_PIECEWISE_LINEAR,
             any_smooth=True,
             finds_activation=True,
+        ),
+        Method(
+            "deep",
+            "several hidden layers (layers=2, 3, ...): expand-prune on layers, widths found",
+            "any inputs in general position; several samples a parameter",
+            "none: the answer certifies itself",
+            _recipe("deep"),
+            activations=("relu", "abs"),
+            any_smooth=True,
+            options=(),
+            deep=True,
         ),
         Method(
             "lifting",

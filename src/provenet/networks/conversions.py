@@ -25,6 +25,8 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.networks.activations import ABS, RELU, Activation, Symmetry
+from provenet.networks.any_network import AnyNetwork
+from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.network import Network
 from provenet.networks.tolerances import NO_SLOPE
 
@@ -83,13 +85,19 @@ def even_linear_part(network: Network) -> tuple[Array, Array]:
     return A, _linear(network) + A / 2 @ network.weights
 
 
-def in_relu_units(network: Network) -> Network | None:
+def in_relu_units(network: AnyNetwork) -> AnyNetwork | None:
     """The same function in ReLU units alone; None if its units are not piecewise linear."""
-    slope = network.activation.slope
-    if slope is None:
+    if network.activation.slope is None:
         return None
+    if isinstance(network, DeepNetwork):
+        return network.rewritten(_in_relu_units)
+    return _in_relu_units(network.layer(0))
+
+
+def _in_relu_units(network: Network) -> Network:
     W, b, A = network.weights, network.biases, network.output_weights
-    if slope != 0:
+    slope = network.activation.slope
+    if slope:
         W, b = np.vstack([W, -W]), np.append(b, -b)
         A = np.concatenate([A, -slope * A], axis=-1)
     return linear_as_units(network.replace(weights=W, biases=b, output_weights=A, activation=RELU))

@@ -13,16 +13,18 @@ from typing import Any
 import numpy as np
 
 from provenet.common.blocks import row_blocks
-from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.networks import formats as network_formats
 from provenet.networks.activations import Activation, get_activation
+from provenet.networks.any_network import AffineMap, AnyNetwork
+from provenet.networks.checked import check, check_layer, checked_array, checked_rows
+from provenet.networks.exports import Exports
 from provenet.networks.symmetries import by_convention
 from provenet.networks.tolerances import SORTED_DIGITS
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Network:
+class Network(Exports):
     """A network with one hidden layer; every array is read-only.
 
     Shapes: `weights` (units, features), `biases` (units,), `output_weights` (units,) for one output
@@ -48,21 +50,21 @@ class Network:
         linear: Any = None,
     ) -> None:
         """Check the shapes and store the arrays; biases default to 0, output weights to 1."""
-        W = _array(weights, "weights", (2,))
+        W = checked_array(weights, "weights", (2,))
         units, features = W.shape
-        b = np.zeros(units) if biases is None else _array(biases, "biases", (1,))
+        b = np.zeros(units) if biases is None else checked_array(biases, "biases", (1,))
         A = (
             np.ones(units)
             if output_weights is None
-            else _array(output_weights, "output_weights", (1, 2))
+            else checked_array(output_weights, "output_weights", (1, 2))
         )
-        c = _array(output_bias, "output_bias", (0, 1))
-        _check(b.shape == (units,), f"biases must have shape ({units},), not {b.shape}")
-        _check(
+        c = checked_array(output_bias, "output_bias", (0, 1))
+        check(b.shape == (units,), f"biases must have shape ({units},), not {b.shape}")
+        check(
             A.shape[-1] == units,
             f"output_weights must have {units} entries in the last axis, not shape {A.shape}",
         )
-        _check(
+        check(
             c.shape in ((), A.shape[:-1]),
             f"output_bias must be a number or have shape {A.shape[:-1]}, not {c.shape}",
         )
@@ -74,9 +76,9 @@ class Network:
         set_field(self, "activation", get_activation(activation))
         set_field(self, "linear", None)
         if linear is not None:
-            V = _array(linear, "linear", (1, 2))
+            V = checked_array(linear, "linear", (1, 2))
             shape = (*A.shape[:-1], features)
-            _check(V.shape == shape, f"linear must have shape {shape}, not {V.shape}")
+            check(V.shape == shape, f"linear must have shape {shape}, not {V.shape}")
             set_field(self, "linear", V)
 
     @property
@@ -93,6 +95,28 @@ class Network:
     def outputs(self) -> int | None:
         """Number of outputs; None when labels are plain numbers."""
         return None if self.output_weights.ndim == 1 else int(self.output_weights.shape[0])
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of units of each hidden layer: of the one there is."""
+        return (self.units,)
+
+    @property
+    def layers(self) -> int:
+        """Number of hidden layers."""
+        return 1
+
+    @property
+    def affine_maps(self) -> tuple[AffineMap, ...]:
+        """Weights and biases of the hidden layer and of the outputs, these in rows."""
+        A = np.atleast_2d(self.output_weights)
+        c = np.broadcast_to(np.asarray(self.output_bias, dtype=float), (len(A),))
+        return (self.weights, self.biases), (A, c)
+
+    def layer(self, number: int) -> Network:
+        """The hidden layer of that number, which is 0: the network itself."""
+        check_layer(number, self.layers)
+        return self
 
     @property
     def free_parameters(self) -> int:
@@ -112,11 +136,7 @@ class Network:
 
     def __call__(self, X: Any) -> Array:
         """Outputs for the rows of `X`: (n, features) -> (n,) or (n, outputs), in bounded memory."""
-        inputs = np.asarray(X)
-        if inputs.ndim != 2 or inputs.shape[1] != self.features:
-            raise InvalidInput(
-                f"X must have shape (n, {self.features}) for this network, not {inputs.shape}."
-            )
+        inputs = checked_rows(X, self.features)
         shape = (len(inputs),) if self.outputs is None else (len(inputs), self.outputs)
         y = np.empty(shape)
         for rows in row_blocks(len(inputs)):
@@ -197,66 +217,17 @@ class Network:
             output_weights=self.output_weights[..., units],
         )
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the network to an .npz, .safetensors or .onnx file, whole or not at all."""
-        network_formats.save_network(self, path)
-
-    def to_onnx(self, dtype: Any = "float64") -> Any:
-        """The network as an `onnx.ModelProto`, in double precision or in `float32`.
-
-        onnxruntime runs units `gelu` and `erf` in `float32` only.
-        """
-        from provenet.networks.formats.onnx_writer import to_onnx
-
-        return to_onnx(self, dtype)
-
-    def to_torch(self, dtype: Any = None) -> Any:
-        """The network as a `torch.nn.Sequential`, in `torch.float64` or the dtype given.
-
-        Units `|z|` become ReLU units and a linear term two units for each output, so there may be
-        more units than here.
-        """
-        from provenet.networks.formats.torch_sequential import to_torch
-
-        return to_torch(self, dtype)
-
-    def to_mlp_regressor(self) -> Any:
-        """The network as a fitted `sklearn.neural_network.MLPRegressor`.
-
-        Leaky units, `|z|` and a linear term become ReLU units, so there may be more units than
-        here.
-        """
-        from provenet.networks.formats.mlp_regressor import to_mlp_regressor
-
-        return to_mlp_regressor(self)
-
     @staticmethod
     def from_mlp_regressor(model: Any) -> Network:
         """The network that a fitted `MLPRegressor` with one hidden layer is."""
-        from provenet.networks.formats.mlp_regressor import from_mlp_regressor
+        from provenet.networks.formats.mlp_regressor import one_layer_from_mlp_regressor
 
-        return from_mlp_regressor(model)
+        return one_layer_from_mlp_regressor(model)
 
 
-def load_network(path: str | PathLike[str]) -> Network:
-    """Read a network with one hidden layer from an .npz, .safetensors or .onnx file."""
+def load_network(path: str | PathLike[str]) -> AnyNetwork:
+    """Read a network from an .npz, .safetensors or .onnx file.
+
+    A `Network` if it has one hidden layer, a `DeepNetwork` if it has more.
+    """
     return network_formats.load_network(path)
-
-
-def _array(value: Any, name: str, ndims: tuple[int, ...]) -> Array:
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"The network's {name} must be numbers: {error}.") from None
-    _check(
-        array.ndim in ndims,
-        f"{name} must have {' or '.join(map(str, ndims))} dimensions, not {array.ndim}",
-    )
-    _check(bool(np.isfinite(array).all()), f"{name} must be finite")
-    array.flags.writeable = False
-    return array
-
-
-def _check(condition: bool, problem: str) -> None:
-    if not condition:
-        raise InvalidInput(f"The network's {problem}.")

@@ -20,13 +20,13 @@ from provenet.common.files import check_writable, write_atomically
 from provenet.common.version import __version__
 from provenet.common.words import counted
 from provenet.data.sources import Source
+from provenet.networks.any_network import AnyNetwork
 from provenet.networks.matching import parameter_error
-from provenet.networks.network import Network
 from provenet.report.console import describe, why_infinite
 from provenet.report.gathering import ReportData, gather
 from provenet.report.pictures import pictures
 from provenet.report.tables import small
-from provenet.report.units import unit_table
+from provenet.report.units import unit_tables
 
 _MARKS = {Status.EXACT: "✓", Status.WITHIN_NOISE: "✓", Status.PARTIAL: "◐", Status.FAILED: "✗"}
 
@@ -48,7 +48,7 @@ def write_report(
     result: Recovery,
     source: Source,
     *,
-    truth: Network | None = None,
+    truth: AnyNetwork | None = None,
     command: str | None = None,
     seed: int | None = None,
 ) -> None:
@@ -91,7 +91,7 @@ def _render(result: Recovery, data: ReportData, command: str | None, seed: int |
         facts=_facts(result, data),
         checks=result.checks,
         notes=[(name.capitalize(), text) for name, text in facts(result)],
-        table=unit_table(result, data.truth),
+        tables=unit_tables(result, data.truth),
         pictures=pictures(result, data),
         reproduction=_reproduction(data, command, seed),
     )
@@ -110,7 +110,7 @@ def _found(result: Recovery, data: ReportData) -> str:
     )
 
 
-def _comparison(result: Recovery, truth: Network | None) -> str | None:
+def _comparison(result: Recovery, truth: AnyNetwork | None) -> str | None:
     if truth is None:
         return None
     error = np.inf if result.network is None else parameter_error(result.network, truth)
@@ -127,7 +127,7 @@ def _facts(result: Recovery, data: ReportData) -> list[tuple[str, str]]:
     if data.outputs is not None:
         facts.append(("outputs", f"{data.outputs:,}"))
     if result.network is not None:
-        facts.append(("units", f"{result.network.units:,}"))
+        facts.append(("units", ", ".join(f"{width:,}" for width in result.network.widths)))
     if certificate is not None:
         facts.append(("parameters", f"{certificate.parameters:,}"))
         facts.append(("noise", figure(certificate.noise) if certificate.noise else "none"))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,14 +28,16 @@ from provenet.common.typing import AnyArray, Array, Seed
 from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import Standardisation
-from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
 from provenet.moments.estimation import estimate_moments
 from provenet.moments.subspace import Span, numerical_rank, span_of_units, stacked_noise_edge
 from provenet.moments.sums import MomentRequest
+from provenet.networks.any_network import AnyNetwork
+from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.matching import parameter_error
 from provenet.networks.network import Network
+from provenet.report.layers import Layered
 from provenet.report.tolerances import (
     CURVE_FITS,
     LABELS_A_PARAMETER,
@@ -97,11 +99,11 @@ class ReportData:
     spectrum: Spectrum | None
     held_out: HeldOut | None
     curve: ErrorCurve | None
-    truth: Network | None
+    truth: AnyNetwork | None
 
 
 def gather(
-    result: Recovery, source: Source, *, truth: Network | None = None, rng: Seed = None
+    result: Recovery, source: Source, *, truth: AnyNetwork | None = None, rng: Seed = None
 ) -> ReportData:
     """Read from the samples what the pictures of this recovery show.
 
@@ -116,7 +118,7 @@ def gather(
             samples=source.size,
             features=source.features,
             outputs=source.outputs,
-            spectrum=_spectrum(source, drawn),
+            spectrum=_spectrum(source, drawn) if _one_layer(result) else None,
             held_out=_held_out(result, source, drawn, refit),
             curve=_error_curve(result, source, drawn, truth, refit),
             truth=truth,
@@ -133,6 +135,11 @@ def _standardisation(source: Source) -> Standardisation | None:
 
 
 # ---------------------------------------------------------------- spectrum
+
+
+def _one_layer(result: Recovery) -> bool:
+    """Whether the second moment's rank would be the number of units."""
+    return result.network is None or result.network.layers == 1
 
 
 def _spectrum(source: Source, drawn: ArraySource) -> Spectrum | None:
@@ -165,7 +172,7 @@ def _stacked(T2: Array, error: float, y: Array) -> Span:
 class _PartialRefit:
     """Least squares from the answer, on parts of the draw."""
 
-    network: Network
+    network: Network | DeepNetwork
     standardisation: Standardisation
     scale: Array | float
     """By which outputs are divided, so that a noisy one does not spoil the others."""
@@ -186,7 +193,7 @@ class _PartialRefit:
             int(n) for n in np.unique(np.geomspace(first, max(first, most), CURVE_FITS).round())
         ]
 
-    def on(self, X: Array, y: Array) -> Network | None:
+    def on(self, X: Array, y: Array) -> AnyNetwork | None:
         """The network fitted to these samples; None if they are too few or time is over."""
         enough = y.size >= LABELS_A_PARAMETER * self.network.free_parameters
         if not enough or time.monotonic() > self.deadline:
@@ -209,15 +216,25 @@ class _PartialRefit:
 
     def _start(self) -> Parameters:
         """The answer on standardised inputs, every parameter moved a little."""
-        own = self.standardisation.network_from_user(self.network)
-        start = Parameters.of(own).normalised(own.activation)
-        theta = start.theta * (1 + START_MOVED * self.rng.standard_normal(start.theta.shape))
-        return Parameters(theta, start.beta / self.scale)
+        start = self._own_parameters().normalised(self.network.activation)
+        moved = (
+            layer * (1 + START_MOVED * self.rng.standard_normal(layer.shape))
+            for layer in start.layers
+        )
+        return replace(start.with_layers(tuple(moved)), beta=start.beta / self.scale)
 
-    def _finished(self, parameters: Parameters) -> Network:
-        own = Parameters(parameters.theta, parameters.beta * self.scale)
-        network = own.network(self.network.activation)
-        return self.standardisation.network_to_user(network).canonical()
+    def _own_parameters(self) -> Parameters:
+        """Of the answer on standardised inputs."""
+        if isinstance(self.network, DeepNetwork):
+            return Parameters.of_deep(self.standardisation.network_from_user(self.network))
+        return Parameters.of(self.standardisation.network_from_user(self.network))
+
+    def _finished(self, parameters: Parameters) -> AnyNetwork:
+        own = replace(parameters, beta=parameters.beta * self.scale)
+        activation = self.network.activation
+        if isinstance(self.network, DeepNetwork):
+            return self.standardisation.network_to_user(own.deep_network(activation)).canonical()
+        return self.standardisation.network_to_user(own.network(activation)).canonical()
 
 
 def _refit(result: Recovery, drawn: ArraySource, rng: np.random.Generator) -> _PartialRefit | None:
@@ -258,7 +275,7 @@ def _error_curve(
     result: Recovery,
     source: Source,
     drawn: ArraySource,
-    truth: Network | None,
+    truth: AnyNetwork | None,
     refit: _PartialRefit | None,
 ) -> ErrorCurve | None:
     if refit is None or not result.success:
@@ -274,19 +291,17 @@ def _error_curve(
     if len(errors) < 2:
         return None
     samples = np.array(list(errors))
-    expected = _expected(result.standard_errors, source.size, samples, right)
+    known = result.standard_errors
+    spreads = None if known is None else Layered.of_errors(known, refit.network)
+    expected = _expected(spreads, source.size, samples, right)
     return ErrorCurve(samples, np.array(list(errors.values())), expected, right)
 
 
-def _expected(
-    errors: StandardErrors | None, size: int, samples: AnyArray, right: bool
-) -> Array | None:
+def _expected(spreads: Layered | None, size: int, samples: AnyArray, right: bool) -> Array | None:
     """The largest error of a unit that its standard errors let expect, for so many samples."""
-    if errors is None:
+    if spreads is None:
         return None
-    outputs = np.linalg.norm(np.atleast_2d(errors.output_weights), axis=0)
-    unit = np.linalg.norm(errors.weights, axis=1) + outputs + errors.biases
-    largest = float(np.max(unit, initial=0.0))
+    largest = max(float(np.max(layer.sizes, initial=0.0)) for layer in spreads.layers)
     if not 0 < largest < np.inf:
         return None
     return np.asarray(largest * np.sqrt(np.maximum(size / samples - (0 if right else 1), 0.0)))

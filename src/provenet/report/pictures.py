@@ -13,6 +13,8 @@ import numpy as np
 from provenet import plotting
 from provenet.certify.result import Recovery
 from provenet.common.words import counted
+from provenet.networks.any_network import AnyNetwork
+from provenet.networks.matching import matched_layers
 from provenet.networks.network import Network
 from provenet.report.gathering import ErrorCurve, HeldOut, ReportData, Spectrum
 from provenet.report.tables import small
@@ -49,14 +51,14 @@ def _all(result: Recovery, data: ReportData) -> Iterator[Picture]:
     if network is None or network.units == 0:
         return
     if truth is None or not _comparable(truth, network):
-        yield _weights(network)
+        yield from _weights(network)
     else:
         yield _scatter(truth, network)
-        yield _beside(truth, network)
+        yield from _beside(truth, network) if network.layers == 1 else _weights(network)
 
 
-def _comparable(truth: Network, network: Network) -> bool:
-    sizes = [(net.features, net.outputs or 1) for net in (truth, network)]
+def _comparable(truth: AnyNetwork, network: AnyNetwork) -> bool:
+    sizes = [(net.features, net.outputs or 1, net.layers) for net in (truth, network)]
     return sizes[0] == sizes[1] and truth.units > 0
 
 
@@ -66,7 +68,7 @@ def _as_uri(figure: Any) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
 
 
-def _spectrum(found: Spectrum, network: Network | None) -> Picture:
+def _spectrum(found: Spectrum, network: AnyNetwork | None) -> Picture:
     figure, span = plotting.new_figure(), found.span
     rank = span.rank if network is None else network.units
     plotting.spectrum(figure.add_subplot(), span, rank=rank)
@@ -123,25 +125,35 @@ _COLOURS = (
 )
 
 
-def _weights(network: Network) -> Picture:
-    figure = plotting.new_figure(4.0, 0.6 + _heat_map_height(network.units))
-    plotting.weights(figure.add_subplot(), network)
-    return Picture("Units", f"A row for each unit. {_COLOURS}", _in_words(network), _as_uri(figure))
+def _weights(network: AnyNetwork) -> Iterator[Picture]:
+    """A heat map a hidden layer that has units."""
+    for number in np.flatnonzero(network.widths).tolist():
+        layer = network.layer(number)
+        figure = plotting.new_figure(4.0, 0.6 + _heat_map_height(layer.units))
+        plotting.weights(figure.add_subplot(), layer)
+        title, fed = "Units", ""
+        if network.layers > 1:
+            title = f"Units of layer {number + 1}"
+        if number < network.layers - 1:
+            fed = f" Out are the weights of layer {number + 2} on these units."
+        caption = f"A row for each unit.{fed} {_COLOURS}"
+        yield Picture(title, caption, _in_words(layer, number), _as_uri(figure))
 
 
 def _heat_map_height(units: int) -> float:
     return float(np.clip(ROW_HEIGHT * units, *HEAT_MAP_HEIGHTS))
 
 
-def _in_words(network: Network) -> str:
-    units, features = counted(network.units, "unit"), counted(network.features, "feature")
-    return f"Heat map of the weights of {units} on {features}; their numbers are in the table."
+def _in_words(layer: Network, number: int = 0) -> str:
+    units = counted(layer.units, "unit")
+    inputs = f"layer {number}" if number else counted(layer.features, "feature")
+    return f"Heat map of the weights of {units} on {inputs}; their numbers are in the table."
 
 
-def _scatter(truth: Network, network: Network) -> Picture:
+def _scatter(truth: AnyNetwork, network: AnyNetwork) -> Picture:
     figure = plotting.new_figure()
     plotting.truth_against_estimate(figure.add_subplot(), truth, network)
-    matched = min(truth.units, network.units)
+    matched = sum(len(layer.rows) for layer in matched_layers(network, truth))
     return Picture(
         "Truth against estimate",
         f"Every parameter of the {counted(matched, 'unit')} that have a partner: found against "
@@ -151,7 +163,7 @@ def _scatter(truth: Network, network: Network) -> Picture:
     )
 
 
-def _beside(truth: Network, network: Network) -> Picture:
+def _beside(truth: AnyNetwork, network: AnyNetwork) -> Iterator[Picture]:
     """Both heat maps, one above the other, in the order and the colours of the truth."""
     left, right = plotting.in_matched_order(truth, network)
     heights = [0.6 + _heat_map_height(net.units) for net in (left, right)]
@@ -160,9 +172,9 @@ def _beside(truth: Network, network: Network) -> Picture:
     for ax, net, name in zip(axes, (left, right), ("truth", "found"), strict=True):
         plotting.weights(ax, net, like=left)
         ax.set_title(name, fontsize=10, loc="left")
-    return Picture(
+    yield Picture(
         "Truth and estimate, unit by unit",
         f"A row for each unit, partners in the same row. {_COLOURS}",
-        _in_words(network),
+        _in_words(right),
         _as_uri(figure),
     )

@@ -15,9 +15,16 @@ from rich.text import Text
 
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.networks.matching import match_units, turned_like, unit_distances
+from provenet.networks.any_network import AnyNetwork
+from provenet.networks.matching import MatchedLayer, matched_layers
 from provenet.networks.network import Network
-from provenet.report.tolerances import EXACT_MATCH, MOST_CONSOLE_OUTPUTS, MOST_CONSOLE_WEIGHTS
+from provenet.report.layers import Layered, UnitLayer
+from provenet.report.tolerances import (
+    ALL_DECIMALS,
+    EXACT_MATCH,
+    MOST_CONSOLE_OUTPUTS,
+    MOST_CONSOLE_WEIGHTS,
+)
 
 _Row = tuple[int | None, int | None, float]
 """A unit of the truth, its partner in the estimate, their distance; None has no partner."""
@@ -38,7 +45,7 @@ def small(value: float) -> str:
     )
 
 
-def is_leaky(network: Network) -> bool:
+def is_leaky(network: AnyNetwork) -> bool:
     """Whether the units are leaky ReLU."""
     return network.activation.family == "leaky_relu"
 
@@ -47,40 +54,78 @@ class _Shown(NamedTuple):
     """How many columns a table of units has."""
 
     outputs: int
-    """Output weights of each unit; 0 for one column, with their norm if there are several."""
+    """Output weights of each unit; 0 for one column, with their norm if there are several, or for
+    none where the units feed others."""
     weights: int
 
 
 def side_by_side(
-    console: Console, estimate: Network, truth: Network, names: tuple[str, str]
+    console: Console, estimate: AnyNetwork, truth: AnyNetwork, names: tuple[str, str]
 ) -> RenderableType:
-    """Matched units of both networks, as many weights of each as the screen holds."""
-    left, right = truth.canonical(), turned_like(estimate, truth)
-    rows = _matched_rows(estimate, truth)
-    table = _widest(console, truth, lambda shown: _comparison(left, right, rows, names, shown))
-    notes = [_pair("Output bias", left.output_bias, right.output_bias, names)]
+    """Matched units of both networks, as many weights of each as the screen holds.
+
+    Of deep networks a table a layer, up to the first whose widths differ.
+    """
+    if estimate.layers != truth.layers:
+        return Text(f"{estimate.layers} and {truth.layers} hidden layers have no partners.")
+    matched, form = matched_layers(estimate, truth), Layered.of(truth.canonical())
+    parts: list[RenderableType] = []
+    for number, layer in enumerate(matched):
+        parts += _titled(form, number, _compared(console, layer, number, truth, names))
+    if len(matched) < truth.layers:
+        return Group(*parts)
+    left, right = matched[-1].truth, matched[-1].estimate
+    parts.append(_pair("Output bias", *_biases(left, right, truth), names))
     if is_leaky(left) and is_leaky(right):
         slopes = left.activation.slope or 0.0, right.activation.slope or 0.0
-        notes.append(_pair("Slope below zero", *slopes, names))
-    return Group(table, *notes, *_linear_note(left, names[0]), *_linear_note(right, names[1]))
+        parts.append(_pair("Slope below zero", *slopes, names))
+    return Group(*parts, *_linear_note(left, names[0]), *_linear_note(right, names[1]))
 
 
-def _matched_rows(estimate: Network, truth: Network) -> list[_Row]:
-    """Pairs of units of the canonical forms and their distance, in the truth's order."""
-    found, hidden = match_units(estimate, truth)
-    distance = unit_distances(estimate.canonical(), truth.canonical())
-    partner = dict(zip(hidden.tolist(), found.tolist(), strict=True))
-    rows: list[_Row] = []
-    for i in range(distance.shape[1]):
-        j = partner.get(i)
-        rows.append((i, j, math.inf if j is None else float(distance[j, i])))
-    alone = set(range(distance.shape[0])) - set(partner.values())
+def _compared(
+    console: Console, layer: MatchedLayer, number: int, truth: AnyNetwork, names: tuple[str, str]
+) -> Table:
+    last = number == truth.layers - 1
+    left, right = (_units(side, truth, last) for side in (layer.truth, layer.estimate))
+    rows = _matched_rows(layer)
+    return _widest(console, left, lambda shown: _comparison(left, right, rows, names, shown))
+
+
+def _units(layer: Network, network: AnyNetwork, last: bool) -> UnitLayer:
+    """A layer of a network, with the outputs that this has if it is its last."""
+    if not last:
+        return UnitLayer(layer.weights, layer.biases, None)
+    A = np.atleast_2d(layer.output_weights)
+    return UnitLayer(layer.weights, layer.biases, A[0] if network.outputs is None else A)
+
+
+def _biases(left: Network, right: Network, truth: AnyNetwork) -> tuple[Any, Any]:
+    """Of the outputs: numbers where labels are plain ones."""
+    both = left.output_bias, right.output_bias
+    if truth.outputs is None:
+        return np.ravel(both[0])[0], np.ravel(both[1])[0]
+    return both
+
+
+def _titled(form: Layered, number: int, table: Table) -> list[RenderableType]:
+    """A layer's table below its title, if it has one."""
+    title = form.title(number)
+    return [Text(title), table, Text("")] if title else [table]
+
+
+def _matched_rows(layer: MatchedLayer) -> list[_Row]:
+    """Pairs of units and their distance, in the truth's order."""
+    pairs = zip(layer.columns.tolist(), layer.rows.tolist(), layer.distances, strict=True)
+    partner = {i: (j, float(distance)) for i, j, distance in pairs}
+    nobody = (None, math.inf)
+    rows: list[_Row] = [(i, *partner.get(i, nobody)) for i in range(layer.truth.units)]
+    alone = set(range(layer.estimate.units)) - set(layer.rows.tolist())
     return rows + [(None, j, math.inf) for j in sorted(alone)]
 
 
 def _comparison(
-    left: Network,
-    right: Network,
+    left: UnitLayer,
+    right: UnitLayer,
     rows: Sequence[_Row],
     names: tuple[str, str],
     shown: _Shown,
@@ -125,41 +170,62 @@ def _pair(label: str, left: Array | float, right: Array | float, names: tuple[st
     )
 
 
-def _linear_note(network: Network, name: str) -> list[Text]:
+def _linear_note(network: AnyNetwork, name: str) -> list[Text]:
     if network.linear is None:
         return []
     norm = float(np.linalg.norm(network.linear))
     return [Text(f"Linear term beside the units ({name}): norm {number(norm)}")]
 
 
-def network_table(console: Console, network: Network, errors: Any = None) -> RenderableType:
-    """A network's units, with standard errors where they are large enough to be seen."""
-    decimals = 6 if errors is None else decimals_of(errors)
-    seen = errors if decimals < 6 else None
-    table = _widest(console, network, lambda shown: _parameters(network, seen, decimals, shown))
-    c = np.atleast_1d(network.output_bias)
-    c_errors = None if seen is None else np.atleast_1d(seen.output_bias)
+def network_table(console: Console, network: AnyNetwork, errors: Any = None) -> RenderableType:
+    """A network's units, a table a layer, with standard errors where they are seen."""
+    shown, (seen, decimals) = Layered.of(network), seen_errors(errors, network)
+    parts: list[RenderableType] = []
+    for number, layer in enumerate(shown.layers):
+        spread = None if seen is None else seen.layers[number]
+        parts += _titled(shown, number, _layer_table(console, layer, spread, decimals))
+    c, c_errors = shown.output_bias, None if seen is None else seen.output_bias
     first = range(min(len(c), MOST_CONSOLE_OUTPUTS))
     biases = "  ".join(with_error(c, c_errors, i, decimals) for i in first)
     more = f"  and {len(c) - len(first)} more" if len(c) > len(first) else ""
-    return Group(table, Text(f"Output bias: {biases}{more}"), *_linear_note(network, "found"))
+    return Group(*parts, Text(f"Output bias: {biases}{more}"), *_linear_note(network, "found"))
 
 
-def decimals_of(errors: Any) -> int:
+def seen_errors(errors: Any, network: AnyNetwork) -> tuple[Layered | None, int]:
+    """Standard errors if they are large enough to be seen, and the decimals of numbers."""
+    if errors is None:
+        return None, ALL_DECIMALS
+    spreads = Layered.of_errors(errors, network)
+    decimals = _decimals_of(spreads)
+    return (spreads if decimals < ALL_DECIMALS else None), decimals
+
+
+def _decimals_of(errors: Layered) -> int:
     """Decimals that show two digits of a typical standard error."""
-    values = np.concatenate([np.ravel(errors.biases), np.ravel(errors.output_weights)])
+    biases = [layer.biases for layer in errors.layers]
+    outputs = [
+        np.ravel(A) for A in (layer.output_weights for layer in errors.layers) if A is not None
+    ]
+    values = np.concatenate([*biases, *outputs])
     values = values[np.isfinite(values) & (values > 0)]
     if not len(values):
-        return 6
-    return int(np.clip(1 - math.floor(math.log10(float(np.median(values)))), 2, 6))
+        return ALL_DECIMALS
+    typical = math.floor(math.log10(float(np.median(values))))
+    return int(np.clip(1 - typical, 2, ALL_DECIMALS))
 
 
-def _parameters(network: Network, errors: Any, decimals: int, shown: _Shown) -> Table:
+def _layer_table(
+    console: Console, layer: UnitLayer, errors: UnitLayer | None, decimals: int
+) -> Table:
+    return _widest(console, layer, lambda shown: _parameters(layer, errors, decimals, shown))
+
+
+def _parameters(layer: UnitLayer, errors: UnitLayer | None, decimals: int, shown: _Shown) -> Table:
     table = plain_table()
     table.add_column("unit", justify="right", style="dim")
-    for heading in _headings(network, shown):
+    for heading in _headings(layer, shown):
         table.add_column(heading, justify="right")
-    values = _columns(network, shown)
+    values = _columns(layer, shown)
     spreads = None if errors is None else _columns(errors, shown)
     for i, row in enumerate(values):
         spread = None if spreads is None else spreads[i]
@@ -189,43 +255,44 @@ def plain_table(gap: int = 1) -> Table:
     )
 
 
-def _headings(network: Network, shown: _Shown) -> list[str]:
+def _headings(layer: UnitLayer, shown: _Shown) -> list[str]:
     """Names of the columns of `_columns`."""
     outputs = [f"out{i + 1}" for i in range(shown.outputs)]
-    if not shown.outputs:
-        outputs = ["output" if network.outputs is None else "|out|"]
+    if layer.output_weights is not None and not shown.outputs:
+        outputs = ["output" if layer.outputs is None else "|out|"]
     return [*outputs, "bias", *(f"w{i + 1}" for i in range(shown.weights))]
 
 
-def _columns(parameters: Any, shown: _Shown) -> Array:
+def _columns(layer: UnitLayer, shown: _Shown) -> Array:
     """A row a unit: output weights or their norm, bias, the first weights."""
-    A = parameters.output_weights
-    if A.ndim == 2:  # of standard errors the norm is at least the error of the norm
+    A = layer.output_weights
+    if A is not None and A.ndim == 2:  # of standard errors the norm is at least that of the norm
         A = A.T if shown.outputs else np.linalg.norm(A, axis=0)
-    return np.column_stack([A, parameters.biases, parameters.weights[:, : shown.weights]])
+    outputs = () if A is None else (A,)
+    return np.column_stack([*outputs, layer.biases, layer.weights[:, : shown.weights]])
 
 
-def _widest(console: Console, network: Network, build: Callable[[_Shown], Table]) -> Table:
+def _widest(console: Console, layer: UnitLayer, build: Callable[[_Shown], Table]) -> Table:
     """The table that shows most and still fits the screen."""
     unlimited = console.options.update_width(10 * console.width)
-    for shown in _choices(network):
+    for shown in _choices(layer):
         table = build(shown)
         if Measurement.get(console, unlimited, table).maximum <= console.width:
             break
-    table.caption = "; ".join(_left_out(network, shown)) or None
+    table.caption = "; ".join(_left_out(layer, shown)) or None
     return table
 
 
-def _left_out(network: Network, shown: _Shown) -> Iterable[str]:
-    if shown.weights < network.features:
-        yield f"{shown.weights} of {network.features} weights shown"
-    if network.outputs is not None and not shown.outputs:
-        yield f"|out| is the norm over {counted(network.outputs, 'output')}"
+def _left_out(layer: UnitLayer, shown: _Shown) -> Iterable[str]:
+    if shown.weights < layer.inputs:
+        yield f"{shown.weights} of {layer.inputs} weights shown"
+    if layer.outputs is not None and not shown.outputs:
+        yield f"|out| is the norm over {counted(layer.outputs, 'output')}"
 
 
-def _choices(network: Network) -> Iterable[_Shown]:
+def _choices(layer: UnitLayer) -> Iterable[_Shown]:
     """What to show, from most to least: every output only beside a weight or more."""
-    outputs, most = network.outputs or 0, min(network.features, MOST_CONSOLE_WEIGHTS)
+    outputs, most = layer.outputs or 0, min(layer.inputs, MOST_CONSOLE_WEIGHTS)
     if 0 < outputs <= MOST_CONSOLE_OUTPUTS:
         yield from (_Shown(outputs, weights) for weights in range(most, 0, -1))
     yield from (_Shown(0, weights) for weights in range(most, -1, -1))

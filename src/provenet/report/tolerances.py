@@ -51,4 +51,4 @@ EXACT_MATCH = 1e-8
 MOST_PAGE_UNITS, MOST_PAGE_OUTPUTS, MOST_PAGE_WEIGHTS = 60, 10, 50
 """Convention: rows and columns of the page's table of units: what a reader may look through."""
 ALL_DECIMALS = 6
-"""Convention: decimals of numbers whose errors are not seen; `tables.decimals_of` gives no more."""
+"""Convention: decimals of numbers whose errors are not seen; `tables.seen_errors` gives no more."""

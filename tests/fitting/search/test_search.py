@@ -9,9 +9,9 @@ import provenet as pn
 from provenet.data.sources import ArraySource
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.search.pruning import _choices_to_drop, prune
-from provenet.fitting.search.swaps import expand, start, swap
-from provenet.fitting.search.units import promising_units, random_units, usefulness
+from provenet.fitting.search.pruning import prune
+from provenet.fitting.search.swaps import expand, start
+from provenet.fitting.search.units import OneLayer, promising_units, random_units, usefulness
 from provenet.networks.activations import ABS
 from provenet.networks.conversions import as_absolute
 
@@ -75,11 +75,11 @@ def test_swaps_exchange_the_least_useful_units(truth, problem, failures, monkeyp
     assert useless <= set(range(8))
     dropped = []
     monkeypatch.setattr(
-        "provenet.fitting.search.swaps.with_new_units",
-        lambda problem, fit, drop, add, rng: dropped.append((set(drop.tolist()), add)),
+        "provenet.fitting.search.units._with_new_units",
+        lambda problem, parameters, drop, add, rng: dropped.append((set(drop.tolist()), add)),
     )
     for seed in range(10):
-        swap(problem, fit, failures, np.random.default_rng(seed))
+        OneLayer().swapped(problem, fit.parameters, failures, np.random.default_rng(seed))
     assert all(len(drop) == add == 2 for drop, add in dropped)
     assert set.union(*(drop for drop, _ in dropped)) == useless
 
@@ -92,7 +92,10 @@ def test_the_least_useful_units_are_the_first_to_be_dropped(truth, problem):
     own = true_parameters(truth).theta
     theta = np.vstack([own, random_units(problem, 8, np.random.default_rng(5))])
     fit = problem.refine(Parameters(theta, np.zeros(12 + 7)), 0, 1e-3)
-    several, *singly = _choices_to_drop(problem, fit)
+    several, *singly = (
+        [i for i, unit in enumerate(fit.parameters.theta) if unit not in narrower.theta]
+        for narrower in OneLayer().narrower(problem, fit)
+    )
     assert len(several) == 4 and all(len(drop) == 1 for drop in singly)
     assert min(min(drop) for drop in (several, *singly)) >= 4
 
@@ -118,7 +121,7 @@ def test_prune_to_fewer_than_needed_when_asked(truth, problem):
 @pytest.mark.parametrize("seed", range(5))
 def test_expand_ends_at_zero_from_random_units(problem, seed):
     rng = np.random.default_rng(seed)
-    fit = start(problem, random_units(problem, 2, rng))
+    fit = start(problem, OneLayer().start(problem, 2, rng))
     for better in expand(problem, fit, 8, problem.widest, rng):
         fit = better
     assert problem.is_zero(fit)
@@ -130,7 +133,7 @@ def test_noise_stops_the_growth_near_the_true_width(truth):
     X, y = pn.sample(truth, 2000, noise=0.2, rng=5)
     problem = Problem(ArraySource(X, y), float(y.std()))
     rng = np.random.default_rng(6)
-    fit = start(problem, random_units(problem, 2, rng))
+    fit = start(problem, OneLayer().start(problem, 2, rng))
     for better in expand(problem, fit, 4, problem.widest, rng):
         fit = better
     assert fit.parameters.units < problem.widest / 4
@@ -142,5 +145,5 @@ def test_deadline_stops_the_search(problem):
 
     late = replace(problem, deadline=0.0)
     rng = np.random.default_rng(0)
-    fit = start(late, random_units(problem, 2, rng))
+    fit = start(late, OneLayer().start(problem, 2, rng))
     assert sum(1 for _ in expand(late, fit, 100, 50, rng)) <= 2

@@ -123,7 +123,11 @@ def test_a_trained_mlp_regressor_is_a_network() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"hidden_layer_sizes": (3, 3)}, ("2 hidden layers", "single")),
+        (
+            {"hidden_layer_sizes": (3, 3)},
+            ("2 hidden layers", "single", "DeepNetwork.from_mlp_regressor"),
+        ),
+        ({"hidden_layer_sizes": ()}, ("0 hidden layers", "'identity'")),
         ({"activation": "identity"}, ("'identity'", "relu, logistic, tanh")),
         (None, ("not been fitted", "after fit")),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +10,13 @@ import numpy as np
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.pruning import prune
 from provenet.fitting.search.swaps import expand, start
-from provenet.fitting.search.units import random_units
-from provenet.fitting.tolerances import FIRST_WIDTH, MOST_SWAPS
+from provenet.fitting.search.units import with_no_output
+from provenet.fitting.tolerances import FIRST_WIDTH, MANY_MORE, MORE_THAN_A_FEW, MOST_SWAPS
 from provenet.fitting.workspace import Workspace
 
 
@@ -25,6 +27,9 @@ class Chain:
     fit: Fit
     evidence: str
     """Why it has that many units."""
+    narrower: float
+    """What the best fit with a unit fewer left, root mean square; infinite where none was tried to
+    the end."""
 
 
 def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
@@ -35,25 +40,43 @@ def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
     problem, rng, units = workspace.problem, workspace.rng, workspace.units
     widest, swaps, width = widest_of(problem, units), 1, first_width(problem, units)
     while not workspace.out_of_time:
-        theta = random_units(problem, width, rng) if known is None else known
-        known = None
-        wide = _expanded(workspace, theta, swaps, widest)
+        if known is None:
+            first = moves_of(problem).start(problem, width, rng)
+        else:
+            first, known = with_no_output(problem, known), None
+        wide = _expanded(workspace, first, swaps, widest)
         chain = pruned(workspace, wide)
         yield chain
-        # The next chain starts afresh, near the width that served best so far.
-        near = max(chain.fit.parameters.units, 2)
-        width = int(np.clip(rng.integers(near // 2, near + 2), 1, widest))
+        width = _next_width(problem, chain.fit, swaps, widest, rng)
         swaps = min(2 * swaps, MOST_SWAPS)
 
 
-def _expanded(workspace: Workspace, theta: Array, swaps: int, widest: int) -> Fit:
+def _next_width(
+    problem: Problem, fit: Fit, swaps: int, widest: int, rng: np.random.Generator
+) -> int:
+    """Where the next chain starts afresh: near the width that the last one ended with.
+
+    After the first, and every second one from then on, well above it: where each unit of many
+    explains little, growing from a few never pays, and ends in an answer that is far too narrow.
+    """
+    near = max(sum(fit.parameters.widths), 2)
+    if problem.layers > 1:  # from few units to as many again: growing is what finds them
+        fewest = FIRST_WIDTH * problem.layers
+        return min(int(rng.integers(fewest, max(near, fewest) + 1)), widest)
+    if not problem.is_zero(fit) and round(np.log2(swaps)) % 2 == 0:
+        return min(swaps * (MANY_MORE * near + MORE_THAN_A_FEW), max(near, widest // 2))
+    return int(np.clip(rng.integers(near // 2, near + 2), 1, widest))
+
+
+def _expanded(workspace: Workspace, first: Parameters, swaps: int, widest: int) -> Fit:
     """The end of expanding from the given units."""
     problem = workspace.problem.searching()
     with workspace.stage("search"):
-        fit = start(problem.for_width(len(theta)), theta)
+        fit = start(problem.for_width(*first.widths), first)
         for better in expand(problem, fit, swaps, widest, workspace.rng):
             fit = better
-            message = f"{fit.parameters.units} units, residual {fit.rms / workspace.spread:.1e}"
+            units = in_words(fit.parameters.widths)
+            message = f"{units} units, residual {fit.rms / workspace.spread:.1e}"
             workspace.progress("search", workspace.budget_used, message)
     return fit
 
@@ -63,12 +86,14 @@ def pruned(workspace: Workspace, wide: Fit) -> Chain:
     problem = workspace.problem.searching().with_free_norms()
     with workspace.stage("prune"):
         fit, rejected = prune(problem, wide, workspace.units)
-    return Chain(fit, _evidence(workspace, wide, fit, rejected))
+    tried = rejected is not None and rejected.ended is not Ended.OUT_OF_TIME
+    narrower = rejected.rms if tried and rejected is not None else np.inf
+    return Chain(fit, _evidence(workspace, wide, fit, rejected), narrower)
 
 
 def first_width(problem: Problem, units: int | None) -> int:
     """Units of the first chain: a few, or some more than were asked for."""
-    wished = FIRST_WIDTH if units is None else units + units // 4 + 1
+    wished = FIRST_WIDTH * problem.layers if units is None else units + units // 4 + 1
     return min(wished, widest_of(problem, units))
 
 
@@ -78,8 +103,9 @@ def widest_of(problem: Problem, units: int | None) -> int:
 
 
 def _evidence(workspace: Workspace, wide: Fit, fit: Fit, rejected: Fit | None) -> str:
-    units = fit.parameters.units
-    pruned = f"{wide.parameters.units} units were pruned to {units}"
+    units = sum(fit.parameters.widths)
+    pruned = f"{in_words(wide.parameters.widths)} units were pruned to "
+    pruned += in_words(fit.parameters.widths)
     if rejected is None:
         return f"{pruned}."
     if rejected.ended is Ended.OUT_OF_TIME:
@@ -88,3 +114,8 @@ def _evidence(workspace: Workspace, wide: Fit, fit: Fit, rejected: Fit | None) -
         f"{pruned}; with {units - 1}, refined, the residual is "
         f"{rejected.rms / workspace.spread:.1e} of the labels' spread."
     )
+
+
+def in_words(widths: Sequence[int]) -> str:
+    """Units a layer: "10", or "16, 8" where there are several."""
+    return ", ".join(map(str, widths))

@@ -13,6 +13,10 @@ others are exchanged (`calmed`).
 
 *Zero.* A few smooth units too many fit another smooth unit to some 1e-10; only less than that is
 nothing.
+
+*Several layers* are searched as they are, whatever the activation: no linear part passes by the
+layers, and signs are settled by pruning (`search.layers`). A fit that leaves little has all its
+units, and others in their way: it is pruned before it gets to zero.
 """
 
 from __future__ import annotations
@@ -26,6 +30,9 @@ from provenet.common.typing import Array
 from provenet.fitting.tolerances import (
     BROUGHT_BACK,
     LARGEST_NORM,
+    LAYERED_NEAR_ZERO,
+    LAYERED_ZERO,
+    LITTLE,
     NEAR_ZERO,
     NORMS,
     SMOOTH_NEAR_ZERO,
@@ -49,6 +56,10 @@ class Policy:
     """Whether a unit's norm is a convention; else it counts."""
     mirrored: bool
     """Whether a unit and its opposite are different things, so that both are tried."""
+    crawls: bool
+    """Whether fits near zero hardly get there while they have units too many."""
+    little: float = 0.0
+    """Of the labels' spread: pruning goes on below it, though each unit less leaves more."""
 
     @property
     def largest(self) -> float:
@@ -67,20 +78,31 @@ class Policy:
         return rng.uniform(*BROUGHT_BACK, units)
 
 
-def fitted_form(activation: Activation) -> Activation:
+def fitted_form(activation: Activation, layers: int = 1) -> Activation:
     """The activation of the model that is fitted in place of another."""
-    return ABS if activation.slope is not None else activation
+    return ABS if activation.slope is not None and layers == 1 else activation
 
 
 @cache
-def policy_of(activation: Activation) -> Policy:
-    """How a model of this activation is searched."""
+def policy_of(activation: Activation, layers: int = 1) -> Policy:
+    """How a model of this activation, and so many hidden layers, is searched."""
     homogeneous = activation.degree is not None
     kinked, without = activation.slope is not None, activation.symmetry is Symmetry.NONE
+    if layers > 1:
+        return Policy(
+            linear=False,
+            zero=LAYERED_ZERO,
+            near_zero=LAYERED_NEAR_ZERO,
+            homogeneous=homogeneous,
+            mirrored=False,
+            crawls=True,
+            little=LITTLE,
+        )
     return Policy(
         linear=kinked or activation.symmetry is Symmetry.MIRROR or (without and not homogeneous),
         zero=ZERO if kinked else SMOOTH_ZERO,
         near_zero=NEAR_ZERO if kinked else SMOOTH_NEAR_ZERO,
         homogeneous=homogeneous,
         mirrored=without,
+        crawls=not homogeneous,
     )

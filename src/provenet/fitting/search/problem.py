@@ -45,11 +45,13 @@ class Problem:
     """The largest norm of a unit's weights, where it counts."""
     enough: float = 0.0
     """Share of what counts as zero at which a fit ends; 0: when rounding is left."""
+    layers: int = 1
+    """Hidden layers of the model."""
 
     @property
     def policy(self) -> Policy:
         """What the search needs to know of the activation."""
-        return policy_of(self.activation)
+        return policy_of(self.activation, self.layers)
 
     def searching(self) -> Problem:
         """The same problem with norms held together while units are missing, and no fit of more
@@ -72,14 +74,26 @@ class Problem:
 
     @property
     def widest(self) -> int:
-        """The most units whose parameters the samples determine with something to spare."""
+        """The most units, of all layers, whose parameters the samples determine with something to
+        spare."""
         n, tail = self.samples.size, self.linear_columns
-        room = (MOST_SHARE_OF_SAMPLES * n - tail) * self.outputs
-        return max(1, min(int(room / self.a_unit), n // 2 - tail))
+        room = MOST_SHARE_OF_SAMPLES * n - tail
+        if self.layers > 1:
+            return max(self.layers, self._widest_layered(room * self.outputs))
+        return max(1, min(int(room * self.outputs / self.a_unit), n // 2 - tail))
+
+    def _widest_layered(self, room: float) -> int:
+        """Of layers of one width w: `(layers - 1) w^2 + (features + layers + outputs) w`."""
+        square, linear = self.layers - 1, self.samples.features + self.layers + self.outputs
+        width = (np.sqrt(linear**2 + 4 * square * room) - linear) / (2 * square)
+        return self.layers * int(width)
 
     @property
     def a_unit(self) -> int:
-        """Free parameters of a unit: direction, bias, output weights, and its norm if it counts."""
+        """Free parameters of a unit: direction, bias, output weights, and its norm if it counts.
+
+        Of the lowest layer, where there are several.
+        """
         return self.samples.features + self.outputs + int(not self.policy.homogeneous)
 
     @property
@@ -87,15 +101,18 @@ class Problem:
         """Columns of the model that are no units': of the inputs, if any, and the constant."""
         return self.samples.features + 1 if self.policy.linear else 1
 
-    def parameters(self, units: int) -> int:
-        """Free parameters: those of each unit, and the linear part."""
-        return units * self.a_unit + self.linear_columns * self.outputs
+    def parameters(self, *widths: int) -> int:
+        """Free parameters of layers of these widths: those of each unit, and the linear part."""
+        norm = int(not self.policy.homogeneous)
+        fed = (self.samples.features, *widths[:-1])
+        hidden = sum(w * (below + norm) for w, below in zip(widths, fed, strict=True))
+        return hidden + (widths[-1] + self.linear_columns) * self.outputs
 
     def criterion(self, fit: Fit, price: float = 1.0) -> float:
         """Schwarz's criterion, its price of a parameter multiplied by `price`."""
         n = self.samples.labels
         floor = (ROUNDING_ZERO * self.spread) ** 2 * n
-        p = self.parameters(fit.parameters.units)
+        p = self.parameters(*fit.parameters.widths)
         return float(n * np.log(max(fit.rss, floor)) + price * p * np.log(n))
 
     def is_zero(self, fit: Fit) -> bool:
@@ -106,13 +123,19 @@ class Problem:
         """Whether a fit is on its way to zero, but not there: bad minima leave far more."""
         return self.zero < fit.rms <= self.policy.near_zero * self.spread
 
-    def for_width(self, units: int) -> Problem:
-        """The same problem on as many samples as a model of this width needs."""
+    def crawls(self, fit: Fit) -> bool:
+        """Whether units enough are there, so much alike that least squares hardly gets to zero."""
+        return self.is_near_zero(fit) and self.policy.crawls
+
+    def for_width(self, *widths: int) -> Problem:
+        """The same problem on as many samples as a model of this width, or widths, needs."""
         d = self.samples.features
         # Each linear piece of the function needs its own samples, however many the outputs.
         a_piece = ROWS_A_FEATURE * (d + 1) if self.outputs > 1 else 0
-        wanted = ROWS_A_PARAMETER * self.parameters(units) // self.outputs
-        rows = max(FEWEST_ROWS, wanted, a_piece, ROWS_A_PARAMETER * (units + self.linear_columns))
+        wanted = ROWS_A_PARAMETER * self.parameters(*widths) // self.outputs
+        rows = max(
+            FEWEST_ROWS, wanted, a_piece, ROWS_A_PARAMETER * (sum(widths) + self.linear_columns)
+        )
         return self._on_first(rows)
 
     def to_tell_signs(self, units: int) -> Problem:
@@ -160,6 +183,6 @@ class Problem:
         self, parameters: Parameters, iterations: int, tolerance: float, last: int
     ) -> Fit:
         """Refine on as many samples as the width needs, then by `last` iterations on all."""
-        part = self.for_width(parameters.units)
+        part = self.for_width(*parameters.widths)
         fit = part.refine(parameters, iterations, tolerance)
         return fit if part is self else self.refine(fit.parameters, last, tolerance)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
-
-from provenet.common.typing import AnyArray
 from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.search.units import usefulness
 from provenet.fitting.tolerances import (
-    PRUNE_CANDIDATES,
     PRUNE_LAST_STEPS,
     PRUNE_STEPS,
     PRUNE_TOLERANCE,
     PRUNE_ZERO_TOLERANCE,
     SWAP_STEPS,
+    SWAP_TOLERANCE,
 )
 
 
@@ -25,49 +20,54 @@ def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit
 
     Returns the narrowest good fit, and the best fit with one unit fewer that was rejected.
     """
+    best_so_far, rejected = fit, None
+    while (width := sum(fit.parameters.widths)) >= problem.layers:
+        best = _best_narrower(problem, fit)
+        too_many = most is not None and width > most
+        if best is None or not (too_many or _as_good(problem, best, fit)):
+            on = _with_little_left(problem, fit, best)
+            if on is None:
+                if best_so_far is fit:
+                    rejected = best
+                break
+            best = on
+        fit = best
+        if too_many or _as_good(problem, fit, best_so_far):
+            best_so_far = fit
+    return best_so_far, rejected
+
+
+def _best_narrower(problem: Problem, fit: Fit) -> Fit | None:
+    """The first narrower fit that is as good, or the best without one unit."""
     # A redundant unit leaves a residual near zero behind after a few steps, or never.
     nothing = problem.is_zero(fit)
-    iterations = PRUNE_STEPS if nothing else SWAP_STEPS
-    tolerance = PRUNE_ZERO_TOLERANCE if nothing else PRUNE_TOLERANCE
-    while fit.parameters.units > 0:
-        too_many = most is not None and fit.parameters.units > most
-        best: Fit | None = None
-        for drop in _choices_to_drop(problem, fit):
-            kept = np.ones(fit.parameters.units, dtype=bool)
-            kept[drop] = False
-            trial = problem.refine_in_steps(
-                fit.parameters.keep(kept), iterations, tolerance, PRUNE_LAST_STEPS
-            )
-            if nothing:
-                trial = problem.refine_near_zero(trial)
-            if _as_good(problem, trial, fit):
-                best = trial
-                break
-            if len(drop) == 1 and (best is None or trial.rss < best.rss):
-                best = trial
-        if best is None or not (too_many or _as_good(problem, best, fit)):
-            return fit, best
-        fit = best
-    return fit, None
+    few = nothing or problem.crawls(fit)
+    iterations = PRUNE_STEPS if few else SWAP_STEPS
+    tolerance = PRUNE_ZERO_TOLERANCE if few else PRUNE_TOLERANCE
+    best: Fit | None = None
+    for narrower in moves_of(problem).narrower(problem, fit):
+        trial = problem.refine_in_steps(narrower, iterations, tolerance, PRUNE_LAST_STEPS)
+        if nothing or problem.layers > 1:
+            trial = problem.refine_near_zero(trial)
+        if _as_good(problem, trial, fit):
+            return trial
+        single = sum(trial.parameters.widths) == sum(fit.parameters.widths) - 1
+        if single and (best is None or trial.rss < best.rss):
+            best = trial
+        if problem.out_of_time and best is not None:
+            break
+    return best
 
 
-def _choices_to_drop(problem: Problem, fit: Fit) -> Iterator[AnyArray]:
-    """Half of the units that look useless, all at once; then the least useful ones singly."""
-    cost = usefulness(problem, fit.parameters)
-    order = np.argsort(cost)
-    n, a_unit = problem.samples.labels, problem.a_unit
-    if problem.is_zero(fit):
-        useless = cost < n * problem.zero**2
-    else:
-        useless = n * np.log1p(cost / fit.rss) < a_unit * np.log(n)
-    several = int(useless.sum()) // 2
-    if several > 1:
-        yield order[:several]
-    for j in order[:PRUNE_CANDIDATES]:
-        yield np.array([j])
+def _with_little_left(problem: Problem, fit: Fit, best: Fit | None) -> Fit | None:
+    """The best narrower fit, refined, if what it leaves is little all the same."""
+    if best is None or problem.is_zero(fit) or problem.out_of_time or not problem.policy.little:
+        return None
+    on = problem.refine_in_steps(best.parameters, SWAP_STEPS, SWAP_TOLERANCE, PRUNE_LAST_STEPS)
+    return on if on.rms < problem.policy.little * problem.spread else None
 
 
 def _as_good(problem: Problem, narrower: Fit, fit: Fit) -> bool:
-    if problem.is_zero(fit):
+    if problem.is_zero(fit) or problem.is_zero(narrower):
         return problem.is_zero(narrower)
     return problem.criterion(narrower) < problem.criterion(fit)

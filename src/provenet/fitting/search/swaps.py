@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from provenet.common.typing import AnyArray, Array
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.search.units import calmed, promising_units, usefulness
 from provenet.fitting.tolerances import (
     GROWING_PAYS,
     GROWTH_BEYOND,
@@ -21,31 +20,22 @@ from provenet.fitting.tolerances import (
 )
 
 
-def start(problem: Problem, theta: Array) -> Fit:
+def start(problem: Problem, parameters: Parameters) -> Fit:
     """Refine from the given units, the linear part unknown."""
-    rows = len(theta) + problem.linear_columns
-    beta = np.zeros((rows, *problem.samples.label_shape))
-    return problem.refine(Parameters(theta, beta), SWAP_STEPS, SWAP_TOLERANCE)
+    return problem.refine(parameters, SWAP_STEPS, SWAP_TOLERANCE)
 
 
-def with_new_units(
-    problem: Problem, fit: Fit, drop: AnyArray, add: int, rng: np.random.Generator
-) -> Fit:
-    """Drop some units, add promising ones, refine."""
-    kept = np.ones(fit.parameters.units, dtype=bool)
-    kept[drop] = False
-    old = calmed(problem, fit.parameters, rng).keep(kept)
-    widened = old.widened(promising_units(problem, old, add, rng))
-    return problem.refine(widened, SWAP_STEPS, SWAP_TOLERANCE)
+def grown(problem: Problem, fit: Fit, add: int, rng: np.random.Generator) -> Fit:
+    """Add promising units, refine."""
+    wider = moves_of(problem).grown(problem, fit.parameters, add, rng)
+    part = problem.for_width(*wider.widths)
+    return part.refine(wider, SWAP_STEPS, SWAP_TOLERANCE)
 
 
 def swap(problem: Problem, fit: Fit, failures: int, rng: np.random.Generator) -> Fit:
     """Exchange a few of the least useful units; the more failures, the wider the choice."""
-    m = fit.parameters.units
-    count = min(m, max(2, m // 8))
-    order = np.argsort(usefulness(problem, fit.parameters))
-    drop = rng.permutation(order[: min(m, 2 * count + failures)])[:count]
-    return with_new_units(problem, fit, drop, count, rng)
+    other = moves_of(problem).swapped(problem, fit.parameters, failures, rng)
+    return problem.refine(other, SWAP_STEPS, SWAP_TOLERANCE)
 
 
 def expand(
@@ -58,8 +48,8 @@ def expand(
     scores: dict[int, float] = {}
     before = np.inf
     while True:
-        width = fit.parameters.units
-        part = problem.for_width(width)
+        width = sum(fit.parameters.widths)
+        part = problem.for_width(*fit.parameters.widths)
         fit = part.refine_near_zero(fit)
         # In the first chain growing is cheaper than swapping while it pays, but for opposites.
         first = swaps == 1 and not problem.policy.mirrored
@@ -80,8 +70,6 @@ def expand(
         pays = width <= GROWTH_BEYOND * best_width + 1
         if problem.is_zero(fit) or problem.out_of_time or not pays or width >= widest:
             return
-        if problem.is_near_zero(fit) and not problem.policy.homogeneous:
-            return  # units enough, so much alike that least squares crawls: pruning helps
-        add = min(1 + width // 3, widest - width)
-        nothing = np.empty(0, dtype=int)
-        fit = with_new_units(problem.for_width(width + add), fit, nothing, add, rng)
+        if problem.crawls(fit):
+            return  # pruning helps
+        fit = grown(problem, fit, min(1 + width // 3, widest - width), rng)

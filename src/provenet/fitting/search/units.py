@@ -1,10 +1,13 @@
-"""New units: at random, or the most promising of a random pool; and what each unit is worth."""
+"""One hidden layer: new units, at random or the most promising of a pool; what each is worth."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
+from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.normal_equations import linear_part, solve_scaled, without_each_unit
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters, model_features
@@ -15,10 +18,71 @@ from provenet.fitting.tolerances import (
     NEARLY_LINEAR,
     POOL,
     POOL_ROWS,
+    PRUNE_CANDIDATES,
     RIDGE_OF_POOL,
 )
 from provenet.networks.activations import Activation
 from provenet.networks.tolerances import TINY
+
+
+class OneLayer:
+    """How a search moves among models of one hidden layer."""
+
+    def start(self, problem: Problem, units: int, rng: np.random.Generator) -> Parameters:
+        """Random units, their output weights unknown."""
+        return with_no_output(problem, random_units(problem, units, rng))
+
+    def grown(
+        self, problem: Problem, parameters: Parameters, add: int, rng: np.random.Generator
+    ) -> Parameters:
+        """With further units, the most promising of a pool."""
+        part = problem.for_width(parameters.units + add)
+        return _with_new_units(part, parameters, np.empty(0, dtype=int), add, rng)
+
+    def swapped(
+        self, problem: Problem, parameters: Parameters, failures: int, rng: np.random.Generator
+    ) -> Parameters:
+        """With promising units in place of a few of the least useful."""
+        m = parameters.units
+        count = min(m, max(2, m // 8))
+        order = np.argsort(usefulness(problem, parameters))
+        drop = rng.permutation(order[: min(m, 2 * count + failures)])[:count]
+        return _with_new_units(problem, parameters, drop, count, rng)
+
+    def narrower(self, problem: Problem, fit: Fit) -> Iterator[Parameters]:
+        """Without half of the units that look useless; then without one of the least useful."""
+        cost = usefulness(problem, fit.parameters)
+        order = np.argsort(cost)
+        n = problem.samples.labels
+        if problem.is_zero(fit):
+            useless = cost < n * problem.zero**2
+        else:
+            useless = n * np.log1p(cost / fit.rss) < problem.a_unit * np.log(n)
+        several = int(useless.sum()) // 2
+        if several > 1:
+            yield _without(fit.parameters, order[:several])
+        for j in order[:PRUNE_CANDIDATES]:
+            yield _without(fit.parameters, np.array([j]))
+
+
+def with_no_output(problem: Problem, theta: Array) -> Parameters:
+    """Units, their output weights and the linear part zero."""
+    rows = len(theta) + problem.linear_columns
+    return Parameters(theta, np.zeros((rows, *problem.samples.label_shape)))
+
+
+def _without(parameters: Parameters, drop: AnyArray) -> Parameters:
+    kept = np.ones(parameters.units, dtype=bool)
+    kept[drop] = False
+    return parameters.keep(kept)
+
+
+def _with_new_units(
+    problem: Problem, parameters: Parameters, drop: AnyArray, add: int, rng: np.random.Generator
+) -> Parameters:
+    """Drop some units, add promising ones."""
+    old = _without(calmed(problem, parameters, rng), drop)
+    return old.widened(promising_units(problem, old, add, rng))
 
 
 def random_units(

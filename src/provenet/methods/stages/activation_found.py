@@ -34,7 +34,7 @@ from provenet.fitting.polish import settled_from
 from provenet.fitting.search.chains import Chain, first_width, pruned, widest_of
 from provenet.fitting.search.onward import schwarz
 from provenet.fitting.search.swaps import expand, start
-from provenet.fitting.search.units import calmed, random_units
+from provenet.fitting.search.units import calmed, random_units, with_no_output
 from provenet.fitting.tolerances import (
     GROWTH_BEYOND,
     MOST_SWAPS,
@@ -128,7 +128,7 @@ class Race:
         """A few random units."""
         problem, units = self.spaces[name].problem.searching(), self.spaces[name].units
         theta = random_units(problem, first_width(problem, units), self.spaces[name].rng)
-        return start(problem.for_width(len(theta)), theta)
+        return start(problem.for_width(len(theta)), with_no_output(problem, theta))
 
     def _chain(self, name: str, swaps: int, first: Fit) -> Iterator[Fit]:
         """Fits of a chain to all samples, as long as growing pays."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from provenet.common.exceptions import InvalidInput
+from provenet.common.words import counted
+from provenet.networks.any_network import AnyNetwork
 from provenet.networks.conversions import in_relu_units
-from provenet.networks.formats.names import activation_name, plain_if_one
+from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.formats.names import activation_name
 from provenet.networks.network import Network
 
 _NAMES = {"relu": "relu", "sigmoid": "logistic", "tanh": "tanh"}
 """What scikit-learn calls activations that it has."""
 
 
-def to_mlp_regressor(network: Network) -> Any:
+def to_mlp_regressor(network: AnyNetwork) -> Any:
     """An `MLPRegressor` in the state that `fit` leaves it in."""
     from sklearn.neural_network import MLPRegressor  # slow to import
 
@@ -30,14 +31,14 @@ def to_mlp_regressor(network: Network) -> Any:
             "instead."
         )
     name = _NAMES[same.activation.name]
-    model = MLPRegressor(hidden_layer_sizes=(same.units,), activation=name, solver="lbfgs")
+    model = MLPRegressor(hidden_layer_sizes=same.widths, activation=name, solver="lbfgs")
     for attribute, value in _fitted(same).items():
         setattr(model, attribute, value)
     return model
 
 
-def from_mlp_regressor(model: Any) -> Network:
-    """The network that a fitted `MLPRegressor` with one hidden layer is."""
+def from_mlp_regressor(model: Any) -> DeepNetwork:
+    """The network that a fitted `MLPRegressor` with hidden layers is."""
     weights, biases = getattr(model, "coefs_", None), getattr(model, "intercepts_", None)
     if weights is None or biases is None:
         raise InvalidInput(
@@ -45,26 +46,39 @@ def from_mlp_regressor(model: Any) -> Network:
             "MLPRegressor after fit."
         )
     names = {theirs: ours for ours, theirs in _NAMES.items()}
-    if len(weights) != 2 or model.activation not in names or model.out_activation_ != "identity":
+    if len(weights) < 2 or model.activation not in names or model.out_activation_ != "identity":
         raise InvalidInput(
-            f"The {type(model).__name__} has {len(weights) - 1} hidden layers of units "
-            f"{model.activation!r} and the output {model.out_activation_!r}: give one with a "
-            f"single hidden layer of {', '.join(names)} units and the output 'identity'."
+            f"The {type(model).__name__} has {_hidden(len(weights) - 1)} of units "
+            f"{model.activation!r} and the output {model.out_activation_!r}: give one with hidden "
+            f"layers of {', '.join(names)} units and the output 'identity'."
         )
-    A, c, _ = plain_if_one(weights[1].T, biases[1], None)
-    return Network(weights[0].T, biases[0], A, c, names[model.activation])
+    return DeepNetwork([matrix.T for matrix in weights], biases, names[model.activation])
 
 
-def _fitted(network: Network) -> dict[str, Any]:
+def one_layer_from_mlp_regressor(model: Any) -> Network:
+    """The network that a fitted `MLPRegressor` with one hidden layer is."""
+    network = from_mlp_regressor(model)
+    if network.layers != 1:
+        raise InvalidInput(
+            f"The {type(model).__name__} has {_hidden(network.layers)}: give one with a single "
+            "hidden layer, or use DeepNetwork.from_mlp_regressor."
+        )
+    return network.as_one_layer()
+
+
+def _hidden(layers: int) -> str:
+    return counted(layers, "hidden layer")
+
+
+def _fitted(network: AnyNetwork) -> dict[str, Any]:
     """What `fit` with the solver lbfgs sets; no data were seen, so there is no loss to tell."""
-    A = np.atleast_2d(network.output_weights)
-    c = np.broadcast_to(np.asarray(network.output_bias, dtype=float), (len(A),))
+    maps = network.affine_maps
     return {
-        "coefs_": [network.weights.T.copy(), A.T.copy()],
-        "intercepts_": [network.biases.copy(), c.copy()],
+        "coefs_": [matrix.T.copy() for matrix, _ in maps],
+        "intercepts_": [vector.copy() for _, vector in maps],
         "n_features_in_": network.features,
-        "n_layers_": 3,
-        "n_outputs_": len(A),
+        "n_layers_": len(maps) + 1,
+        "n_outputs_": network.outputs or 1,
         "out_activation_": "identity",
         "n_iter_": 0,
         "t_": 0,

@@ -8,20 +8,20 @@ import numpy as np
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import load_npz, write_npz
-from provenet.networks.formats.names import REQUIRED, activation_name, arrays_of, network_of
-from provenet.networks.network import Network
+from provenet.networks.any_network import AnyNetwork
+from provenet.networks.formats.names import activation_name, arrays_of, network_of, required
 
 
-def save(network: Network, path: Path) -> None:
+def save(network: AnyNetwork, path: Path) -> None:
     """Write the archive."""
     name = np.asarray(activation_name(network, path))
     write_npz(path, {**arrays_of(network), "activation": name})
 
 
-def load(path: Path) -> Network:
+def load(path: Path) -> AnyNetwork:
     """Read an archive that `save` wrote; nothing is ever unpickled."""
     arrays = load_npz(path)
-    missing = [name for name in (*REQUIRED, "activation") if name not in arrays]
+    missing = [name for name in (*required(arrays), "activation") if name not in arrays]
     if missing:
         raise InvalidInput(
             f"{path} is not a network file: it lacks {', '.join(missing)}; "

@@ -1,10 +1,11 @@
 """The network that was read, compared with the model it was read from.
 
 At an input x, rounding in a precision `eps` moves a unit's argument by at most about
-`d = K eps (|W| |x| + |b|)`, and its value by what sigma changes within d; the output moves by that
-times |A|, and by `K eps` times the size of its terms, which for a smooth unit are numbers as large
-as 1 + |z|: `1 + erf` in a gelu. More than that is not rounding. K leaves room for sums of many
-terms. A formula may overflow where the function does not: only finite numbers are compared.
+`d = |W| e + K eps (|W| |h| + |b|)`, where h is what the layer is fed and e how far that may be off:
+nothing for the inputs. Its value moves by what sigma changes within d, and for a smooth unit by
+`K eps` times numbers as large as 1 + |z|: `1 + erf` in a gelu. That is the e of the next layer, and
+so on to the outputs. More than that is not rounding. K leaves room for sums of many terms. A
+formula may overflow where the function does not: only finite numbers are compared.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
+from provenet.networks.any_network import AffineMap, AnyNetwork
 from provenet.networks.formats.onnx_graph import OnnxGraph
 from provenet.networks.formats.onnx_values import NotReadable
-from provenet.networks.network import Network
 from provenet.networks.tolerances import CHECKED_SAMPLES, ROUNDINGS
 
 
-def check_against_model(model: Any, graph: OnnxGraph, network: Network) -> None:
+def check_against_model(model: Any, graph: OnnxGraph, network: AnyNetwork) -> None:
     """Raise unless the model, evaluated by ONNX's reference, predicts what the network does."""
     batch = graph.rows or CHECKED_SAMPLES
     with np.errstate(all="ignore"):  # numbers too large for the model's type are not compared
@@ -38,30 +39,38 @@ def check_against_model(model: Any, graph: OnnxGraph, network: Network) -> None:
         raise NotReadable("does not predict what its weights say, as far as they were understood")
 
 
-def _inputs(network: Network, n: int) -> Array:
-    """Standard normal ones, and ones at which the arguments of units are about that."""
+def _inputs(network: AnyNetwork, n: int) -> Array:
+    """Standard normal ones, and ones at which the arguments of the first units are about that."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, network.features))
     near = np.arange(n) % 2 == 1
-    if network.units:
-        z = rng.standard_normal((near.sum(), network.units))
-        X[near] += np.linalg.lstsq(network.weights, (z - network.biases).T)[0].T
+    W, b = network.affine_maps[0]
+    if len(W):
+        z = rng.standard_normal((near.sum(), len(W)))
+        X[near] += np.linalg.lstsq(W, (z - b).T)[0].T
     return X
 
 
-def _rounding(network: Network, X: Array, precision: Any) -> Array:
+def _rounding(network: AnyNetwork, X: Array, precision: Any) -> Array:
     """How far the outputs may be off, (n, outputs); infinite where they overflow."""
     eps, sigma = ROUNDINGS * float(precision.eps), network.activation
-    A, c = np.abs(np.atleast_2d(network.output_weights)), np.abs(network.output_bias)
-    z = X @ network.weights.T + network.biases
-    d = eps * (np.abs(X) @ np.abs(network.weights).T + np.abs(network.biases))
-    moved = np.maximum(np.abs(sigma(z + d) - sigma(z)), np.abs(sigma(z - d) - sigma(z)))
-    size = (np.abs(sigma(z)) + sigma.smooth * (1 + np.abs(z))) @ A.T + c
+    h, e = X, np.zeros(X.shape)
+    *hidden, outputs = network.affine_maps
+    for layer in hidden:
+        z, d = h @ layer[0].T + layer[1], e @ np.abs(layer[0]).T + eps * _size(h, layer)
+        moved = np.maximum(np.abs(sigma(z + d) - sigma(z)), np.abs(sigma(z - d) - sigma(z)))
+        h, e = sigma(z), moved + eps * sigma.smooth * (1 + np.abs(z))
+    size = _size(h, outputs)
     if network.linear is not None:
         size = size + np.abs(X) @ np.abs(np.atleast_2d(network.linear)).T
-    allowed = moved @ A.T + eps * size
+    allowed = e @ np.abs(outputs[0]).T + eps * size
     fits = np.isfinite(allowed) & (size < float(precision.max) / ROUNDINGS)
     return np.where(fits, allowed, np.inf)
+
+
+def _size(h: Array, layer: AffineMap) -> Array:
+    """Of the terms of which the layer's arguments are sums."""
+    return np.asarray(np.abs(h) @ np.abs(layer[0]).T + np.abs(layer[1]))
 
 
 def _predictions(model: Any, name: str, X: AnyArray, batch: int) -> AnyArray:

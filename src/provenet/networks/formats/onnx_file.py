@@ -13,33 +13,34 @@ from typing import Any
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import write_atomically
 from provenet.common.optional import package
+from provenet.networks.any_network import AnyNetwork
 from provenet.networks.formats.onnx_check import check_against_model
 from provenet.networks.formats.onnx_graph import OnnxGraph
+from provenet.networks.formats.onnx_network import network_of_output
 from provenet.networks.formats.onnx_values import NotReadable
 from provenet.networks.formats.onnx_writer import OUTPUTS, to_onnx
-from provenet.networks.network import Network
 from provenet.networks.tolerances import MOST_SHOWN
 
 
-def save(network: Network, path: Path) -> None:
+def save(network: AnyNetwork, path: Path) -> None:
     """Write the model in double precision."""
     content = to_onnx(network, where=path).SerializeToString()
     write_atomically(path, lambda file: file.write(content))
 
 
-def load(path: Path) -> Network:
-    """Read a model that is a network with one hidden layer."""
+def load(path: Path) -> AnyNetwork:
+    """Read a model that is a network of fully connected layers."""
     onnx = package("onnx", path, '"provenet[onnx]"')
     model = _parse(onnx, path)
     keep_row = any((prop.key, prop.value) == (OUTPUTS, "1") for prop in model.metadata_props)
     try:
         graph = OnnxGraph.of(onnx, model)
-        network = graph.value().network(keep_row)
+        network = network_of_output(graph.value(), keep_row)
         check_against_model(model, graph, network)
     except NotReadable as problem:
         raise InvalidInput(
-            f"{path} {problem}{_operators(model)}: export a network with one hidden layer and a "
-            "linear output."
+            f"{path} {problem}{_operators(model)}: export a network of fully connected layers, "
+            "with the same units in all hidden ones and a linear output."
         ) from None
     return network
 

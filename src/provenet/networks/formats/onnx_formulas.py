@@ -43,7 +43,7 @@ def formula_of(
     return Formula(base, function)
 
 
-def recognised(formula: Formula, operator: str) -> Value | None:
+def recognised(formula: Formula) -> Value | None:
     """Units of the activation of which the formula is a multiple, if there is one."""
     with np.errstate(all="ignore"):
         g = formula.function(FORMULA_POINTS)
@@ -51,7 +51,7 @@ def recognised(formula: Formula, operator: str) -> Value | None:
     off, factor, sigma = min(fits, key=lambda fit: fit[0])
     if not off < SAME_FORMULA:
         return None
-    units = formula.base.activated(sigma, operator)
+    units = formula.base.activated(sigma)
     return replace(units if factor == 1 else units.scaled(np.asarray(factor)), formula=formula)
 
 

@@ -65,11 +65,13 @@ def _of_values(node: Node, arguments: Sequence[Known]) -> Value | Formula:
     except NotReadable as refusal:
         if formula is None:
             raise
-        return recognised(formula, node.operator) or replace(formula, refusal=refusal)
-    # Units may be of any affine value, but a multiple belongs to the formula of what it is one of.
-    if formula is None or (result.affine and node.operator not in ("Mul", "Div", "Neg")):
+        return recognised(formula) or replace(formula, refusal=refusal)
+    # Units may be of any mixed value, but a multiple belongs to the formula of what it is one of.
+    if formula is None or (result.mixed and node.operator not in ("Mul", "Div", "Neg")):
         return result
-    return replace(result, formula=formula)
+    # An activation of units as they are: by a name of its own before it counts as a second layer.
+    twice = result.depth > formula.base.depth + 1
+    return (recognised(formula) if twice else None) or replace(result, formula=formula)
 
 
 def _by_itself(node: Node, arguments: Sequence[Known]) -> Value:
@@ -153,32 +155,32 @@ _SCALER = (("offset", [0.0]), ("scale", [1.0]))
 
 def _named(name: str) -> Callable[..., Value]:
     def apply(node: Node, a: Argument) -> Value:
-        return _value(node, a).activated(get_activation(name), node.operator)
+        return _value(node, a).activated(get_activation(name))
 
     return apply
 
 
 def _leaky(node: Node, a: Argument) -> Value:
     slope = node.attributes.get("alpha", np.float32(0.01))
-    return _value(node, a).activated(_with_slope(node, float(slope)), node.operator)
+    return _value(node, a).activated(_with_slope(node, float(slope)))
 
 
 def _prelu(node: Node, a: Argument, slopes: Argument) -> Value:
     value, slope = _first_of(node, a, slopes)
     if len(np.unique(slope)) != 1:
         raise node.refused("whose units have slopes of their own")
-    return value.activated(_with_slope(node, float(slope.flat[0])), node.operator)
+    return value.activated(_with_slope(node, float(slope.flat[0])))
 
 
 def _elu(node: Node, a: Argument) -> Value:
     alpha = node.attributes.get("alpha", 1.0)
     if alpha != 1:
         raise node.refused(f"of alpha {alpha:g}, not 1")
-    return _value(node, a).activated(get_activation("elu"), node.operator)
+    return _value(node, a).activated(get_activation("elu"))
 
 
 def _gelu(node: Node, a: Argument) -> Value:
-    return _value(node, a).activated(gelu_of(node.attributes), node.operator)
+    return _value(node, a).activated(gelu_of(node.attributes))
 
 
 def _in_a_formula(why: str) -> Callable[..., Value]:
@@ -191,7 +193,7 @@ def _in_a_formula(why: str) -> Callable[..., Value]:
 
 
 def _greater(node: Node, a: Argument, b: Argument) -> Value:
-    return _subtract(node, a, b).activated(get_activation("step"), node.operator)
+    return _subtract(node, a, b).activated(get_activation("step"))
 
 
 def _less(node: Node, a: Argument, b: Argument) -> Value:

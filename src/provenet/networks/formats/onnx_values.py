@@ -1,10 +1,12 @@
 """What a value of an ONNX graph is as a function of the inputs, if it is a network so far.
 
-Every value is a batch of rows `M_0 x + sum_l M_l sigma_l(W_l x + b_l) + c`. Affine nodes change the
-matrices and c; an activation of `M_0 x + c` makes a new layer of units. The output's matrices are
-then the network's parameters, whatever nodes computed them. Matrices are kept as the graph gives
-them, a number for a multiple of the identity and a vector for a diagonal: weights that nothing was
-multiplied with come out bit for bit, and the identity of the input takes no room.
+Every value is a batch of rows `M_0 x + sum_l M_l sigma_l(v_l) + c`, the arguments v_l of its units
+being values themselves: `W x + b` in the first hidden layer, of its units in the second. Affine
+nodes change the matrices and c; an activation of a value makes a new layer of units. The output's
+matrices and those of the arguments below are then the network's parameters, whatever nodes computed
+them. Matrices are kept as the graph gives them, a number for a multiple of the identity and a
+vector for a diagonal: weights that nothing was multiplied with come out bit for bit, and the
+identity of the input takes no room.
 """
 
 from __future__ import annotations
@@ -16,21 +18,20 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.networks.activations import Activation
-from provenet.networks.formats.names import plain_if_one
-from provenet.networks.network import Network
 
 
 class NotReadable(Exception):
-    """The graph is not a network with one hidden layer; the message says what was found in it."""
+    """The graph is not a network that can be read; the message says what was found in it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """Units `sigma(W x + b)`."""
+    """Units `sigma(v)` of every number of a value v."""
 
-    weights: Array
-    biases: Array
+    argument: Value
     activation: Activation
+    depth: int
+    """How many layers lead to it, itself included."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +51,17 @@ class Value:
     formula: Formula | None = None
 
     @property
-    def affine(self) -> bool:
-        """Whether no layer of units has part in it."""
-        return all(layer is None for layer in self.parts)
+    def depth(self) -> int:
+        """How many layers of units lead to it."""
+        return max((layer.depth for layer in self.parts if layer is not None), default=0)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether its units went through a matrix, if there are any.
+
+        Then no number of it is a function of one number of theirs: here formulas begin.
+        """
+        return all(layer is None or M.ndim == 2 for layer, M in self.parts.items())
 
     def times(self, matrix: Array) -> Value:
         """`matrix @ value` for a matrix (new width, width)."""
@@ -86,34 +95,14 @@ class Value:
             parts[layer] = _added(parts[layer], M, self.width) if layer in parts else M
         return self._changed(parts=parts, constant=_sum(self.constant, other.constant))
 
-    def activated(self, activation: Activation, operator: str) -> Value:
+    def activated(self, activation: Activation) -> Value:
         """A new layer of units."""
-        if not self.affine:
-            raise NotReadable(f"has a second activation, {operator}, after its hidden layer")
-        W = _dense(self.parts[None], self.width)
-        layer = Layer(W, np.array(np.broadcast_to(self.constant, (self.width,))), activation)
+        layer = Layer(replace(self, formula=None), activation, self.depth + 1)
         return self._changed(parts={layer: np.ones(())}, constant=np.zeros(()))
 
     def reshaped(self, flat: bool) -> Value:
         """The same numbers with or without the axis of their one column."""
         return self._changed(flat=flat)
-
-    def network(self, keep_row: bool = False) -> Network:
-        """The network whose outputs these are; one output gives plain labels unless kept a row."""
-        layers = [layer for layer in self.parts if layer is not None]
-        kinds = sorted({layer.activation.name for layer in layers})
-        if not layers:
-            raise NotReadable("has no layer of units, only linear functions")
-        if len(kinds) > 1:
-            raise NotReadable(f"has units of several kinds in one layer ({', '.join(kinds)})")
-        A = np.hstack([_dense(self.parts[layer], self.width) for layer in layers])
-        c = np.broadcast_to(self.constant, (self.width,))
-        V = _dense(self.parts[None], self.width) if None in self.parts else None
-        if not keep_row:
-            A, c, V = plain_if_one(A, c, V)
-        W = np.vstack([layer.weights for layer in layers])
-        b = np.concatenate([layer.biases for layer in layers])
-        return Network(W, b, A, c, layers[0].activation, linear=V)
 
     def _changed(self, **changes: object) -> Value:
         return replace(self, **{"formula": None, **changes})  # type: ignore[arg-type]
@@ -121,7 +110,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """`function` of every number of an affine value: what several nodes make of it.
+    """`function` of every number of a value: what several nodes make of it.
 
     Where that is no activation yet, `refusal` says why the last node cannot be read by itself.
     """
@@ -139,8 +128,9 @@ def _sum(a: Array, b: Array) -> Array:
 def _added(M: Array, other: Array, width: int) -> Array:
     if M.ndim == other.ndim:
         return M + other
-    return _dense(M, width) + _dense(other, width)
+    return dense(M, width) + dense(other, width)
 
 
-def _dense(M: Array, width: int) -> Array:
+def dense(M: Array, width: int) -> Array:
+    """A matrix as it is, or what stands for one written out."""
     return M if M.ndim == 2 else M * np.eye(width)

@@ -1,13 +1,14 @@
 """A network as an ONNX model: input `x` (N, features), output `y` (N, outputs), in one chain.
 
-    x -> Gemm (W, b) -> activation -> Gemm (A, c) -> y
+    x -> Gemm (W, b) -> activation -> .. -> Gemm (A, c) -> y
 
-A linear term is a second Gemm of `x`, added at the end. Operators and their versions are those that
-every runtime of the last years runs in double precision. A leaky ReLU is `Max(z, s z)` therefore:
-the operator LeakyRelu keeps its slope in single precision. Softplus and elu are formulas that do
-not overflow, `relu(z) + log(1 + exp(-|z|))` and `relu(z) + (exp(min(z, 0)) - 1)`, because
-onnxruntime has their operators in single precision only. It has Erf so, too, for which there is no
-formula: `erf` and `gelu` it runs in `float32` only.
+with a Gemm and an activation for each hidden layer; what belongs to one of several has its number
+behind its name. A linear term is a second Gemm of `x`, added at the end. Operators and their
+versions are those that every runtime of the last years runs in double precision. A leaky ReLU is
+`Max(z, s z)` therefore: the operator LeakyRelu keeps its slope in single precision. Softplus and
+elu are formulas that do not overflow, `relu(z) + log(1 + exp(-|z|))` and `relu(z) + (exp(min(z, 0))
+- 1)`, because onnxruntime has their operators in single precision only. It has Erf so, too, for
+which there is no formula: `erf` and `gelu` it runs in `float32` only.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 from provenet.common.typing import Array
 from provenet.common.version import __version__
-from provenet.networks.activations import GELU_CUBIC
+from provenet.networks.activations import GELU_CUBIC, Activation
+from provenet.networks.any_network import AnyNetwork
 from provenet.networks.formats.names import activation_name
 from provenet.networks.formats.onnx_formulas import NAMED
-from provenet.networks.network import Network
 
 OUTPUTS = "provenet.outputs"
 """Metadata: the one output of a network whose labels are rows, not plain numbers."""
@@ -84,7 +85,9 @@ _NUMBERS = {
 """Constants of the formulas."""
 
 
-def to_onnx(network: Network, dtype: Any = "float64", where: str | Path = "An ONNX model") -> Any:
+def to_onnx(
+    network: AnyNetwork, dtype: Any = "float64", where: str | Path = "An ONNX model"
+) -> Any:
     """The ModelProto; numbers in double precision, or in `float32`."""
     onnx = package("onnx", where, '"provenet[onnx]"')
     activation_name(network, where)
@@ -101,9 +104,9 @@ class _Writer:
         self.dtype = dtype
         self.kind = onnx.helper.np_dtype_to_tensor_dtype(dtype)
         self.nodes: list[Any] = []
-        self.constants: list[Any] = []
+        self.constants: dict[str, Any] = {}
 
-    def model(self, network: Network) -> Any:
+    def model(self, network: AnyNetwork) -> Any:
         """The whole model."""
         helper = self.onnx.helper
         self._write(network)
@@ -112,7 +115,7 @@ class _Writer:
             helper.make_tensor_value_info(name, self.kind, ["N", width])
             for name, width in columns.items()
         )
-        graph = helper.make_graph(self.nodes, "provenet", [x], [y], self.constants)
+        graph = helper.make_graph(self.nodes, "provenet", [x], [y], list(self.constants.values()))
         model = helper.make_model(
             graph,
             producer_name="provenet",
@@ -124,48 +127,46 @@ class _Writer:
             helper.set_model_props(model, {OUTPUTS: "1"})
         return model
 
-    def _write(self, network: Network) -> None:
-        A = np.atleast_2d(network.output_weights)
-        c = np.broadcast_to(np.asarray(network.output_bias), (len(A),))
-        z = self._gemm("x", network.weights, "weights", "z", network.biases, "biases")
-        h = self._activation(network, z)
+    def _write(self, network: AnyNetwork) -> None:
+        *hidden, outputs = network.affine_maps
+        h = "x"
+        for number, layer in enumerate(hidden):
+            mark = "" if len(hidden) == 1 else f".{number}"
+            self._gemm(h, layer, (f"weights{mark}", f"biases{mark}"), f"z{mark}")
+            h = self._activation(network.activation, mark)
         last = "y" if network.linear is None else "units_part"
-        y = self._gemm(h, A, "output_weights", last, c, "output_bias")
+        y = self._gemm(h, outputs, ("output_weights", "output_bias"), last)
         if network.linear is not None:
             V = np.atleast_2d(network.linear)
-            self._node("Add", [y, self._gemm("x", V, "linear", "linear_part")], "y")
+            self._node("Add", [y, self._gemm("x", (V,), ("linear",), "linear_part")], "y")
 
-    def _activation(self, network: Network, z: str) -> str:
-        name, slope = network.activation.name, network.activation.slope
-        if name in _FORMULAS:
-            return self._formula(_FORMULAS[name])
-        if name == "step":
-            fires = self._node("Greater", [z, self._constant("threshold", 0.0)], "fires")
-            return self._node("Cast", [fires], "h", to=self.kind)
-        assert slope is not None  # what is left is a leaky ReLU
-        leak = self._node("Mul", [z, self._constant("slope", slope)], "leak")
-        return self._node("Max", [z, leak], "h")
+    def _activation(self, sigma: Activation, mark: str) -> str:
+        """From `z` to `h` of the layer with this mark."""
+        z, h = f"z{mark}", f"h{mark}"
+        if sigma.name in _FORMULAS:
+            return self._formula(_FORMULAS[sigma.name], mark)
+        if sigma.name == "step":
+            fires = self._node("Greater", [z, self._constant("threshold", 0.0)], f"fires{mark}")
+            return self._node("Cast", [fires], h, to=self.kind)
+        assert sigma.slope is not None  # what is left is a leaky ReLU
+        leak = self._node("Mul", [z, self._constant("slope", sigma.slope)], f"leak{mark}")
+        return self._node("Max", [z, leak], h)
 
-    def _formula(self, nodes: Sequence[tuple[str, str, str]]) -> str:
-        """The nodes, and each of the constants that they need once."""
+    def _formula(self, nodes: Sequence[tuple[str, str, str]], mark: str) -> str:
+        """The nodes, and the constants that they need, which all layers share."""
         named = {name for _, inputs, _ in nodes for name in inputs.split()}
         for name in sorted(named & set(_NUMBERS)):
             self._constant(name, _NUMBERS[name])
-        return [self._node(operator, inputs.split(), out) for operator, inputs, out in nodes][-1]
+        last = ""
+        for operator, inputs, output in nodes:
+            own = [name if name in _NUMBERS else f"{name}{mark}" for name in inputs.split()]
+            last = self._node(operator, own, f"{output}{mark}")
+        return last
 
-    def _gemm(
-        self,
-        values: str,
-        matrix: Array,
-        name: str,
-        output: str,
-        bias: Array | None = None,
-        bias_name: str = "",
-    ) -> str:
-        inputs = [values, self._constant(name, matrix)]
-        if bias is not None:
-            inputs.append(self._constant(bias_name, bias))
-        return self._node("Gemm", inputs, output, transB=1)
+    def _gemm(self, values: str, arrays: Sequence[Array], names: Sequence[str], output: str) -> str:
+        """A matrix, and a bias if there is one, under these names."""
+        stored = [self._constant(*named) for named in zip(names, arrays, strict=True)]
+        return self._node("Gemm", [values, *stored], output, transB=1)
 
     def _node(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
         node = self.onnx.helper.make_node(operator, inputs, [output], name=output, **attributes)
@@ -173,6 +174,7 @@ class _Writer:
         return output
 
     def _constant(self, name: str, value: Array | float) -> str:
+        """By its name: stored once, however many layers use it."""
         array = np.array(value, dtype=self.dtype, order="C")
-        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
+        self.constants[name] = self.onnx.numpy_helper.from_array(array, name)
         return name

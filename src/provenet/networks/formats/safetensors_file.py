@@ -1,12 +1,13 @@
 """A network in a safetensors file: named tensors and a few words of metadata, no code.
 
 Read are tensors under the names of a network's arrays, as provenet writes them, and those of a
-PyTorch `Sequential(Linear, activation, Linear)`. The activation stands in the metadata; without it,
-it is ReLU.
+PyTorch `Sequential(Linear, activation, Linear, ...)` of any depth. The activation stands in the
+metadata; without it, it is ReLU.
 """
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,22 @@ from provenet.common.files import write_atomically
 from provenet.common.optional import package
 from provenet.common.typing import AnyArray
 from provenet.common.version import __version__
+from provenet.networks.any_network import AffineMap, AnyNetwork
 from provenet.networks.formats.names import (
     REQUIRED,
     activation_name,
     arrays_of,
     network_of,
-    plain_if_one,
+    network_of_maps,
+    required,
 )
-from provenet.networks.network import Network
 
 _REAL = ("F64", "F32", "F16")
-_SEQUENTIAL = ("0.weight", "2.weight")
-_SEQUENTIAL_BIASES = ("0.bias", "2.bias")
+_PARTS = ("weight", "bias")
+"""Of a linear module of torch."""
 
 
-def save(network: Network, path: Path) -> None:
+def save(network: AnyNetwork, path: Path) -> None:
     """Write the tensors in double precision, bit for bit."""
     metadata = {
         "format": "provenet",
@@ -44,37 +46,41 @@ def save(network: Network, path: Path) -> None:
     write_atomically(path, lambda file: file.write(content))
 
 
-def load(path: Path) -> Network:
+def load(path: Path) -> AnyNetwork:
     """Read a network by the names of its tensors."""
     tensors, metadata = _read(path)
     names = set(tensors)
     activation = metadata.get("activation", "relu")
-    if set(REQUIRED) <= names <= {*REQUIRED, "linear"}:
+    needed = set(required(names))
+    if needed <= names <= {*needed, *({"linear"} if needed == set(REQUIRED) else ())}:
         return network_of(tensors, activation)
-    if set(_SEQUENTIAL) <= names <= {*_SEQUENTIAL, *_SEQUENTIAL_BIASES}:
-        return _sequential(path, tensors, activation)
+    linears = _linears(names)
+    if len(linears) > 1 and names <= {f"{k}.{part}" for k in linears for part in _PARTS}:
+        return network_of_maps([_map(path, tensors, k) for k in linears], activation)
     raise InvalidInput(
-        f"{path} does not hold a network with one hidden layer (its tensors are "
+        f"{path} does not hold a network of fully connected layers (its tensors are "
         f"{_listed(names)}): name them {', '.join(REQUIRED)}, or 0.weight, 0.bias, 2.weight, "
-        "2.bias as in a torch.nn.Sequential."
+        "2.bias and so on as in a torch.nn.Sequential."
     )
 
 
-def _sequential(path: Path, tensors: dict[str, AnyArray], activation: str) -> Network:
-    W, A = (tensors[name] for name in _SEQUENTIAL)
-    if W.ndim != 2 or A.ndim != 2:
+def _linears(names: set[str]) -> range:
+    """The places of the linear modules of a Sequential, every second one."""
+    end = next(k for k in count(0, 2) if f"{k}.weight" not in names)
+    return range(0, end, 2)
+
+
+def _map(path: Path, tensors: dict[str, AnyArray], k: int) -> AffineMap:
+    """Weights and biases of one of them; without biases, zeros."""
+    W = tensors[f"{k}.weight"]
+    if W.ndim != 2:
         raise InvalidInput(
-            f"{path} has weights of shapes {W.shape} and {A.shape}: give two matrices, as of two "
-            "torch.nn.Linear."
+            f"{path} has {k}.weight of shape {W.shape}: give a matrix, as of a torch.nn.Linear."
         )
-    b, c = (
-        tensors.get(name, np.zeros(len(matrix)))
-        for name, matrix in zip(_SEQUENTIAL_BIASES, (W, A), strict=True)
-    )
-    if c.shape != (len(A),):
-        raise InvalidInput(f"{path} has 2.bias of shape {c.shape}: give it shape ({len(A)},).")
-    A, c, _ = plain_if_one(A, c, None)
-    return Network(W, b, A, c, activation)
+    b = tensors.get(f"{k}.bias", np.zeros(len(W)))
+    if b.shape != (len(W),):
+        raise InvalidInput(f"{path} has {k}.bias of shape {b.shape}: give it shape ({len(W)},).")
+    return W, b
 
 
 def _read(path: Path) -> tuple[dict[str, AnyArray], dict[str, str]]:

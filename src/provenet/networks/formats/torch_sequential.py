@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 from provenet.common.typing import Array
+from provenet.networks.any_network import AnyNetwork
 from provenet.networks.conversions import in_relu_units, linear_as_units
 from provenet.networks.formats.names import activation_name
 from provenet.networks.network import Network
@@ -28,8 +30,8 @@ _MODULES: dict[str, tuple[str, dict[str, Any]]] = {
 """The module of each family and its options; a leaky one's slope is its own."""
 
 
-def to_torch(network: Network, dtype: Any = None) -> Any:
-    """`Sequential(Linear, activation, Linear)`; double precision unless a torch dtype is given."""
+def to_torch(network: AnyNetwork, dtype: Any = None) -> Any:
+    """`Sequential(Linear, activation, .., Linear)`; doubles unless a torch dtype is given."""
     torch = package("torch", "Network.to_torch", "torch")
     activation_name(network, "A torch.nn.Sequential")
     same = _in_modules(network)
@@ -41,23 +43,19 @@ def to_torch(network: Network, dtype: Any = None) -> Any:
             "(not sigmoid, tanh, elu); write an .onnx file instead."
         )
     kind = torch.float64 if dtype is None else dtype
-    A = np.atleast_2d(same.output_weights)
-    c = np.broadcast_to(np.asarray(same.output_bias, dtype=float), (len(A),))
-    return torch.nn.Sequential(
-        _linear(torch, same.weights, same.biases, kind),
-        _activation(torch, same),
-        _linear(torch, A, c, kind),
-    )
+    first, *others = (_linear(torch, *layer, kind) for layer in same.affine_maps)
+    above = ((_activation(torch, same), linear) for linear in others)
+    return torch.nn.Sequential(first, *chain.from_iterable(above))
 
 
-def _in_modules(network: Network) -> Network | None:
+def _in_modules(network: AnyNetwork) -> AnyNetwork | None:
     """The same function in units that are modules, without a linear term."""
-    own = linear_as_units(network)
+    own = linear_as_units(network) if isinstance(network, Network) else network
     has_module = own.linear is None and own.activation.family in _MODULES
     return own if has_module else in_relu_units(network)
 
 
-def _activation(torch: Any, network: Network) -> Any:
+def _activation(torch: Any, network: AnyNetwork) -> Any:
     family, slope = network.activation.family, network.activation.slope
     module, options = _MODULES[family]
     if family == "leaky_relu":

@@ -1,0 +1,105 @@
+"""How sure the parameters of a deep network are: the inverse of its normal equations.
+
+The letters are those of `layered_equations`. For noise of size one the layers' parameters have the
+covariance `S^-1`, and the output weights of output q `G^-1 + G^-1 C_q^T S^-1 C_q G^-1`. Where the
+activation is positively homogeneous the norm of a hidden unit's weights is a convention: with rows
+of norm 1 only changes at right angles to them count, so S is inverted there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import block_diag, null_space
+
+from provenet.common.typing import Array
+from provenet.data.sources.base import Source
+from provenet.fitting.layered_equations import layered_equations
+from provenet.fitting.normal_equations import solver_scaled
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.tolerances import LAYERED_RANK, RIDGE_OF_COVARIANCE
+from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.tolerances import TINY
+
+
+@dataclass(frozen=True)
+class DeepErrors:
+    """Standard errors of a canonical deep network's parameters, in the shapes of its own."""
+
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+
+    def times(self, factor: float) -> DeepErrors:
+        """All errors multiplied by a number."""
+        return DeepErrors(
+            tuple(factor * errors for errors in self.weights),
+            tuple(factor * errors for errors in self.biases),
+        )
+
+    @property
+    def largest(self) -> float:
+        """The largest error of a unit's weights and bias together."""
+        pairs = zip(self.weights, self.biases, strict=True)
+        sizes = (np.sqrt(np.sum(W**2, axis=1) + b**2) for W, b in pairs)
+        return max(float(size.max(initial=0.0)) for size in sizes)
+
+
+@dataclass(frozen=True)
+class DeepCovariance:
+    """Errors for noise of size one, and how many directions the samples leave free."""
+
+    errors: DeepErrors
+    rank_deficiency: int
+
+
+def deep_covariance(samples: Source, network: DeepNetwork) -> DeepCovariance:
+    """Of a normalised network on these samples, in one pass over them."""
+    parameters = Parameters.of_deep(network)
+    sums = layered_equations(samples, parameters, network.activation)
+    best_linear_part = solver_scaled(sums.gram, RIDGE_OF_COVARIANCE)
+    Z = _free_directions(parameters, network.activation.degree is not None)
+    S, _ = sums.eliminated(RIDGE_OF_COVARIANCE)
+    root, deficiency = _inverse_root(Z.T @ S @ Z, np.diag(Z.T @ sums.hessian @ Z))
+    root = Z @ root
+    hidden = np.sqrt(np.sum(root**2, axis=1))
+    outputs = []
+    constant = np.abs(np.diag(best_linear_part(np.eye(len(sums.gram)))))
+    for C in sums.cross:
+        moved = best_linear_part(C.T @ root)
+        outputs.append(np.sqrt(constant + np.sum(moved**2, axis=1)))
+    return DeepCovariance(_in_shape(parameters, hidden, np.array(outputs)), deficiency)
+
+
+def _free_directions(parameters: Parameters, homogeneous: bool) -> Array:
+    """A basis, in columns, of the changes that are no convention."""
+    if not homogeneous:
+        return np.eye(parameters.nonlinear)
+    rows = (row for layer in parameters.layers for row in layer)
+    return np.asarray(block_diag(*(null_space(np.append(row[:-1], 0.0)[None]) for row in rows)))
+
+
+def _inverse_root(matrix: Array, before: Array) -> tuple[Array, int]:
+    """R with `R R^T` the inverse, and how many directions have nothing to invert.
+
+    `before` is the diagonal before beta was eliminated: where that leaves nothing, as of the bias
+    of a unit that is always on, rounding must not be taken for something.
+    """
+    left = np.diag(matrix)
+    size = np.where(left > LAYERED_RANK * before, left, before)
+    scale = np.sqrt(np.where(size > TINY, size, 1.0))
+    values, vectors = np.linalg.eigh(matrix / scale / scale[:, None])
+    least = LAYERED_RANK * values.max(initial=TINY)
+    root = vectors / np.sqrt(np.maximum(values, least)) / scale[:, None]
+    return np.asarray(root), int(np.sum(values <= least))
+
+
+def _in_shape(parameters: Parameters, hidden: Array, outputs: Array) -> DeepErrors:
+    """Flat errors of the layers, and rows of those of the outputs, as a network has them."""
+    ends = np.cumsum([layer.size for layer in parameters.layers])
+    rows = [
+        hidden[end - layer.size : end].reshape(layer.shape)
+        for layer, end in zip(parameters.layers, ends, strict=True)
+    ]
+    rows.append(outputs)
+    return DeepErrors(tuple(row[:, :-1] for row in rows), tuple(row[:, -1] for row in rows))

@@ -1,0 +1,359 @@
+"""Deep answers: each question fails on one that is wrong in just that, and holds on the truth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet.certify.agreement import agree, deepest_needed, is_settled, searches_agree
+from provenet.certify.checks import Status
+from provenet.certify.conclude import conclude
+from provenet.certify.deep import DeepCandidate, DeepEvidence, gather_deep, switching_sides
+from provenet.certify.deep_checks import deep_checks
+from provenet.certify.noise_checks import NO_DEPENDENCE
+from provenet.certify.result import Recovery
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.workspace import Wishes, Workspace, prepare
+
+FEATURES, WIDTHS = 4, (3, 2)
+GAIN = "further units gain nothing"
+LEFT = 0.05
+"""What a unit fewer left, as a search would say of needed ones."""
+
+
+def workspace_of(
+    X: Array, y: Array, activation: str = "tanh", deadline: float = np.inf, **wishes: Any
+) -> Workspace:
+    source = ArraySource(X, y)
+    sigma = pn.random_network(1, 1, activation=activation).activation
+    return prepare(
+        source,
+        Wishes(activation=sigma, layers=2, **wishes),
+        source.standardisation(),
+        rng=np.random.default_rng(0),
+        progress=lambda *told: None,
+        deadline=deadline,
+    )
+
+
+def candidate_of(
+    workspace: Workspace, network: pn.DeepNetwork, narrower: float = LEFT
+) -> DeepCandidate:
+    """A network in the user's coordinates as a method would have found it."""
+    W, b = workspace.standardisation.units_from_user(network.weights[0], network.biases[0])
+    own = network.replace(weights=(W, *network.weights[1:]), biases=(b, *network.biases[1:]))
+    return DeepCandidate(Parameters.of_deep(own), "Known.", narrower)
+
+
+def evidence_of(
+    workspace: Workspace, network: pn.DeepNetwork, narrower: float = LEFT
+) -> DeepEvidence:
+    return gather_deep(workspace, candidate_of(workspace, network, narrower))
+
+
+def failed(workspace: Workspace, evidence: DeepEvidence) -> set[str]:
+    return {check.name for check in deep_checks(workspace, evidence) if not check.holds}
+
+
+def problem(
+    activation: str = "tanh", n: int = 800, noise: float = 0.0, **wishes: Any
+) -> tuple[pn.DeepNetwork, Workspace]:
+    truth = pn.random_network(WIDTHS, FEATURES, activation=activation, rng=0)
+    X, y = pn.sample(truth, n, noise=noise, rng=1)
+    return truth, workspace_of(X, y, activation, **wishes)
+
+
+def with_unit(
+    network: pn.DeepNetwork, layer: int, weights: Array, bias: float, fed: Array
+) -> pn.DeepNetwork:
+    """A further unit of a layer, and what it feeds."""
+    W, b = list(network.weights), list(network.biases)
+    W[layer], b[layer] = np.vstack([W[layer], weights]), np.append(b[layer], bias)
+    W[layer + 1] = np.column_stack([W[layer + 1], fed])
+    return network.replace(weights=W, biases=b)
+
+
+# ---------------------------------------------------------------- honest answers
+
+
+@pytest.mark.parametrize("outputs", [None, 2])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_the_truth_is_exact(activation: str, outputs: int | None) -> None:
+    truth = pn.random_network(WIDTHS, FEATURES, outputs=outputs, activation=activation, rng=0)
+    X, _ = pn.sample(truth, 4000, covariance=np.diag([1.0, 4.0, 9.0, 1.0]), rng=1)
+    workspace = workspace_of(X + 1.0, truth(X + 1.0), activation)
+    evidence = evidence_of(workspace, truth)
+    assert evidence.exact and not failed(workspace, evidence)
+    assert not evidence.ambiguities and evidence.certificate.undetermined == 0
+    assert evidence.certificate.parameters == truth.free_parameters
+    assert pn.parameter_error(evidence.network, truth) < 1e-11
+    assert evidence.certificate.parameter_error_bound < 1e-9
+
+
+def test_the_truth_of_noisy_labels_is_within_noise() -> None:
+    """The noise is known to `sqrt(1/2n)`, some 2%; what a fit is off by, to four errors."""
+    truth, workspace = problem(n=1500, noise=0.02)
+    evidence = evidence_of(workspace, truth)
+    assert not evidence.exact and not failed(workspace, evidence)
+    assert evidence.certificate.noise == pytest.approx(0.02, rel=0.1)
+    assert evidence.certificate.samples_refitted == 1500
+    W, own = evidence.network.weights[0], truth.canonical().weights[0]
+    errors = evidence.standard_errors.weights[0]
+    assert np.all(np.abs(W - own) < 4 * errors) and np.all(errors < 0.3)
+
+
+def test_a_start_near_the_truth_is_finished() -> None:
+    truth, workspace = problem()
+    near = truth.replace(weights=[W + 1e-3 for W in truth.weights])
+    evidence = evidence_of(workspace, near)
+    assert evidence.exact and pn.parameter_error(evidence.network, truth) < 1e-11
+
+
+# ---------------------------------------------------------------- wrong in one thing
+
+
+def test_wrong_predictions_of_unseen_samples() -> None:
+    """The labels held out come from elsewhere."""
+    truth, workspace = problem()
+    held = workspace.held_out
+    other = replace(workspace, held_out=ArraySource(held.X, held.y + 1.0))
+    assert "unseen samples are predicted" in failed(other, evidence_of(other, truth))
+    assert conclude(other, candidate_of(other, truth), "deep").status is Status.FAILED
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_a_unit_too_many(layer: int) -> None:
+    """A copy that shares what the unit feeds: directions are free, and one fewer leaves nothing."""
+    truth, workspace = problem()
+    A = truth.weights[layer + 1]
+    W, b = truth.affine_maps[layer]
+    twice = with_unit(truth, layer, W[0], b[0], 0.3 * A[:, 0])
+    weights = [matrix.copy() for matrix in twice.weights]
+    weights[layer + 1][:, 0] *= 0.7
+    evidence = evidence_of(workspace, twice.replace(weights=weights), narrower=1e-13)
+    names = failed(workspace, evidence)
+    assert evidence.exact and evidence.certificate.undetermined > 0
+    assert {"the samples determine every parameter", "no fewer units explain them"} <= names
+    candidate = candidate_of(workspace, twice.replace(weights=weights), 1e-13)
+    assert conclude(workspace, candidate, "deep").status is Status.PARTIAL
+
+
+@pytest.mark.parametrize("narrower", [np.inf, 1e-12])
+def test_one_unit_less_must_have_been_tried_and_leave_something(narrower: float) -> None:
+    truth, workspace = problem()
+    assert failed(workspace, evidence_of(workspace, truth, narrower)) == {
+        "no fewer units explain them"
+    }
+
+
+def test_one_unit_a_layer_cannot_be_fewer() -> None:
+    truth = pn.random_network((1, 1), FEATURES, activation="tanh", rng=0)
+    workspace = workspace_of(*pn.sample(truth, 300, rng=1))
+    assert not failed(workspace, evidence_of(workspace, truth, np.inf))
+
+
+@pytest.mark.parametrize("bias", [-50.0, 50.0])
+@pytest.mark.parametrize("layer", [0, 1])
+def test_a_unit_that_never_switches(layer: int, bias: float) -> None:
+    """Dead, or on for all samples: the labels are those of the network with it."""
+    truth, _ = problem("relu")
+    fed = np.linspace(0.5, 1.0, len(truth.weights[layer + 1]))
+    direction = np.linspace(-1.0, 1.0, truth.weights[layer].shape[1])
+    odd = with_unit(truth, layer, direction, bias, fed)
+    if layer == 0 and bias > 0:  # the units above keep their kinks in reach
+        odd = odd.replace(biases=[odd.biases[0], odd.biases[1] - bias * fed, odd.biases[2]])
+    X = np.random.default_rng(1).standard_normal((1500, FEATURES))
+    workspace = workspace_of(X, odd(X), "relu")
+    evidence = evidence_of(workspace, odd)
+    names = failed(workspace, evidence)
+    assert "every unit switches on enough samples" in names
+    assert "unseen samples are predicted" not in names
+    assert len(evidence.ambiguities) == 1 and f"layer {layer + 1}" in evidence.ambiguities[0]
+    assert "does not switch" in evidence.ambiguities[0]
+
+
+def test_smooth_units_need_not_switch() -> None:
+    truth, workspace = problem()
+    names = {check.name for check in deep_checks(workspace, evidence_of(workspace, truth))}
+    assert "every unit switches on enough samples" not in names
+
+
+def test_too_few_labels() -> None:
+    """Exact ones must be five more than the parameters; noisy ones five times as many."""
+    truth, _ = problem()
+    p = truth.free_parameters
+    X, y = pn.sample(truth, p + 6, rng=1)  # of which a tenth is held out
+    few = workspace_of(X, y)
+    assert "labels are enough for the parameters" in failed(few, evidence_of(few, truth))
+    _, noisy = problem(n=5 * p, noise=0.01)
+    assert failed(noisy, evidence_of(noisy, truth)) == {"labels are enough for the parameters"}
+    _, enough = problem(n=8 * p, noise=0.01)
+    assert not failed(enough, evidence_of(enough, truth))
+
+
+def test_repeated_inputs_are_no_further_labels() -> None:
+    truth, _ = problem()
+    X, _ = pn.sample(truth, truth.free_parameters, rng=1)
+    X = np.tile(X, (20, 1))
+    workspace = workspace_of(X, truth(X))
+    assert "labels are enough for the parameters" in failed(
+        workspace, evidence_of(workspace, truth)
+    )
+
+
+@pytest.mark.parametrize(("units", "holds"), [((3, 2), True), ((2, 3), False), (5, True)])
+def test_other_widths_than_asked_for(units: Any, holds: bool) -> None:
+    """A number of all units, not of each layer, asks for no widths."""
+    truth, workspace = problem(units=units)
+    name = "every layer has as many units as were asked for"
+    assert (name not in failed(workspace, evidence_of(workspace, truth))) is holds
+
+
+def test_parameters_that_rounding_leaves_open() -> None:
+    """A unit that feeds a billionth: exact labels know it to nine digits fewer than the others."""
+    truth, _ = problem()
+    faint = truth.replace(weights=[*truth.weights[:2], truth.weights[2] * [[1.0, 1e-9]]])
+    X, _ = pn.sample(faint, 800, rng=1)
+    workspace = workspace_of(X, faint(X))
+    evidence = evidence_of(workspace, faint)
+    assert evidence.exact and failed(workspace, evidence) == {"parameters are known to rounding"}
+
+
+# ---------------------------------------------------------------- wrong under noise
+
+
+def test_more_noise_than_was_given() -> None:
+    truth, workspace = problem(n=1500, noise=0.02)
+    given = replace(workspace, wishes=replace(workspace.wishes, noise=0.01))
+    assert "noise is as large as was given" in failed(given, evidence_of(given, truth))
+    given = replace(workspace, wishes=replace(workspace.wishes, noise=0.02))
+    assert not failed(given, evidence_of(given, truth))
+
+
+def test_a_unit_too_few_under_noise() -> None:
+    """The best without one unit leaves what inputs predict, and further units gain."""
+    truth, workspace = problem(n=1500, noise=0.02)
+    fewer = truth.replace(
+        weights=[truth.weights[0][:2], truth.weights[1][:, :2], truth.weights[2]],
+        biases=[truth.biases[0][:2], *truth.biases[1:]],
+    )
+    assert failed(workspace, evidence_of(workspace, fewer)) == {NO_DEPENDENCE, GAIN}
+
+
+def test_a_unit_that_noise_hides() -> None:
+    truth, _ = problem()
+    faint = truth.replace(weights=[*truth.weights[:2], truth.weights[2] * [[1.0, 1e-3]]])
+    workspace = workspace_of(*pn.sample(faint, 1500, noise=0.02, rng=1))
+    assert failed(workspace, evidence_of(workspace, faint)) == {"every unit is pinned down"}
+
+
+def test_time_that_is_over_settles_nothing() -> None:
+    truth, workspace = problem(n=1500, noise=0.02, deadline=-np.inf)
+    evidence = evidence_of(workspace, truth)
+    assert not evidence.own.ended.at_rest
+    assert failed(workspace, evidence) == {GAIN}
+
+
+# ---------------------------------------------------------------- sides
+
+
+def test_only_samples_on_which_a_unit_shows_count() -> None:
+    """`relu(relu(x) - 1)`: the lower unit switches at 0, where the one above it is off."""
+    hidden = pn.DeepNetwork([[[1.0]], [[1.0]], [[1.0]]], [[0.0], [-1.0], [0.0]])
+    X = np.linspace(-3.0, 3.0, 61)[:, None] + 0.01
+    below, above = switching_sides(hidden, X)
+    assert below[0] == 0
+    assert above[0] == np.sum(X > 1.0)
+    shown = pn.DeepNetwork([[[1.0]], [[1.0]], [[1.0]]], [[0.0], [1.0], [0.0]])
+    below, above = switching_sides(shown, X)
+    assert below[0] == min(np.sum(X > 0), np.sum(X <= 0)) and above[0] == 0
+
+
+def test_a_unit_shows_where_any_output_shows_it() -> None:
+    W = [[[1.0]], [[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]]]
+    network = pn.DeepNetwork(W, [[0.0], [-1.0, 1.0], [0.0, 0.0]])
+    X = np.linspace(-3.0, 3.0, 61)[:, None] + 0.01
+    assert switching_sides(network, X)[0][0] == min(np.sum(X > 0), np.sum(X <= 0))
+
+
+# ---------------------------------------------------------------- two searches
+
+
+def concluded(activation: str, noise: float = 0.0) -> Recovery:
+    truth, workspace = problem(activation, n=1500, noise=noise)
+    return conclude(workspace, candidate_of(workspace, truth), "deep")
+
+
+def moved(result: Recovery, by: float) -> Recovery:
+    weights = [matrix.copy() for matrix in result.network.weights]
+    weights[1][0, 0] += by
+    return replace(result, network=result.network.replace(weights=weights))
+
+
+def test_exact_smooth_layers_need_one_search() -> None:
+    found = concluded("tanh")
+    assert found.status is Status.EXACT and is_settled(found, [found])
+    assert not list(searches_agree(found, [found]))
+
+
+@pytest.mark.parametrize(("activation", "noise"), [("relu", 0.0), ("tanh", 0.02)])
+def test_kinks_and_noise_need_two_that_agree(activation: str, noise: float) -> None:
+    found = concluded(activation, noise)
+    assert found.success and not is_settled(found, [found])
+    (check,) = searches_agree(found, [found])
+    assert not check.holds and check.otherwise is Status.PARTIAL and "budget" in check.advice
+    apart = moved(found, 0.5)
+    assert not is_settled(found, [found, apart])
+    (check,) = searches_agree(found, [found, apart])
+    assert not check.holds and "different networks" in check.advice
+    again = replace(found)
+    assert is_settled(found, [found, apart, again])
+    (check,) = searches_agree(found, [found, again])
+    assert check.holds
+
+
+def test_deep_networks_agree_up_to_their_errors() -> None:
+    exact, noisy = concluded("relu"), concluded("tanh", 0.02)
+    assert agree(exact, moved(exact, 1e-9)) and not agree(exact, moved(exact, 1e-4))
+    assert noisy.standard_errors is not None
+    largest = noisy.standard_errors.largest
+    assert agree(noisy, moved(noisy, 0.01 * largest)) and not agree(
+        noisy, moved(noisy, 3 * largest)
+    )
+    assert not agree(exact, noisy)
+
+
+def test_the_order_of_units_is_no_difference() -> None:
+    found = concluded("relu")
+    (W, b), (A, c), last = found.network.affine_maps
+    turned = found.network.replace(
+        weights=[W[::-1], A[:, ::-1], last[0]], biases=[b[::-1], c, last[1]]
+    )
+    assert agree(found, replace(found, network=turned))
+
+
+# ---------------------------------------------------------------- how many layers
+
+
+def test_the_first_number_of_layers_that_succeeds_is_taken() -> None:
+    found = concluded("tanh")
+    none = Recovery.nothing("auto", "Nothing.")
+    assert deepest_needed([found]) is found
+    answer = deepest_needed([none, found])
+    assert answer.network is found.network and answer.status is found.status
+    check = answer.checks[-1]
+    assert check.name == "no answer of fewer layers is a success" and check.holds
+    assert "1: failed" in check.figure
+
+
+def test_without_a_success_the_best_is_taken() -> None:
+    found, none = concluded("tanh"), Recovery.nothing("auto", "Nothing.")
+    partial = replace(found, status=Status.PARTIAL)
+    assert deepest_needed([none, partial, none]) is partial
+    assert deepest_needed([partial, partial, none]) is partial
