@@ -1,0 +1,206 @@
+"""The layers that are known, as a function of coordinates u of the inputs.
+
+Kinks of deeper units depend on x only through the first layer, so everything above it happens in
+the space of its rows: `x = base + Q u` with orthonormal columns of Q (`Frame`). Where no known unit
+switches, `h = J u + c`: a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from provenet.common.typing import AnyArray, Array
+from provenet.extraction.box import Box
+from provenet.extraction.tolerances import NO_SLOPE
+
+Ask = Callable[[Array], Array]
+"""Answers (n, outputs) to the rows of an array."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """`h -> relu(W h + b)`; weights that nothing told are 0, and where they matter no one knows."""
+
+    W: Array
+    b: Array
+    known: AnyArray
+    """(units, units below): which weights are."""
+    always: AnyArray
+    """Units that are not cut off at zero: what passes through."""
+
+    @classmethod
+    def of(cls, W: Array, b: Array, known: AnyArray | None = None) -> Layer:
+        """A layer of units; all weights are known, if nothing else is said."""
+        everything = np.ones(W.shape, dtype=bool) if known is None else known
+        return cls(W, b, everything, np.zeros(len(W), dtype=bool))
+
+    def __call__(self, h: Array) -> Array:
+        """What the units say."""
+        z = h @ self.W.T + self.b
+        return np.where(self.on(z), z, 0.0)
+
+    def on(self, z: Array) -> AnyArray:
+        """Which units are."""
+        return np.asarray((z > 0) | self.always)
+
+
+@dataclass(frozen=True)
+class State:
+    """What the known layers are at points: h, how it changes with u, and the room for that."""
+
+    h: Array
+    J: Array
+    """(n, units, coordinates)."""
+    room: Array
+    """Distance to the nearest place where a known unit switches; 0 where weights are not known."""
+
+
+@dataclass(frozen=True)
+class KnownLayers:
+    """Layers from the inputs on, signs included; none at first, where h is u itself."""
+
+    coordinates: int
+    layers: tuple[Layer, ...] = ()
+
+    @property
+    def units(self) -> int:
+        """Of the last layer; the coordinates where there is none."""
+        return len(self.layers[-1].W) if self.layers else self.coordinates
+
+    def below(self, number: int) -> KnownLayers:
+        """The first so many layers."""
+        return KnownLayers(self.coordinates, self.layers[:number])
+
+    def with_layer(self, layer: Layer) -> KnownLayers:
+        """One more."""
+        return KnownLayers(self.coordinates, (*self.layers, layer))
+
+    def h(self, U: Array) -> Array:
+        """What the last known layer says."""
+        for layer in self.layers:
+            U = layer(U)
+        return U
+
+    def state(self, U: Array, forced: tuple[int, int, bool] | None = None) -> State:
+        """Values, slopes and room at the rows of U.
+
+        `forced` names the layer and the number of a unit on whose surface they lie, and whether it
+        is on: its own surface is no limit to the room.
+        """
+        n, r = U.shape
+        h, J = U, np.broadcast_to(np.eye(r), (n, r, r))
+        room = np.full(n, np.inf)
+        for number, layer in enumerate(self.layers):
+            unknown = (h[:, ~layer.known.all(axis=0)] > 0).any(axis=1)
+            room[unknown] = 0.0
+            z = h @ layer.W.T + layer.b
+            Jz = layer.W @ J if number else np.broadcast_to(layer.W, (n, *layer.W.shape))
+            slope = np.linalg.norm(Jz, axis=2)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                distance = np.where(slope > NO_SLOPE, np.abs(z) / slope, np.inf)
+            distance[:, layer.always] = np.inf
+            on = layer.on(z)
+            if forced is not None and forced[0] == number:
+                distance[:, forced[1]], on[:, forced[1]] = np.inf, forced[2]
+            room = np.minimum(room, distance.min(axis=1, initial=np.inf))
+            h, J = np.where(on, z, 0.0), Jz * on[:, :, None]
+        return State(h, J, room)
+
+    def patterns(self, U: Array) -> list[AnyArray]:
+        """Which units are on, layer by layer."""
+        patterns = []
+        for layer in self.layers:
+            patterns.append(layer.on(U @ layer.W.T + layer.b))
+            U = layer(U)
+        return patterns
+
+    def switches(self, origin: Array, direction: Array, low: float, high: float) -> Array:
+        """The places on a line where known units switch, between its two ends."""
+        t = np.array([low, high])
+        for number in range(len(self.layers)):
+            layer = self.layers[number]
+            z = self.below(number).h(origin + t[:, None] * direction) @ layer.W.T + layer.b
+            before, after = z[:-1], z[1:]
+            crossed = (before * after < 0) & ~layer.always
+            with np.errstate(divide="ignore", invalid="ignore"):
+                places = t[:-1, None] + before / (before - after) * np.diff(t)[:, None]
+            t = np.sort(np.append(t, places[crossed]))
+        return t[1:-1]
+
+    def affine(self, pattern: list[AnyArray]) -> tuple[Array, Array, Array, Array]:
+        """J, c of the last layer's cell with such a pattern; M u + m > 0 says where it is."""
+        J, c = np.eye(self.coordinates), np.zeros(self.coordinates)
+        rows, sides = [np.empty((0, self.coordinates))], [np.empty(0)]
+        for layer, on in zip(self.layers, pattern, strict=True):
+            J, c = layer.W @ J, layer.W @ c + layer.b
+            sign = np.where(on, 1.0, -1.0)
+            rows.append(sign[:, None] * J)
+            sides.append(sign * c)
+            J, c = J * on[:, None], c * on
+        return J, c, np.vstack(rows), np.concatenate(sides)
+
+
+@dataclass
+class Frame:
+    """Questions in coordinates: `x = base + Q u`; answers worth keeping are kept."""
+
+    ask: Ask
+    base: Array
+    Q: Array | None
+    """(features, coordinates); None for the features themselves."""
+    box: Box
+    kept: list[tuple[Array, Array]] = field(default_factory=list)
+    """Inputs, and the answers to them."""
+
+    @property
+    def coordinates(self) -> int:
+        """How many there are."""
+        return len(self.base) if self.Q is None else self.Q.shape[1]
+
+    def inputs(self, U: Array) -> Array:
+        """The inputs of coordinates."""
+        return self.base + (U if self.Q is None else U @ self.Q.T)
+
+    def coordinates_of(self, X: Array) -> Array:
+        """The coordinates of inputs; what is perpendicular to all rows is left out."""
+        return np.asarray(X - self.base if self.Q is None else (X - self.base) @ self.Q)
+
+    def in_row_space(self, W: Array) -> Frame:
+        """The same questions in the space of some rows, if that has fewer coordinates."""
+        Q = None if len(W) >= W.shape[1] else np.linalg.qr(W.T)[0]
+        return Frame(self.ask, self.base, Q, self.box, self.kept)
+
+    def __call__(self, U: Array) -> Array:
+        """Answers, kept."""
+        X = self.inputs(U)
+        Y = self.ask(X)
+        self.kept.append((X, Y))
+        return Y
+
+    def beside(self, U: Array) -> Array:
+        """Answers that are not kept: close to others, they tell nothing new of the whole."""
+        return self.ask(self.inputs(U))
+
+    def answers(self) -> tuple[Array, Array]:
+        """All that is kept, inputs as coordinates."""
+        X = np.vstack([X for X, _ in self.kept])
+        return self.coordinates_of(X), np.vstack([Y for _, Y in self.kept])
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Random inputs."""
+        return self.coordinates_of(self.box.sample(n, rng))
+
+    def inside(self, U: Array) -> Array:
+        """Points as near to these as the box allows."""
+        if self.box.unlimited:
+            return U
+        X = self.box.nearest(self.inputs(U))
+        return U[self.box.contains(self.inputs(self.coordinates_of(X)))]
+
+    def reach(self, origin: Array, direction: Array, far: float) -> tuple[float, float]:
+        """How far a line stays in the box, `far` at most."""
+        along = direction if self.Q is None else self.Q @ direction
+        return self.box.reach(self.inputs(origin[None])[0], along, far)

@@ -1,0 +1,242 @@
+"""One layer above the known ones: lines until its rows explain what there is to explain.
+
+After every line it is asked whether the rows are the last hidden layer; whether a few of its units
+are missing, so that lines between explained and unexplained answers meet them; or whether all
+gradients are sums over them, so that the next layer can be looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from provenet.common.typing import AnyArray, Array
+from provenet.extraction.layers.rows import Row
+from provenet.extraction.layers.signs import layer_signs
+from provenet.extraction.layers.stage import Segment, Stage
+from provenet.extraction.layers.surfaces import (
+    Surface,
+    agreeing,
+    signs_from,
+    surface_through,
+)
+from provenet.extraction.layers.top import Top, TopFit, last_layer
+from provenet.extraction.tolerances import (
+    DESCENT,
+    DESCENT_STEPS,
+    FEW_ANSWERS,
+    FILL_FROM,
+    GRADIENTS_ELSEWHERE,
+    GUIDED,
+    LEAST_LINES,
+    MOST_ANSWERS,
+    MOST_LINES,
+    MOST_SURFACES,
+    OPEN_A_LINE,
+    PATIENCE,
+    PROBES,
+    QUIET_LINES,
+    SCALES,
+    SURFACES_FROM,
+    SURFACES_TO_AGREE,
+)
+from provenet.networks.deep_network import DeepNetwork
+
+Settle = Callable[[Stage, Top, list[Row]], DeepNetwork | None]
+"""The network of a top, measured as well as can be; None if it does not explain everything."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The whole network; or the signs of the layer's rows; or why there is neither."""
+
+    network: DeepNetwork | None = None
+    signs: Array | None = None
+    above: list[Row] = field(default_factory=list)
+    """Rows of the layer above that were found on the way."""
+    note: str = ""
+
+
+def find_layer(stage: Stage, settle: Settle, *, last: bool) -> Found:
+    """The rows of a layer with their signs, or the network if it is the last hidden one.
+
+    `last` where it is known to be.
+    """
+    search = _OneLayer(stage, settle, last)
+    for segment in stage.segments():
+        found = search.follow(segment)
+        if found is not None:
+            return found
+        if stage.traced >= MOST_LINES:
+            break
+    return Found(note=search.note)
+
+
+@dataclass
+class _OneLayer:
+    """What is known while lines are followed."""
+
+    stage: Stage
+    settle: Settle
+    last: bool
+    guided: Iterator[Segment] = field(default_factory=lambda: iter(()))
+    """Lines that are worth more than any others."""
+    counts: list[int] = field(default_factory=list)
+    """Rows accepted after each line."""
+    note: str = "no unit was found"
+    refused: int = 0
+    """Tops that did not explain everything when they were measured again."""
+
+    def follow(self, segment: Segment) -> Found | None:
+        """One line, and what can be said after it."""
+        stage = self.stage
+        stage.follow(next(self.guided, segment))
+        if stage.known.layers:
+            self._complete()
+        rows = stage.accepted
+        self.counts.append(len(rows))
+        if stage.traced < LEAST_LINES or not rows:
+            return None
+        answers = stage.frame.answers()
+        fit = self._top(rows, *answers)
+        self.note = f"{fit.share:.0%} of the answers are explained by these"
+        if fit.top is not None:
+            return self._with_top(fit.top, rows)
+        if self.last or fit.share > MOST_ANSWERS:
+            self.guided = self._between(answers[0], fit.explained)
+            return None
+        if self._signs_need_surfaces(rows, fit):
+            return self._by_surfaces(rows)
+        return self._by_gradients(rows)
+
+    def _complete(self) -> None:
+        """Make rows of candidates, and rows whole."""
+        stage = self.stage
+        stage.look_at_candidates()
+        stage.merge()
+        if stage.traced >= FILL_FROM:
+            stage.measure_open(OPEN_A_LINE)
+            stage.look_at_candidates()
+            stage.merge()
+            stage.fill()
+
+    # ------------------------------------------------------------ the last hidden layer
+
+    def _top(self, rows: list[Row], U: Array, Y: Array) -> TopFit:
+        v = np.array([row.v / np.linalg.norm(row.v[:-1]) for row in rows])
+        error = max(row.error for row in rows)
+        return last_layer(self.stage.known, v[:, :-1], v[:, -1], U, Y, error)
+
+    def _with_top(self, top: Top, rows: list[Row]) -> Found | None:
+        """The network, unless a unit or a weight may still be found or answers refute it."""
+        late = self.stage.traced >= PATIENCE
+        if top.always_on and not late:
+            self.note = f"{top.always_on} of its units are not seen to switch"
+            self.guided = self._towards(top)
+            return None
+        if not all(row.cols.all() for row in rows) and not late:
+            self.note = "weights between units that are seldom on together are missing"
+            return None
+        if self._refuted(top):
+            return None
+        network = self.settle(self.stage, top, rows)
+        if network is None:
+            self.refused += 1
+            self.note = "its rows are not known well enough"
+        return None if network is None else Found(network)
+
+    def _refuted(self, top: Top) -> bool:
+        """Whether random points, near and far, are answered otherwise; they guide if they are."""
+        stage, d = self.stage, self.stage.known.coordinates
+        U = np.vstack([s * stage.rng.standard_normal((PROBES, d)) for s in SCALES])
+        U = stage.frame.inside(U)
+        Y = stage.frame(U)
+        H = stage.known.h(U)
+        values = np.maximum(H @ top.W.T + top.b, 0.0) @ top.A.T + top.c
+        good = np.abs(values - Y).max(axis=1) <= top.allowed * np.abs(Y).max()
+        if good.all():
+            return False
+        self.guided = self._between(U, good)
+        return True
+
+    def _between(self, U: Array, explained: AnyArray) -> Iterator[Segment]:
+        """Lines from answers that are not explained to some that are: kinks lie between."""
+        off, good = U[~explained], U[explained]
+        if len(good) == 0:
+            return
+        for u in off[self.stage.rng.permutation(len(off))[:GUIDED]]:
+            near = good[int(np.argmin(np.linalg.norm(good - u, axis=1)))]
+            for v in (near, good[int(self.stage.rng.integers(len(good)))]):
+                segment = self.stage.between(u - 0.2 * (v - u), v + 0.2 * (v - u))
+                if segment is not None:
+                    yield segment
+
+    def _towards(self, top: Top) -> Iterator[Segment]:
+        """Lines to where units that never switched are smallest, and largest."""
+        for r in top.W[-top.always_on :]:
+            for sign in (1.0, -1.0):
+                u = self._lowest(sign * r)
+                start = 0.1 * self.stage.rng.standard_normal(len(u))
+                segment = self.stage.between(start, u)
+                if segment is not None:
+                    yield segment
+
+    def _lowest(self, r: Array) -> Array:
+        """A point far out where r.h is small, by steps down its slope from random points."""
+        known, rng = self.stage.known, self.stage.rng
+        U = np.vstack([s * rng.standard_normal((DESCENT, known.coordinates)) for s in SCALES])
+        for step in np.geomspace(0.3, 10.0, DESCENT_STEPS):
+            g = r @ known.state(U).J
+            U = U - step * g / (np.linalg.norm(g, axis=1, keepdims=True) + 1e-300)
+        return np.asarray(U[int(np.argmin(known.h(U) @ r))])
+
+    # ------------------------------------------------------------ a layer with more above it
+
+    def _by_gradients(self, rows: list[Row]) -> Found | None:
+        """The signs that explain all gradients, here and elsewhere."""
+        stage = self.stage
+        signs = layer_signs(rows, stage.pieces, stage.rng)
+        self.note = f"{signs.unexplained} of {signs.asked} gradients are not explained by these"
+        if signs.unexplained or signs.asked <= len(rows) or not signs.voted.all():
+            return None
+        if not all(row.cols.all() for row in rows) and stage.traced < PATIENCE:
+            return None
+        if stage.known.layers:
+            more = stage.gradients_elsewhere(GRADIENTS_ELSEWHERE)
+            again = layer_signs(rows, more, stage.rng, signs.signs)
+            if again.unexplained:
+                self.note = f"{again.unexplained} of {again.asked} gradients are not explained"
+                return None
+        stage.sharpen()
+        return Found(signs=signs.signs)
+
+    def _signs_need_surfaces(self, rows: list[Row], fit: TopFit) -> bool:
+        """Whether there are more units than dimensions, and no more are found."""
+        quiet = len(set(self.counts[-QUIET_LINES:])) == 1
+        wide = not any(int(piece.on.sum()) >= len(rows) for piece in self.stage.pieces)
+        few = fit.share < FEW_ANSWERS
+        return wide and quiet and few and self.stage.traced >= SURFACES_FROM
+
+    def _by_surfaces(self, rows: list[Row]) -> Found | None:
+        """The signs that surfaces of the layer above agree on."""
+        stage = self.stage
+        v = np.array([row.v / np.linalg.norm(row.v[:-1]) for row in rows])
+        R, b = v[:, :-1], v[:, -1]
+        others = [row for row in stage.rows if not row.accepted and row.cols.all()]
+        found = list[Surface]()
+        for kink in sorted(others, key=lambda row: row.error)[:MOST_SURFACES]:
+            surface = surface_through(stage.frame, stage.known, R, b, kink, stage.rng)
+            if surface is None:
+                continue
+            found.append(surface)
+            sigma = signs_from(found, R)
+            if sigma is None:
+                continue
+            agree = agreeing(found, R, sigma)
+            if agree.sum() >= SURFACES_TO_AGREE:
+                above = [f.row(b, sigma) for f, good in zip(found, agree, strict=True) if good]
+                return Found(signs=sigma, above=above)
+        self.note = "their signs could not be told"
+        return None

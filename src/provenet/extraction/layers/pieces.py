@@ -1,0 +1,254 @@
+"""Lines through the cells of known layers: their kinks, and the gradients between these.
+
+The gradient is measured along an orthonormal basis V of the row space of J alone (`rank J + 2`
+questions: the point, a step along each column of V, one more that must be predicted): along all
+other directions the known layers do not change. Steps are short against the distance to the next
+kink on the line over the root of the rank: a hyperplane that the line meets at random is nearer by
+about that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from provenet.common.typing import AnyArray, Array
+from provenet.extraction.layers.known import Frame, KnownLayers
+from provenet.extraction.lines import trace_line
+from provenet.extraction.tolerances import (
+    DEEP_GRADIENT_STEP,
+    DEEP_GRADIENT_TRIES,
+    DEEP_SHORTER,
+    FROM_EDGE,
+    FROM_FAR_EDGE,
+    NUMBERS_A_BLOCK,
+    PREDICTED,
+    RANK,
+    ROUNDING,
+    SAME_PLACE,
+    SCREENED,
+    SCREENED_FAR,
+    SCREENED_SHORTER,
+    SCREENED_STEP,
+    SCREENED_WAYS,
+    SCREENINGS,
+    TINIEST,
+    TYPICAL_ERROR,
+)
+
+
+@dataclass(eq=False)
+class Line:
+    """A line, all its kinks in order, and whose they are."""
+
+    origin: Array
+    direction: Array
+    low: float
+    high: float
+    scale: float
+    """Distance of a typical kink."""
+    switches: Array
+    """Where known units switch."""
+    kinks: Array
+    old: AnyArray
+    """Which of the kinks are those of known units."""
+    owner: AnyArray
+    """The row that predicts a kink; -1 while none does."""
+    complete: bool
+
+    def at(self, t: Array | float) -> Array:
+        """Points of the line."""
+        return np.asarray(self.origin + np.multiply.outer(t, self.direction))
+
+    @property
+    def edges(self) -> Array:
+        """The ends, and all kinks: where pieces begin and end."""
+        return np.concatenate([[self.low], self.kinks, [self.high]])
+
+    @property
+    def open_kinks(self) -> AnyArray:
+        """Numbers of the kinks that nothing explains."""
+        return np.flatnonzero((self.owner < 0) & ~self.old)
+
+    def places(self) -> tuple[Array, Array]:
+        """A place in every piece, near the middle but not far out, and its distance to the ends."""
+        edges = self.edges
+        margin = FROM_EDGE * self.scale + FROM_FAR_EDGE * np.abs(edges)
+        half = np.diff(edges) / 2
+        low = edges[:-1] + np.minimum(half, margin[:-1])
+        high = edges[1:] - np.minimum(half, margin[1:])
+        t = np.clip(0.0, low, np.maximum(low, high))
+        distance = np.minimum(t - edges[:-1], edges[1:] - t)
+        return t, np.minimum(distance, FROM_EDGE * self.scale + np.abs(t))
+
+
+def traced(
+    frame: Frame, known: KnownLayers, start: Array, direction: Array, reach: tuple[float, float],
+    scale: float,
+) -> Line:
+    """The line with its kinks, those of known units told apart."""
+    low, high = reach
+    rounding = ROUNDING * (1 + len(known.layers))
+    trace = trace_line(frame, start, direction, reach, scale, rounding)
+    switches = known.switches(start, direction, low, high)
+    old = _near(trace.kinks, switches, scale)
+    nobody = np.full(len(trace.kinks), -1)
+    return Line(
+        start, direction, low, high, scale, switches, trace.kinks, old, nobody, trace.complete
+    )
+
+
+def seen_from(line: Line, known: KnownLayers, Q: Array | None) -> Line:
+    """A line that was traced before, in the coordinates and above the layers that are known now."""
+    start, direction = (
+        (line.origin, line.direction) if Q is None else (line.origin @ Q, line.direction @ Q)
+    )
+    switches = known.switches(start, direction, line.low, line.high)
+    return replace(
+        line,
+        origin=start,
+        direction=direction,
+        switches=switches,
+        old=_near(line.kinks, switches, line.scale),
+        owner=np.full(len(line.kinks), -1),
+    )
+
+
+def _near(places: Array, others: Array, scale: float) -> AnyArray:
+    """Which places are among others."""
+    if len(others) == 0:
+        return np.zeros(len(places), dtype=bool)
+    apart = np.abs(places[:, None] - others[None]).min(axis=1)
+    return np.asarray(apart <= SAME_PLACE * (np.abs(places) + scale))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Near u, `f = g h + k`; g in the units that are on, of the last known layer."""
+
+    u: Array
+    h: Array
+    on: AnyArray
+    """Units that are; as many as J has rank."""
+    g: Array
+    """(outputs, units that are on)."""
+    k: Array
+    error: float
+    """Of an entry of g."""
+
+
+@dataclass
+class Measuring:
+    """Gradients, each measured once."""
+
+    frame: Frame
+    known: KnownLayers
+    rng: np.random.Generator
+    pieces: dict[tuple[int, int], Piece | None] = field(default_factory=dict)
+
+    def piece(self, number: int, line: Line, i: int) -> Piece | None:
+        """Piece i of a line; None where it cannot be measured."""
+        key = number, i
+        if key not in self.pieces:
+            self.pieces[key] = self._measured(line, i)
+        return self.pieces[key]
+
+    def _measured(self, line: Line, i: int) -> Piece | None:
+        t, distance = (values[i] for values in line.places())
+        return self.at(line.at(t), float(distance))
+
+    def at(self, u: Array, distance: float) -> Piece | None:
+        """The gradient at a point with so much room, if its cell is clean."""
+        if not self.known.layers:
+            return self._gradient(u, u, np.ones(len(u), dtype=bool), None, distance)
+        state = self.known.state(u[None])
+        h, J = state.h[0], state.J[0]
+        on = h > 0
+        if not 0 < on.sum() <= len(u) or state.room[0] <= 0:
+            return None
+        _, size, V = np.linalg.svd(J[on], full_matrices=False)
+        if size[-1] < RANK * size[0]:
+            return None
+        return self._gradient(u, h, on, (J[on], V), min(distance, float(state.room[0])))
+
+    def _gradient(
+        self, u: Array, h: Array, on: AnyArray, cell: tuple[Array, Array] | None, distance: float
+    ) -> Piece | None:
+        step = self._step(u, None if cell is None else cell[1], int(on.sum()), distance)
+        for _ in range(DEEP_GRADIENT_TRIES):
+            found = self._slopes(u, None if cell is None else cell[1], step)
+            if found is not None:
+                slopes, value, error = found
+                break
+            step *= DEEP_SHORTER
+        else:
+            return None
+        if cell is not None:  # from slopes along V to slopes in h
+            J, V = cell
+            back = np.linalg.inv(J @ V.T)
+            slopes, error = slopes @ back, error * float(np.linalg.norm(back, 2))
+        return Piece(u, h, on, slopes, value - slopes @ h[on], error)
+
+    def _step(self, u: Array, V: Array | None, rank: int, distance: float) -> float:
+        """How far to go: as far as f is straight along random directions, where that is worth it.
+        """
+        if rank < SCREENED:
+            return DEEP_GRADIENT_STEP * distance / np.sqrt(rank)
+        step, value = SCREENED_STEP * distance, self.frame(u[None])[0]
+        for _ in range(SCREENINGS):
+            ways = self.rng.standard_normal((SCREENED_WAYS, rank))
+            ways *= SCREENED_FAR * step / np.linalg.norm(ways, axis=1, keepdims=True)
+            far = ways if V is None else ways @ V
+            rises = self.frame.beside(np.vstack([u + far, u - far])) - value
+            bend = float(np.abs(rises[:SCREENED_WAYS] + rises[SCREENED_WAYS:]).max())
+            rise = float(np.abs(rises).max())
+            steep = rise / (SCREENED_FAR * step) * np.sqrt(rank)
+            size = float(np.abs(value).max()) + steep * float(np.linalg.norm(u))
+            if bend <= 2 * ROUNDING * size:
+                break
+            step *= SCREENED_SHORTER
+        return step
+
+    def _slopes(self, u: Array, V: Array | None, step: float) -> tuple[Array, Array, float] | None:
+        """Slopes along the rows of V, the value and the slopes' error; None if not linear there."""
+        found = slopes(self.frame, u, V, step)
+        rank = found.along.shape[1]
+        signs = self.rng.choice([-1.0, 1.0], rank) / np.sqrt(rank)
+        along = signs if V is None else signs @ V
+        seen = self.frame.beside((u - step * along)[None])[0] - found.value
+        off = float(np.abs(seen + step * found.along @ signs).max())
+        if off > PREDICTED * found.rounding * np.sqrt(rank):
+            return None
+        return found.along, found.value, TYPICAL_ERROR * found.rounding / step + TINIEST
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Slopes (outputs, directions), the value, and how far rounding lets a value be off."""
+
+    along: Array
+    value: Array
+    rounding: float
+
+
+def slopes(frame: Frame, u: Array, V: Array | None, step: float) -> Slopes:
+    """Slopes along the rows of V, by one step each; without V along the inputs' own axes."""
+    value, x = frame(u[None])[0], frame.inputs(u[None])[0]
+    rank = len(x) if V is None else len(V)
+    along = np.empty((len(value), rank))
+    block = max(1, NUMBERS_A_BLOCK // len(x))
+    for first in range(0, rank, block):
+        rows = np.arange(first, min(rank, first + block))
+        if V is None:
+            points = np.repeat(x[None], len(rows), axis=0)
+            points[np.arange(len(rows)), rows] += step
+            taken, answers = points[np.arange(len(rows)), rows] - x[rows], frame.ask(points)
+        else:
+            points = u + step * V[rows]
+            taken = np.einsum("ij,ij->i", points - u, V[rows])
+            answers = frame.beside(points)
+        along[:, rows] = (answers - value).T / taken
+    steep = float(np.linalg.norm(along))
+    size = float(np.abs(value).max()) + steep * (float(np.linalg.norm(x)) + step)
+    return Slopes(along, value, ROUNDING / 2 * size)

@@ -1,0 +1,285 @@
+"""Rows measured again where the network says that there is room.
+
+Once all layers are known nearly, places are known where a unit switches and all others are far: the
+jump of the gradient there is a multiple of its row in the columns that are on, whatever the layers
+above do, and steps may be as long as the room allows. From the inputs on, each layer is measured in
+terms of those below it, which are known better by then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from provenet.common.typing import AnyArray, Array
+from provenet.extraction.layers.known import Frame, KnownLayers, Layer
+from provenet.extraction.layers.pieces import slopes
+from provenet.extraction.tolerances import (
+    ACROSS,
+    AROUND_A_PLACE,
+    CANDIDATES,
+    LONG_STEP,
+    LOOKED_AT,
+    MORE_CANDIDATES,
+    RANK,
+    REMEASURED,
+    REMEASURED_FIRST,
+    SCALES,
+    SHARED,
+    SURFACE_STEPS,
+    TINIEST,
+    TYPICAL_ERROR,
+)
+
+
+@dataclass(frozen=True)
+class Nearly:
+    """All hidden layers, nearly, the output weights, and how well each row is known."""
+
+    known: KnownLayers
+    first: Array
+    """Weights of the first layer by inputs, not coordinates."""
+    A: Array
+    """(outputs, units of the last layer)."""
+    errors: tuple[Array, ...]
+    """Of the rows of each layer, relatively."""
+    places: tuple[Array, ...]
+    """A point on the surface of every unit of each layer."""
+
+
+def remeasured(
+    frame: Frame, nearly: Nearly, rng: np.random.Generator
+) -> tuple[Frame, Nearly]:
+    """The same with the rows that are not known well measured again."""
+    for number in range(len(nearly.known.layers)):
+        for unit in np.flatnonzero(nearly.errors[number] > (REMEASURED if number else REMEASURED_FIRST)):
+            nearly = _row_again(frame, nearly, number, int(unit), rng)
+        if number == 0:
+            frame, nearly = _in_new_coordinates(frame, nearly)
+    return frame, nearly
+
+
+def _in_new_coordinates(frame: Frame, nearly: Nearly) -> tuple[Frame, Nearly]:
+    """In the row space of the first layer as it is known now."""
+    new = frame.in_row_space(nearly.first)
+    first, *others = nearly.known.layers
+    W = nearly.first if new.Q is None else nearly.first @ new.Q
+    layers = Layer.of(W, first.b), *others
+    places = tuple(new.coordinates_of(frame.inputs(U)) for U in nearly.places)
+    known = KnownLayers(new.coordinates, layers)
+    return new, replace(nearly, known=known, places=places)
+
+
+def _row_again(
+    frame: Frame, nearly: Nearly, number: int, unit: int, rng: np.random.Generator
+) -> Nearly:
+    """One row, from one place after the other until all columns are measured, or no place is left.
+    """
+    layer = nearly.known.layers[number]
+    W = layer.W if number else nearly.first
+    row, wanted = np.append(W[unit], layer.b[unit]), np.ones(W.shape[1], dtype=bool)
+    if number:
+        wanted = layer.known[unit].copy()
+    fixed, error = np.zeros(len(wanted), dtype=bool), 0.0
+    spots, wider = _Spots.of(nearly, number, unit, CANDIDATES, rng), False
+    every = spots
+    while (wanted & ~fixed).any():
+        best = spots.best(wanted & ~fixed, fixed)
+        if best is None and wider:
+            break
+        if best is None:
+            spots, wider = _Spots.of(nearly, number, unit, MORE_CANDIDATES, rng), True
+            continue
+        measured = _measured(frame, nearly, number, unit, spots.U[best])
+        spots = spots.without(best)
+        if measured is None:
+            continue
+        v, on, off = measured
+        row, ok = _joined(row, fixed, v, on)
+        if ok:
+            fixed |= on
+            error = max(error, off)
+    if (wanted & ~fixed).any():
+        error = max(error, float(nearly.errors[number][unit]))
+    nearly = _with_row(nearly, number, unit, row, error)
+    return _bias_again(frame, nearly, number, unit, every)
+
+
+def _bias_again(frame: Frame, nearly: Nearly, number: int, unit: int, spots: _Spots) -> Nearly:
+    """The bias from a kink near the origin: where weights are off, that matters least there."""
+    if len(spots.U) == 0 or not (spots.worth > 0).any():
+        return nearly
+    below, layer = nearly.known.below(number), nearly.known.layers[number]
+    size = np.linalg.norm(below.h(spots.U), axis=1)
+    u = spots.U[int(np.argmax(spots.worth / (1 + size) ** 2))]
+    sides = (nearly.known.state(u[None], (number, unit, side)) for side in (False, True))
+    room = min(float(state.room[0]) for state in sides)
+    across = layer.W[unit] @ below.state(u[None]).J[0]
+    across /= np.linalg.norm(across)
+    t = 0.9 * room * np.array([-1.0, -0.3, 0.3, 1.0])
+    y = frame(u + t[:, None] * across)
+    left, right = (y[1] - y[0]) / (t[1] - t[0]), (y[3] - y[2]) / (t[3] - t[2])
+    turn = right - left
+    place = float(((y[0] - left * t[0] - y[3] + right * t[3]) @ turn) / (turn @ turn))
+    if not abs(place) < 0.3 * room:
+        return nearly
+    u = u + place * across
+    W, h = (layer.W, below.h(u[None])[0]) if number else (nearly.first, frame.inputs(u[None])[0] - frame.base)
+    layers, b = list(nearly.known.layers), layer.b.copy()
+    b[unit] = -float(W[unit] @ h)
+    layers[number] = replace(layer, b=b)
+    return replace(nearly, known=KnownLayers(nearly.known.coordinates, tuple(layers)))
+
+
+@dataclass(frozen=True)
+class _Spots:
+    """Points on a unit's surface, which units below are on there, and how good each is."""
+
+    U: Array
+    on: AnyArray
+    worth: Array
+
+    @classmethod
+    def of(
+        cls, nearly: Nearly, number: int, unit: int, candidates: int, rng: np.random.Generator
+    ) -> _Spots:
+        """Many of them, in clean cells."""
+        known, layer = nearly.known, nearly.known.layers[number]
+        U = _on_surface(known, number, unit, nearly.places[number][unit], candidates, rng)
+        below = known.below(number)
+        state = below.state(U)
+        z = state.h @ layer.W[unit] + layer.b[unit]
+        slope = np.linalg.norm(layer.W[unit] @ state.J, axis=1)
+        good = np.abs(z) < 1e-6 * slope
+        U, state = U[good], below.state(U[good])
+        off, on = (known.state(U, (number, unit, side)) for side in (False, True))
+        room = np.minimum(off.room, on.room)
+        jump = np.abs((on.J - off.J).transpose(0, 2, 1) @ nearly.A.T).max(axis=(1, 2), initial=0.0)
+        if number == 0:
+            active, stretch = np.ones((len(U), nearly.first.shape[1]), dtype=bool), 1.0
+        else:
+            active = state.h > 0
+            stretch = _stretches(state.J, active, room * jump * active.sum(axis=1) ** 2)
+        worth = room * jump / (stretch * (1 + np.linalg.norm(U, axis=1)))
+        return cls(U, active, np.where(np.isfinite(worth), worth, 0.0))
+
+    def best(self, wanted: AnyArray, fixed: AnyArray) -> int | None:
+        """The place that tells the most of the columns wanted, well; None if there is none."""
+        new = (self.on & wanted).sum(axis=1)
+        shared = (self.on & fixed).sum(axis=1)
+        possible = (new > 0) & (self.worth > 0) & ((shared >= SHARED) | ~fixed.any())
+        if not possible.any():
+            return None
+        return int(np.argmax(np.where(possible, new**2 * self.worth, -1.0)))
+
+    def without(self, i: int) -> _Spots:
+        """All others."""
+        kept = np.arange(len(self.U)) != i
+        return _Spots(self.U[kept], self.on[kept], self.worth[kept])
+
+
+def _stretches(J: Array, on: AnyArray, promise: Array) -> Array:
+    """Of the most promising places; infinite for all others."""
+    stretch = np.full(len(J), np.inf)
+    for i in np.argsort(-promise)[:LOOKED_AT]:
+        stretch[i] = _stretch(J[i][on[i]])
+    return stretch
+
+
+def _stretch(J: Array) -> float:
+    """How much errors along the rows of J grow where these depend on each other."""
+    if len(J) == 0:
+        return np.inf
+    size = np.linalg.svd(J, compute_uv=False)
+    return float(1 / size[-1]) if len(size) == len(J) and size[-1] > RANK * size[0] else np.inf
+
+
+def _on_surface(
+    known: KnownLayers,
+    number: int,
+    unit: int,
+    place: Array,
+    candidates: int,
+    rng: np.random.Generator,
+) -> Array:
+    """Points near a unit's surface, from random ones and from about a place that is on it."""
+    d = known.coordinates
+    scales = np.array(SCALES)[rng.integers(len(SCALES), size=candidates)]
+    anywhere = scales[:, None] * rng.standard_normal((candidates, d))
+    spread = np.exp(rng.uniform(np.log(AROUND_A_PLACE), 0.0, candidates))
+    around = place + spread[:, None] * rng.standard_normal((candidates, d))
+    U = np.vstack([place[None], around, anywhere])
+    below, layer = known.below(number), known.layers[number]
+    for _ in range(SURFACE_STEPS):
+        state = below.state(U)
+        z = state.h @ layer.W[unit] + layer.b[unit]
+        g = layer.W[unit] @ state.J
+        size = np.einsum("ni,ni->n", g, g)
+        step = np.where(size > TINIEST, z / np.maximum(size, TINIEST), 0.0)
+        U = U - step[:, None] * g
+        if number == 0:
+            break  # a plane is reached by one step
+    return U
+
+
+def _measured(
+    frame: Frame, nearly: Nearly, number: int, unit: int, u: Array
+) -> tuple[Array, AnyArray, float] | None:
+    """The row in the columns that are on at a place of its surface, bias last; and its error."""
+    known, layer = nearly.known, nearly.known.layers[number]
+    state = known.below(number).state(u[None])
+    h, J = state.h[0], state.J[0]
+    if number == 0:
+        h = frame.inputs(u[None])[0] - frame.base
+    on = h > 0 if number else np.ones(len(h), dtype=bool)
+    room = min(float(known.state(u[None], (number, unit, s)).room[0]) for s in (False, True))
+    across = layer.W[unit] @ J
+    across /= np.linalg.norm(across)
+    V = None if number == 0 else np.linalg.svd(J[on], full_matrices=False)[2]
+    away, step = ACROSS * room * across, LONG_STEP * room
+    before, after = (slopes(frame, u + side * away, V, step) for side in (-1, 1))
+    jump = after.along - before.along
+    # Both linear pieces, continued to u, differ by what the unit is there.
+    far = frame.inputs(away[None])[0] - frame.base if V is None else V @ away
+    apart = (after.value - after.along @ far) - (before.value + before.along @ far)
+    left, size, right = np.linalg.svd(jump, full_matrices=False)
+    error = TYPICAL_ERROR * (before.rounding + after.rounding) / step
+    error *= np.sqrt(jump.shape[1]) / max(float(size[0]), TINIEST)
+    if error > 1e-6 or (len(size) > 1 and size[1] > 1e-6 * size[0]):
+        return None
+    value = float(left[:, 0] @ apart) / float(size[0])
+    weights = right[0] if V is None else np.linalg.solve((J[on] @ V.T).T, right[0])
+    stretch = 1.0 if V is None else float(np.linalg.norm(np.linalg.inv(J[on] @ V.T), 2))
+    v = np.zeros(len(h) + 1)
+    v[:-1][on] = weights
+    v[-1] = value - weights @ h[on]
+    factor = float(v[:-1] @ (layer.W if number else nearly.first)[unit])
+    return (v if factor > 0 else -v), on, error * stretch / float(np.linalg.norm(weights))
+
+
+def _joined(row: Array, fixed: AnyArray, v: Array, on: AnyArray) -> tuple[Array, bool]:
+    """A row with the columns that were measured, at the scale of those that are fixed."""
+    both = np.append(fixed & on if fixed.any() else on, True)
+    factor = float(row[both] @ v[both]) / float(v[both] @ v[both])
+    apart = float(np.linalg.norm(row[both] - factor * v[both]))
+    if apart > 1e-3 * float(np.linalg.norm(row[both])):  # another unit was met
+        return row, False
+    new = row.copy()
+    columns = np.append(on & ~fixed, not fixed.any())
+    new[columns] = factor * v[columns]
+    return new, True
+
+
+def _with_row(nearly: Nearly, number: int, unit: int, row: Array, error: float) -> Nearly:
+    layers, errors = list(nearly.known.layers), [e.copy() for e in nearly.errors]
+    W, b, first = layers[number].W.copy(), layers[number].b.copy(), nearly.first.copy()
+    size = float(np.linalg.norm(row[:-1]))
+    b[unit], errors[number][unit] = row[-1] / size, error
+    if number == 0:
+        first[unit] = row[:-1] / size  # its coordinates are as good as they were
+    else:
+        W[unit] = row[:-1] / size
+    layers[number] = replace(layers[number], W=W, b=b)
+    known = KnownLayers(nearly.known.coordinates, tuple(layers))
+    return replace(nearly, known=known, first=first, errors=tuple(errors))

@@ -1,0 +1,174 @@
+"""Rows of the next layer: where they come from, what they predict, which are the same.
+
+At a kink the gradient of f in h jumps by a multiple of the row r of the unit that switches there,
+in the columns of the units that are on; the two linear pieces agree where `r.h + b = 0`. Kinks of
+the same unit in other cells tell other columns: two rows are one where what both know is
+proportional, bias included. A row of the next layer predicts kinks wherever its columns are known;
+one of a deeper layer does so only where the units between keep their states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from provenet.common.typing import AnyArray, Array
+from provenet.extraction.layers.known import KnownLayers
+from provenet.extraction.layers.pieces import Line, Piece
+from provenet.extraction.tolerances import (
+    HITS,
+    HITS_A_MISS,
+    JUMP,
+    OTHER_JUMP,
+    SAME_PLACE,
+    SAME_ROW,
+    SHARED,
+    SHARED_PART,
+    TELLS,
+    TINIEST,
+    UNSURE_PLACE,
+)
+
+
+@dataclass(eq=False)
+class Row:
+    """A unit's weights and bias (last), up to a common factor, in the columns that are known."""
+
+    v: Array
+    cols: AnyArray
+    """Of the units below; the bias is always known."""
+    errors: Array
+    """Of the entries of v, as far as these are known."""
+    place: Array
+    """Coordinates of a kink of it."""
+    hits: int = 1
+    misses: int = 0
+
+    @property
+    def error(self) -> float:
+        """The largest, beside the norm of v."""
+        return float(self.errors[self.told].max()) / float(np.linalg.norm(self.v))
+
+    @property
+    def told(self) -> AnyArray:
+        """Which entries of v are known: the columns, and the bias."""
+        return np.append(self.cols, True)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it predicted enough."""
+        return self.hits >= HITS and self.hits > HITS_A_MISS * self.misses
+
+    def values(self, h: Array) -> Array:
+        """`r.h + b` at the rows of h."""
+        return np.asarray(h @ self.v[:-1] + self.v[-1])
+
+    def unsure(self, h: Array) -> Array:
+        """How far the errors let these values be off."""
+        return np.asarray(np.sqrt(h**2 @ self.errors[:-1] ** 2 + self.errors[-1] ** 2))
+
+    def knows(self, h: Array) -> AnyArray:
+        """Where all units that are on are known."""
+        return np.asarray(~((h > 0) & ~self.cols).any(axis=-1))
+
+
+def row_between(before: Piece, after: Piece, place: Array, units: int) -> Row | None:
+    """The row of the unit that switches between two pieces of one cell; None if unclear."""
+    if not np.array_equal(before.on, after.on):
+        return None
+    jump, offset = after.g - before.g, after.k - before.k
+    left, size, right = np.linalg.svd(jump, full_matrices=False)
+    error = (before.error + after.error) * np.sqrt(jump.shape[1])
+    if size[0] <= JUMP * error or (
+        len(size) > 1 and size[1] > JUMP * error + OTHER_JUMP * size[0]
+    ):
+        return None
+    v, errors = np.zeros(units + 1), np.zeros(units + 1)
+    v[:-1][before.on] = right[0]
+    v[-1] = float(left[:, 0] @ offset / size[0])
+    errors[:-1][before.on] = error / float(size[0])
+    errors[-1] = error / float(size[0]) * (1 + float(np.linalg.norm(before.h)))
+    return Row(v, before.on.copy(), errors, place)
+
+
+def predicted(row: Row, known: KnownLayers, line: Line) -> tuple[Array, Array]:
+    """Where a row's zeros lie on a line, as far as its columns tell, and how unsure each is."""
+    ends = np.concatenate([[line.low], line.switches, [line.high]])
+    h = known.h(line.at(ends))
+    middle = known.h(line.at((ends[1:] + ends[:-1]) / 2))
+    told = row.knows(middle) if known.layers else np.ones(len(middle), dtype=bool)
+    F = row.values(h)
+    before, after = F[:-1], F[1:]
+    crossed = told & (before * after < 0)
+    length = np.diff(ends)
+    part = np.divide(before, before - after, out=np.zeros_like(before), where=crossed)
+    t = (ends[:-1] + part * length)[crossed]
+    speed = (np.abs(after - before) / length)[crossed]
+    at = h[:-1][crossed] + part[crossed, None] * (h[1:] - h[:-1])[crossed]
+    return t, (row.unsure(at) + TINIEST) / speed
+
+
+def match(row: Row, number: int, known: KnownLayers, line: Line) -> None:
+    """Count the kinks of a line that a row predicts, and those it predicts in vain."""
+    for t, unsure in zip(*predicted(row, known, line), strict=True):
+        near = abs(t) + line.scale
+        if UNSURE_PLACE * unsure > 10 * SAME_PLACE * near or _at_an_end(line, t):
+            continue
+        apart = np.abs(line.kinks - t)
+        best = int(np.argmin(apart)) if len(apart) else -1
+        tolerance = UNSURE_PLACE * unsure + SAME_PLACE * near
+        if best >= 0 and apart[best] <= tolerance and line.owner[best] in (-1, number):
+            if not line.old[best]:
+                line.owner[best] = number
+                row.hits += 1
+        elif line.complete:
+            row.misses += 1
+
+
+def _at_an_end(line: Line, t: float) -> bool:
+    return min(t - line.low, line.high - t) < 0.01 * line.scale
+
+
+def overlap(first: Row, second: Row) -> float | None:
+    """The factor that turns the second row into the first where both are known; None if none."""
+    both = first.told & second.told
+    if both.sum() < SHARED + 1:
+        return None
+    u, v = first.v[both], second.v[both]
+    sizes = float(np.linalg.norm(u)), float(np.linalg.norm(v))
+    if sizes[0] < SHARED_PART * np.linalg.norm(first.v) or (
+        sizes[1] < SHARED_PART * np.linalg.norm(second.v)
+    ):
+        return None
+    ratio = sizes[0] / sizes[1]
+    errors = first.errors[both] + ratio * second.errors[both] + SAME_ROW * sizes[0]
+    factor = float((u / errors) @ (v / errors)) / float((v / errors) @ (v / errors))
+    if (np.abs(u - factor * v) > 10 * errors).any():
+        return None
+    # What differs by less than the errors must still tell something.
+    return factor if np.linalg.norm(errors) < TELLS * sizes[0] else None
+
+
+def joined(first: Row, second: Row, factor: float) -> Row:
+    """One row from two; what both know from the one that knows it better."""
+    both = first.told & second.told
+    unsure = 1 / np.linalg.norm(first.v[both] / _scaled(first, second, factor, both))
+    other = factor * second.v
+    errors = abs(factor) * second.errors
+    if np.median(first.errors[both]) <= np.median(errors[both]):
+        v, e, w, f = first.v, first.errors, other, errors + unsure * np.abs(other)
+        own, its = first.told, second.told
+    else:
+        v, e, w, f = other, errors, first.v, first.errors + unsure * np.abs(first.v)
+        own, its = second.told, first.told
+    better = its & (~own | (f < e))
+    cols = first.cols | second.cols
+    place = first.place if first.cols.sum() >= second.cols.sum() else second.place
+    hits, misses = first.hits + second.hits, first.misses + second.misses
+    return Row(np.where(better, w, v), cols, np.where(better, f, e), place, hits, misses)
+
+
+def _scaled(first: Row, second: Row, factor: float, both: AnyArray) -> Array:
+    """What both errors make of each entry that both know."""
+    return np.asarray(first.errors[both] + abs(factor) * second.errors[both] + TINIEST)

@@ -1,0 +1,208 @@
+"""All layers of a network from its answers, one after the other.
+
+1. The rows of a layer are found from kinks (`stage`), for the first layer in the inputs, above it
+   in the row space of the first.
+2. If they are the last hidden layer, least squares gives the outputs and the signs (`top`).
+3. Else their signs are told by gradients (`signs`), or by surfaces above them where there are more
+   units than dimensions (`surfaces`), and the next layer is looked for.
+4. All rows are measured again where there is room (`remeasure`), and polished together (`polish`).
+
+No layer is left behind while gradients are unexplained by it: a missing unit would spoil all above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from provenet.certify.answered import Answered
+from provenet.certify.layers_found import LayerFound
+from provenet.common.exceptions import Spent
+from provenet.common.stages import Stages
+from provenet.common.typing import Array
+from provenet.common.words import counted
+from provenet.extraction.box import Box
+from provenet.extraction.deadline import NEVER, Deadline
+from provenet.extraction.layers.known import Ask, Frame, KnownLayers, Layer
+from provenet.extraction.layers.one_layer import Found, find_layer
+from provenet.extraction.layers.pieces import Line, seen_from
+from provenet.extraction.layers.polish import polished
+from provenet.extraction.layers.remeasure import Nearly, remeasured
+from provenet.extraction.layers.rows import Row
+from provenet.extraction.layers.stage import Stage
+from provenet.extraction.layers.top import Top, outputs
+from provenet.extraction.layers.traced import TracedLayers
+from provenet.extraction.tolerances import MOST_LAYERS, SETTLED
+from provenet.networks.deep_network import DeepNetwork
+
+
+def trace_layers(
+    ask: Ask,
+    box: Box,
+    rng: np.random.Generator,
+    *,
+    guides: Answered,
+    layers: int | None = None,
+    stages: Stages | None = None,
+    deadline: Deadline = NEVER,
+) -> TracedLayers:
+    """The layers of a function, as many as can be found; `layers` where their number is known.
+
+    `guides` are answers that are known already: they must be explained, too.
+    """
+    frame = Frame(ask, box.centre, None, box, [(guides.X, guides.values)])
+    search = _Search(frame, rng, layers, stages or Stages(), deadline)
+    try:
+        network = search.run()
+    except Spent as spent:
+        return search.traced(None, spent)
+    return search.traced(network)
+
+
+@dataclass
+class _Search:
+    """What is known while one layer after the other is found."""
+
+    frame: Frame
+    rng: np.random.Generator
+    most: int | None
+    stages: Stages
+    deadline: Deadline
+    first: Array = field(default_factory=lambda: np.empty((0, 0)))
+    """Rows of the first layer, by inputs."""
+    known: KnownLayers = field(init=False)
+    rows: list[list[Row]] = field(default_factory=list)
+    """Of every known layer."""
+    note: tuple[list[Row], str] = field(default_factory=lambda: ([], ""))
+    """Rows of the layer that could not be finished, and why."""
+    error: float = np.inf
+
+    def __post_init__(self) -> None:
+        """No layer is known."""
+        self.known = KnownLayers(self.frame.coordinates)
+
+    def run(self) -> DeepNetwork | None:
+        """Layer after layer until the last."""
+        lines, handed = list[Line](), list[Row]()
+        for depth in range(1, 1 + (self.most or MOST_LAYERS)):
+            with self.stages.stage("trace", f"layer {depth}"):
+                stage = Stage(self.frame, self.known, self.rng, lines, handed)
+                found = find_layer(stage, self._settled, last=depth == self.most)
+            if found.network is not None:
+                return found.network
+            self.note = stage.accepted, found.note
+            if found.signs is None:
+                return None
+            lines, handed = self._advanced(stage, found)
+        return None
+
+    def _advanced(self, stage: Stage, found: Found) -> tuple[list[Line], list[Row]]:
+        """One more layer is known; the lines so far, and rows of the next, as it sees them."""
+        assert found.signs is not None
+        rows = stage.accepted
+        W, b = _matrix(rows)
+        W, b = found.signs[:, None] * W, found.signs * b
+        self.note = [], ""
+        if self.known.layers:
+            cols = np.array([row.cols for row in rows])
+            self.known = self.known.with_layer(Layer.of(W, b, cols))
+            self.rows.append(rows)
+            return [seen_from(line, self.known, None) for line in stage.lines], found.above
+        old, self.frame, self.first = self.frame, self.frame.in_row_space(W), W
+        own = W if self.frame.Q is None else W @ self.frame.Q
+        self.known = KnownLayers(self.frame.coordinates, (Layer.of(own, b),))
+        self.rows.append([_moved(row, old, self.frame) for row in rows])
+        above = [_moved(row, old, self.frame) for row in found.above]
+        return [seen_from(line, self.known, self.frame.Q) for line in stage.lines], above
+
+    # ------------------------------------------------------------ the whole network
+
+    def _settled(self, stage: Stage, top: Top, rows: list[Row]) -> DeepNetwork | None:
+        """All rows measured again and polished; None if they do not explain all answers then."""
+        with self.stages.stage("sharpen", counted(len(top.W), "unit")):
+            frame, nearly = self._nearly(top, rows)
+            if top.always_on == 0:
+                frame, nearly = remeasured(frame, nearly, self.rng)
+            *below, last = nearly.known.layers
+            A, c, off = outputs(
+                nearly.known.below(len(below)), last.W, last.b, *frame.answers()
+            )
+            if off > SETTLED:
+                return None
+            return self._network(frame, nearly, A.T, c)
+
+    def _nearly(self, top: Top, rows: list[Row]) -> tuple[Frame, Nearly]:
+        last = Layer.of(top.W, top.b)
+        if not self.known.layers:  # one hidden layer
+            frame = self.frame.in_row_space(top.W)
+            own = top.W if frame.Q is None else top.W @ frame.Q
+            known = KnownLayers(frame.coordinates, (Layer.of(own, top.b),))
+            every = [[_moved(row, self.frame, frame) for row in rows]]
+            return frame, _with_rows(known, top.W, top.A, every)
+        every = [*self.rows, rows]
+        return self.frame, _with_rows(self.known.with_layer(last), self.first, top.A, every)
+
+    def _network(self, frame: Frame, nearly: Nearly, A: Array, c: Array) -> DeepNetwork:
+        """By inputs, polished if that can be."""
+        layers = nearly.known.layers
+        weights, biases = [layer.W for layer in layers], [layer.b for layer in layers]
+        self.error = max(float(errors.max(initial=0.0)) for errors in nearly.errors)
+        own = DeepNetwork([*weights, A], [*biases, c], outputs=len(A))
+        better = polished(own, *frame.answers())
+        first = nearly.first
+        if better is not None and better.error < self.error:
+            self.error, own = better.error, better.network
+            inside = own.weights[0] if frame.Q is None else own.weights[0] @ frame.Q.T
+            outside = 0.0 if frame.Q is None else first - (first @ frame.Q) @ frame.Q.T
+            first = inside + outside
+        bias = own.biases[0] - first @ frame.base
+        return own.replace(weights=(first, *own.weights[1:]), biases=(bias, *own.biases[1:]))
+
+    def traced(self, network: DeepNetwork | None, spent: Spent | None = None) -> TracedLayers:
+        """What is known by now."""
+        X = np.vstack([X for X, _ in self.frame.kept])
+        Y = np.vstack([Y for _, Y in self.frame.kept])
+        found = self._layers() if network is None else _all_layers(network)
+        return TracedLayers(network, found, Answered(X, Y), self.error, spent)
+
+    def _layers(self) -> tuple[LayerFound, ...]:
+        """Those that are whole, and what is known of the next."""
+        found = []
+        for number, layer in enumerate(self.known.layers):
+            W = layer.W if number else self.first
+            b = layer.b if number else layer.b - self.first @ self.frame.base
+            found.append(LayerFound(W, b, True))
+        rows, note = self.note
+        if rows:
+            W, b = _matrix(rows)
+            b = b if found else b - W @ self.frame.base
+            found.append(LayerFound(W, b, False, note))
+        return tuple(found)
+
+
+def _matrix(rows: list[Row]) -> tuple[Array, Array]:
+    """Rows of norm 1 and their biases."""
+    v = np.array([row.v / np.linalg.norm(row.v[:-1]) for row in rows])
+    return v[:, :-1], v[:, -1]
+
+
+def _with_rows(known: KnownLayers, first: Array, A: Array, rows: list[list[Row]]) -> Nearly:
+    """With what is known of the rows; units that never switch, last, have none."""
+    errors, places = [], []
+    for layer, own in zip(known.layers, rows, strict=True):
+        more = len(layer.W) - len(own)
+        errors.append(np.array([row.error for row in own] + [np.inf] * more))
+        nowhere = [np.zeros(known.coordinates)] * more
+        places.append(np.array([row.place for row in own] + nowhere))
+    return Nearly(known, first, A, tuple(errors), tuple(places))
+
+
+def _moved(row: Row, old: Frame, new: Frame) -> Row:
+    """The row with its place in other coordinates."""
+    place = new.coordinates_of(old.inputs(row.place[None]))[0]
+    return replace(row, place=place)
+
+
+def _all_layers(network: DeepNetwork) -> tuple[LayerFound, ...]:
+    return tuple(LayerFound(W, b, True) for W, b in network.affine_maps[:-1])

@@ -1,0 +1,153 @@
+"""The signs of a layer's units, from gradients.
+
+A gradient in h is a sum over the units that are on: `g = sum_k beta_k r_k`. Where the rows are
+independent in the columns that are on, its coordinates tell which units are on: those that do not
+vanish. Where there are more rows than columns, a choice of signs is refuted if g is not in the span
+of the rows that would be on; the choice that is refuted least is found by flips.
+
+No layer is believed while gradients are left that its rows do not explain: a unit is missing then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from provenet.common.typing import AnyArray, Array
+from provenet.extraction.layers.pieces import Piece
+from provenet.extraction.layers.rows import Row
+from provenet.extraction.tolerances import (
+    EXPLAINED,
+    FLAT,
+    INDEPENDENT,
+    MOST_GRADIENTS,
+    NOT_ZERO,
+    SIGN_STARTS,
+)
+
+
+@dataclass(frozen=True)
+class LayerSigns:
+    """Signs of rows, and how many of the gradients that could refute them they explain."""
+
+    signs: Array
+    voted: AnyArray
+    """Units whose sign some gradient tells."""
+    explained: int
+    asked: int
+
+    @property
+    def unexplained(self) -> int:
+        """Gradients that no sum over units that are on makes."""
+        return self.asked - self.explained
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A gradient, over its size, and the rows in the columns that are on."""
+
+    on_if_positive: AnyArray
+    B: Array
+    """(rank, units), columns of norm 1."""
+    G: Array
+    """(rank, outputs)."""
+    error: float
+
+
+def layer_signs(
+    rows: Sequence[Row],
+    pieces: Sequence[Piece],
+    rng: np.random.Generator,
+    given: Array | None = None,
+) -> LayerSigns:
+    """The signs that explain the most gradients; or how many those that are given explain."""
+    seen = _seen(rows, pieces)
+    votes = _votes(seen, len(rows)) if given is None else given
+    signs = np.where(votes < 0, -1.0, 1.0)
+    open_ = np.flatnonzero(votes == 0)
+    if len(open_):
+        signs = _flipped(seen, signs, open_, rng)
+    judged = [_explains(one, signs) for one in seen]
+    asked = [good for good in judged if good is not None]
+    return LayerSigns(signs, votes != 0, sum(asked), len(asked))
+
+
+def _seen(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[_Seen]:
+    """Gradients that are not zero, where all rows are known."""
+    sizes = np.array([np.linalg.norm(piece.g) for piece in pieces])
+    typical = np.median(sizes) if len(sizes) else 0.0
+    cols = np.array([row.cols for row in rows])
+    R = np.array([row.v for row in rows])
+    seen = []
+    for piece, size in zip(pieces, sizes, strict=True):
+        if size <= FLAT * typical or (piece.on & ~cols.all(axis=0)).any():
+            continue
+        B = R[:, :-1][:, piece.on].T
+        B = B / (np.linalg.norm(B, axis=0) + 1e-300)
+        z = R[:, :-1] @ piece.h + R[:, -1]
+        seen.append(_Seen(z > 0, B, piece.g.T / size, piece.error / size))
+    seen.sort(key=lambda one: -len(one.B))
+    return seen[:MOST_GRADIENTS]
+
+
+def _votes(seen: Sequence[_Seen], units: int) -> Array:
+    """How often each unit is told to be on where it is positive, less how often where negative."""
+    votes = np.zeros(units)
+    for one in seen:
+        if len(one.B) < units or np.linalg.cond(one.B) > INDEPENDENT:
+            continue
+        coordinates = np.linalg.lstsq(one.B, one.G, rcond=None)[0]
+        some = np.abs(coordinates).max(axis=1) > NOT_ZERO + 100 * one.error
+        votes += np.where(some, np.where(one.on_if_positive, 1, -1), 0)
+    return votes
+
+
+def _explains(one: _Seen, signs: Array) -> bool | None:
+    """Whether the rows that are on explain a gradient; None if they would explain any."""
+    on = one.on_if_positive == (signs > 0)
+    B = one.B[:, on]
+    if B.shape[1] >= len(B):
+        return None
+    if not on.any():
+        return False
+    left = one.G - B @ np.linalg.lstsq(B, one.G, rcond=1e-9)[0]
+    return bool(np.linalg.norm(left) < EXPLAINED + 100 * one.error)
+
+
+def _flipped(
+    seen: Sequence[_Seen], signs: Array, open_: AnyArray, rng: np.random.Generator
+) -> Array:
+    """Flip open signs while that explains more; the best of a few starts."""
+    memo: dict[tuple[int, bytes], bool | None] = {}
+
+    def refuted(signs: Array) -> float:
+        wrong = right = 0
+        for i, one in enumerate(seen):
+            key = i, (one.on_if_positive == (signs > 0)).tobytes()
+            if key not in memo:
+                memo[key] = _explains(one, signs)
+            good = memo[key]
+            wrong += good is False
+            right += good is True
+        return wrong - 1e-4 * right
+
+    best = (np.inf, signs)
+    for _ in range(SIGN_STARTS):
+        trial = signs.copy()
+        trial[open_] = rng.choice([-1.0, 1.0], len(open_))
+        now = refuted(trial)
+        while True:
+            flips = []
+            for k in open_:
+                other = trial.copy()
+                other[k] *= -1
+                flips.append((refuted(other), int(k)))
+            lowest, k = min(flips)
+            if lowest >= now - 1e-12:
+                break
+            now, trial[k] = lowest, -trial[k]
+        if now < best[0]:
+            best = (now, trial)
+    return best[1]

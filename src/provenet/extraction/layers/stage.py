@@ -1,0 +1,320 @@
+"""The rows of the layer above the known ones.
+
+Lines are traced (`cells`), and kinks that nothing explains are measured (`pieces`); a jump is a row
+(`rows`). A row that predicts the kinks of other lines is a unit of the next layer. While fewer rows
+are known than columns, the slope perpendicular to all of them shows a unit that is missing: two
+questions a piece tell where it switches, and only there gradients are measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from provenet.common.typing import AnyArray, Array
+from provenet.extraction.layers.cells import Cell, rich_places
+from provenet.extraction.layers.filling import completed
+from provenet.extraction.layers.known import Frame, KnownLayers
+from provenet.extraction.layers.looks import look
+from provenet.extraction.layers.pieces import Line, Measuring, Piece, traced
+from provenet.extraction.layers.rows import Row, joined, match, overlap, row_between
+from provenet.extraction.tolerances import (
+    CELL_LINES,
+    EPS,
+    FILL_WALKS,
+    FULL_LINES,
+    KINK_SCALE,
+    KINKS_IN_BOX,
+    LEAST_LINES,
+    MOST_LOOKS,
+    MOST_MISSES,
+    OPEN_A_LINE,
+    PERPENDICULAR_STEP,
+    REACH,
+    REACH_OF_REST,
+    RICH_CELLS,
+    SHORTEST_LINE,
+    WELL_APART,
+)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A line worth tracing, the distance of kinks on it, and its cell if it stays in one."""
+
+    start: Array
+    direction: Array
+    reach: tuple[float, float]
+    scale: float
+    cell: Cell | None = None
+
+
+@dataclass
+class Stage:
+    """What is known of one layer while lines are traced."""
+
+    frame: Frame
+    known: KnownLayers
+    rng: np.random.Generator
+    lines: list[Line] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    measuring: Measuring = field(init=False)
+    traced: int = 0
+    """Lines of this layer's own."""
+
+    def __post_init__(self) -> None:
+        """Nothing is measured."""
+        self.measuring = Measuring(self.frame, self.known, self.rng)
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """All that could be measured."""
+        return [piece for piece in self.measuring.pieces.values() if piece is not None]
+
+    @property
+    def accepted(self) -> list[Row]:
+        """Rows that predicted enough."""
+        return [row for row in self.rows if row.accepted]
+
+    @property
+    def open_kinks(self) -> int:
+        """Kinks that no accepted row explains."""
+        accepted = {i for i, row in enumerate(self.rows) if row.accepted}
+        return sum(
+            1
+            for line in self.lines
+            for owner, old in zip(line.owner, line.old, strict=True)
+            if not old and owner not in accepted
+        )
+
+    # ------------------------------------------------------------ lines
+
+    def segments(self) -> Iterator[Segment]:
+        """Lines worth tracing, without end."""
+        return self._in_cells() if self.known.layers else self._anywhere()
+
+    def _anywhere(self) -> Iterator[Segment]:
+        """Random lines through random inputs, from end to end."""
+        d, far = self.frame.coordinates, REACH if not self.known.layers else REACH_OF_REST
+        while True:
+            start, towards = self.frame.sample(2, self.rng)
+            direction = (towards - start) / np.linalg.norm(towards - start)
+            reach = self.frame.reach(start, direction, 0.1 * far * np.sqrt(d))
+            scale = min(3 * KINK_SCALE * np.sqrt(d), (reach[1] - reach[0]) / KINKS_IN_BOX)
+            yield Segment(start, direction, reach, scale)
+
+    def _in_cells(self) -> Iterator[Segment]:
+        for u in rich_places(self.known, RICH_CELLS, self.rng):
+            cell = Cell.of(self.known, u)
+            if cell is None:
+                continue
+            corners = cell.corners(u, CELL_LINES, self.rng)
+            order = self.rng.permutation(len(corners))
+            for i, j in pairwise(order):
+                segment = self.between(corners[i], corners[j])
+                if segment is not None:
+                    yield replace(segment, cell=cell)
+        while True:
+            yield from self._anywhere()
+
+    def between(self, p: Array, q: Array) -> Segment | None:
+        """The segment between two points, as far as it lies in the box; None if it is short."""
+        length = float(np.linalg.norm(q - p))
+        if length < SHORTEST_LINE:
+            return None
+        middle, direction = (p + q) / 2, (q - p) / length
+        reach = self.frame.reach(middle, direction, length / 2)
+        return Segment(middle, direction, reach, length / 10)
+
+    # ------------------------------------------------------------ rows
+
+    def follow(self, segment: Segment) -> None:
+        """Trace a line, match what is known, measure what is new."""
+        line = traced(
+            self.frame,
+            self.known,
+            segment.start,
+            segment.direction,
+            segment.reach,
+            segment.scale,
+        )
+        self.lines.append(line)
+        for number, row in enumerate(self.rows):
+            match(row, number, self.known, line)
+        wanted = line.open_kinks
+        self.traced += 1
+        if FULL_LINES < self.traced < LEAST_LINES and not self.known.layers:
+            return
+        if self.traced > FULL_LINES:
+            only = self._missing(line, segment.cell)
+            if only is not None:
+                wanted = np.intersect1d(wanted, only)
+            elif not self.known.layers:
+                wanted = self.rng.permutation(wanted)[:OPEN_A_LINE]
+        self.measure(line, wanted)
+
+    def measure_open(self, most: int) -> None:
+        """Rows from kinks of any line that nothing explains, those with the most room first."""
+        found = []
+        for number, line in enumerate(self.lines):
+            _, distance = line.places()
+            for i in line.open_kinks:
+                if (number, i) in self.measuring.pieces and (number, i + 1) in self.measuring.pieces:
+                    continue
+                room = min(distance[i], distance[i + 1]) / (1 + abs(line.kinks[i]))
+                found.append((-float(room), number, int(i)))
+        for _, number, i in sorted(found)[:most]:
+            self.measure(self.lines[number], np.array([i]))
+
+    def measure(self, line: Line, kinks: AnyArray) -> None:
+        """Rows from kinks of a line."""
+        number = self.lines.index(line)
+        for i in kinks:
+            if line.owner[i] >= 0:
+                continue
+            before = self.measuring.piece(number, line, i)
+            after = self.measuring.piece(number, line, i + 1)
+            if before is None or after is None:
+                continue
+            row = row_between(before, after, line.at(line.kinks[i]), self.known.units)
+            if row is not None:
+                line.owner[i] = self._added(row, line)
+
+    def _added(self, row: Row, line: Line) -> int:
+        """The number of a row, joined with one that it is a part of."""
+        for number, own in enumerate(self.rows):
+            factor = overlap(own, row)
+            if factor is None:
+                continue
+            grown = bool((row.cols & ~own.cols).any())
+            self.rows[number] = joined(own, row, factor)
+            if grown:
+                self._rematch(number, line)
+            return number
+        self.rows.append(row)
+        self._rematch(len(self.rows) - 1, line)
+        return len(self.rows) - 1
+
+    def look_at_candidates(self) -> None:
+        """Ask where rows predict kinks, until each is accepted or refuted."""
+        for row in self.rows:
+            for _ in range(MOST_LOOKS):
+                if row.accepted or row.misses > MOST_MISSES:
+                    break
+                seen = look(self.frame, self.known, row, self.rng)
+                if seen is None:
+                    break
+                row.hits, row.misses = row.hits + seen, row.misses + (not seen)
+
+    def merge(self) -> None:
+        """Join rows that have become parts of each other."""
+        i = 0
+        while i < len(self.rows):
+            for j in range(i + 1, len(self.rows)):
+                factor = overlap(self.rows[i], self.rows[j])
+                if factor is not None:
+                    self._merge(i, j, factor)
+                    break
+            else:
+                i += 1
+
+    def _merge(self, i: int, j: int, factor: float) -> None:
+        self.rows[i] = joined(self.rows[i], self.rows[j], factor)
+        del self.rows[j]
+        for line in self.lines:
+            line.owner[line.owner == j] = i
+            line.owner[line.owner > j] -= 1
+        for line in self.lines:
+            if not (line.owner == i).any():
+                match(self.rows[i], i, self.known, line)
+
+    def fill(self) -> None:
+        """Ask for the columns that are missing of accepted rows."""
+        for number, row in enumerate(self.rows):
+            if row.accepted and not row.cols.all():
+                walks = FILL_WALKS * int((~row.cols).sum())
+                wider = completed(self.frame, self.known, row, self.rng, walks)
+                if (wider.cols & ~row.cols).any():
+                    self.rows[number] = wider
+        self.merge()
+
+    def _rematch(self, number: int, line: Line) -> None:
+        for other in self.lines:
+            if other is not line and not (other.owner == number).any():
+                match(self.rows[number], number, self.known, other)
+
+    def _missing(self, line: Line, cell: Cell | None) -> AnyArray | None:
+        """Kinks where a slope perpendicular to all known rows comes or goes; None if none is."""
+        V = self._perpendicular(cell)
+        if V is None:
+            return None
+        t, distance = line.places()
+        U = line.at(t)
+        if self.known.layers:
+            distance = np.minimum(distance, self.known.state(U).room)
+        steps = PERPENDICULAR_STEP * distance[:, None] * V
+        Y = self.frame.beside(np.vstack([U + steps, U - steps])).reshape(2, len(U), -1)
+        length = 2 * np.linalg.norm(steps, axis=1)
+        slope = (Y[0] - Y[1]) / length[:, None]
+        known = max(row.error for row in self.accepted)
+        rounding = 30 * EPS * (np.abs(Y).max(axis=(0, 2)) + np.linalg.norm(U, axis=1))
+        error = rounding / length + 1e-7 + 100 * known
+        on = np.abs(slope).max(axis=1) > error
+        changes = np.abs(np.diff(slope, axis=0)).max(axis=1) > error[1:] + error[:-1]
+        turned = changes & (on[1:] != on[:-1])
+        return np.flatnonzero(turned if turned.any() else changes)
+
+    def _perpendicular(self, cell: Cell | None) -> Array | None:
+        """A direction along which no accepted row changes; None if these span everything."""
+        rows, d = self.accepted, self.frame.coordinates
+        if self.known.layers:
+            if cell is None:
+                return None
+            rows = [row for row in rows if (row.cols >= cell.on).all()]
+            basis, R = cell.V, np.array([row.v[:-1] for row in rows]) if rows else None
+            R = None if R is None else R @ cell.J @ cell.V.T
+        else:
+            basis, R = None, np.array([row.v[:-1] for row in rows]) if rows else None
+        rank = d if basis is None else len(basis)
+        if R is None or not 0 < len(R) < rank:
+            return None
+        v = self.rng.standard_normal(rank)
+        v -= np.linalg.pinv(R, rcond=1e-9) @ (R @ v)
+        v /= np.linalg.norm(v)
+        return v if basis is None else np.asarray(v @ basis)
+
+    def gradients_elsewhere(self, number: int) -> list[Piece]:
+        """Gradients in random clean cells, for rows that must explain them."""
+        U = rich_places(self.known, 4 * number, self.rng)
+        found = []
+        for u in self.rng.permutation(U):
+            distance = min(1.0, float(self.known.state(u[None]).room[0]))
+            piece = self.measuring.at(u, distance)
+            if piece is not None:
+                found.append(piece)
+            if len(found) == number:
+                break
+        return found
+
+    def sharpen(self, most: float = WELL_APART) -> None:
+        """Measure poorly known rows again at the kink with the most room."""
+        for number, row in enumerate(self.rows):
+            if not row.accepted or row.error <= most:
+                continue
+            best, place = 0.0, None
+            for n, line in enumerate(self.lines):
+                _, distance = line.places()
+                for i in np.flatnonzero(line.owner == number):
+                    room = min(distance[i], distance[i + 1]) / (1 + abs(line.kinks[i]))
+                    new = (n, i) not in self.measuring.pieces
+                    new |= (n, i + 1) not in self.measuring.pieces
+                    if new and room > best:
+                        best, place = room, (line, i)
+            if place is not None:
+                line, i = place
+                line.owner[i] = -1
+                self.measure(line, np.array([i]))
+                line.owner[i] = number

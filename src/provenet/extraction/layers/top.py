@@ -1,0 +1,178 @@
+"""The last hidden layer and the outputs, by least squares on all answers.
+
+If rows r_j, of any signs, are the last hidden layer, `f = A relu(z) + L h + c` with z = R h + b:
+reversing unit j adds a linear part, so `L = - sum of A_j r_j over the units that are reversed`,
+linear in zeros and ones. What is left of L belongs to units that are always on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from provenet.common.typing import AnyArray, Array
+from provenet.extraction.layers.known import KnownLayers
+from provenet.extraction.tolerances import (
+    ANSWERS_A_COLUMN,
+    ERRORS_LEFT,
+    HOPELESS,
+    LEFT_OF_LINEAR,
+    NEEDLESS,
+    NEAR,
+    NEEDLESS_TRIED,
+    TINIEST,
+    TOP_EXPLAINS,
+    TRIMMED,
+)
+
+
+@dataclass(frozen=True)
+class Top:
+    """The last hidden layer, its signs, and the outputs (outputs, units)."""
+
+    W: Array
+    b: Array
+    A: Array
+    c: Array
+    allowed: float
+    """What may be left, as well as the rows are known."""
+    always_on: int = 0
+    """Units, last, of which only the span is known: they never switch."""
+
+
+@dataclass(frozen=True)
+class TopFit:
+    """The top of the network, if it was found; else which answers it would explain."""
+
+    top: Top | None
+    explained: AnyArray
+    """Which of the answers are."""
+
+    @property
+    def share(self) -> float:
+        """Of the answers that are explained."""
+        return float(np.mean(self.explained)) if len(self.explained) else 0.0
+
+
+def last_layer(
+    known: KnownLayers, R: Array, b: Array, U: Array, Y: Array, error: float
+) -> TopFit:
+    """The top of the network if these rows, known to a relative error, are its last hidden layer.
+
+    If a few of its units are missing, most answers are explained by the others.
+    """
+    allowed = float(np.clip(ERRORS_LEFT * error, *TOP_EXPLAINS))
+    answers = _Answers.of(known, U, Y)
+    if len(U) < len(R) + answers.H.shape[1] + 2:
+        return TopFit(None, np.zeros(len(U), dtype=bool))
+    kept = np.ones(len(U), dtype=bool)
+    for number, share in enumerate(TRIMMED):
+        off = answers.left(*answers.fitted(R, b, kept), R, b)
+        explained = off <= allowed
+        if explained.all() or explained.mean() > share or (
+            number > 1 and explained.mean() < HOPELESS
+        ):
+            break
+        kept = off <= np.quantile(off[kept], share)
+    if not explained.all():
+        return TopFit(None, explained)
+    return TopFit(_top(answers, R, b, allowed), explained)
+
+
+def outputs(
+    known: KnownLayers, W: Array, b: Array, U: Array, Y: Array
+) -> tuple[Array, Array, float]:
+    """Output weights (units, outputs) and biases for a last hidden layer, and what they leave."""
+    answers = _Answers.of(known, U, Y)
+    A, _, c = answers.fitted(W, b, linear=False)
+    none = np.zeros((W.shape[1], A.shape[1]))
+    return A, c, float(answers.left(A, none, c, W, b).max())
+
+
+def _top(answers: _Answers, R: Array, b: Array, allowed: float) -> Top | None:
+    """Signs from what is linear in h, where the rows explain everything."""
+    R, b = _needed(answers, R, b)
+    A, L, _ = answers.fitted(R, b)
+    turn, rest = _reversed(A, R, L)
+    signs = np.where(turn > 0.5, -1.0, 1.0)
+    W, b = R * signs[:, None], b * signs
+    more = 0
+    if np.abs(rest).max() > max(LEFT_OF_LINEAR, allowed) * max(np.abs(L).max(), np.abs(A).max()):
+        rows = _span(rest)
+        more = len(rows)
+        W, b = np.vstack([W, rows]), np.append(b, 1.0 - (answers.H @ rows.T).min(axis=0))
+    A, _, c = answers.fitted(W, b, linear=False)
+    off = float(answers.left(A, np.zeros((W.shape[1], A.shape[1])), c, W, b).max())
+    return None if off > allowed else Top(W, b, A.T, c, allowed, more)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What the known layers say at all points, and the answers there.
+
+    Far out everything is larger, rounding too, so points are weighted by their distance.
+    """
+
+    H: Array
+    Y: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, known: KnownLayers, U: Array, Y: Array) -> _Answers:
+        far = np.linalg.norm(U, axis=1) / (NEAR * np.sqrt(known.coordinates))
+        return cls(known.h(U), Y, 1 / np.maximum(1.0, far)[:, None])
+
+    def fitted(
+        self, R: Array, b: Array, kept: AnyArray | None = None, *, linear: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """A, L and c by least squares on some of the answers."""
+        features = self.features(R, b, linear)
+        Y = self.weights * self.Y
+        rows = np.arange(len(Y)) if kept is None else np.flatnonzero(kept)
+        rows = rows[:: max(1, len(rows) // (ANSWERS_A_COLUMN * features.shape[1]))]
+        scale = np.linalg.norm(features[rows], axis=0)
+        scale[scale == 0] = 1.0
+        fit = np.linalg.lstsq(features[rows] / scale, Y[rows], rcond=1e-13)[0] / scale[:, None]
+        return fit[: len(R)], fit[len(R) : -1], fit[-1]
+
+    def features(self, R: Array, b: Array, linear: bool) -> Array:
+        """Units, h and 1, weighted."""
+        one = np.ones((len(self.H), 1))
+        parts = [np.maximum(self.H @ R.T + b, 0.0), *([self.H] if linear else []), one]
+        return np.asarray(self.weights * np.hstack(parts))
+
+    def left(self, A: Array, L: Array, c: Array, R: Array, b: Array) -> Array:
+        """The weighted error of every answer, beside the largest answer."""
+        values = np.maximum(self.H @ R.T + b, 0.0) @ A + self.H @ L + c
+        off = np.abs(self.weights * (values - self.Y)).max(axis=1)
+        return np.asarray(off / max(float(np.abs(self.weights * self.Y).max()), TINIEST))
+
+
+def _needed(answers: _Answers, R: Array, b: Array) -> tuple[Array, Array]:
+    """Without rows that nothing needs."""
+    A, L, c = answers.fitted(R, b)
+    off = answers.left(A, L, c, R, b).max()
+    size = np.linalg.norm(A, axis=1)
+    for j in np.argsort(size)[:NEEDLESS_TRIED]:
+        if len(R) < 2:
+            break
+        kept = np.arange(len(R)) != j
+        few = R[kept], b[kept]
+        if answers.left(*answers.fitted(*few), *few).max() < 3 * off + NEEDLESS:
+            return _needed(answers, *few)
+    return R, b
+
+
+def _reversed(A: Array, R: Array, L: Array) -> tuple[Array, Array]:
+    """Which units are reversed (about 0 or 1), and what is left of the linear part."""
+    system = np.einsum("jo,jh->hoj", A, R).reshape(-1, len(R))
+    turn = np.linalg.lstsq(system, -L.reshape(-1), rcond=1e-9)[0]
+    rest = L + np.einsum("jo,jh->ho", A * (turn > 0.5)[:, None], R)
+    return turn, rest
+
+
+def _span(rest: Array) -> Array:
+    """Rows that span a linear part: (h, outputs)."""
+    rows, size, _ = np.linalg.svd(rest, full_matrices=False)
+    return np.asarray(rows[:, size > LEFT_OF_LINEAR * size[0]].T)
