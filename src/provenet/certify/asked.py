@@ -16,6 +16,9 @@ Answers are exact to rounding, so the questions are few and strict. *exact* need
 - no linear term is left, which is what units without a kink in reach, or two units with one
   hyperplane, leave; and the signs of the units are the only ones that explain the function.
 
+A deep network is asked the same; its kinks are bent surfaces, and what else may hide in its layers
+is in `asked_layers`.
+
 Each output is judged by its own size: how far its answers range about their mean.
 """
 
@@ -27,6 +30,7 @@ from dataclasses import replace
 import numpy as np
 
 from provenet.certify.answered import AGREES, Answered, where_off
+from provenet.certify.asked_layers import every_weight_shows, hidden_weights, named
 from provenet.certify.certificate import (
     Certificate,
     closest_pair,
@@ -35,16 +39,19 @@ from provenet.certify.certificate import (
     residual_kurtosis,
 )
 from provenet.certify.checks import Check, Status, asked
+from provenet.certify.deep import switching_sides
 from provenet.certify.result import Recovery
+from provenet.certify.summary import units_in_words
 from provenet.certify.tolerances import MORE_AT_THE_END, MOST_OFF, OUTLIERS_AT_THE_END
 from provenet.certify.traced import KNOWN, TracedCandidate
-from provenet.common.typing import AnyArray
+from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.data.sources.arrays import ArraySource
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.residuals import rounding_level
 from provenet.moments.gaussianity import check_gaussian
-from provenet.networks.network import Network
+from provenet.networks.any_network import AnyNetwork
+from provenet.networks.deep_network import DeepNetwork
 
 METHOD = "kinks"
 _SEARCHED = "points at extremes and on fresh lines"
@@ -61,6 +68,7 @@ def conclude_traced(candidate: TracedCandidate) -> Recovery:
         method=METHOD,
         certificate=_certificate(candidate) if len(candidate.fresh) else None,
         ambiguities=_ambiguities(candidate),
+        details=candidate.found,
     )
 
 
@@ -86,7 +94,7 @@ def judged_again(
 
 
 def _the_same_as_sampled(
-    status: Status, network: Network, sampled: Answered, again: Answered
+    status: Status, network: AnyNetwork, sampled: Answered, again: Answered
 ) -> Check:
     noise = np.sqrt(np.mean(sampled.left_by(network) ** 2, axis=0))
     allowed = MORE_AT_THE_END * noise + sampled.allowed(AGREES)
@@ -103,7 +111,7 @@ def _the_same_as_sampled(
     )
 
 
-def _points_beyond_are_predicted(network: Network, sampled: Answered, beyond: Answered) -> Check:
+def _points_beyond_are_predicted(network: AnyNetwork, sampled: Answered, beyond: Answered) -> Check:
     together = sampled + beyond
     allowed = together.allowed(AGREES)
     agree = beyond.explained_by(network, allowed)
@@ -135,6 +143,8 @@ def _questions(candidate: TracedCandidate) -> Iterator[Check]:
     yield _rounding_leaves_units_known(candidate)
     if candidate.network.units:
         yield _points_at_kinks_are_predicted(candidate)
+    if candidate.network.layers > 1:
+        yield every_weight_shows(candidate, _explained(candidate))
     yield _no_linear_term(candidate)
     yield _a_unit_shows(candidate)
     yield _signs_are_determined(candidate)
@@ -171,7 +181,7 @@ def _traced_from_end_to_end(candidate: TracedCandidate) -> Check:
         counted(len(candidate.kinks), "line"),
         "one at least that could be measured in every piece",
         f"No line could be measured from end to end. {candidate.lines} There are more units than "
-        "can be told apart, or the function is not a network with one hidden layer of ReLU units.",
+        f"can be told apart, or {_no_network(candidate)}.",
         _unless_stopped(candidate),
     )
 
@@ -241,10 +251,18 @@ def _not_explained(candidate: TracedCandidate, agree: AnyArray, what: str) -> st
     place = where_off(points, points.explained_by(candidate.network, points.allowed(AGREES)))
     return (
         f"{_units(candidate)} found: {int(agree.sum())} of {len(agree)} {what} are explained, "
-        f"{int((~agree).sum())} are off. {place} {candidate.lines} The function "
-        "is not a network with one hidden layer of ReLU units, or some units lie too close "
-        "together."
+        f"{int((~agree).sum())} are off. {place} {candidate.lines} Some units lie too close "
+        f"together, or {_no_network(candidate)}."
     )
+
+
+def _no_network(candidate: TracedCandidate) -> str:
+    if candidate.found is not None:
+        return "are missing, or the function is not a network of ReLU units"
+    one = "the function is not a network with one hidden layer of ReLU units"
+    if candidate.deeper is None:
+        return one
+    return f"{one}; of several layers it is none that was found either ({candidate.deeper})"
 
 
 def _rounding_leaves_units_known(candidate: TracedCandidate) -> Check:
@@ -263,17 +281,18 @@ def _rounding_leaves_units_known(candidate: TracedCandidate) -> Check:
 def _points_at_kinks_are_predicted(candidate: TracedCandidate) -> Check:
     points, number = candidate.at_kinks, candidate.network.units
     agree = points.explained_by(candidate.network, candidate.allowed_at_kinks)
-    unseen = np.setdiff1d(np.arange(number), candidate.kink_of).tolist()
-    off = np.unique(candidate.kink_of[~agree]).tolist()
+    unseen = np.setdiff1d(np.arange(number), candidate.kink_of)
+    off = np.unique(candidate.kink_of[~agree])
     why = (
-        f"not points at the kinks of units {off}: these are two or more units with almost the "
-        "same hyperplane."
-        if off
-        else f"no point at the kinks of units {unseen} could be asked: allow a wider box."
+        f"not points at the kinks of {named(candidate.network, off)}: these are two or more units "
+        "with almost the same hyperplane."
+        if len(off)
+        else f"no point at the kinks of {named(candidate.network, unseen)} could be asked: allow a "
+        "wider box."
     )
     return Check(
         "points beside every kink are predicted",
-        not off and not unseen,
+        len(off) == 0 and len(unseen) == 0,
         f"{int(agree.sum())} of {len(agree)}, at {number - len(unseen)} of {number} kinks",
         "all, at every kink",
         f"{_explained(candidate)}, but {why}",
@@ -325,12 +344,14 @@ def _signs_are_determined(candidate: TracedCandidate) -> Check:
     )
 
 
-def _as_many_as_asked_for(candidate: TracedCandidate, wanted: int) -> Check:
+def _as_many_as_asked_for(candidate: TracedCandidate, wanted: int | tuple[int, ...]) -> Check:
+    network = candidate.network
+    found = network.widths if isinstance(wanted, tuple) else network.units
     return Check(
         "there are as many units as were asked for",
-        candidate.network.units == wanted,
-        candidate.network.units,
-        f"{wanted}",
+        found == wanted,
+        network.units if network.layers == 1 else ", ".join(map(str, network.widths)),
+        ", ".join(map(str, np.atleast_1d(wanted))),
         f"The answers are those of {_units(candidate)}, not {wanted}: the others are never on, "
         "always on, or share a hyperplane with one that was found.",
         Status.PARTIAL,
@@ -341,7 +362,7 @@ def _as_many_as_asked_for(candidate: TracedCandidate, wanted: int) -> Check:
 
 
 def _units(candidate: TracedCandidate) -> str:
-    return counted(candidate.network.units, "unit")
+    return units_in_words(candidate.network)
 
 
 def _explained(candidate: TracedCandidate) -> str:
@@ -359,6 +380,22 @@ def _praise(candidate: TracedCandidate) -> str:
 
 
 def _ambiguities(candidate: TracedCandidate) -> tuple[str, ...]:
+    if candidate.network.layers > 1 and len(candidate.fresh):
+        return (*_of_signs(candidate), *_unseen_kinks(candidate), *hidden_weights(candidate))
+    return _of_signs(candidate)
+
+
+def _unseen_kinks(candidate: TracedCandidate) -> tuple[str, ...]:
+    unseen = np.setdiff1d(np.arange(candidate.network.units), candidate.kink_of)
+    if len(unseen) == 0:
+        return ()
+    return (
+        f"No place was found where {named(candidate.network, unseen)} switch and the answers show "
+        "it: there they are linear, or nothing, and others would do.",
+    )
+
+
+def _of_signs(candidate: TracedCandidate) -> tuple[str, ...]:
     if candidate.untried:
         return (f"{_open_signs(candidate)}: {candidate.untried}",)
     if candidate.signs_are_convention:
@@ -382,9 +419,10 @@ def _certificate(candidate: TracedCandidate) -> Certificate:
     network, fresh = candidate.network, candidate.fresh
     left = network(fresh.X) - fresh.y
     residual = float(np.sqrt(np.mean(left**2)))
-    rounding = float(np.sqrt(np.mean(rounding_level(network, fresh.X) ** 2)))
-    sizes = np.linalg.norm(np.atleast_2d(network.output_weights), axis=0)
-    weakest = int(np.argmin(sizes)) if network.units else None
+    rounding = float(np.sqrt(np.mean(_rounding(network, fresh) ** 2)))
+    sizes = np.linalg.norm(network.affine_maps[-1][0], axis=0)
+    one = network.layer(0) if network.layers == 1 else None
+    layers = [network.layer(number) for number in range(network.layers)]
     return Certificate(
         residual=residual,
         relative_residual=residual / fresh.spread,
@@ -399,18 +437,30 @@ def _certificate(candidate: TracedCandidate) -> Certificate:
         samples_held_out=len(fresh),
         samples_refitted=0,
         parameters=network.free_parameters,
-        condition=condition_number(network),
+        condition=max(map(condition_number, layers)),
         parameter_error_bound=np.inf if candidate.signs_are_open else candidate.error,
         undetermined=0,
-        weakest_unit=weakest,
+        weakest_unit=int(np.argmin(sizes)) if one is not None and len(sizes) else None,
         weakest_margin=float(sizes.min() / max(residual, rounding, 1e-300)) if len(sizes) else 0.0,
-        closest_pair=closest_pair(network, fresh.X),
+        closest_pair=None if one is None else closest_pair(one, fresh.X),
         residual_kurtosis=residual_kurtosis(ArraySource(fresh.X, fresh.y), network),
-        rarer_side=rarer_side(network, fresh.X),
+        rarer_side=_rarer_side(network, fresh),
         width_evidence=candidate.lines,
         coverage=candidate.coverage,
         gaussian=check_gaussian(fresh.X, _standardisation(fresh)),
     )
+
+
+def _rounding(network: AnyNetwork, fresh: Answered) -> Array:
+    return rounding_level(
+        network if isinstance(network, DeepNetwork) else network.layer(0), fresh.X
+    )
+
+
+def _rarer_side(network: AnyNetwork, fresh: Answered) -> AnyArray:
+    if isinstance(network, DeepNetwork):
+        return np.concatenate(switching_sides(network, fresh.X))
+    return rarer_side(network.layer(0), fresh.X)
 
 
 def _standardisation(fresh: Answered) -> Standardisation:

@@ -11,6 +11,9 @@ hyperplane does not. Units beside a narrow piece are known poorly, and are measu
 there is room (`sharpen`). Fresh points then confirm the network; where they do not, a unit was
 missed or two were taken for one: what is left, `f - network`, is traced along a line through such a
 point, and its kinks are added. Units found twice are one.
+
+Where the function may be deeper, that shows at once: units do not switch elsewhere on their
+hyperplanes (`recurring`). Then the lines end, and `layers` goes on.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from provenet.common.words import counted
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.lines import Ask, trace_line
+from provenet.extraction.recurring import recurs
 from provenet.extraction.sharpen import Sharpened, sharpened
 from provenet.extraction.tolerances import (
     BELIEVED,
@@ -45,6 +49,8 @@ from provenet.extraction.tolerances import (
     ROUNDING,
     ROUNDING_OF_REST,
     SHORTER,
+    TESTED_FIRST,
+    TESTED_LATER,
     TINIEST,
     TYPICAL_ERROR,
 )
@@ -133,11 +139,15 @@ def trace_units(
     return tracing.run(spare, stages or Stages(), deadline, lines)
 
 
-def start_tracing(ask: Ask, guides: Array, box: Box, rng: np.random.Generator) -> Tracing:
+def start_tracing(
+    ask: Ask, guides: Array, box: Box, rng: np.random.Generator, *, may_be_deep: bool = False
+) -> Tracing:
     """Nothing is known yet but how large each output is; scaled, all are of one size."""
     answers = ask(guides)
     scale = binary_scale(np.abs(answers).max(axis=0))
-    return Tracing(lambda X: ask(X) / scale, guides, answers / scale, scale, box, rng)
+    tracing = Tracing(lambda X: ask(X) / scale, guides, answers / scale, scale, box, rng)
+    tracing.may_be_deep = may_be_deep
+    return tracing
 
 
 @dataclass
@@ -153,12 +163,19 @@ class Tracing:
     rng: np.random.Generator
     found: Sharpened = field(init=False)
     start: Array = field(init=False)
+    other_rng: np.random.Generator = field(init=False)
+    """For what is asked only where the function may be deep: lines are the same without it."""
     pieces: Pieces | None = None
     """All that was measured; None until a line could be measured from end to end."""
     kinks: list[int] = field(default_factory=list)
+    may_be_deep: bool = False
+    """Whether the lines are to end where units do not recur."""
+    deeper: bool = False
+    """Whether they do not."""
 
     def __post_init__(self) -> None:
         """Nothing is known."""
+        (self.other_rng,) = self.rng.spawn(1)
         features = self.checks.shape[1]
         self.found = Sharpened.of(Units.none(features, self.answers.shape[1]))
         beside = BESIDE_CENTRE * self.rng.standard_normal(features)
@@ -178,14 +195,19 @@ class Tracing:
                     self.follow(self.next_line())
                 with stages.stage("sharpen", counted(len(self.found.units), "unit")):
                     self.sharpen(spare, deadline)
-                if self.traced().explained:
+                if self.deeper or self.traced().explained:
                     break
         except Spent as spent:
             return self.traced(spent)
         return self.traced()
 
+    def as_one_layer(self) -> None:
+        """Follow further lines whether units recur or not."""
+        self.may_be_deep = self.deeper = False
+
     def guided_by(self, points: Answered) -> None:
-        """Further guides, which are not explained so far."""
+        """Further guides, which are not explained so far, where all others were."""
+        self.may_be_deep = False
         self.checks = np.vstack([self.checks, points.X])
         self.answers = np.vstack([self.answers, points.values / self.scale])
 
@@ -208,6 +230,9 @@ class Tracing:
             return
         known = self.found.errors.max(initial=0.0)
         rounding = float(np.clip(known, *ROUNDING_OF_REST))
+        if self.may_be_deep and self._few_recur():
+            self.deeper = True
+            return
         rest, near = _beside(self.ask, self.found.units), replace(line, reach=_near(line))
         least = rounding * float(np.abs(self.answers).max())
         self._add(self._measured(rest, near, rounding, least), near)
@@ -215,9 +240,44 @@ class Tracing:
     def _measured(self, ask: Ask, line: Segment, rounding: float, least: float) -> Pieces | None:
         trace = trace_line(ask, line.origin, line.direction, line.reach, line.scale, rounding)
         self.kinks.append(len(trace.kinks))
-        if not trace.complete:
+        if self.may_be_deep and self.pieces is None:
+            self.deeper = self._none_recurs(line, trace.kinks)
+        if self.deeper or not trace.complete:
             return None
         return pieces_between(ask, line, trace.kinks, self.box, rounding, least)
+
+    def _none_recurs(self, line: Segment, kinks: Array) -> bool:
+        """Whether of the kinks with most room some were tested, and none is elsewhere, too.
+
+        Pieces are measured as they would be anyway.
+        """
+        places, distances = _places(kinks, line)
+        room = np.minimum(distances[:-1], distances[1:])
+        tested = False
+        for k in np.argsort(-room)[:TESTED_FIRST]:
+            both = slice(k, k + 2)
+            beside = _pieces(
+                self.ask, line, places[both], distances[both], self.box, (ROUNDING, 0.0)
+            )
+            if not beside.believed.all():
+                continue
+            unit = units_of(beside, line)
+            error = np.sqrt(len(line.origin)) * beside.errors.sum() / np.linalg.norm(unit.A)
+            seen = recurs(self.ask, unit, 0, float(error), self.box, self.other_rng)
+            if seen:
+                return False
+            tested |= seen is False
+        return tested
+
+    def _few_recur(self) -> bool:
+        """The same after later lines, for the largest of all units: whether fewer than half do."""
+        units, errors = self.found.units, self.found.errors
+        known = np.where(np.isfinite(errors), errors, 0.0)
+        none = 0
+        for i in np.argsort(-np.linalg.norm(units.A, axis=0))[:TESTED_LATER]:
+            seen = recurs(self.ask, units, int(i), float(known[i]), self.box, self.other_rng)
+            none += 0 if seen is None else 1 - 2 * seen
+        return none > 0
 
     def _add(self, measured: Pieces | None, line: Segment) -> None:
         if measured is None:
