@@ -30,7 +30,12 @@ from dataclasses import replace
 import numpy as np
 
 from provenet.certify.answered import AGREES, Answered, where_off
-from provenet.certify.asked_layers import every_weight_shows, hidden_weights, named
+from provenet.certify.asked_layers import (
+    every_weight_shows,
+    hidden_weights,
+    named,
+    rare_points_are_predicted,
+)
 from provenet.certify.certificate import (
     Certificate,
     closest_pair,
@@ -144,6 +149,7 @@ def _questions(candidate: TracedCandidate) -> Iterator[Check]:
     if candidate.network.units:
         yield _points_at_kinks_are_predicted(candidate)
     if candidate.network.layers > 1:
+        yield rare_points_are_predicted(candidate, _explained(candidate))
         yield every_weight_shows(candidate, _explained(candidate))
     yield _no_linear_term(candidate)
     yield _a_unit_shows(candidate)
@@ -287,8 +293,8 @@ def _points_at_kinks_are_predicted(candidate: TracedCandidate) -> Check:
         f"not points at the kinks of {named(candidate.network, off)}: these are two or more units "
         "with almost the same hyperplane."
         if len(off)
-        else f"no point at the kinks of {named(candidate.network, unseen)} could be asked: allow a "
-        "wider box."
+        else f"no point at the kinks of {named(candidate.network, unseen)} could be asked: "
+        f"{_why_no_kink(candidate)}."
     )
     return Check(
         "points beside every kink are predicted",
@@ -298,6 +304,15 @@ def _points_at_kinks_are_predicted(candidate: TracedCandidate) -> Check:
         f"{_explained(candidate)}, but {why}",
         Status.PARTIAL,
         samples=len(agree),
+    )
+
+
+def _why_no_kink(candidate: TracedCandidate) -> str:
+    if candidate.network.layers == 1:
+        return "allow a wider box"
+    return (
+        "as far as answers show they are always on, or never. The function is exact at these "
+        f"points ({candidate.room}), and others would do in their place"
     )
 
 

@@ -46,6 +46,20 @@ def named(network: AnyNetwork, units: AnyArray) -> str:
 # ---------------------------------------------------------------- weights that do not show
 
 
+def rare_points_are_predicted(candidate: TracedCandidate, explained: str) -> Check:
+    """Are points predicted that were asked because they alone show some weights?"""
+    agree = candidate.rare_are_predicted
+    return Check(
+        "points that show rare weights are predicted",
+        bool(agree.all()),
+        f"{int(agree.sum())} of {len(agree)}",
+        "all",
+        f"{explained}, but {int(np.sum(~agree))} of {len(agree)} rare points are off at which "
+        "units are on together that are not elsewhere: weights between these are wrong.",
+        Status.PARTIAL,
+    )
+
+
 def every_weight_shows(candidate: TracedCandidate, explained: str) -> Check:
     """Would another value of any weight between layers show at the points asked?"""
     hidden = candidate.shown.number_hidden

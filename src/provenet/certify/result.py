@@ -24,8 +24,9 @@ class Recovery:
     questions that were put to the evidence; `status` is the worst of them and `message` says what
     happened and what to try next. `ambiguities` lists, in words, what the data leave open.
     `details` is the method's own evidence, of a class of its own (None where it has none); what is
-    in it can be asked for here as `layer`, `layered`, `layers_found`, `landscape`, `corrupted`. `timings` are
-    seconds a stage. `queries` counts the answers that were used where a model was asked.
+    in it can be asked for here as `layer`, `layered`, `layers_found`, `landscape`, `corrupted`.
+    `timings` are seconds a stage. `queries` counts the answers that were used where a model was
+    asked.
     """
 
     network: Network | Any

@@ -27,7 +27,7 @@ class Shown:
     """
 
     def __init__(self, network: AnyNetwork, X: Array, allowed: Array) -> None:
-        """Look at the rows of X; an output may be off by `allowed`."""
+        """Look at the rows of X; an output may be off by `allowed`, or `AGREES` of its value."""
         pairs = [(len(W), W.shape[1]) for W, _ in network.affine_maps[1:-1]]
         self.clearly = [np.zeros(pair) for pair in pairs]
         self.where = [np.zeros(pair, dtype=int) for pair in pairs]
@@ -36,8 +36,10 @@ class Shown:
         for rows in row_blocks(len(X), max(1, SHOWN_AT_ONCE // max(largest, 1))):
             z = inputs_of_units(network, X[rows])
             by_units = slopes(network, z)
+            y = network(X[rows]).reshape(len(z[0]), -1)
+            off = np.maximum(allowed, AGREES * np.abs(y))[:, :, None]
             for k in range(len(pairs)):
-                worth = np.max(np.abs(by_units[k + 1]) / allowed[:, None], axis=1) * (z[k + 1] > 0)
+                worth = np.max(np.abs(by_units[k + 1]) / off, axis=1) * (z[k + 1] > 0)
                 own[k] = np.maximum(own[k], (worth * z[k + 1]).max(axis=0, initial=0.0))
                 self._look(k, rows.start, worth, np.maximum(z[k], 0.0))
         for k, (W, _) in enumerate(network.affine_maps[1:-1]):

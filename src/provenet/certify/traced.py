@@ -59,6 +59,8 @@ class TracedCandidate:
     """Why signs were left untried, and what would decide them, as a clause; empty if none were."""
     looks: int = 1
     """How many networks, with this one, were put to fresh points of their own."""
+    showing: Answered | None = None
+    """Rare points at which weights of a deep network show that do not elsewhere."""
     wanted: int | tuple[int, ...] | None = None
     """Number of units that was asked for, or those of every layer."""
     stopped: str = ""
@@ -87,6 +89,7 @@ class TracedCandidate:
     def shown(self) -> Shown:
         """Which weights between layers show at the points asked."""
         points = self.guides + self.fresh + self.searched + self.at_kinks
+        points = points if self.showing is None else points + self.showing
         return Shown(self.network, points.X, np.maximum(self.fresh.allowed(AGREES), _TINIEST))
 
     @property
@@ -101,10 +104,19 @@ class TracedCandidate:
 
     @property
     def off(self) -> Answered:
-        """Fresh and searched points that the network does not predict."""
+        """Fresh, searched and rare points that the network does not predict."""
         parts = (self.fresh, self.searched)
         left = [~part.explained_by(self.network, part.allowed(AGREES)) for part in parts]
-        return self.fresh[left[0]] + self.searched[left[1]]
+        found = self.fresh[left[0]] + self.searched[left[1]]
+        return found if self.showing is None else found + self.showing[~self.rare_are_predicted]
+
+    @property
+    def rare_are_predicted(self) -> AnyArray:
+        """Which rare points the network predicts: each output by the size of others, or its own."""
+        if self.showing is None:
+            return np.empty(0, dtype=bool)
+        allowed = np.maximum(self.fresh.allowed(AGREES), AGREES * np.abs(self.showing.values))
+        return self.showing.explained_by(self.network, allowed)
 
     @property
     def most_off(self) -> float:

@@ -3,8 +3,9 @@
 A unit of a deeper layer switches on a bent surface, another piece of a hyperplane in every cell of
 the layers below. Its points are found along random lines (`cells.kinks_along`), near ones first:
 where the outputs depend on the unit, one on the surface and one to either side, along the gradient
-of what goes into the unit. A unit is asked about in several cells. Those for which no such place is
-found are never seen to switch.
+of what goes into the unit. A unit is asked about in several cells. One that is met too rarely is
+aimed at: between an input where it is on and one where it is off it switches. Those for which no
+such place is found either are never seen to switch.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from itertools import chain
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.aiming import Wish, aimed, best_starts
 from provenet.extraction.box import Box
 from provenet.extraction.tolerances import (
+    AIM_AMONG,
+    AIM_STARTS,
     CELLS_A_KINK,
     CLEARLY,
     FAR_LINES,
@@ -26,7 +30,7 @@ from provenet.extraction.tolerances import (
     TINIEST,
 )
 from provenet.networks.any_network import AnyNetwork
-from provenet.networks.cells import inputs_of_units, kinks_along, row_gradient, slopes
+from provenet.networks.cells import inputs_of_units, kinks_along, row_gradients, slopes
 
 Line = tuple[Array, Array, float, float]
 """An origin, a direction of norm 1, and two places on it."""
@@ -39,24 +43,45 @@ def points_beside_kinks(
 
     Units are counted through all layers from the inputs on.
     """
-    first = np.cumsum([0, *network.widths])
-    cells = np.zeros(network.units, dtype=int)
-    points, units = [np.empty((0, network.features))], list[int]()
+    found = _Found(network, allowed, box)
     for line in chain(near_lines(box, rng), _far(box, rng)):
-        if cells.min(initial=CELLS_A_KINK) >= CELLS_A_KINK:
+        if not found.open.any():
             break
-        kinks = kinks_along(network, *line)
-        switching = first[kinks.layers] + kinks.units
-        _, once = np.unique(switching, return_index=True)  # one cell a line
-        for k in once[cells[switching[once]] < CELLS_A_KINK]:
+        found.look_along(line)
+    starts = box.sample(AIM_AMONG, rng) if found.open.any() else np.empty(0)
+    for unit in np.flatnonzero(found.open):
+        for line in _through(network, int(unit), starts, box):
+            found.look_along(line)
+    return np.vstack(found.points), np.array(found.units, dtype=int)
+
+
+class _Found:
+    """Points beside kinks, as lines are looked along."""
+
+    def __init__(self, network: AnyNetwork, allowed: Array, box: Box) -> None:
+        self.network, self.allowed, self.box = network, allowed, box
+        self.first = np.cumsum([0, *network.widths])
+        self.cells = np.zeros(network.units, dtype=int)
+        self.points, self.units = [np.empty((0, network.features))], list[int]()
+
+    @property
+    def open(self) -> AnyArray:
+        """Which units are to be looked for in further cells."""
+        return np.asarray(self.cells < CELLS_A_KINK)
+
+    def look_along(self, line: Line) -> None:
+        """Take at most one place of every unit that is open."""
+        kinks = kinks_along(self.network, *line)
+        switching = self.first[kinks.layers] + kinks.units
+        _, once = np.unique(switching, return_index=True)
+        for k in once[self.open[switching[once]]]:
             x = line[0] + kinks.places[k] * line[1]
-            own = _around(network, x, int(kinks.layers[k]), int(kinks.units[k]), allowed, box)
-            if len(own) == 0:
-                continue
-            cells[switching[k]] += 1
-            points.append(own)
-            units += [int(switching[k])] * len(own)
-    return np.vstack(points), np.array(units, dtype=int)
+            unit = int(kinks.layers[k]), int(kinks.units[k])
+            own = _around(self.network, x, *unit, self.allowed, self.box)
+            if len(own):
+                self.cells[switching[k]] += 1
+                self.points.append(own)
+                self.units += [int(switching[k])] * len(own)
 
 
 def near_lines(box: Box, rng: np.random.Generator) -> Iterator[Line]:
@@ -77,6 +102,19 @@ def _far(box: Box, rng: np.random.Generator) -> Iterator[Line]:
         yield a, direction, *box.reach(a, direction, far)
 
 
+def _through(network: AnyNetwork, unit: int, X: Array, box: Box) -> Iterator[Line]:
+    """Segments on which a unit switches, between inputs that are aimed at."""
+    layer = int(np.searchsorted(np.cumsum(network.widths), unit, side="right"))
+    number = unit - int(np.sum(network.widths[:layer]))
+    sides = []
+    for on in (True, False):
+        wishes = [Wish(layer, number, on)]
+        sides.append(aimed(network, wishes, best_starts(network, wishes, X, AIM_STARTS), box))
+    for a, b in zip(*sides, strict=False):
+        length = float(np.linalg.norm(b - a))
+        yield a, (b - a) / length, 0.0, length
+
+
 def _around(
     network: AnyNetwork, x: Array, layer: int, unit: int, allowed: Array, box: Box
 ) -> Array:
@@ -85,9 +123,9 @@ def _around(
     Those beside it are as far as makes a unit that is not there show clearly, beyond the error
     allowed, in one output at least.
     """
-    uphill = row_gradient(network, x, layer, unit)
-    steepness = float(np.linalg.norm(uphill))
     z = inputs_of_units(network, x[None])
+    uphill = row_gradients(network, z, layer, unit)[0]
+    steepness = float(np.linalg.norm(uphill))
     worth = np.abs(slopes(network, z)[layer][0, :, unit])
     with np.errstate(divide="ignore"):
         beside = CLEARLY * float(np.min((allowed + TINIEST) / (worth * steepness)))

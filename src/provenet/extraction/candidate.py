@@ -103,13 +103,14 @@ class _Put:
         allowed = allowed_at_kinks(fresh, self.error_bound)
         X, kink_of = points_at_kinks(network, allowed, box, rng)
         at_kinks = _answered(oracle, X)
+        showing = None
         if network.layers > 1:
             asked = self.guides + fresh + searched + at_kinks
             X = showing_points(network, asked.X, fresh.allowed(AGREES), box, rng)
-            searched = searched + _answered(oracle, X)
+            showing = _answered(oracle, X)
         first = self.guides.X[:ASKED_AGAIN]
         again = Answered(first, oracle.ask(first[::-1], fresh=True)[::-1])
-        return _Points(box.inputs, fresh, searched, at_kinks, kink_of, again)
+        return _Points(box.inputs, fresh, searched, at_kinks, kink_of, again, showing)
 
 
 def _answered(oracle: Oracle, X: Array) -> Answered:
@@ -126,6 +127,7 @@ class _Points:
     at_kinks: Answered
     kink_of: AnyArray
     again: Answered
+    showing: Answered | None = None
 
 
 def unconfirmed(traced: Traced, *, one: bool, asked: int, stopped: str) -> TracedCandidate:

@@ -8,14 +8,18 @@ the inputs at theirs, a further unit or layer beyond the others, and on a line f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from provenet.certify.shown import Shown, showing
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.aiming import Wish, aimed, best_starts
 from provenet.extraction.beside import points_beside_kinks
 from provenet.extraction.box import Box
 from provenet.extraction.kinks import random_line
 from provenet.extraction.tolerances import (
+    AIM_STARTS,
     ALONG_A_LINE,
     CELLS_A_KINK,
     CLEARLY,
@@ -26,11 +30,13 @@ from provenet.extraction.tolerances import (
     FRESH,
     FRESH_LINES,
     KINK_TRIES,
+    MOST_AIMED,
     MOST_COMPARED,
     POINTS_A_KINK,
     SHOWING,
     TINIEST,
     TYPICAL,
+    WIDER,
 )
 from provenet.networks.any_network import AnyNetwork
 from provenet.networks.cells import gradient, inputs_of_units, kinks_along
@@ -96,10 +102,10 @@ def _climbed(network: AnyNetwork, X: Array, box: Box) -> Array:
 
 
 def _further_up(network: AnyNetwork, x: Array, uphill: Array, box: Box) -> Array:
-    """To the corner that a gradient points to; smooth units climb by steps where none is."""
+    """To the corner that a gradient points to; smooth and deep ones climb by steps without one."""
     corner = np.where(uphill > 0, box.high, np.where(uphill < 0, box.low, x))
     step = box.width * uphill / max(float(np.abs(uphill).max()), TINIEST)
-    beside = x + step if network.activation.smooth else x
+    beside = x + step if network.activation.smooth or network.layers > 1 else x
     return np.asarray(box.nearest(np.where(np.isfinite(corner), corner, beside)[None])[0])
 
 
@@ -137,8 +143,21 @@ def showing_points(
     shown = Shown(network, asked, allowed)
     if shown.number_hidden == 0:
         return np.empty((0, network.features))
-    X = box.sample(MOST_COMPARED, rng)
-    return np.asarray(X[showing(shown, Shown(network, X, allowed))[:SHOWING]])
+    near = box.sample(MOST_COMPARED, rng)
+    X = np.vstack([box.nearest(box.centre + times * (near - box.centre)) for times in WIDER])
+    some = Shown(network, X, allowed)
+    left = [own & other for own, other in zip(shown.hidden, some.hidden, strict=True)]
+    X = np.vstack([X, *_aimed_at(network, left, X, box)])
+    chosen = showing(shown, Shown(network, X, allowed))
+    return np.asarray(X[rng.permutation(chosen)[:SHOWING]])
+
+
+def _aimed_at(network: AnyNetwork, hidden: list[AnyArray], X: Array, box: Box) -> Iterator[Array]:
+    """Inputs where the two units are on between which a weight does not show so far."""
+    pairs = [(k, j, i) for k, own in enumerate(hidden) for j, i in np.argwhere(own)]
+    for k, j, i in pairs[:MOST_AIMED]:
+        wishes = [Wish(k, i), Wish(k + 1, j)]
+        yield aimed(network, wishes, best_starts(network, wishes, X, AIM_STARTS), box)
 
 
 # ---------------------------------------------------------------- points at kinks

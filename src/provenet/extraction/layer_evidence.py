@@ -20,7 +20,7 @@ from provenet.extraction.tolerances import (
     FLAT_SHOWS,
     RECURRING_STEP,
 )
-from provenet.networks.cells import inputs_of_units, kinks_along, row_gradient
+from provenet.networks.cells import inputs_of_units, kinks_along, row_gradients
 from provenet.networks.deep_network import DeepNetwork
 
 
@@ -51,18 +51,14 @@ def _bends(network: DeepNetwork, ask: Ask, box: Box, rng: np.random.Generator) -
         chosen = [k for k in once if asked[k]]
         if not chosen:
             continue
+        X = line[0] + kinks.places[chosen][:, None] * line[1]
+        z = inputs_of_units(network, X)
         uphill = np.array(
             [
-                row_gradient(
-                    network,
-                    line[0] + kinks.places[k] * line[1],
-                    int(kinks.layers[k]),
-                    int(kinks.units[k]),
-                )
-                for k in chosen
+                row_gradients(network, z, kinks.layers[k], kinks.units[k])[place]
+                for place, k in enumerate(chosen)
             ]
         )
-        X = line[0] + kinks.places[chosen][:, None] * line[1]
         looks[switching[chosen]] += 1
         bent[switching[chosen]] |= _bend(ask, X, uphill, box)
     return np.asarray(bent[some[looks[some] > 0]])

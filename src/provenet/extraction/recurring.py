@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from provenet.common.typing import Array
+from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
 from provenet.extraction.lines import Ask
 from provenet.extraction.tolerances import (
     KINK_TRIES,
+    RECURRING_FURTHER,
     RECURRING_PLACES,
     RECURRING_STEP,
     RECURS,
@@ -35,18 +36,24 @@ def recurs(
     step = RECURRING_STEP * float(np.linalg.norm(w * box.width))
     X = _on_hyperplane(w, b, step, box, rng)
     X = X[error * (1 + np.linalg.norm(X, axis=1)) <= RECURS * step / 2]
+    seen = _seen(ask, w, a, step, X[:RECURRING_PLACES])
+    if not seen.all():
+        more = X[RECURRING_PLACES : RECURRING_PLACES + RECURRING_FURTHER]
+        seen = np.append(seen, _seen(ask, w, a, step, more))
+    return bool(2 * seen.sum() > len(seen)) if len(seen) else None
+
+
+def _seen(ask: Ask, w: Array, a: Array, step: float, X: Array) -> AnyArray:
+    """Whether the jump shows, at every place where rounding lets one tell."""
     if len(X) == 0:
-        return None
+        return np.empty(0, dtype=bool)
     points = X[:, None, :] + step * np.array([-1.0, 0.0, 1.0])[:, None] * w
     values = ask(points.reshape(-1, len(w))).reshape(len(X), 3, -1)
     jumps = values[:, 0] - 2 * values[:, 1] + values[:, 2]
     own = float(np.linalg.norm(step * a))
     rounding = ROUNDING * np.abs(values).max(axis=(1, 2)) * np.sqrt(4 * len(a))
-    tells = rounding <= RECURS * own
-    if not tells.any():
-        return None
-    off = np.linalg.norm(jumps - step * a, axis=1)[tells]
-    return bool((off <= 2 * RECURS * own).all())
+    off = np.linalg.norm(jumps - step * a, axis=1)
+    return np.asarray((off <= 2 * RECURS * own)[rounding <= RECURS * own])
 
 
 def _on_hyperplane(w: Array, b: float, step: float, box: Box, rng: np.random.Generator) -> Array:
@@ -54,4 +61,4 @@ def _on_hyperplane(w: Array, b: float, step: float, box: Box, rng: np.random.Gen
     X = box.sample(KINK_TRIES, rng)
     X = X - np.outer(X @ w + b, w)
     inside = box.contains(X + step * w) & box.contains(X - step * w)
-    return np.asarray(X[inside][:RECURRING_PLACES])
+    return np.asarray(X[inside])

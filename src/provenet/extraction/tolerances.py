@@ -86,18 +86,19 @@ LINES = 6
 
 # ---------------------------------------------------------------- one layer, or more
 
-RECURRING_PLACES = 2
-"""Other places of a unit's hyperplane at which the same jump is looked for. A convention: a unit of
-a deeper network shows it at both only where the layers above are the same there."""
+RECURRING_PLACES, RECURRING_FURTHER = 2, 3
+"""Other places of a unit's hyperplane at which the same jump is looked for, and more of them where
+one of these does not show it: most must. A convention: a unit of a deeper network shows it only
+where the layers above are the same there."""
 RECURRING_STEP = 1e-4
 """Beside the box's width: how far from the hyperplane. A convention: it is known far better, and
 one of a hundred other hyperplanes is nearer once in a hundred times."""
 RECURS = 0.05
 """Relative difference of jumps that are the same. A convention: those of two cells are of any
 size."""
-TESTED_FIRST, TESTED_LATER = 4, 8
+TESTED_FIRST, TESTED_LATER = 2, 8
 """Units that are looked at on the first line, until one recurs, and after later ones. A convention:
-that four of a network with one layer all meet another hyperplane happens once in 1e8."""
+that two of a network with one layer meet other hyperplanes at most places happens once in 1e8."""
 
 # ---------------------------------------------------------------- gradients between kinks
 
@@ -170,6 +171,17 @@ one cell may have wrong weights from units that are off there."""
 NEAR_LINES, FAR_LINES = 300, 100
 """Random segments along which these are looked for, and lines that go beyond. A convention: a unit
 that switches on one segment in a hundred is missed once in twenty times."""
+AIM_STEPS, AIM_STRETCH, AIM_ROOM = 60, 1.5, 0.1
+"""Steps towards inputs where given units are on or off, how much longer than just enough each is,
+and how far beyond that is aimed, beside the box's width. A convention: between 1 and 2 the
+relaxation method converges."""
+AIM_AMONG, AIM_STARTS = 4000, 12
+"""Random inputs among which it begins, and how many of these, the nearest. A convention."""
+MOST_AIMED = 200
+"""Weights that are aimed at, which would not show otherwise. A convention: a second or two."""
+WIDER = (1.0, 3.0, 10.0)
+"""Times the typical distance from the centre at which weights are to show. A convention: far out
+fewer units of the first layer change, and more patterns of them are met."""
 FARTHEST_BESIDE = 0.01
 """Of the box's width: points beside a bent surface are no farther, or the unit does not show there.
 A convention: cells are larger."""

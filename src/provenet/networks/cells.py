@@ -1,7 +1,7 @@
 """Where a network of kinked units is linear, and what each unit is worth there.
 
 In a cell every unit of every layer is on or off, and the network is linear. `slopes` are the
-derivatives of the outputs by the values of the units, `row_gradient` is that of what goes into a
+derivatives of the outputs by the values of the units, `row_gradients` are those of what goes into a
 unit by the inputs. Along a line the cells are intervals: `kinks_along` finds their ends a layer at
 a time. What goes into a layer is linear between the kinks of the layers below, so each of its units
 switches at most once between two of them, where the line through its two values crosses zero.
@@ -45,12 +45,12 @@ def gradient(network: AnyNetwork, x: Array, output: int) -> Array:
     return np.asarray(by_units @ network.affine_maps[0][0] + linear)
 
 
-def row_gradient(network: AnyNetwork, x: Array, layer: int, unit: int) -> Array:
-    """Of what goes into a unit by the inputs, at a point."""
-    z = inputs_of_units(network, x[None])
-    row = network.affine_maps[layer][0][unit]
+def row_gradients(network: AnyNetwork, z: list[Array], layer: int, unit: int) -> Array:
+    """Of what goes into a unit by the inputs, at points where z goes into all: (n, features)."""
+    own = network.affine_maps[layer][0][unit]
+    row = np.broadcast_to(own, (len(z[0]), len(own)))
     for number in range(layer - 1, -1, -1):
-        row = (row * network.activation.derivative(z[number][0])) @ network.affine_maps[number][0]
+        row = (row * network.activation.derivative(z[number])) @ network.affine_maps[number][0]
     return np.asarray(row)
 
 
