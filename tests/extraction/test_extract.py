@@ -296,7 +296,7 @@ def test_a_budget_spent_before_the_check_gives_what_was_found() -> None:
 @pytest.mark.parametrize("budget", [200, 400, 500])
 def test_a_budget_spent_on_later_lines_is_no_success(budget: int) -> None:
     """Two layers leave points unexplained, so lines follow until nothing may be asked."""
-    result = pn.extract(two_layers, FEATURES, budget=budget, rng=0)
+    result = pn.extract(two_layers, FEATURES, budget=budget, layers=1, rng=0)
     assert result.status is pn.Status.PARTIAL and "raise budget" in result.message
     explained = re.search(r"not confirmed: (\d+) of 30 points", result.message)
     assert explained is not None and int(explained[1]) < 15

@@ -52,9 +52,8 @@ from provenet.certify.traced import KNOWN, TracedCandidate
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.data.sources.arrays import ArraySource
-from provenet.data.standardisation import Standardisation
 from provenet.fitting.residuals import rounding_level
-from provenet.moments.gaussianity import check_gaussian
+from provenet.moments.gaussianity import check_standardised
 from provenet.networks.any_network import AnyNetwork
 from provenet.networks.deep_network import DeepNetwork
 
@@ -462,8 +461,13 @@ def _certificate(candidate: TracedCandidate) -> Certificate:
         rarer_side=_rarer_side(network, fresh),
         width_evidence=candidate.lines,
         coverage=candidate.coverage,
-        gaussian=check_gaussian(fresh.X, _standardisation(fresh)),
+        gaussian=check_standardised(fresh.X, _scaled(fresh.X)),
     )
+
+
+def _scaled(X: Array) -> Array:
+    """Points that were drawn with independent features."""
+    return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
 
 
 def _rounding(network: AnyNetwork, fresh: Answered) -> Array:
@@ -476,11 +480,3 @@ def _rarer_side(network: AnyNetwork, fresh: Answered) -> AnyArray:
     if isinstance(network, DeepNetwork):
         return np.concatenate(switching_sides(network, fresh.X))
     return rarer_side(network.layer(0), fresh.X)
-
-
-def _standardisation(fresh: Answered) -> Standardisation:
-    """Of points that were drawn with independent features."""
-    mean, deviation = fresh.X.mean(axis=0), fresh.X.std(axis=0)
-    linear = np.zeros((*fresh.y.shape[1:], len(mean)))
-    whiten = np.diag(1 / deviation)
-    return Standardisation(mean, whiten, fresh.y.mean(axis=0), fresh.spread, linear, len(fresh))

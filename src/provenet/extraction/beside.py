@@ -18,6 +18,7 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.aiming import Wish, aimed, best_starts
 from provenet.extraction.box import Box
+from provenet.extraction.questions import most_rows
 from provenet.extraction.tolerances import (
     AIM_AMONG,
     AIM_STARTS,
@@ -48,7 +49,9 @@ def points_beside_kinks(
         if not found.open.any():
             break
         found.look_along(line)
-    starts = box.sample(AIM_AMONG, rng) if found.open.any() else np.empty(0)
+    starts = (
+        box.sample(most_rows(AIM_AMONG, network.features), rng) if found.open.any() else np.empty(0)
+    )
     for unit in np.flatnonzero(found.open):
         for line in _through(network, int(unit), starts, box):
             found.look_along(line)

@@ -13,11 +13,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from provenet.certify.shown import Shown, showing
+from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.aiming import Wish, aimed, best_starts
 from provenet.extraction.beside import points_beside_kinks
 from provenet.extraction.box import Box
 from provenet.extraction.kinks import random_line
+from provenet.extraction.questions import most_rows
 from provenet.extraction.tolerances import (
     AIM_STARTS,
     ALONG_A_LINE,
@@ -55,9 +57,8 @@ def number_of_fresh(remaining: int | None, others: int, looks: int) -> int:
 
 def searched_points(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
     """Extremes of answers, inputs and units, and points along fresh lines, in random order."""
-    X = box.sample(MOST_COMPARED, rng)
-    parts = [_extremes(network, X, rng), _climbed(network, X, box), _on_lines(network, box, rng)]
-    parts.append(_corners(box, rng))
+    X = _extremes(network, box, rng)
+    parts = [X, _climbed(network, X, box), _on_lines(network, box, rng), _corners(box, rng)]
     return np.asarray(rng.permutation(np.unique(np.vstack(parts), axis=0)))
 
 
@@ -65,25 +66,25 @@ def few_searched_points(
     network: AnyNetwork, box: Box, rng: np.random.Generator, number: int
 ) -> Array:
     """So many of them: its own extreme answers first, where a limit on the answers shows."""
-    X = box.sample(MOST_COMPARED, rng)
-    first = rng.permutation(_climbed(network, X, box))
+    first = rng.permutation(_climbed(network, _extremes(network, box, rng), box))
     return np.vstack([first, searched_points(network, box, rng)])[:number]
 
 
-def _extremes(network: AnyNetwork, X: Array, rng: np.random.Generator) -> Array:
+def _extremes(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
     """Of many random points those that are extreme: in answers, features, units, distance."""
-    z = np.hstack(inputs_of_units(network, X))
-    distance = np.linalg.norm(X - X.mean(axis=0), axis=1)
-    some = [_some(network(X).reshape(len(X), -1), rng), _some(X, rng), _some(z, rng)]
-    measures = np.column_stack([*some, distance])
-    chosen = np.concatenate([measures.argmin(axis=0), measures.argmax(axis=0)])
-    return np.asarray(X[chosen])
-
-
-def _some(columns: Array, rng: np.random.Generator) -> Array:
-    """Not more columns than `EXTREME_UNITS`."""
-    number = columns.shape[1]
-    return columns[:, rng.choice(number, min(number, EXTREME_UNITS), replace=False)]
+    outputs, features, units = (
+        rng.choice(number, min(number, EXTREME_UNITS), replace=False)
+        for number in (network.outputs or 1, network.features, network.units)
+    )
+    X = np.empty((0, network.features))
+    for block in row_blocks(MOST_COMPARED, most_rows(MOST_COMPARED, network.features)):
+        X = np.vstack([X, box.sample(block.stop - block.start, rng)])
+        y = network(X).reshape(len(X), -1)[:, outputs]
+        z = np.hstack(inputs_of_units(network, X))[:, units]
+        distance = np.linalg.norm((X - box.centre) / box.width, axis=1)
+        measures = np.column_stack([y, X[:, features], z, distance])
+        X = X[np.unique([measures.argmin(axis=0), measures.argmax(axis=0)])]
+    return X
 
 
 def _climbed(network: AnyNetwork, X: Array, box: Box) -> Array:
@@ -143,7 +144,7 @@ def showing_points(
     shown = Shown(network, asked, allowed)
     if shown.number_hidden == 0:
         return np.empty((0, network.features))
-    near = box.sample(MOST_COMPARED, rng)
+    near = box.sample(most_rows(MOST_COMPARED, network.features), rng)
     X = np.vstack([box.nearest(box.centre + times * (near - box.centre)) for times in WIDER])
     some = Shown(network, X, allowed)
     left = [own & other for own, other in zip(shown.hidden, some.hidden, strict=True)]

@@ -31,6 +31,7 @@ from provenet.common.words import counted
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.lines import Ask, trace_line
+from provenet.extraction.questions import ask_gradients
 from provenet.extraction.recurring import recurs
 from provenet.extraction.sharpen import Sharpened, sharpened
 from provenet.extraction.tolerances import (
@@ -372,17 +373,15 @@ def measured_pieces(
     ask: Ask, line: Segment, X: Array, steps: Array, box: Box, relative: tuple[float, float]
 ) -> Pieces:
     """`features + 2` questions at every point: itself, along the axes, and along the line."""
-    n, d = X.shape
+    d = X.shape[1]
     axes = box.steps(X, np.broadcast_to(steps[:, None], X.shape))
-    along = steps[:, None, None] * line.direction
-    moves = np.concatenate([np.zeros((n, 1, d)), np.eye(d) * axes[:, :, None], along], axis=1)
-    points = X[:, None, :] + moves
-    values = ask(points.reshape(-1, d)).reshape(n, d + 2, -1)
+    along = steps[:, None] * line.direction
+    values = ask_gradients(ask, X, axes, along)
     rises = values[:, 1:] - values[:, :1]
-    taken = points[:, 1:] - points[:, :1]  # as rounded
+    taken = (X + axes) - X, (X + along) - X  # as rounded
     with np.errstate(divide="ignore", invalid="ignore"):  # a step too short to be one
-        gradients = np.swapaxes(rises[:, :d] / np.einsum("njj->nj", taken[:, :d])[:, :, None], 1, 2)
-    predicted = np.einsum("nod,nd->no", gradients, taken[:, d])
+        gradients = np.swapaxes(rises[:, :d] / taken[0][:, :, None], 1, 2)
+    predicted = np.einsum("nod,nd->no", gradients, taken[1])
     far = np.linalg.norm(X, axis=1)
     steepness = np.linalg.norm(gradients, axis=(1, 2))  # inputs are rounded too
     rounding = relative[0] * (np.abs(values).max(axis=(1, 2)) + far * steepness) + relative[1]

@@ -22,6 +22,9 @@ standard normal one."""
 HAIR = 1e-9
 """Relative distance to the box's sides that points keep, since sums are rounded. A convention, far
 above rounding and far below any distance that matters."""
+NUMBERS_AT_ONCE = 2**22
+"""Of points that are made, asked or compared together. A convention: 32 MB, of which a step has a
+few copies."""
 
 # ---------------------------------------------------------------- what kind of answers
 
@@ -293,6 +296,8 @@ FIRST_WAIT, LONGEST_WAIT, LONGEST_WISH = 0.5, 30.0, 60.0
 
 # ---------------------------------------------------------------- digests and messages
 
+FEWEST_ROWS = 1024
+"""Convention: answers for which there is room at first."""
 KEY_BYTES = 16
 """Derived: of the digest of a point: of a billion points two share 128 bits with a chance of
 1e-21."""

@@ -28,10 +28,14 @@ class GaussianCheck:
 
 def check_gaussian(X: Array, standardisation: Standardisation) -> GaussianCheck:
     """Skewness and kurtosis of each input, and Mardia's kurtosis of all together."""
+    return check_standardised(X, standardisation.apply(X))
+
+
+def check_standardised(X: Array, z: Array) -> GaussianCheck:
+    """The same of inputs X that are z once they are standardised."""
     n, d = X.shape
     skewness = float(np.max(np.abs(scipy.stats.skew(X, axis=0))))
     kurtosis = float(np.max(np.abs(scipy.stats.kurtosis(X, axis=0))))
-    z = standardisation.apply(X)
     squares = np.einsum("nd,nd->n", z, z)
     # Over the square of its own mean: the inputs may be a draw from those that were standardised.
     radial = float(np.mean(squares**2) / np.mean(squares) ** 2 * d / (d + 2) - 1)
