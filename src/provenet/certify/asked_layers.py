@@ -137,7 +137,7 @@ def _first_layer_is_whole(candidate: LayersCandidate) -> Check:
         len(found.whole) > 0,
         str(found.layers[0]) if found.layers else "no unit",
         "every gradient measured is explained by its units",
-        f"{candidate.stopped or _not_found(candidate)} No layer is known as a whole: {found}.",
+        f"No layer is known as a whole: {found}. {candidate.stopped or _NONE}",
     )
 
 
@@ -179,15 +179,17 @@ def _layers_above_are_found(candidate: LayersCandidate) -> Check:
 
 
 def _above(candidate: LayersCandidate) -> str:
-    whole = counted(len(candidate.found.whole), "first layer")
-    return (
-        f"{candidate.stopped or _not_found(candidate)} The {whole} of the network "
-        f"{'is' if len(candidate.found.whole) == 1 else 'are'} known: {candidate.found}."
+    number = len(candidate.found.whole)
+    known = (
+        "The first layer of the network is known, those above it were not found"
+        if number == 1
+        else f"The first {number} layers of the network are known, those above them were not found"
     )
+    return f"{known}: {candidate.found}. {candidate.stopped or _MORE}"
 
 
-def _not_found(candidate: LayersCandidate) -> str:
-    return (
-        "The function is not a network of ReLU units whose layers could all be told from the "
-        "answers: more queries, more time or a wider box may tell them."
-    )
+_NONE = (
+    "The function is not a network of ReLU units, or its first layer could not be told: more "
+    "queries, more time or a wider box may tell more."
+)
+_MORE = "More queries, more time or a wider box may tell more."

@@ -13,7 +13,14 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
-from provenet.extraction.tolerances import AIM_ROOM, AIM_STEPS, AIM_STRETCH, EPS, TINIEST
+from provenet.extraction.tolerances import (
+    AIM_ENOUGH,
+    AIM_ROOM,
+    AIM_STEPS,
+    AIM_STRETCH,
+    EPS,
+    TINIEST,
+)
 from provenet.networks.any_network import AnyNetwork
 from provenet.networks.cells import inputs_of_units, row_gradients
 
@@ -34,7 +41,7 @@ def aimed(network: AnyNetwork, wishes: list[Wish], starts: Array, box: Box) -> A
     for _ in range(AIM_STEPS):
         lacking, steps = _nearest_grants(network, wishes, X, room)
         open_ = np.flatnonzero(lacking.max(axis=1) > 0)
-        if len(open_) == 0:
+        if len(X) - len(open_) >= min(len(X), AIM_ENOUGH):
             break
         worst = lacking[open_].argmax(axis=1)
         X[open_] = box.nearest(X[open_] + AIM_STRETCH * steps[open_, worst])
@@ -61,11 +68,15 @@ def _nearest_grants(
 
 
 def best_starts(network: AnyNetwork, wishes: list[Wish], X: Array, number: int) -> Array:
-    """The points at which wishes are nearest to being granted, beside what units usually get."""
+    """The points at which wishes are nearest to being granted, beside what units usually get.
+
+    So many of these, and as many from all others evenly.
+    """
     z = inputs_of_units(network, X)
     levels = []
     for wish in wishes:
         own = z[wish.layer][:, wish.unit]
         levels.append((1.0 if wish.on else -1.0) * own / (np.abs(own).mean() + TINIEST))
-    chosen: AnyArray = np.argsort(-np.min(levels, axis=0))[:number]
-    return np.asarray(X[chosen])
+    order: AnyArray = np.argsort(-np.min(levels, axis=0))
+    even = np.linspace(0, len(order) - 1, number).astype(int)
+    return np.asarray(X[np.concatenate([order[:number], order[even]])])

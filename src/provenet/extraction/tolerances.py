@@ -174,12 +174,13 @@ one cell may have wrong weights from units that are off there."""
 NEAR_LINES, FAR_LINES = 300, 100
 """Random segments along which these are looked for, and lines that go beyond. A convention: a unit
 that switches on one segment in a hundred is missed once in twenty times."""
-AIM_STEPS, AIM_STRETCH, AIM_ROOM = 60, 1.5, 0.1
+AIM_STEPS, AIM_STRETCH, AIM_ROOM = 300, 1.5, 0.1
 """Steps towards inputs where given units are on or off, how much longer than just enough each is,
 and how far beyond that is aimed, beside the box's width. A convention: between 1 and 2 the
 relaxation method converges."""
-AIM_AMONG, AIM_STARTS = 4000, 12
-"""Random inputs among which it begins, and how many of these, the nearest. A convention."""
+AIM_AMONG, AIM_STARTS, AIM_ENOUGH = 4000, 12, 6
+"""Random inputs among which it begins, how many of these, the nearest and others, and how many that
+have arrived end it. A convention."""
 MOST_AIMED = 200
 """Weights that are aimed at, which would not show otherwise. A convention: a second or two."""
 WIDER = (1.0, 3.0, 10.0)
