@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from provenet.certify.answered import AGREES, Answered
 from provenet.certify.shown import Shown
 from provenet.common.exceptions import BudgetSpent
 from provenet.common.typing import Array
+from provenet.data.sources.arrays import ArraySource
 from provenet.extraction.layers.traced import LayerFound
 from provenet.extraction.tolerances import FURTHER_SEARCHES
+from provenet.report import write_report
 
 NET = deep(10, 10, 10, 1, rng=1)
 SHAPES = ((10, 10, 10, 1), (20, 8, 6, 4, 1), (12, 8, 5, 3), (6, 10, 8, 1))
@@ -340,3 +343,21 @@ def test_a_function_that_no_search_explains_is_judged_as_one_layer(
     result = pn.extract(lambda X: np.max(X, axis=1), 6, rng=0)
     assert result.status is FAILED and "of several layers it is none" in result.message
     assert search.calls == 1
+
+
+# ---------------------------------------------------------------- what is shown of it
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_page_of_it_can_be_written(
+    whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    layers = None if whole else some_layers(DEEPER, 8, 3)
+    Finds(monkeypatch, DEEPER, layers=layers)
+    result = pn.extract(DEEPER, 20, rng=0)
+    X = np.random.default_rng(0).standard_normal((200, 20))
+    write_report(tmp_path / "page.html", result, ArraySource(X, DEEPER(X)), truth=DEEPER)
+    page = (tmp_path / "page.html").read_text()
+    assert "layer 2" in page and ("8, 6 and 4" in page if whole else "A lowest layer of" in page)
+    assert "layer 1" in result._repr_html_()

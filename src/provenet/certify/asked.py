@@ -138,7 +138,8 @@ def _points_beyond_are_predicted(network: AnyNetwork, sampled: Answered, beyond:
 def _questions(candidate: TracedCandidate) -> Iterator[Check]:
     """All of them, in order."""
     yield _came_to_its_end(_when_stopped(candidate))
-    yield _traced_from_end_to_end(candidate)
+    if candidate.found is None:
+        yield _traced_from_end_to_end(candidate)
     yield _guides_are_explained(candidate)
     yield _fresh_points_are_predicted(candidate)
     yield _searched_points_are_predicted(candidate)

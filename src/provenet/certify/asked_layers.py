@@ -110,8 +110,9 @@ class LayersCandidate:
 
 def conclude_layers(candidate: LayersCandidate, method: str) -> Recovery:
     """What the first layers of a model are worth."""
+    network = candidate.found.network
     return Recovery.judged(
-        candidate.found.network,
+        network.layer(0) if network is not None and network.layers == 1 else network,
         asked(_questions(candidate)),
         Status.PARTIAL,
         _above(candidate),
