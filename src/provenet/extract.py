@@ -35,7 +35,7 @@ from provenet.extraction.oracle import Model, Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
 from provenet.extraction.sampling import METHODS_OF_DEPTH as SAMPLED
 from provenet.extraction.sampling import sampled
-from provenet.extraction.several_layers import SeveralLayers
+from provenet.extraction.several_layers import LayerByLayer
 from provenet.extraction.tolerances import (
     ASKED_AGAIN,
     FRESH,
@@ -178,7 +178,8 @@ class _Run:
         with self.stages.stage("probe", "what kind of answers"):
             found = probe(self.oracle, self.box, self.rng)
         kinked, smooth = self.wishes.activation.kinked, found.kind is AnswerKind.SMOOTH
-        if kinked and smooth and not self.wishes.open_activation:
+        findable = self.wishes.open_activation and self.wishes.layers == 1
+        if kinked and smooth and not findable:
             return _smooth(found)
         if kinked and found.kind is AnswerKind.EXACT and not self.wishes.noise:
             return self._traced()
@@ -222,8 +223,8 @@ class _Run:
             found = replace(found, deeper=deep.details or LayersFound(()))
         return conclude_traced(found)
 
-    def _several(self) -> SeveralLayers:
-        return SeveralLayers(
+    def _several(self) -> LayerByLayer:
+        return LayerByLayer(
             self.oracle,
             self.box,
             self.rng,

@@ -17,7 +17,8 @@ from provenet.extraction import questions, sharpen
 from provenet.extraction.answers import Answers, row_keys
 from provenet.extraction.box import Box
 from provenet.extraction.confirming import searched_points
-from provenet.extraction.kinks import Segment, measured_pieces
+from provenet.extraction.gradients import measured_pieces
+from provenet.extraction.segments import Segment
 from provenet.extraction.units import Units
 
 FEATURES = 1500

@@ -13,7 +13,7 @@ import provenet as pn
 from deep_searches import Finds, deep, found_layers
 from helpers import is_a_sentence
 from provenet.certify.answered import AGREES, Answered
-from provenet.certify.shown import Shown
+from provenet.certify.shown import WeightsShown
 from provenet.common.exceptions import BudgetSpent
 from provenet.common.typing import Array
 from provenet.data.sources.arrays import ArraySource
@@ -127,7 +127,7 @@ def rare_weights(net: pn.DeepNetwork) -> Array:
     """(unit, unit below) of the second layer: weights that do not show at 2,000 inputs."""
     X = np.random.default_rng(5).standard_normal((2000, net.features))
     allowed = Answered(X, net(X)).allowed(AGREES)
-    return np.argwhere(Shown(net, X, allowed).hidden[0])
+    return np.argwhere(WeightsShown(net, X, allowed).hidden[0])
 
 
 def test_a_weight_that_hardly_ever_shows_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

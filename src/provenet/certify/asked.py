@@ -25,41 +25,28 @@ Each output is judged by its own size: how far its answers range about their mea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from provenet.certify.answered import AGREES, Answered, where_off
+from provenet.certify.asked_certificate import certificate_of
 from provenet.certify.asked_layers import (
     every_weight_shows,
     hidden_weights,
     named,
     rare_points_are_predicted,
 )
-from provenet.certify.certificate import (
-    Certificate,
-    closest_pair,
-    condition_number,
-    rarer_side,
-    residual_kurtosis,
-)
 from provenet.certify.checks import Check, Status, asked
-from provenet.certify.deep import switching_sides
 from provenet.certify.result import Recovery
 from provenet.certify.summary import units_in_words
-from provenet.certify.tolerances import MORE_AT_THE_END, MOST_OFF, OUTLIERS_AT_THE_END
+from provenet.certify.tolerances import MOST_OFF
 from provenet.certify.traced import KNOWN, TracedCandidate
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import AnyArray
 from provenet.common.words import counted
-from provenet.data.sources.arrays import ArraySource
-from provenet.fitting.residuals import rounding_level
-from provenet.moments.gaussianity import check_standardised
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.deep_network import DeepNetwork
 
 METHOD = "kinks"
-_SEARCHED = "points at extremes and on fresh lines"
-_TO_AGREE = f"all, each output to {AGREES:.0e} of its size"
+SEARCHED = "points at extremes and on fresh lines"
+TO_AGREE = f"all, each output to {AGREES:.0e} of its size"
 
 
 def conclude_traced(candidate: TracedCandidate) -> Recovery:
@@ -70,65 +57,9 @@ def conclude_traced(candidate: TracedCandidate) -> Recovery:
         Status.EXACT,
         _praise(candidate) if len(candidate.fresh) else "",
         method=METHOD,
-        certificate=_certificate(candidate) if len(candidate.fresh) else None,
+        certificate=certificate_of(candidate) if len(candidate.fresh) else None,
         ambiguities=_ambiguities(candidate),
         details=candidate.found,
-    )
-
-
-def stopped_early(result: Recovery, reason: str) -> Recovery:
-    """The same answer of a search that was stopped before its end, for this reason."""
-    message = f"{result.message} {reason}"
-    return replace(result.with_checks(_came_to_its_end(message)), message=message)
-
-
-def judged_again(
-    result: Recovery, sampled: Answered, again: Answered, beyond: Answered
-) -> Recovery:
-    """The same answer, if its network predicts questions asked again as well as at first.
-
-    Where answers are exact, it must predict points beyond those that it was fitted to as well.
-    """
-    network = result.network
-    assert network is not None, "a success has one"
-    questions = [_the_same_as_sampled(result.status, network, sampled, again)]
-    if len(beyond):
-        questions.append(_points_beyond_are_predicted(network, sampled, beyond))
-    return result.with_checks(*questions)
-
-
-def _the_same_as_sampled(
-    status: Status, network: AnyNetwork, sampled: Answered, again: Answered
-) -> Check:
-    noise = np.sqrt(np.mean(sampled.left_by(network) ** 2, axis=0))
-    allowed = MORE_AT_THE_END * noise + sampled.allowed(AGREES)
-    same = np.asarray((again.left_by(network) <= allowed).all(axis=1))
-    few = 0 if status is Status.EXACT else len(same) // OUTLIERS_AT_THE_END
-    return Check(
-        "the same questions get the same answers",
-        int(np.sum(~same)) <= few,
-        f"{int(same.sum())} of {len(same)} predicted again",
-        f"{len(same) - few} at least",
-        "Questions that were asked again at the end got other answers than at the beginning: "
-        "the model changes while it is asked.",
-        samples=len(same),
-    )
-
-
-def _points_beyond_are_predicted(network: AnyNetwork, sampled: Answered, beyond: Answered) -> Check:
-    together = sampled + beyond
-    allowed = together.allowed(AGREES)
-    agree = beyond.explained_by(network, allowed)
-    place = where_off(together, together.explained_by(network, allowed))
-    return Check(
-        f"{_SEARCHED} are predicted",
-        bool(agree.all()),
-        f"{int(agree.sum())} of {len(agree)}",
-        _TO_AGREE,
-        f"{counted(network.units, 'unit')} explain the {len(sampled)} random points exactly, but "
-        f"{int((~agree).sum())} of {len(agree)} {_SEARCHED} are off. {place} The function is such "
-        "a network at most inputs only.",
-        samples=len(agree),
     )
 
 
@@ -137,7 +68,7 @@ def _points_beyond_are_predicted(network: AnyNetwork, sampled: Answered, beyond:
 
 def _questions(candidate: TracedCandidate) -> Iterator[Check]:
     """All of them, in order."""
-    yield _came_to_its_end(_when_stopped(candidate))
+    yield came_to_its_end(_when_stopped(candidate))
     if candidate.found is None:
         yield _traced_from_end_to_end(candidate)
     yield _guides_are_explained(candidate)
@@ -158,7 +89,8 @@ def _questions(candidate: TracedCandidate) -> Iterator[Check]:
         yield _as_many_as_asked_for(candidate, candidate.wanted)
 
 
-def _came_to_its_end(stopped: str) -> Check:
+def came_to_its_end(stopped: str) -> Check:
+    """Was the search ended by nothing but its success? What did, in sentences, is `stopped`."""
     return Check(
         "the search came to its end",
         not stopped,
@@ -202,7 +134,7 @@ def _fresh_points_are_predicted(candidate: TracedCandidate) -> Check:
 
 
 def _searched_points_are_predicted(candidate: TracedCandidate) -> Check:
-    return _all_agree(candidate, candidate.searched, f"{_SEARCHED} are predicted", _SEARCHED)
+    return _all_agree(candidate, candidate.searched, f"{SEARCHED} are predicted", SEARCHED)
 
 
 def _the_same_again(candidate: TracedCandidate) -> Check:
@@ -240,7 +172,7 @@ def _all_agree(candidate: TracedCandidate, points: Answered, name: str, what: st
         name,
         bool(agree.all()),
         f"{int(agree.sum())} of {len(agree)}",
-        _TO_AGREE,
+        TO_AGREE,
         _not_explained(candidate, agree, what),
         _unless_stopped(candidate),
         samples=len(agree),
@@ -428,56 +360,3 @@ def _open_signs(candidate: TracedCandidate) -> str:
     confirmed = len(candidate.fresh) > 0 and len(candidate.off) == 0
     known = "The function is exact; " if confirmed else ""
     return f"{known}{counted(candidate.open_signs, 'sign')} of units are open"
-
-
-def _certificate(candidate: TracedCandidate) -> Certificate:
-    network, fresh = candidate.network, candidate.fresh
-    left = network(fresh.X) - fresh.y
-    residual = float(np.sqrt(np.mean(left**2)))
-    rounding = float(np.sqrt(np.mean(_rounding(network, fresh) ** 2)))
-    sizes = np.linalg.norm(network.affine_maps[-1][0], axis=0)
-    one = network.layer(0) if network.layers == 1 else None
-    layers = [network.layer(number) for number in range(network.layers)]
-    return Certificate(
-        residual=residual,
-        relative_residual=residual / fresh.spread,
-        rounding=rounding,
-        noise=0.0,
-        label_rounding=0.0,
-        label_precision="",
-        rounded=False,
-        outputs=network.outputs or 1,
-        samples_fitted=candidate.asked,
-        distinct_inputs=candidate.asked + len(fresh),
-        samples_held_out=len(fresh),
-        samples_refitted=0,
-        parameters=network.free_parameters,
-        condition=max(map(condition_number, layers)),
-        parameter_error_bound=np.inf if candidate.signs_are_open else candidate.error,
-        undetermined=0,
-        weakest_unit=int(np.argmin(sizes)) if one is not None and len(sizes) else None,
-        weakest_margin=float(sizes.min() / max(residual, rounding, 1e-300)) if len(sizes) else 0.0,
-        closest_pair=None if one is None else closest_pair(one, fresh.X),
-        residual_kurtosis=residual_kurtosis(ArraySource(fresh.X, fresh.y), network),
-        rarer_side=_rarer_side(network, fresh),
-        width_evidence=candidate.lines,
-        coverage=candidate.coverage,
-        gaussian=check_standardised(fresh.X, _scaled(fresh.X)),
-    )
-
-
-def _scaled(X: Array) -> Array:
-    """Points that were drawn with independent features."""
-    return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
-
-
-def _rounding(network: AnyNetwork, fresh: Answered) -> Array:
-    return rounding_level(
-        network if isinstance(network, DeepNetwork) else network.layer(0), fresh.X
-    )
-
-
-def _rarer_side(network: AnyNetwork, fresh: Answered) -> AnyArray:
-    if isinstance(network, DeepNetwork):
-        return np.concatenate(switching_sides(network, fresh.X))
-    return rarer_side(network.layer(0), fresh.X)

@@ -18,7 +18,7 @@ from provenet.networks.any_network import AnyNetwork
 from provenet.networks.cells import inputs_of_units, slopes
 
 
-class Shown:
+class WeightsShown:
     """How clearly the weights between hidden layers show at points, and where they do so best.
 
     For each layer from the second on `clearly[k][j, i]` is how many times the error allowed an
@@ -66,7 +66,7 @@ class Shown:
         return sum(int(hidden.sum()) for hidden in self.hidden)
 
 
-def showing(shown: Shown, others: Shown) -> AnyArray:
+def showing(shown: WeightsShown, others: WeightsShown) -> AnyArray:
     """Rows of other points at which weights show best that do not show so far."""
     chosen = [
         where[hidden & (clearly >= 1.0)]

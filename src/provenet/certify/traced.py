@@ -8,7 +8,7 @@ import numpy as np
 
 from provenet.certify.answered import AGREES, Answered, most_off
 from provenet.certify.layers_found import LayersFound
-from provenet.certify.shown import Shown
+from provenet.certify.shown import WeightsShown
 from provenet.certify.tolerances import CONFIDENCE, ROUNDING_MARGIN
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
@@ -86,11 +86,13 @@ class TracedCandidate:
         return allowed_at_kinks(self.fresh, self.error_bound)
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> WeightsShown:
         """Which weights between layers show at the points asked."""
         points = self.guides + self.fresh + self.searched + self.at_kinks
         points = points if self.showing is None else points + self.showing
-        return Shown(self.network, points.X, np.maximum(self.fresh.allowed(AGREES), _TINIEST))
+        return WeightsShown(
+            self.network, points.X, np.maximum(self.fresh.allowed(AGREES), _TINIEST)
+        )
 
     @property
     def signs_are_convention(self) -> bool:

@@ -44,7 +44,7 @@ def points_beside_kinks(
 
     Units are counted through all layers from the inputs on.
     """
-    found = _Found(network, allowed, box)
+    found = _BesideKinks(network, allowed, box)
     for line in chain(near_lines(box, rng), _far(box, rng)):
         if not found.open.any():
             break
@@ -58,7 +58,7 @@ def points_beside_kinks(
     return np.vstack(found.points), np.array(found.units, dtype=int)
 
 
-class _Found:
+class _BesideKinks:
     """Points beside kinks, as lines are looked along."""
 
     def __init__(self, network: AnyNetwork, allowed: Array, box: Box) -> None:

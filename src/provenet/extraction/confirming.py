@@ -12,14 +12,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from provenet.certify.shown import Shown, showing
+from provenet.certify.shown import WeightsShown, showing
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.aiming import Wish, aimed, best_starts
 from provenet.extraction.beside import points_beside_kinks
 from provenet.extraction.box import Box
-from provenet.extraction.kinks import random_line
 from provenet.extraction.questions import most_rows
+from provenet.extraction.segments import random_line
 from provenet.extraction.tolerances import (
     AIM_STARTS,
     ALONG_A_LINE,
@@ -141,15 +141,15 @@ def showing_points(
 ) -> Array:
     """Points at which weights between layers show that do not at those asked so far."""
     allowed = np.maximum(allowed, TINIEST)
-    shown = Shown(network, asked, allowed)
+    shown = WeightsShown(network, asked, allowed)
     if shown.number_hidden == 0:
         return np.empty((0, network.features))
     near = box.sample(most_rows(MOST_COMPARED, network.features), rng)
     X = np.vstack([box.nearest(box.centre + times * (near - box.centre)) for times in WIDER])
-    some = Shown(network, X, allowed)
+    some = WeightsShown(network, X, allowed)
     left = [own & other for own, other in zip(shown.hidden, some.hidden, strict=True)]
     X = np.vstack([X, *_aimed_at(network, left, X, box)])
-    chosen = showing(shown, Shown(network, X, allowed))
+    chosen = showing(shown, WeightsShown(network, X, allowed))
     return np.asarray(X[rng.permutation(chosen)[:SHOWING]])
 
 

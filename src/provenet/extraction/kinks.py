@@ -1,16 +1,15 @@
 """A network from its kinks: for functions that may be asked anywhere and answer exactly.
 
 Along a random line f is piecewise linear with one kink a unit (`lines`). In each piece the gradient
-is measured by `features + 2` questions close to each other; across a kink it jumps by `a_i w_i`, up
-to the sign of the unit, and where the two linear pieces agree is the unit's hyperplane. What is
-left of all kinks on the line is linear; `sum_i` of the units that are reversed explains it, or it
-stays as a linear term (units without a kink in reach).
+is measured by `features + 2` questions close to each other (`gradients`); across a kink it jumps by
+`a_i w_i`, up to the sign of the unit, and where the two linear pieces agree is the unit's
+hyperplane. What is left of all kinks on the line is linear; `sum_i` of the units that are reversed
+explains it, or it stays as a linear term (units without a kink in reach).
 
-A gradient is believed if it also predicts a step along the line: a step that crossed another
-hyperplane does not. Units beside a narrow piece are known poorly, and are measured again where
-there is room (`sharpen`). Fresh points then confirm the network; where they do not, a unit was
-missed or two were taken for one: what is left, `f - network`, is traced along a line through such a
-point, and its kinks are added. Units found twice are one.
+Units beside a narrow piece are known poorly, and are measured again where there is room
+(`sharpen`). Fresh points then confirm the network; where they do not, a unit was missed or two were
+taken for one: what is left, `f - network`, is traced along a line through such a point, and its
+kinks are added. Units found twice are one.
 
 Where the function may be deeper, that shows at once: units do not switch elsewhere on their
 hyperplanes (`recurring`). Then the lines end, and `layers` goes on.
@@ -30,42 +29,24 @@ from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
-from provenet.extraction.lines import Ask, trace_line
-from provenet.extraction.questions import ask_gradients
+from provenet.extraction.gradients import pieces_at, pieces_between, places_between, units_of
+from provenet.extraction.lines import trace_line
+from provenet.extraction.questions import Ask
 from provenet.extraction.recurring import recurs
+from provenet.extraction.segments import Segment, random_line
 from provenet.extraction.sharpen import Sharpened, sharpened
 from provenet.extraction.tolerances import (
-    BELIEVED,
     BESIDE_CENTRE,
-    FROM_EDGE,
-    FROM_FAR_EDGE,
-    GRADIENT_STEP,
-    GRADIENT_TRIES,
-    KINK_SCALE,
-    KINKS_IN_BOX,
     LINES,
-    REACH,
     REACH_OF_REST,
     ROUGHLY,
     ROUNDING,
     ROUNDING_OF_REST,
-    SHORTER,
     TESTED_FIRST,
     TESTED_LATER,
     TINIEST,
-    TYPICAL_ERROR,
 )
-from provenet.extraction.units import Pieces, Units, binary_scale, factored
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A line, how far it may be followed, and the distance of a typical kink."""
-
-    origin: Array
-    direction: Array
-    reach: tuple[float, float]
-    scale: float
+from provenet.extraction.units import Pieces, Units, binary_scale
 
 
 @dataclass(frozen=True)
@@ -104,20 +85,6 @@ class Traced:
     def explained(self) -> bool:
         """Whether all guiding points are."""
         return self.complete and self.deviation <= AGREES
-
-
-def random_line(
-    box: Box, rng: np.random.Generator, through: Array, towards: Array | None = None
-) -> Segment:
-    """A line through a point, in a random direction or to another; as long as the box allows."""
-    features = len(through)
-    direction = rng.standard_normal(features) * box.width
-    if towards is not None:
-        direction = towards - through
-    direction /= np.linalg.norm(direction)
-    reach = box.reach(through, direction, REACH * np.sqrt(features))
-    scale = min(KINK_SCALE * np.sqrt(features), (reach[1] - reach[0]) / KINKS_IN_BOX)
-    return Segment(through, direction, reach, scale)
 
 
 def trace_units(
@@ -252,12 +219,12 @@ class Tracing:
 
         Pieces are measured as they would be anyway.
         """
-        places, distances = _places(kinks, line)
+        places, distances = places_between(kinks, line)
         room = np.minimum(distances[:-1], distances[1:])
         tested = False
         for k in np.argsort(-room)[:TESTED_FIRST]:
             both = slice(k, k + 2)
-            beside = _pieces(
+            beside = pieces_at(
                 self.ask, line, places[both], distances[both], self.box, (ROUNDING, 0.0)
             )
             if not beside.believed.all():
@@ -315,92 +282,3 @@ def _near(line: Segment) -> tuple[float, float]:
     """What earlier lines left is small: far out it is rounding."""
     near = REACH_OF_REST * np.sqrt(len(line.origin))
     return max(line.reach[0], -near), min(line.reach[1], near)
-
-
-def pieces_between(
-    ask: Ask, line: Segment, kinks: Array, box: Box, rounding: float, least: float
-) -> Pieces | None:
-    """The gradients between the kinks on a line; None where pieces are too short to be measured.
-
-    `rounding` is the relative error of the values, `least` an absolute one: what an earlier answer
-    left is known less exactly.
-    """
-    places, distances = _places(kinks, line)
-    pieces = _pieces(ask, line, places, distances, box, (rounding, least))
-    return pieces if pieces.believed.all() else None
-
-
-def _places(kinks: Array, line: Segment) -> tuple[Array, Array]:
-    """A place in every piece, near the middle but not far out, and its distance to the kinks."""
-    edges = np.concatenate([[line.reach[0]], kinks, [line.reach[1]]])
-    # A kink far out is that of a unit almost parallel to the line: its hyperplane is still near.
-    margin = FROM_EDGE * line.scale + FROM_FAR_EDGE * np.abs(edges)
-    low = edges[:-1] + np.minimum(np.diff(edges) / 2, margin[:-1])
-    high = edges[1:] - np.minimum(np.diff(edges) / 2, margin[1:])
-    places = np.clip(0.0, low, np.maximum(low, high))
-    distance = np.minimum(places - edges[:-1], edges[1:] - places)
-    return places, np.minimum(distance, FROM_EDGE * line.scale)
-
-
-def _pieces(
-    ask: Ask,
-    line: Segment,
-    places: Array,
-    distances: Array,
-    box: Box,
-    rounding: tuple[float, float],
-) -> Pieces:
-    """Gradients in all pieces; those that are not believed again with shorter steps."""
-    steps = GRADIENT_STEP * distances
-    X = line.origin + places[:, None] * line.direction
-    found = measured_pieces(ask, line, X, steps, box, rounding)
-    for _ in range(GRADIENT_TRIES):
-        bad = np.flatnonzero(~found.believed)
-        if len(bad) == 0:
-            break
-        steps[bad] *= SHORTER
-        again = measured_pieces(ask, line, X[bad], steps[bad], box, rounding)
-        for own, new in zip(
-            (found.gradients, found.constants, found.errors, found.believed),
-            (again.gradients, again.constants, again.errors, again.believed),
-            strict=True,
-        ):
-            own[bad] = new
-    return found
-
-
-def measured_pieces(
-    ask: Ask, line: Segment, X: Array, steps: Array, box: Box, relative: tuple[float, float]
-) -> Pieces:
-    """`features + 2` questions at every point: itself, along the axes, and along the line."""
-    d = X.shape[1]
-    axes = box.steps(X, np.broadcast_to(steps[:, None], X.shape))
-    along = steps[:, None] * line.direction
-    values = ask_gradients(ask, X, axes, along)
-    rises = values[:, 1:] - values[:, :1]
-    taken = (X + axes) - X, (X + along) - X  # as rounded
-    with np.errstate(divide="ignore", invalid="ignore"):  # a step too short to be one
-        gradients = np.swapaxes(rises[:, :d] / taken[0][:, :, None], 1, 2)
-    predicted = np.einsum("nod,nd->no", gradients, taken[1])
-    far = np.linalg.norm(X, axis=1)
-    steepness = np.linalg.norm(gradients, axis=(1, 2))  # inputs are rounded too
-    rounding = relative[0] * (np.abs(values).max(axis=(1, 2)) + far * steepness) + relative[1]
-    allowed = rounding * np.sqrt(d) + BELIEVED * np.abs(rises).max(axis=(1, 2))
-    believed = np.abs(predicted - rises[:, d]).max(axis=1) <= allowed
-    constants = values[:, 0] - np.einsum("nod,nd->no", gradients, X)
-    # The constant is off by the gradient's error over this distance.
-    errors = TYPICAL_ERROR * rounding / steps * np.maximum(1.0, far / np.sqrt(d)) + TINIEST
-    return Pieces(X, gradients, constants, errors, believed)
-
-
-def units_of(pieces: Pieces, line: Segment) -> Units:
-    """A unit a jump: off before its kink, on after it."""
-    first = pieces.gradients[0], pieces.constants[0]
-    jumps = np.diff(pieces.gradients, axis=0)
-    offsets = np.diff(pieces.constants, axis=0)
-    found = [factored(J, c, line.direction) for J, c in zip(jumps, offsets, strict=True)]
-    if not found:
-        nothing = Units.none(*pieces.gradients.shape[:0:-1])
-        return Units(nothing.W, nothing.b, nothing.A, *first)
-    W, b, A = (np.array(part) for part in zip(*found, strict=True))
-    return Units(W, b, A.T, *first)

@@ -10,7 +10,7 @@ from provenet.common.exceptions import Spent
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.beside import near_lines
 from provenet.extraction.box import Box
-from provenet.extraction.lines import Ask
+from provenet.extraction.questions import Ask
 from provenet.extraction.tolerances import (
     BEND_SHOWS,
     BENDS_ASKED,

@@ -12,7 +12,7 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
-from provenet.extraction.lines import Ask
+from provenet.extraction.questions import Ask
 from provenet.extraction.tolerances import (
     KINK_TRIES,
     RECURRING_FURTHER,

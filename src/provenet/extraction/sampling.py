@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.certify.answered import Answered
-from provenet.certify.asked import judged_again, stopped_early
+from provenet.certify.asked_again import judged_again, stopped_early
 from provenet.certify.result import Recovery
 from provenet.common.exceptions import Spent, TimeSpent
 from provenet.common.typing import Array, Progress

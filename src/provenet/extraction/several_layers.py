@@ -25,7 +25,7 @@ from provenet.extraction.tolerances import FURTHER_SEARCHES, NEAR_GUIDES
 
 
 @dataclass(frozen=True)
-class SeveralLayers:
+class LayerByLayer:
     """A model whose layers are looked for one after the other."""
 
     oracle: Oracle
