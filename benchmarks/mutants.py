@@ -1064,6 +1064,7 @@ GP19 = (
 )
 
 _SEARCH = "fitting/search/test_search.py::"
+_SEVERAL = "extraction/test_several_layers.py::"
 _LIFTING = "methods/test_lifting.py::"
 
 OURS = (
@@ -1167,17 +1168,52 @@ OURS = (
     ),
     Mutation(
         "extraction: constants of the pieces",
-        "extraction/kinks.py",
+        "extraction/gradients.py",
         'constants = values[:, 0] - np.einsum("nod,nd->no", gradients, X)',
         "constants = values[:, 0]",
         ("extraction/test_kinks.py::test_units_have_the_hyperplanes_of_the_network",),
     ),
     Mutation(
         "extraction: a gradient is believed that predicts no step",
-        "extraction/kinks.py",
+        "extraction/gradients.py",
         "believed = np.abs(predicted - rises[:, d]).max(axis=1) <= allowed",
         "believed = np.abs(predicted).max(axis=1) >= 0",
         ("extraction/test_kinks.py",),
+    ),
+    Mutation(
+        "extraction: blocks leave out the step along the line",
+        "extraction/questions.py",
+        "made[last] += along[pieces[last]]",
+        "made[last] += 0",
+        ("extraction/test_memory.py::test_gradients_in_blocks_are_the_gradients",),
+    ),
+    Mutation(
+        "extraction: every unit is taken to switch on all of its hyperplane",
+        "extraction/recurring.py",
+        "return bool(2 * seen.sum() > len(seen)) if len(seen) else None",
+        "return True",
+        (_SEVERAL + "test_what_was_asked_before_is_handed_to_the_search",),
+    ),
+    Mutation(
+        "several layers: kinks below do not end the pieces of a line",
+        "networks/cells.py",
+        "T, z = _refined(T, z, places)",
+        "T, z = _refined(T, z, T)",
+        ("networks/test_cells.py::test_between_kinks_every_unit_stays_as_it_is",),
+    ),
+    Mutation(
+        "several layers: weights into units that are off are taken to show",
+        "certify/shown.py",
+        "axis=1) * (z[k + 1] > 0)",
+        "axis=1)",
+        (_SEVERAL + "test_weights_between_units_that_are_never_on_together_are_named",),
+    ),
+    Mutation(
+        "several layers: rare weights are not asked for",
+        "extraction/confirming.py",
+        "chosen = showing(shown, WeightsShown(network, X, allowed))",
+        "chosen = showing(shown, WeightsShown(network, X, allowed))[:0]",
+        (_SEVERAL + "test_a_weight_that_hardly_ever_shows_is_asked_for",),
     ),
 )
 

@@ -1,19 +1,23 @@
 """`extract`: a network out of a model that may be asked.
 
 A few questions tell the kind of answers (`probing`). Exact ones are traced along lines (`kinks`)
-and measured again where there is room (`sharpen`); noisy or rounded ones, and those of smooth
-units, are sampled (`sampling`).
+and measured again where there is room (`sharpen`); where one layer does not explain them, layer
+after layer is looked for (`several_layers`). Noisy or rounded ones, and those of smooth units, are
+sampled (`sampling`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from provenet.certify.answered import Answered
 from provenet.certify.asked import METHOD, conclude_traced
+from provenet.certify.checks import Status
+from provenet.certify.layers_found import LayersFound
 from provenet.certify.result import Recovery
 from provenet.certify.traced import TracedCandidate
 from provenet.common.arguments import check_seconds
@@ -29,13 +33,16 @@ from provenet.extraction.deadline import Deadline
 from provenet.extraction.kinks import Traced, Tracing, start_tracing
 from provenet.extraction.oracle import Model, Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
-from provenet.extraction.sampling import METHOD as SAMPLED
+from provenet.extraction.sampling import METHODS_OF_DEPTH as SAMPLED
 from provenet.extraction.sampling import sampled
+from provenet.extraction.several_layers import LayerByLayer
 from provenet.extraction.tolerances import (
     ASKED_AGAIN,
     FRESH,
     FURTHER_SEARCHES,
+    MOST_HANDED,
     POINTS_A_KINK,
+    RECURRING_PLACES,
     SEARCHED,
 )
 from provenet.fitting.workspace import Wishes
@@ -48,6 +55,7 @@ from provenet.validation import (
     check_options,
     check_surroundings,
     read_activation,
+    read_depth,
 )
 
 _CHECKS = 30
@@ -66,7 +74,8 @@ def extract(
     outputs: int | None = None,
     activation: str | Activation = OPEN,
     noise: float | None = None,
-    units: int | None = None,
+    units: int | tuple[int, ...] | None = None,
+    layers: int | str = OPEN,
     low: Any = None,
     high: Any = None,
     cache: Any = None,
@@ -75,7 +84,7 @@ def extract(
     rng: Seed = None,
     progress: Progress | None = None,
 ) -> Recovery:
-    """Recover the network with one hidden layer in a model that may be asked.
+    """Recover the network in a model that may be asked.
 
     Parameters
     ----------
@@ -97,7 +106,10 @@ def extract(
     noise
         Standard deviation of the answers' noise, if known; estimated when left out.
     units
-        Number of units; found when left out.
+        Number of units, or a tuple of the widths of several layers; found when left out.
+    layers
+        Number of hidden layers. "auto" finds it where answers are exact and units ReLU, and is one
+        where they are not.
     low, high
         Ask no input outside of these: numbers, or one a feature.
     cache
@@ -117,7 +129,10 @@ def extract(
         If an address stopped answering.
     """
     generator = as_generator(rng)
-    wishes = _checked(units, noise, activation)
+    units = tuple(units) if isinstance(units, list) else units
+    number = read_depth(layers, units)
+    units = units[0] if isinstance(units, tuple) and number == 1 else units
+    wishes = _checked(units, noise, activation, number)
     check_surroundings(progress, cache=cache)
     if seconds is not None:
         check_seconds("seconds", seconds)
@@ -135,7 +150,7 @@ def extract(
     oracle.deadline = Deadline.after(seconds)
     box = Box.of(oracle.low, oracle.high, oracle.features)
     stages = Stages(progress)
-    run = _Run(oracle, box, generator, wishes, stages)
+    run = _Run(oracle, box, generator, wishes, number, stages)
     with one_blas_thread():
         try:
             result = run.answer()
@@ -152,14 +167,19 @@ class _Run:
     box: Box
     rng: np.random.Generator
     wishes: Wishes
+    layers: int | None
+    """None where the number of hidden layers is to be found."""
     stages: Stages
+    asked: list[Answered] = field(default_factory=list)
+    """What was asked on lines while the function may be deep."""
 
     def answer(self) -> Recovery:
         """Probe, then one of the two roads."""
         with self.stages.stage("probe", "what kind of answers"):
             found = probe(self.oracle, self.box, self.rng)
         kinked, smooth = self.wishes.activation.kinked, found.kind is AnswerKind.SMOOTH
-        if kinked and smooth and not self.wishes.open_activation:
+        findable = self.wishes.open_activation and self.wishes.layers == 1
+        if kinked and smooth and not findable:
             return _smooth(found)
         if kinked and found.kind is AnswerKind.EXACT and not self.wishes.noise:
             return self._traced()
@@ -167,14 +187,58 @@ class _Run:
         return replace(result, message=f"{found}. {result.message}")
 
     def _traced(self) -> Recovery:
-        tracing = start_tracing(self._ask, self.box.sample(_CHECKS, self.rng), self.box, self.rng)
+        """One layer, if that explains the answers and no more are asked for; else several."""
+        X = self.box.sample(_CHECKS, self.rng)
+        if self.layers is not None and self.layers > 1:
+            guides = Answered(X, self._ask(X))
+            return self._several().answer(guides, guides)
+        tracing = start_tracing(self._ask, X, self.box, self.rng, may_be_deep=self.layers is None)
         traced = self._run(tracing)
+        if traced.spent is None and not traced.explained and self.layers is None:
+            deep = self._several().answer(traced.guides, self._all_asked(traced.guides))
+            if deep.status is not Status.FAILED or deep.network is not None or _saw_units(deep):
+                return deep
+            if tracing.deeper:
+                tracing.as_one_layer()
+                traced = self._run(tracing)
+            return self._one_layer(traced, tracing, deep)
+        return self._one_layer(traced, tracing)
+
+    def _one_layer(
+        self, traced: Traced, tracing: Tracing, deep: Recovery | None = None
+    ) -> Recovery:
+        """What one layer is worth; several are looked for where it is refuted, unless they were."""
         if traced.spent is not None:
             return self._unfinished(traced, traced.spent)
         try:
-            return conclude_traced(self._verified(traced, tracing))
+            found = self._verified(traced, tracing)
         except Spent as spent:
             return self._unfinished(traced, spent)
+        if len(found.off) and self.layers is None:
+            if deep is None:
+                guides = found.guides + found.off
+                deep = self._several().answer(guides, self._all_asked(guides))
+            if deep.status is not Status.FAILED:
+                return deep
+            found = replace(found, deeper=deep.details or LayersFound(()))
+        return conclude_traced(found)
+
+    def _several(self) -> LayerByLayer:
+        return LayerByLayer(
+            self.oracle,
+            self.box,
+            self.rng,
+            self.stages,
+            self.layers,
+            self.wishes.units,
+            partial(_used, oracle=self.oracle),
+        )
+
+    def _all_asked(self, guides: Answered) -> Answered:
+        """The guides, and what else was asked so far."""
+        together = sum(self.asked, guides)
+        self.asked.clear()
+        return together
 
     def _run(self, tracing: Tracing, refuted: int = 0) -> Traced:
         """Search on; so many answers were refuted before."""
@@ -196,7 +260,7 @@ class _Run:
     def _confirmed(self, traced: Traced, looks: int = 1) -> TracedCandidate:
         with self.stages.stage("verify", counted(len(traced.units), "unit")):
             return confirmed(
-                traced, self.oracle, self.box, self.rng, looks=looks, wanted=self.wishes.total_units
+                traced, self.oracle, self.box, self.rng, looks=looks, wanted=self.wishes.units
             )
 
     def _unfinished(self, traced: Traced, spent: Spent) -> Recovery:
@@ -220,7 +284,10 @@ class _Run:
         return f" About {enough:,} would do for {size}."
 
     def _ask(self, X: Array) -> Array:
-        return self.oracle.ask(X).reshape(len(X), -1)
+        y = self.oracle.ask(X).reshape(len(X), -1)
+        if self.layers is None and sum(part.X.size for part in self.asked) + X.size <= MOST_HANDED:
+            self.asked.append(Answered(X, y))
+        return y
 
     def _parameters(self, units: int) -> int:
         outputs = self.oracle.outputs or 1
@@ -229,7 +296,8 @@ class _Run:
     def _spare(self, units: int, refuted: int) -> int:
         """How many questions may make the units sharper, those that judge them put aside."""
         to_judge = FRESH + SEARCHED + ASKED_AGAIN + POINTS_A_KINK * units
-        most = _enough(self._parameters(units)) + refuted * to_judge
+        to_tell_depth = 0 if self.layers == 1 else POINTS_A_KINK * RECURRING_PLACES
+        most = _enough(self._parameters(units)) + refuted * to_judge + to_tell_depth
         if self.oracle.budget is not None:
             most = self.oracle.budget
         return max(0, most - self.oracle.used - to_judge)
@@ -243,7 +311,8 @@ class _Run:
             self.rng,
             activation=OPEN if is_open else self.wishes.activation,
             noise=self.wishes.noise or exact,
-            units=self.wishes.total_units,
+            units=self.wishes.units,
+            layers=self.layers or 1,
             progress=self.stages.progress,
         )
 
@@ -252,11 +321,18 @@ def _enough(parameters: int) -> int:
     return _QUERIES_A_PARAMETER * parameters + _MORE_QUERIES
 
 
-def _checked(units: Any, noise: Any, activation: Any) -> Wishes:
+def _saw_units(deep: Recovery) -> bool:
+    """Whether a search for several layers found some units of one."""
+    return isinstance(deep.details, LayersFound) and len(deep.details.layers) > 0
+
+
+def _checked(units: Any, noise: Any, activation: Any, layers: int | None) -> Wishes:
     """What is asked for, if the search on random points could serve it."""
     first, is_open = read_activation(activation)
-    wishes = Wishes(units, noise, first, open_activation=is_open)
-    return check_options(SAMPLED, METHODS, wishes, DEFAULT_BUDGET)[1]
+    depth = layers or 1
+    wishes = Wishes(units, noise, first, open_activation=is_open and depth == 1, layers=depth)
+    own = check_options(SAMPLED[depth > 1], METHODS, wishes, DEFAULT_BUDGET)[1]
+    return replace(own, open_activation=is_open)
 
 
 def _smooth(found: Probe) -> Recovery:

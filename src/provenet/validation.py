@@ -89,6 +89,25 @@ def read_layers(
     return tuple((depth, _method_for(depth, method, methods)) for depth in depths)
 
 
+def read_depth(layers: Any, units: Any) -> int | None:
+    """The number of hidden layers that a model to be asked has; None where it is to be found."""
+    several = isinstance(units, tuple)
+    if several and not units:
+        raise InvalidInput("units must hold a width for every layer, not be empty: leave it out.")
+    if isinstance(layers, str) and layers == OPEN:
+        return len(units) if several else None
+    if not is_whole(layers) or layers < 1:
+        raise InvalidInput(
+            f"layers must be a whole number of at least 1, or {OPEN!r}, not {layers!r}."
+        )
+    if several and layers != len(units):
+        raise InvalidInput(
+            f"units={units!r} are the widths of {len(units)} layers, not of {layers}: give as "
+            "many as there are layers."
+        )
+    return int(layers)
+
+
 def _method_for(depth: int, method: Any, methods: Mapping[str, Method]) -> Any:
     """The method that was asked for, if it serves so many layers; "auto" takes one that does."""
     deep = next(name for name, other in methods.items() if other.deep)

@@ -11,7 +11,8 @@ import pytest
 
 import provenet as pn
 from provenet.certify.answered import AGREES, Answered, most_off
-from provenet.certify.asked import conclude_traced, judged_again, stopped_early
+from provenet.certify.asked import conclude_traced
+from provenet.certify.asked_again import judged_again, stopped_early
 from provenet.certify.traced import TracedCandidate
 from provenet.common.typing import Array
 

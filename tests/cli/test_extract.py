@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import provenet as pn
+from deep_searches import Finds, deep, found_layers
 from provenet.cli import app as cli
 
 NET = pn.random_network(2, 3, rng=0).replace(output_bias=0.3)
@@ -91,3 +92,44 @@ def test_an_endpoint_that_is_not_there(folder: Path, capsys: pytest.CaptureFixtu
     assert (code, out) == (3, "")
     assert err.startswith(f"Error: {url} answered 0 queries, then failed once (Connection refused)")
     assert err.endswith(".\n") and not err.endswith("..\n")
+
+
+def test_several_layers_are_shown_saved_and_compared(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = deep(6, 5, 4, 1)
+    net.save("deep.onnx")
+    net.save("deep.npz")
+    search = Finds(monkeypatch, net)
+    options = ("deep.onnx", "--truth", "deep.npz", "--out", "found.npz")
+    code, out, err = run(capsys, *options)
+    assert code == 0 and "5 and 4 units in 2 layers" in out and "Layer 2" in out
+    assert "Wrote found.npz" in err and pn.parameter_error(pn.load_network("found.npz"), net) < 1e-9
+    code, out, _ = run(capsys, *options[:-2], "--json", "--layers", "2", "--units", "5,4")
+    result = json.loads(out)
+    assert code == 0 and search.layers == [None, 2] and result["parameter_error"] < 1e-9
+    assert [layer["whole"] for layer in result["layers_found"]] == [True, True]
+    code, out, _ = run(capsys, *options[:-2], "--layers", "1", "--quiet")
+    assert code == 3 and "one hidden layer" in out and len(search.layers) == 2
+
+
+def test_first_layers_alone_are_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = deep(12, 5, 4, 3, 1)
+    net.save("deep.onnx")
+    net.save("deep.npz")
+    Finds(monkeypatch, net, layers=found_layers(net)[:2])
+    code, out, _ = run(capsys, "deep.onnx", "--truth", "deep.npz", "--out", "found.npz")
+    assert code == 3 and out.startswith("Partial. The first 2 layers of the network are known")
+    assert "Parameter error: infinite" in out and pn.load_network("found.npz").widths == (5, 4)
+    code, out, _ = run(capsys, "deep.onnx", "--json")
+    assert json.loads(out)["claim"] == "layer"
+
+
+@pytest.mark.parametrize("option", [("--layers", "0"), ("--layers", "two"), ("--units", "4,x")])
+def test_layers_that_cannot_be_are_refused(
+    option: tuple[str, str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, "m.onnx", *option)
+    assert code == 2 and out == "" and option[1] in err

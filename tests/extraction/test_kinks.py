@@ -8,7 +8,9 @@ import pytest
 import provenet as pn
 from provenet.common.typing import Array
 from provenet.extraction.box import Box
-from provenet.extraction.kinks import Segment, measured_pieces, trace_units
+from provenet.extraction.gradients import measured_pieces
+from provenet.extraction.kinks import trace_units
+from provenet.extraction.segments import Segment
 from provenet.extraction.sharpen import sharpened
 from provenet.extraction.units import Pieces, Units
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from provenet.certify.tolerances import CONFIDENCE, FEWEST_TO_PLACE
 from provenet.common.typing import AnyArray, Array
-from provenet.networks.network import Network
+from provenet.networks.any_network import AnyNetwork
 
 AGREES = 1e-9
 """Of an output's size: points off by more are not explained. A convention: as far as the weights
@@ -55,11 +55,11 @@ class Answered:
         size = np.abs(y - y.mean(axis=0)).max(axis=0)
         return np.asarray(np.maximum(relative * size, _ROUNDINGS * np.abs(y).max(axis=0)))
 
-    def explained_by(self, network: Network, allowed: Array) -> AnyArray:
+    def explained_by(self, network: AnyNetwork, allowed: Array) -> AnyArray:
         """Which points a network predicts up to the error allowed."""
         return np.asarray((self.left_by(network) <= allowed).all(axis=1))
 
-    def left_by(self, network: Network) -> Array:
+    def left_by(self, network: AnyNetwork) -> Array:
         """How far a network is off at every point: (n, outputs)."""
         return np.abs(network(self.X).reshape(self.values.shape) - self.values)
 

@@ -16,39 +16,37 @@ Answers are exact to rounding, so the questions are few and strict. *exact* need
 - no linear term is left, which is what units without a kink in reach, or two units with one
   hyperplane, leave; and the signs of the units are the only ones that explain the function.
 
+A deep network is asked the same; its kinks are bent surfaces, and what else may hide in its layers
+is in `asked_layers`.
+
 Each output is judged by its own size: how far its answers range about their mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from provenet.certify.answered import AGREES, Answered, where_off
-from provenet.certify.certificate import (
-    Certificate,
-    closest_pair,
-    condition_number,
-    rarer_side,
-    residual_kurtosis,
+from provenet.certify.asked_certificate import certificate_of
+from provenet.certify.asked_layers import (
+    every_weight_shows,
+    hidden_weights,
+    named,
+    rare_points_are_predicted,
 )
 from provenet.certify.checks import Check, Status, asked
 from provenet.certify.result import Recovery
-from provenet.certify.tolerances import MORE_AT_THE_END, MOST_OFF, OUTLIERS_AT_THE_END
+from provenet.certify.summary import units_in_words
+from provenet.certify.tolerances import MOST_OFF
 from provenet.certify.traced import KNOWN, TracedCandidate
 from provenet.common.typing import AnyArray
 from provenet.common.words import counted
-from provenet.data.sources.arrays import ArraySource
-from provenet.data.standardisation import Standardisation
-from provenet.fitting.residuals import rounding_level
-from provenet.moments.gaussianity import check_gaussian
-from provenet.networks.network import Network
 
 METHOD = "kinks"
-_SEARCHED = "points at extremes and on fresh lines"
-_TO_AGREE = f"all, each output to {AGREES:.0e} of its size"
+SEARCHED = "points at extremes and on fresh lines"
+TO_AGREE = f"all, each output to {AGREES:.0e} of its size"
 
 
 def conclude_traced(candidate: TracedCandidate) -> Recovery:
@@ -59,64 +57,9 @@ def conclude_traced(candidate: TracedCandidate) -> Recovery:
         Status.EXACT,
         _praise(candidate) if len(candidate.fresh) else "",
         method=METHOD,
-        certificate=_certificate(candidate) if len(candidate.fresh) else None,
+        certificate=certificate_of(candidate) if len(candidate.fresh) else None,
         ambiguities=_ambiguities(candidate),
-    )
-
-
-def stopped_early(result: Recovery, reason: str) -> Recovery:
-    """The same answer of a search that was stopped before its end, for this reason."""
-    message = f"{result.message} {reason}"
-    return replace(result.with_checks(_came_to_its_end(message)), message=message)
-
-
-def judged_again(
-    result: Recovery, sampled: Answered, again: Answered, beyond: Answered
-) -> Recovery:
-    """The same answer, if its network predicts questions asked again as well as at first.
-
-    Where answers are exact, it must predict points beyond those that it was fitted to as well.
-    """
-    network = result.network
-    assert network is not None, "a success has one"
-    questions = [_the_same_as_sampled(result.status, network, sampled, again)]
-    if len(beyond):
-        questions.append(_points_beyond_are_predicted(network, sampled, beyond))
-    return result.with_checks(*questions)
-
-
-def _the_same_as_sampled(
-    status: Status, network: Network, sampled: Answered, again: Answered
-) -> Check:
-    noise = np.sqrt(np.mean(sampled.left_by(network) ** 2, axis=0))
-    allowed = MORE_AT_THE_END * noise + sampled.allowed(AGREES)
-    same = np.asarray((again.left_by(network) <= allowed).all(axis=1))
-    few = 0 if status is Status.EXACT else len(same) // OUTLIERS_AT_THE_END
-    return Check(
-        "the same questions get the same answers",
-        int(np.sum(~same)) <= few,
-        f"{int(same.sum())} of {len(same)} predicted again",
-        f"{len(same) - few} at least",
-        "Questions that were asked again at the end got other answers than at the beginning: "
-        "the model changes while it is asked.",
-        samples=len(same),
-    )
-
-
-def _points_beyond_are_predicted(network: Network, sampled: Answered, beyond: Answered) -> Check:
-    together = sampled + beyond
-    allowed = together.allowed(AGREES)
-    agree = beyond.explained_by(network, allowed)
-    place = where_off(together, together.explained_by(network, allowed))
-    return Check(
-        f"{_SEARCHED} are predicted",
-        bool(agree.all()),
-        f"{int(agree.sum())} of {len(agree)}",
-        _TO_AGREE,
-        f"{counted(network.units, 'unit')} explain the {len(sampled)} random points exactly, but "
-        f"{int((~agree).sum())} of {len(agree)} {_SEARCHED} are off. {place} The function is such "
-        "a network at most inputs only.",
-        samples=len(agree),
+        details=candidate.found,
     )
 
 
@@ -125,8 +68,9 @@ def _points_beyond_are_predicted(network: Network, sampled: Answered, beyond: An
 
 def _questions(candidate: TracedCandidate) -> Iterator[Check]:
     """All of them, in order."""
-    yield _came_to_its_end(_when_stopped(candidate))
-    yield _traced_from_end_to_end(candidate)
+    yield came_to_its_end(_when_stopped(candidate))
+    if candidate.found is None:
+        yield _traced_from_end_to_end(candidate)
     yield _guides_are_explained(candidate)
     yield _fresh_points_are_predicted(candidate)
     yield _searched_points_are_predicted(candidate)
@@ -135,6 +79,9 @@ def _questions(candidate: TracedCandidate) -> Iterator[Check]:
     yield _rounding_leaves_units_known(candidate)
     if candidate.network.units:
         yield _points_at_kinks_are_predicted(candidate)
+    if candidate.network.layers > 1:
+        yield rare_points_are_predicted(candidate, _explained(candidate))
+        yield every_weight_shows(candidate, _explained(candidate))
     yield _no_linear_term(candidate)
     yield _a_unit_shows(candidate)
     yield _signs_are_determined(candidate)
@@ -142,7 +89,8 @@ def _questions(candidate: TracedCandidate) -> Iterator[Check]:
         yield _as_many_as_asked_for(candidate, candidate.wanted)
 
 
-def _came_to_its_end(stopped: str) -> Check:
+def came_to_its_end(stopped: str) -> Check:
+    """Was the search ended by nothing but its success? What did, in sentences, is `stopped`."""
     return Check(
         "the search came to its end",
         not stopped,
@@ -171,7 +119,7 @@ def _traced_from_end_to_end(candidate: TracedCandidate) -> Check:
         counted(len(candidate.kinks), "line"),
         "one at least that could be measured in every piece",
         f"No line could be measured from end to end. {candidate.lines} There are more units than "
-        "can be told apart, or the function is not a network with one hidden layer of ReLU units.",
+        f"can be told apart, or {_no_network(candidate)}.",
         _unless_stopped(candidate),
     )
 
@@ -186,7 +134,7 @@ def _fresh_points_are_predicted(candidate: TracedCandidate) -> Check:
 
 
 def _searched_points_are_predicted(candidate: TracedCandidate) -> Check:
-    return _all_agree(candidate, candidate.searched, f"{_SEARCHED} are predicted", _SEARCHED)
+    return _all_agree(candidate, candidate.searched, f"{SEARCHED} are predicted", SEARCHED)
 
 
 def _the_same_again(candidate: TracedCandidate) -> Check:
@@ -224,7 +172,7 @@ def _all_agree(candidate: TracedCandidate, points: Answered, name: str, what: st
         name,
         bool(agree.all()),
         f"{int(agree.sum())} of {len(agree)}",
-        _TO_AGREE,
+        TO_AGREE,
         _not_explained(candidate, agree, what),
         _unless_stopped(candidate),
         samples=len(agree),
@@ -241,10 +189,18 @@ def _not_explained(candidate: TracedCandidate, agree: AnyArray, what: str) -> st
     place = where_off(points, points.explained_by(candidate.network, points.allowed(AGREES)))
     return (
         f"{_units(candidate)} found: {int(agree.sum())} of {len(agree)} {what} are explained, "
-        f"{int((~agree).sum())} are off. {place} {candidate.lines} The function "
-        "is not a network with one hidden layer of ReLU units, or some units lie too close "
-        "together."
+        f"{int((~agree).sum())} are off. {place} {candidate.lines} Some units lie too close "
+        f"together, or {_no_network(candidate)}."
     )
+
+
+def _no_network(candidate: TracedCandidate) -> str:
+    if candidate.found is not None:
+        return "are missing, or the function is not a network of ReLU units"
+    one = "the function is not a network with one hidden layer of ReLU units"
+    if candidate.deeper is None:
+        return one
+    return f"{one}; of several layers it is none that was found either ({candidate.deeper})"
 
 
 def _rounding_leaves_units_known(candidate: TracedCandidate) -> Check:
@@ -263,22 +219,32 @@ def _rounding_leaves_units_known(candidate: TracedCandidate) -> Check:
 def _points_at_kinks_are_predicted(candidate: TracedCandidate) -> Check:
     points, number = candidate.at_kinks, candidate.network.units
     agree = points.explained_by(candidate.network, candidate.allowed_at_kinks)
-    unseen = np.setdiff1d(np.arange(number), candidate.kink_of).tolist()
-    off = np.unique(candidate.kink_of[~agree]).tolist()
+    unseen = np.setdiff1d(np.arange(number), candidate.kink_of)
+    off = np.unique(candidate.kink_of[~agree])
     why = (
-        f"not points at the kinks of units {off}: these are two or more units with almost the "
-        "same hyperplane."
-        if off
-        else f"no point at the kinks of units {unseen} could be asked: allow a wider box."
+        f"not points at the kinks of {named(candidate.network, off)}: these are two or more units "
+        "with almost the same hyperplane."
+        if len(off)
+        else f"no point at the kinks of {named(candidate.network, unseen)} could be asked: "
+        f"{_why_no_kink(candidate)}."
     )
     return Check(
         "points beside every kink are predicted",
-        not off and not unseen,
+        len(off) == 0 and len(unseen) == 0,
         f"{int(agree.sum())} of {len(agree)}, at {number - len(unseen)} of {number} kinks",
         "all, at every kink",
         f"{_explained(candidate)}, but {why}",
         Status.PARTIAL,
         samples=len(agree),
+    )
+
+
+def _why_no_kink(candidate: TracedCandidate) -> str:
+    if candidate.network.layers == 1:
+        return "allow a wider box"
+    return (
+        "as far as answers show they are always on, or never. The function is exact at these "
+        f"points ({candidate.room}), and others would do in their place"
     )
 
 
@@ -325,12 +291,14 @@ def _signs_are_determined(candidate: TracedCandidate) -> Check:
     )
 
 
-def _as_many_as_asked_for(candidate: TracedCandidate, wanted: int) -> Check:
+def _as_many_as_asked_for(candidate: TracedCandidate, wanted: int | tuple[int, ...]) -> Check:
+    network = candidate.network
+    found = network.widths if isinstance(wanted, tuple) else network.units
     return Check(
         "there are as many units as were asked for",
-        candidate.network.units == wanted,
-        candidate.network.units,
-        f"{wanted}",
+        found == wanted,
+        network.units if network.layers == 1 else ", ".join(map(str, network.widths)),
+        ", ".join(map(str, np.atleast_1d(wanted))),
         f"The answers are those of {_units(candidate)}, not {wanted}: the others are never on, "
         "always on, or share a hyperplane with one that was found.",
         Status.PARTIAL,
@@ -341,7 +309,7 @@ def _as_many_as_asked_for(candidate: TracedCandidate, wanted: int) -> Check:
 
 
 def _units(candidate: TracedCandidate) -> str:
-    return counted(candidate.network.units, "unit")
+    return units_in_words(candidate.network)
 
 
 def _explained(candidate: TracedCandidate) -> str:
@@ -359,6 +327,22 @@ def _praise(candidate: TracedCandidate) -> str:
 
 
 def _ambiguities(candidate: TracedCandidate) -> tuple[str, ...]:
+    if candidate.network.layers > 1 and len(candidate.fresh):
+        return (*_of_signs(candidate), *_unseen_kinks(candidate), *hidden_weights(candidate))
+    return _of_signs(candidate)
+
+
+def _unseen_kinks(candidate: TracedCandidate) -> tuple[str, ...]:
+    unseen = np.setdiff1d(np.arange(candidate.network.units), candidate.kink_of)
+    if len(unseen) == 0:
+        return ()
+    return (
+        f"No place was found where {named(candidate.network, unseen)} switch and the answers show "
+        "it: there they are linear, or nothing, and others would do.",
+    )
+
+
+def _of_signs(candidate: TracedCandidate) -> tuple[str, ...]:
     if candidate.untried:
         return (f"{_open_signs(candidate)}: {candidate.untried}",)
     if candidate.signs_are_convention:
@@ -376,46 +360,3 @@ def _open_signs(candidate: TracedCandidate) -> str:
     confirmed = len(candidate.fresh) > 0 and len(candidate.off) == 0
     known = "The function is exact; " if confirmed else ""
     return f"{known}{counted(candidate.open_signs, 'sign')} of units are open"
-
-
-def _certificate(candidate: TracedCandidate) -> Certificate:
-    network, fresh = candidate.network, candidate.fresh
-    left = network(fresh.X) - fresh.y
-    residual = float(np.sqrt(np.mean(left**2)))
-    rounding = float(np.sqrt(np.mean(rounding_level(network, fresh.X) ** 2)))
-    sizes = np.linalg.norm(np.atleast_2d(network.output_weights), axis=0)
-    weakest = int(np.argmin(sizes)) if network.units else None
-    return Certificate(
-        residual=residual,
-        relative_residual=residual / fresh.spread,
-        rounding=rounding,
-        noise=0.0,
-        label_rounding=0.0,
-        label_precision="",
-        rounded=False,
-        outputs=network.outputs or 1,
-        samples_fitted=candidate.asked,
-        distinct_inputs=candidate.asked + len(fresh),
-        samples_held_out=len(fresh),
-        samples_refitted=0,
-        parameters=network.free_parameters,
-        condition=condition_number(network),
-        parameter_error_bound=np.inf if candidate.signs_are_open else candidate.error,
-        undetermined=0,
-        weakest_unit=weakest,
-        weakest_margin=float(sizes.min() / max(residual, rounding, 1e-300)) if len(sizes) else 0.0,
-        closest_pair=closest_pair(network, fresh.X),
-        residual_kurtosis=residual_kurtosis(ArraySource(fresh.X, fresh.y), network),
-        rarer_side=rarer_side(network, fresh.X),
-        width_evidence=candidate.lines,
-        coverage=candidate.coverage,
-        gaussian=check_gaussian(fresh.X, _standardisation(fresh)),
-    )
-
-
-def _standardisation(fresh: Answered) -> Standardisation:
-    """Of points that were drawn with independent features."""
-    mean, deviation = fresh.X.mean(axis=0), fresh.X.std(axis=0)
-    linear = np.zeros((*fresh.y.shape[1:], len(mean)))
-    whiten = np.diag(1 / deviation)
-    return Standardisation(mean, whiten, fresh.y.mean(axis=0), fresh.spread, linear, len(fresh))

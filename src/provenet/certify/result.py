@@ -11,7 +11,7 @@ from provenet.certify.checks import Check, Claim, Status, judge
 from provenet.certify.summary import as_html, as_text
 from provenet.common.typing import AnyArray
 from provenet.fitting.covariance import StandardErrors
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.any_network import AnyNetwork
 from provenet.networks.network import Network
 
 
@@ -24,8 +24,9 @@ class Recovery:
     questions that were put to the evidence; `status` is the worst of them and `message` says what
     happened and what to try next. `ambiguities` lists, in words, what the data leave open.
     `details` is the method's own evidence, of a class of its own (None where it has none); what is
-    in it can be asked for here as `layer`, `layered`, `landscape`, `corrupted`. `timings` are
-    seconds a stage. `queries` counts the answers that were used where a model was asked.
+    in it can be asked for here as `layer`, `layered`, `layers_found`, `landscape`, `corrupted`.
+    `timings` are seconds a stage. `queries` counts the answers that were used where a model was
+    asked.
     """
 
     network: Network | Any
@@ -46,7 +47,7 @@ class Recovery:
     @classmethod
     def judged(
         cls,
-        network: Network | DeepNetwork | None,
+        network: AnyNetwork | None,
         checks: Iterable[Check],
         best: Status,
         praise: str,
@@ -106,3 +107,8 @@ class Recovery:
     def layered(self) -> Any:
         """The lowest layer with what lies above it, which predicts labels, where that is known."""
         return getattr(self.details, "layered", None)
+
+    @property
+    def layers_found(self) -> Any:
+        """Layers of a model that was asked, as they were found one after the other."""
+        return getattr(self.details, "layers", None)

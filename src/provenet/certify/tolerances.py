@@ -195,6 +195,14 @@ FEWEST_TO_PLACE = 3
 MORE_AT_THE_END, OUTLIERS_AT_THE_END = 6.0, 4
 """Convention: deviations of the noise by which answers to questions asked again may be off,
 and one question in so many may be off by more, as noise with heavy tails is."""
+WEIGHT_SHOWS, SHOWN_AT_ONCE = 1e-6, 2**21
+"""Convention: an error of a weight beside its row that must show at some point asked (half of the
+digits and more), and numbers that are looked at together: 16 MB."""
+MOST_NAMED = 12
+"""Convention: units whose weights do not show that are named; a screen holds as many."""
+MOST_BENDS_UNSEEN = 0.1
+"""Convention: part of the units of whole layers at whose kinks no bend is seen: what is above may
+be off wherever they switch, while a hyperplane that is none has no bend anywhere."""
 
 # ---------------------------------------------------------------- several layers
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.certify.answered import AGREES, Answered, most_off
+from provenet.certify.layers_found import LayersFound
+from provenet.certify.shown import WeightsShown
 from provenet.certify.tolerances import CONFIDENCE, ROUNDING_MARGIN
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
-from provenet.networks.network import Network
+from provenet.networks.any_network import AnyNetwork
 
 KNOWN = 1e-9
 """Relative error of a unit up to which it is called exact. A convention."""
@@ -26,7 +28,7 @@ _TINIEST = 1e-300
 class TracedCandidate:
     """A network that was read off a model's answers, and the answers that may confirm it."""
 
-    network: Network
+    network: AnyNetwork
     guides: Answered
     """Points that led the search to where units were missing."""
     fresh: Answered
@@ -38,9 +40,9 @@ class TracedCandidate:
     again: Answered
     """The first guides, asked again at the end."""
     at_kinks: Answered
-    """Points on the hyperplane of every unit and beside it."""
+    """Points where every unit switches and beside these."""
     kink_of: AnyArray
-    """The unit that each of these belongs to."""
+    """The unit that each of these belongs to, counted through all layers."""
     error_bound: float
     """How far rounding lets a unit be off, relatively, up to its sign."""
     kinks: tuple[int, ...]
@@ -57,10 +59,16 @@ class TracedCandidate:
     """Why signs were left untried, and what would decide them, as a clause; empty if none were."""
     looks: int = 1
     """How many networks, with this one, were put to fresh points of their own."""
-    wanted: int | None = None
-    """Number of units that was asked for."""
+    showing: Answered | None = None
+    """Rare points at which weights of a deep network show that do not elsewhere."""
+    wanted: int | tuple[int, ...] | None = None
+    """Number of units that was asked for, or those of every layer."""
     stopped: str = ""
     """What ended the search before its end and what to try, in sentences; empty if nothing did."""
+    found: LayersFound | None = None
+    """The layers of a deep network, as they were found; None where one layer was looked for."""
+    deeper: LayersFound | None = None
+    """What a search for several layers found that explains the function no better."""
 
     @property
     def error(self) -> float:
@@ -78,6 +86,15 @@ class TracedCandidate:
         return allowed_at_kinks(self.fresh, self.error_bound)
 
     @property
+    def shown(self) -> WeightsShown:
+        """Which weights between layers show at the points asked."""
+        points = self.guides + self.fresh + self.searched + self.at_kinks
+        points = points if self.showing is None else points + self.showing
+        return WeightsShown(
+            self.network, points.X, np.maximum(self.fresh.allowed(AGREES), _TINIEST)
+        )
+
+    @property
     def signs_are_convention(self) -> bool:
         """Whether a linear term is left, which makes up for any signs of the units."""
         return self.network.linear is not None and self.network.units > 0
@@ -89,10 +106,19 @@ class TracedCandidate:
 
     @property
     def off(self) -> Answered:
-        """Fresh and searched points that the network does not predict."""
+        """Fresh, searched and rare points that the network does not predict."""
         parts = (self.fresh, self.searched)
         left = [~part.explained_by(self.network, part.allowed(AGREES)) for part in parts]
-        return self.fresh[left[0]] + self.searched[left[1]]
+        found = self.fresh[left[0]] + self.searched[left[1]]
+        return found if self.showing is None else found + self.showing[~self.rare_are_predicted]
+
+    @property
+    def rare_are_predicted(self) -> AnyArray:
+        """Which rare points the network predicts: each output by the size of others, or its own."""
+        if self.showing is None:
+            return np.empty(0, dtype=bool)
+        allowed = np.maximum(self.fresh.allowed(AGREES), AGREES * np.abs(self.showing.values))
+        return self.showing.explained_by(self.network, allowed)
 
     @property
     def most_off(self) -> float:
@@ -113,7 +139,9 @@ class TracedCandidate:
 
     @property
     def lines(self) -> str:
-        """What the lines met, in words."""
+        """What the lines met, or what was found a layer at a time, in words."""
+        if self.found is not None:
+            return f"Found one after the other: {self.found}."
         kinks = ", ".join(str(number) for number in self.kinks)
         return f"Kinks on {counted(len(self.kinks), 'line')}, one after the other: {kinks}."
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,17 +16,19 @@ from provenet.cli.shared import (
     Seed,
     check_network_to_write,
     check_written,
+    depth,
     error_of,
-    load_network_file,
+    load_any_network_file,
     save_result,
     summary_of,
+    widths,
 )
 from provenet.common.exceptions import InvalidInput
 from provenet.common.words import counted
 from provenet.extract import extract as extract_network
 from provenet.extraction.clients.base import counted_queries
 from provenet.extraction.oracle import Oracle, open_oracle
-from provenet.networks.network import Network
+from provenet.networks.any_network import AnyNetwork
 from provenet.report import console as show
 from provenet.validation import OPEN
 
@@ -59,8 +61,21 @@ def extract(
         float | None, typer.Option(min=0, help="Noise of the answers, if known; else estimated.")
     ] = None,
     units: Annotated[
-        int | None, typer.Option(min=1, help="Number of units; found when not given.")
+        Any,
+        typer.Option(
+            parser=widths,
+            metavar="WIDTHS",
+            help="Number of units; 16,8 for two hidden layers of so many; found when not given.",
+        ),
     ] = None,
+    layers: Annotated[
+        Any,
+        typer.Option(
+            parser=depth,
+            metavar="NUMBER",
+            help="Number of hidden layers; auto finds it where answers are exact.",
+        ),
+    ] = OPEN,
     low: Annotated[float | None, typer.Option(help="Ask no input below this.")] = None,
     high: Annotated[float | None, typer.Option(help="Ask no input above this.")] = None,
     cache: Annotated[
@@ -85,7 +100,7 @@ def extract(
     check_network_to_write(out)
     read = None if _ADDRESS in model else Path(model)
     check_written((out, cache), inputs=(read, truth))
-    known = None if truth is None else load_network_file(truth)
+    known = None if truth is None else load_any_network_file(truth)
     with StageProgress(stderr(), quiet=quiet) as progress:
         progress("Opening the model", -1)
         oracle = open_oracle(
@@ -105,7 +120,8 @@ def extract(
             seconds=seconds,
             activation=activation,
             noise=noise,
-            units=units,
+            units=units[0] if units is not None and len(units) == 1 else units,
+            layers=layers,
             rng=seed,
             progress=progress,
         )
@@ -128,7 +144,7 @@ def cost(result: Recovery, oracle: Oracle) -> str:
     return f"{counted_queries(oracle.used)} for {counted(found, 'parameter')}{cached}"
 
 
-def _check_truth(path: Path | None, truth: Network | None, oracle: Oracle) -> None:
+def _check_truth(path: Path | None, truth: AnyNetwork | None, oracle: Oracle) -> None:
     if truth is None:
         return
     own, asked = (truth.features, truth.outputs), (oracle.features, oracle.outputs)

@@ -136,7 +136,15 @@ def error_of(result: Recovery, truth: AnyNetwork) -> float:
 def summary_of(result: Recovery, **extra: Any) -> dict[str, Any]:
     """A result for JSON."""
     fields = ("status", "success", "message", "method", "claim", "checks", "network")
-    more = ("standard_errors", "certificate", "ambiguities", "timings", "layer", "layered")
+    more = (
+        "standard_errors",
+        "certificate",
+        "ambiguities",
+        "timings",
+        "layer",
+        "layered",
+        "layers_found",
+    )
     mask = result.corrupted
     count = None if mask is None else int(np.count_nonzero(mask))
     values = {name: getattr(result, name) for name in (*fields, *more, "queries")}

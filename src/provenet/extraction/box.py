@@ -70,7 +70,9 @@ class Box:
         low, high = self._ends
         X = rng.standard_normal((n, len(low)))
         limited = np.isfinite(self.low) | np.isfinite(self.high)
-        return np.where(limited, rng.uniform(low, high, X.shape), X)
+        if limited.any():
+            X[:, limited] = rng.uniform(low[limited], high[limited], (n, int(limited.sum())))
+        return X
 
     def reach(self, origin: Array, direction: Array, far: float) -> tuple[float, float]:
         """How far a line stays inside, `far` at most; a hair less, since points are rounded."""

@@ -9,27 +9,39 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from provenet.certify.answered import Answered
+from provenet.certify.answered import AGREES, Answered
+from provenet.certify.layers_found import LayersFound
 from provenet.certify.traced import TracedCandidate, allowed_at_kinks
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
-from provenet.extraction.confirming import number_of_fresh, points_at_kinks, searched_points
+from provenet.extraction.confirming import (
+    number_of_fresh,
+    points_about_kinks,
+    points_at_kinks,
+    searched_points,
+    showing_points,
+)
 from provenet.extraction.deadline import OVER, Deadline
 from provenet.extraction.kinks import Traced
+from provenet.extraction.layers.traced import TracedLayers
 from provenet.extraction.oracle import Oracle
 from provenet.extraction.tolerances import (
     ASKED_AGAIN,
     BOUND,
     NO_LINEAR,
-    POINTS_A_KINK,
     SEARCHED_PART,
+    SHORTEST,
 )
 from provenet.extraction.units import Units, binary_scale
 from provenet.fitting.parameters import Parameters
+from provenet.networks.any_network import AnyNetwork
 from provenet.networks.conversions import as_absolute, as_rectified
+from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.lattice_signs import signs_by_lattice
 from provenet.networks.network import Network
+from provenet.networks.sign_ambiguities import flip_sets
 from provenet.networks.signs import Signs, signs_from_linear_part, unit_terms
+from provenet.networks.tolerances import FLIP_BUDGET
 
 
 def confirmed(
@@ -39,7 +51,7 @@ def confirmed(
     rng: np.random.Generator,
     *,
     looks: int,
-    wanted: int | None,
+    wanted: int | tuple[int, ...] | None,
 ) -> TracedCandidate:
     """The units found, with the model's answers to points that may refute them.
 
@@ -47,21 +59,58 @@ def confirmed(
     """
     asked = oracle.used
     signed = _signed(traced, one=oracle.outputs is None, deadline=oracle.deadline)
-    network = signed.network
-    X = searched_points(network, box, rng)
-    if oracle.remaining is not None:
-        X = X[: oracle.remaining // SEARCHED_PART]
-    others = len(X) + POINTS_A_KINK * network.units + ASKED_AGAIN
-    number = number_of_fresh(oracle.remaining, others, looks)
-    fresh = _answered(oracle, box.sample(number, rng))
-    searched = _answered(oracle, X)
-    allowed = allowed_at_kinks(fresh, _error_bound(traced))
-    X, kink_of = points_at_kinks(network, allowed, box, rng)
-    at_kinks = _answered(oracle, X)
-    first = traced.guides.X[:ASKED_AGAIN]
-    again = Answered(first, oracle.ask(first[::-1], fresh=True)[::-1])
-    points = _Points(box.inputs, fresh, searched, at_kinks, kink_of, again)
-    return replace(_candidate(traced, signed, points, asked), looks=looks, wanted=wanted)
+    put = _Put(signed.network, traced.guides, _error_bound(traced), looks)
+    candidate = _candidate(traced, signed, put.to(oracle, box, rng), asked)
+    return replace(candidate, looks=looks, wanted=wanted)
+
+
+def confirmed_layers(
+    traced: TracedLayers,
+    oracle: Oracle,
+    box: Box,
+    rng: np.random.Generator,
+    *,
+    looks: int,
+    wanted: int | tuple[int, ...] | None,
+) -> TracedCandidate:
+    """The same for the layers found, all of them."""
+    asked = oracle.used
+    signed = _signed_layers(traced, one=oracle.outputs is None, deadline=oracle.deadline)
+    put = _Put(signed.network, traced.guides, traced.error, looks)
+    candidate = _layers_candidate(traced, signed, put.to(oracle, box, rng), asked)
+    return replace(candidate, looks=looks, wanted=wanted)
+
+
+@dataclass(frozen=True)
+class _Put:
+    """A network that is put to the test."""
+
+    network: AnyNetwork
+    guides: Answered
+    error_bound: float
+    looks: int
+
+    def to(self, oracle: Oracle, box: Box, rng: np.random.Generator) -> _Points:
+        """Ask the model what may refute the network."""
+        network = self.network
+        X = searched_points(network, box, rng)
+        if oracle.remaining is not None:
+            X = X[: oracle.remaining // SEARCHED_PART]
+        others = len(X) + points_about_kinks(network) + ASKED_AGAIN
+        number = number_of_fresh(oracle.remaining, others, self.looks)
+        fresh = _answered(oracle, box.sample(number, rng))
+        searched = _answered(oracle, X)
+        allowed = allowed_at_kinks(fresh, self.error_bound)
+        X, kink_of = points_at_kinks(network, allowed, box, rng)
+        at_kinks = _answered(oracle, X)
+        showing = None
+        if network.layers > 1:
+            asked = self.guides + fresh + searched + at_kinks
+            X = showing_points(network, asked.X, fresh.allowed(AGREES), box, rng)
+            showing = _answered(oracle, X)
+        first = self.guides.X[:ASKED_AGAIN]
+        again = Answered(first, oracle.ask(first[::-1], fresh=True)[::-1])
+        return _Points(box.inputs, fresh, searched, at_kinks, kink_of, again, showing)
 
 
 def _answered(oracle: Oracle, X: Array) -> Answered:
@@ -78,33 +127,35 @@ class _Points:
     at_kinks: Answered
     kink_of: AnyArray
     again: Answered
+    showing: Answered | None = None
 
 
 def unconfirmed(traced: Traced, *, one: bool, asked: int, stopped: str) -> TracedCandidate:
     """The units found before the search was stopped; `one` where answers are single numbers."""
     signed = _signed(traced, one=one, deadline=OVER)
-    features, outputs = traced.units.W.shape[1], len(traced.units.constant)
-    nothing = Answered(np.empty((0, features)), np.empty(0 if one else (0, outputs)))
-    nobody = np.empty(0, dtype=int)
-    points = _Points("inputs", nothing, nothing, nothing, nobody, nothing)
+    points = _no_points(traced.units.W.shape[1], len(traced.units.constant), one)
     return replace(_candidate(traced, signed, points, asked), stopped=stopped)
 
 
-def _candidate(
-    traced: Traced,
-    signed: Signed,
-    points: _Points,
-    asked: int,
+def unconfirmed_layers(
+    traced: TracedLayers, *, one: bool, asked: int, stopped: str
 ) -> TracedCandidate:
+    """The same for the layers found, all of them."""
+    signed = _signed_layers(traced, one=one, deadline=OVER)
+    points = _no_points(signed.network.features, signed.network.outputs or 1, one)
+    return replace(_layers_candidate(traced, signed, points, asked), stopped=stopped)
+
+
+def _no_points(features: int, outputs: int, one: bool) -> _Points:
+    nothing = Answered(np.empty((0, features)), np.empty(0 if one else (0, outputs)))
+    nobody = np.empty(0, dtype=int)
+    return _Points("inputs", nothing, nothing, nothing, nobody, nothing)
+
+
+def _candidate(traced: Traced, signed: Signed, points: _Points, asked: int) -> TracedCandidate:
     return TracedCandidate(
         network=signed.network,
         guides=traced.guides,
-        fresh=points.fresh,
-        inputs=points.inputs,
-        searched=points.searched,
-        again=points.again,
-        at_kinks=points.at_kinks,
-        kink_of=points.kink_of,
         error_bound=_error_bound(traced),
         kinks=traced.kinks,
         complete=traced.complete,
@@ -112,6 +163,25 @@ def _candidate(
         alternatives=signed.alternatives,
         open_signs=signed.open_signs,
         untried=signed.untried,
+        **vars(points),
+    )
+
+
+def _layers_candidate(
+    traced: TracedLayers, signed: Signed, points: _Points, asked: int
+) -> TracedCandidate:
+    return TracedCandidate(
+        network=signed.network,
+        guides=traced.guides,
+        error_bound=traced.error,
+        kinks=(),
+        complete=True,
+        asked=asked,
+        alternatives=signed.alternatives,
+        open_signs=signed.open_signs,
+        untried=signed.untried,
+        found=LayersFound(traced.layers),
+        **vars(points),
     )
 
 
@@ -127,7 +197,7 @@ def _error_bound(traced: Traced) -> float:
 class Signed:
     """A network whose units have signs, and a linear term if no signs explain it."""
 
-    network: Network
+    network: AnyNetwork
     alternatives: int = 0
     """How many other signs explain the linear part as well."""
     open_signs: int = 0
@@ -156,6 +226,23 @@ def _signed(traced: Traced, *, one: bool, deadline: Deadline) -> Signed:
     others = () if left else signs.alternatives
     different = np.any([signs.signs != other for other in others], axis=0)
     return Signed(network, len(others), int(np.sum(different)))
+
+
+def _signed_layers(traced: TracedLayers, *, one: bool, deadline: Deadline) -> Signed:
+    """The network as it was found, and the units of a layer that may be reversed together."""
+    assert traced.network is not None, "all layers were found"
+    found = traced.network
+    deep = DeepNetwork(found.weights, found.biases, outputs=None if one else len(found.biases[-1]))
+    deep = deep.canonical()
+    seconds = float(np.clip(deadline.left, SHORTEST, FLIP_BUDGET))
+    flips = [flip_sets(deep.layer(k), budget=seconds) for k in range(deep.layers)]
+    network = deep.as_one_layer() if deep.layers == 1 else deep
+    if not all(flip.complete for flip in flips):
+        why = "too many units may be reversed together for all sets of them to be tried in time."
+        return Signed(network, open_signs=deep.units, untried=why)
+    sets = sum(len(flip.sets) for flip in flips)
+    reversible = sum(len({i for units in flip.sets for i in units}) for flip in flips)
+    return Signed(network, sets, reversible)
 
 
 def _signs(

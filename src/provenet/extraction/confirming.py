@@ -8,13 +8,22 @@ the inputs at theirs, a further unit or layer beyond the others, and on a line f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from provenet.certify.shown import WeightsShown, showing
+from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.aiming import Wish, aimed, best_starts
+from provenet.extraction.beside import points_beside_kinks
 from provenet.extraction.box import Box
-from provenet.extraction.kinks import random_line
+from provenet.extraction.questions import most_rows
+from provenet.extraction.segments import random_line
 from provenet.extraction.tolerances import (
+    AIM_STARTS,
     ALONG_A_LINE,
+    CELLS_A_KINK,
     CLEARLY,
     CLIMBS,
     CORNERS,
@@ -23,11 +32,16 @@ from provenet.extraction.tolerances import (
     FRESH,
     FRESH_LINES,
     KINK_TRIES,
+    MOST_AIMED,
     MOST_COMPARED,
+    POINTS_A_KINK,
+    SHOWING,
     TINIEST,
     TYPICAL,
+    WIDER,
 )
-from provenet.networks.network import Network
+from provenet.networks.any_network import AnyNetwork
+from provenet.networks.cells import gradient, inputs_of_units, kinks_along
 
 
 def number_of_fresh(remaining: int | None, others: int, looks: int) -> int:
@@ -41,38 +55,39 @@ def number_of_fresh(remaining: int | None, others: int, looks: int) -> int:
 # ---------------------------------------------------------------- searched points
 
 
-def searched_points(network: Network, box: Box, rng: np.random.Generator) -> Array:
+def searched_points(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
     """Extremes of answers, inputs and units, and points along fresh lines, in random order."""
-    X = box.sample(MOST_COMPARED, rng)
-    parts = [_extremes(network, X, rng), _climbed(network, X, box), _on_lines(network, box, rng)]
-    parts.append(_corners(box, rng))
+    X = _extremes(network, box, rng)
+    parts = [X, _climbed(network, X, box), _on_lines(network, box, rng), _corners(box, rng)]
     return np.asarray(rng.permutation(np.unique(np.vstack(parts), axis=0)))
 
 
-def few_searched_points(network: Network, box: Box, rng: np.random.Generator, number: int) -> Array:
+def few_searched_points(
+    network: AnyNetwork, box: Box, rng: np.random.Generator, number: int
+) -> Array:
     """So many of them: its own extreme answers first, where a limit on the answers shows."""
-    X = box.sample(MOST_COMPARED, rng)
-    first = rng.permutation(_climbed(network, X, box))
+    first = rng.permutation(_climbed(network, _extremes(network, box, rng), box))
     return np.vstack([first, searched_points(network, box, rng)])[:number]
 
 
-def _extremes(network: Network, X: Array, rng: np.random.Generator) -> Array:
+def _extremes(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
     """Of many random points those that are extreme: in answers, features, units, distance."""
-    z = X @ network.weights.T + network.biases
-    distance = np.linalg.norm(X - X.mean(axis=0), axis=1)
-    some = [_some(network(X).reshape(len(X), -1), rng), _some(X, rng), _some(z, rng)]
-    measures = np.column_stack([*some, distance])
-    chosen = np.concatenate([measures.argmin(axis=0), measures.argmax(axis=0)])
-    return np.asarray(X[chosen])
+    outputs, features, units = (
+        rng.choice(number, min(number, EXTREME_UNITS), replace=False)
+        for number in (network.outputs or 1, network.features, network.units)
+    )
+    X = np.empty((0, network.features))
+    for block in row_blocks(MOST_COMPARED, most_rows(MOST_COMPARED, network.features)):
+        X = np.vstack([X, box.sample(block.stop - block.start, rng)])
+        y = network(X).reshape(len(X), -1)[:, outputs]
+        z = np.hstack(inputs_of_units(network, X))[:, units]
+        distance = np.linalg.norm((X - box.centre) / box.width, axis=1)
+        measures = np.column_stack([y, X[:, features], z, distance])
+        X = X[np.unique([measures.argmin(axis=0), measures.argmax(axis=0)])]
+    return X
 
 
-def _some(columns: Array, rng: np.random.Generator) -> Array:
-    """Not more columns than `EXTREME_UNITS`."""
-    number = columns.shape[1]
-    return columns[:, rng.choice(number, min(number, EXTREME_UNITS), replace=False)]
-
-
-def _climbed(network: Network, X: Array, box: Box) -> Array:
+def _climbed(network: AnyNetwork, X: Array, box: Box) -> Array:
     """From the lowest and the highest answers on, along the gradients, to the box's corners."""
     values = network(X).reshape(len(X), -1)[:, :EXTREME_UNITS]
     ends = []
@@ -80,18 +95,18 @@ def _climbed(network: Network, X: Array, box: Box) -> Array:
         for sign in (-1.0, 1.0):
             path = [X[int(np.argmax(sign * y))]]
             for _ in range(CLIMBS):
-                uphill = sign * _gradient(network, path[-1], output)
+                uphill = sign * gradient(network, path[-1], output)
                 path.append(_further_up(network, path[-1], uphill, box))
             reached = sign * network(np.array(path)).reshape(len(path), -1)[:, output]
             ends.append(path[int(np.argmax(reached))])  # a smooth unit may be past its height
     return np.vstack(ends)
 
 
-def _further_up(network: Network, x: Array, uphill: Array, box: Box) -> Array:
-    """To the corner that a gradient points to; smooth units climb by steps where none is."""
+def _further_up(network: AnyNetwork, x: Array, uphill: Array, box: Box) -> Array:
+    """To the corner that a gradient points to; smooth and deep ones climb by steps without one."""
     corner = np.where(uphill > 0, box.high, np.where(uphill < 0, box.low, x))
     step = box.width * uphill / max(float(np.abs(uphill).max()), TINIEST)
-    beside = x + step if network.activation.smooth else x
+    beside = x + step if network.activation.smooth or network.layers > 1 else x
     return np.asarray(box.nearest(np.where(np.isfinite(corner), corner, beside)[None])[0])
 
 
@@ -102,49 +117,74 @@ def _corners(box: Box, rng: np.random.Generator) -> Array:
     return box.nearest(np.where(np.isfinite(ends), ends, X))
 
 
-def _gradient(network: Network, x: Array, output: int) -> Array:
-    a = np.atleast_2d(network.output_weights)[output]
-    slopes = network.activation.derivative(network.weights @ x + network.biases)
-    linear = 0.0 if network.linear is None else np.atleast_2d(network.linear)[output]
-    return np.asarray((a * slopes) @ network.weights + linear)
-
-
-def _on_lines(network: Network, box: Box, rng: np.random.Generator) -> Array:
+def _on_lines(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
     """On random lines from end to end: between the kinks, and evenly."""
     return np.vstack([_on_line(network, box, rng) for _ in range(FRESH_LINES)])
 
 
-def _on_line(network: Network, box: Box, rng: np.random.Generator) -> Array:
+def _on_line(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
     line = random_line(box, rng, box.sample(1, rng)[0])
     far = TYPICAL * np.sqrt(len(line.origin)) * float(box.width.max())
     low, high = max(line.reach[0], -far), min(line.reach[1], far)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        kinks = -(network.weights @ line.origin + network.biases) / (
-            network.weights @ line.direction
-        )
-    kinks = np.sort(kinks[(kinks > low) & (kinks < high)])
+    kinks = kinks_along(network, line.origin, line.direction, low, high).places
     edges = np.concatenate([[low], kinks, [high]])
     between = rng.permutation((edges[1:] + edges[:-1]) / 2)[: ALONG_A_LINE // 2]
     evenly = np.linspace(low, high, ALONG_A_LINE - len(between))
     return box.nearest(line.origin + np.append(between, evenly)[:, None] * line.direction)
 
 
+# ---------------------------------------------------------------- points that show weights
+
+
+def showing_points(
+    network: AnyNetwork, asked: Array, allowed: Array, box: Box, rng: np.random.Generator
+) -> Array:
+    """Points at which weights between layers show that do not at those asked so far."""
+    allowed = np.maximum(allowed, TINIEST)
+    shown = WeightsShown(network, asked, allowed)
+    if shown.number_hidden == 0:
+        return np.empty((0, network.features))
+    near = box.sample(most_rows(MOST_COMPARED, network.features), rng)
+    X = np.vstack([box.nearest(box.centre + times * (near - box.centre)) for times in WIDER])
+    some = WeightsShown(network, X, allowed)
+    left = [own & other for own, other in zip(shown.hidden, some.hidden, strict=True)]
+    X = np.vstack([X, *_aimed_at(network, left, X, box)])
+    chosen = showing(shown, WeightsShown(network, X, allowed))
+    return np.asarray(X[rng.permutation(chosen)[:SHOWING]])
+
+
+def _aimed_at(network: AnyNetwork, hidden: list[AnyArray], X: Array, box: Box) -> Iterator[Array]:
+    """Inputs where the two units are on between which a weight does not show so far."""
+    pairs = [(k, j, i) for k, own in enumerate(hidden) for j, i in np.argwhere(own)]
+    for k, j, i in pairs[:MOST_AIMED]:
+        wishes = [Wish(k, i), Wish(k + 1, j)]
+        yield aimed(network, wishes, best_starts(network, wishes, X, AIM_STARTS), box)
+
+
 # ---------------------------------------------------------------- points at kinks
 
 
+def points_about_kinks(network: AnyNetwork) -> int:
+    """How many `points_at_kinks` are, at most."""
+    return POINTS_A_KINK * network.units * (1 if network.layers == 1 else CELLS_A_KINK)
+
+
 def points_at_kinks(
-    network: Network, allowed: Array, box: Box, rng: np.random.Generator
+    network: AnyNetwork, allowed: Array, box: Box, rng: np.random.Generator
 ) -> tuple[Array, AnyArray]:
     """Points on the hyperplane of every unit and on both sides, in the box; and whose they are.
 
     Those beside it are as far as makes a unit that is not there show clearly, beyond the error
-    allowed, in one output at least.
+    allowed, in one output at least. The surfaces of a deep network are bent (`beside`).
     """
-    slopes = np.abs(np.atleast_2d(network.output_weights))
+    if network.layers > 1:
+        return points_beside_kinks(network, allowed, box, rng)
+    (weights, biases), (A, _) = network.affine_maps
+    slopes = np.abs(A)
     with np.errstate(divide="ignore"):
         beside = CLEARLY * np.min((allowed + TINIEST)[:, None] / slopes, axis=0)
     points, units = [np.empty((0, network.features))], []
-    for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
+    for i, (w, b) in enumerate(zip(weights, biases, strict=True)):
         X = _on_hyperplane(w, b, box, rng)
         for offset in (0.0, -beside[i], beside[i]):
             moved = X + offset * w

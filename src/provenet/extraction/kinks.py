@@ -1,16 +1,18 @@
 """A network from its kinks: for functions that may be asked anywhere and answer exactly.
 
 Along a random line f is piecewise linear with one kink a unit (`lines`). In each piece the gradient
-is measured by `features + 2` questions close to each other; across a kink it jumps by `a_i w_i`, up
-to the sign of the unit, and where the two linear pieces agree is the unit's hyperplane. What is
-left of all kinks on the line is linear; `sum_i` of the units that are reversed explains it, or it
-stays as a linear term (units without a kink in reach).
+is measured by `features + 2` questions close to each other (`gradients`); across a kink it jumps by
+`a_i w_i`, up to the sign of the unit, and where the two linear pieces agree is the unit's
+hyperplane. What is left of all kinks on the line is linear; `sum_i` of the units that are reversed
+explains it, or it stays as a linear term (units without a kink in reach).
 
-A gradient is believed if it also predicts a step along the line: a step that crossed another
-hyperplane does not. Units beside a narrow piece are known poorly, and are measured again where
-there is room (`sharpen`). Fresh points then confirm the network; where they do not, a unit was
-missed or two were taken for one: what is left, `f - network`, is traced along a line through such a
-point, and its kinks are added. Units found twice are one.
+Units beside a narrow piece are known poorly, and are measured again where there is room
+(`sharpen`). Fresh points then confirm the network; where they do not, a unit was missed or two were
+taken for one: what is left, `f - network`, is traced along a line through such a point, and its
+kinks are added. Units found twice are one.
+
+Where the function may be deeper, that shows at once: units do not switch elsewhere on their
+hyperplanes (`recurring`). Then the lines end, and `layers` goes on.
 """
 
 from __future__ import annotations
@@ -27,38 +29,24 @@ from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
-from provenet.extraction.lines import Ask, trace_line
+from provenet.extraction.gradients import pieces_at, pieces_between, places_between, units_of
+from provenet.extraction.lines import trace_line
+from provenet.extraction.questions import Ask
+from provenet.extraction.recurring import recurs
+from provenet.extraction.segments import Segment, random_line
 from provenet.extraction.sharpen import Sharpened, sharpened
 from provenet.extraction.tolerances import (
-    BELIEVED,
     BESIDE_CENTRE,
-    FROM_EDGE,
-    FROM_FAR_EDGE,
-    GRADIENT_STEP,
-    GRADIENT_TRIES,
-    KINK_SCALE,
-    KINKS_IN_BOX,
     LINES,
-    REACH,
     REACH_OF_REST,
     ROUGHLY,
     ROUNDING,
     ROUNDING_OF_REST,
-    SHORTER,
+    TESTED_FIRST,
+    TESTED_LATER,
     TINIEST,
-    TYPICAL_ERROR,
 )
-from provenet.extraction.units import Pieces, Units, binary_scale, factored
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A line, how far it may be followed, and the distance of a typical kink."""
-
-    origin: Array
-    direction: Array
-    reach: tuple[float, float]
-    scale: float
+from provenet.extraction.units import Pieces, Units, binary_scale
 
 
 @dataclass(frozen=True)
@@ -99,20 +87,6 @@ class Traced:
         return self.complete and self.deviation <= AGREES
 
 
-def random_line(
-    box: Box, rng: np.random.Generator, through: Array, towards: Array | None = None
-) -> Segment:
-    """A line through a point, in a random direction or to another; as long as the box allows."""
-    features = len(through)
-    direction = rng.standard_normal(features) * box.width
-    if towards is not None:
-        direction = towards - through
-    direction /= np.linalg.norm(direction)
-    reach = box.reach(through, direction, REACH * np.sqrt(features))
-    scale = min(KINK_SCALE * np.sqrt(features), (reach[1] - reach[0]) / KINKS_IN_BOX)
-    return Segment(through, direction, reach, scale)
-
-
 def trace_units(
     ask: Ask,
     checks: Array,
@@ -133,11 +107,15 @@ def trace_units(
     return tracing.run(spare, stages or Stages(), deadline, lines)
 
 
-def start_tracing(ask: Ask, guides: Array, box: Box, rng: np.random.Generator) -> Tracing:
+def start_tracing(
+    ask: Ask, guides: Array, box: Box, rng: np.random.Generator, *, may_be_deep: bool = False
+) -> Tracing:
     """Nothing is known yet but how large each output is; scaled, all are of one size."""
     answers = ask(guides)
     scale = binary_scale(np.abs(answers).max(axis=0))
-    return Tracing(lambda X: ask(X) / scale, guides, answers / scale, scale, box, rng)
+    tracing = Tracing(lambda X: ask(X) / scale, guides, answers / scale, scale, box, rng)
+    tracing.may_be_deep = may_be_deep
+    return tracing
 
 
 @dataclass
@@ -153,12 +131,19 @@ class Tracing:
     rng: np.random.Generator
     found: Sharpened = field(init=False)
     start: Array = field(init=False)
+    other_rng: np.random.Generator = field(init=False)
+    """For what is asked only where the function may be deep: lines are the same without it."""
     pieces: Pieces | None = None
     """All that was measured; None until a line could be measured from end to end."""
     kinks: list[int] = field(default_factory=list)
+    may_be_deep: bool = False
+    """Whether the lines are to end where units do not recur."""
+    deeper: bool = False
+    """Whether they do not."""
 
     def __post_init__(self) -> None:
         """Nothing is known."""
+        (self.other_rng,) = self.rng.spawn(1)
         features = self.checks.shape[1]
         self.found = Sharpened.of(Units.none(features, self.answers.shape[1]))
         beside = BESIDE_CENTRE * self.rng.standard_normal(features)
@@ -178,14 +163,19 @@ class Tracing:
                     self.follow(self.next_line())
                 with stages.stage("sharpen", counted(len(self.found.units), "unit")):
                     self.sharpen(spare, deadline)
-                if self.traced().explained:
+                if self.deeper or self.traced().explained:
                     break
         except Spent as spent:
             return self.traced(spent)
         return self.traced()
 
+    def as_one_layer(self) -> None:
+        """Follow further lines whether units recur or not."""
+        self.may_be_deep = self.deeper = False
+
     def guided_by(self, points: Answered) -> None:
-        """Further guides, which are not explained so far."""
+        """Further guides, which are not explained so far, where all others were."""
+        self.may_be_deep = False
         self.checks = np.vstack([self.checks, points.X])
         self.answers = np.vstack([self.answers, points.values / self.scale])
 
@@ -208,6 +198,9 @@ class Tracing:
             return
         known = self.found.errors.max(initial=0.0)
         rounding = float(np.clip(known, *ROUNDING_OF_REST))
+        if self.may_be_deep and self._few_recur():
+            self.deeper = True
+            return
         rest, near = _beside(self.ask, self.found.units), replace(line, reach=_near(line))
         least = rounding * float(np.abs(self.answers).max())
         self._add(self._measured(rest, near, rounding, least), near)
@@ -215,9 +208,44 @@ class Tracing:
     def _measured(self, ask: Ask, line: Segment, rounding: float, least: float) -> Pieces | None:
         trace = trace_line(ask, line.origin, line.direction, line.reach, line.scale, rounding)
         self.kinks.append(len(trace.kinks))
-        if not trace.complete:
+        if self.may_be_deep and self.pieces is None:
+            self.deeper = self._none_recurs(line, trace.kinks)
+        if self.deeper or not trace.complete:
             return None
         return pieces_between(ask, line, trace.kinks, self.box, rounding, least)
+
+    def _none_recurs(self, line: Segment, kinks: Array) -> bool:
+        """Whether of the kinks with most room some were tested, and none is elsewhere, too.
+
+        Pieces are measured as they would be anyway.
+        """
+        places, distances = places_between(kinks, line)
+        room = np.minimum(distances[:-1], distances[1:])
+        tested = False
+        for k in np.argsort(-room)[:TESTED_FIRST]:
+            both = slice(k, k + 2)
+            beside = pieces_at(
+                self.ask, line, places[both], distances[both], self.box, (ROUNDING, 0.0)
+            )
+            if not beside.believed.all():
+                continue
+            unit = units_of(beside, line)
+            error = np.sqrt(len(line.origin)) * beside.errors.sum() / np.linalg.norm(unit.A)
+            seen = recurs(self.ask, unit, 0, float(error), self.box, self.other_rng)
+            if seen:
+                return False
+            tested |= seen is False
+        return tested
+
+    def _few_recur(self) -> bool:
+        """The same after later lines, for the largest of all units: whether fewer than half do."""
+        units, errors = self.found.units, self.found.errors
+        known = np.where(np.isfinite(errors), errors, 0.0)
+        none = 0
+        for i in np.argsort(-np.linalg.norm(units.A, axis=0))[:TESTED_LATER]:
+            seen = recurs(self.ask, units, int(i), float(known[i]), self.box, self.other_rng)
+            none += 0 if seen is None else 1 - 2 * seen
+        return none > 0
 
     def _add(self, measured: Pieces | None, line: Segment) -> None:
         if measured is None:
@@ -254,94 +282,3 @@ def _near(line: Segment) -> tuple[float, float]:
     """What earlier lines left is small: far out it is rounding."""
     near = REACH_OF_REST * np.sqrt(len(line.origin))
     return max(line.reach[0], -near), min(line.reach[1], near)
-
-
-def pieces_between(
-    ask: Ask, line: Segment, kinks: Array, box: Box, rounding: float, least: float
-) -> Pieces | None:
-    """The gradients between the kinks on a line; None where pieces are too short to be measured.
-
-    `rounding` is the relative error of the values, `least` an absolute one: what an earlier answer
-    left is known less exactly.
-    """
-    places, distances = _places(kinks, line)
-    pieces = _pieces(ask, line, places, distances, box, (rounding, least))
-    return pieces if pieces.believed.all() else None
-
-
-def _places(kinks: Array, line: Segment) -> tuple[Array, Array]:
-    """A place in every piece, near the middle but not far out, and its distance to the kinks."""
-    edges = np.concatenate([[line.reach[0]], kinks, [line.reach[1]]])
-    # A kink far out is that of a unit almost parallel to the line: its hyperplane is still near.
-    margin = FROM_EDGE * line.scale + FROM_FAR_EDGE * np.abs(edges)
-    low = edges[:-1] + np.minimum(np.diff(edges) / 2, margin[:-1])
-    high = edges[1:] - np.minimum(np.diff(edges) / 2, margin[1:])
-    places = np.clip(0.0, low, np.maximum(low, high))
-    distance = np.minimum(places - edges[:-1], edges[1:] - places)
-    return places, np.minimum(distance, FROM_EDGE * line.scale)
-
-
-def _pieces(
-    ask: Ask,
-    line: Segment,
-    places: Array,
-    distances: Array,
-    box: Box,
-    rounding: tuple[float, float],
-) -> Pieces:
-    """Gradients in all pieces; those that are not believed again with shorter steps."""
-    steps = GRADIENT_STEP * distances
-    X = line.origin + places[:, None] * line.direction
-    found = measured_pieces(ask, line, X, steps, box, rounding)
-    for _ in range(GRADIENT_TRIES):
-        bad = np.flatnonzero(~found.believed)
-        if len(bad) == 0:
-            break
-        steps[bad] *= SHORTER
-        again = measured_pieces(ask, line, X[bad], steps[bad], box, rounding)
-        for own, new in zip(
-            (found.gradients, found.constants, found.errors, found.believed),
-            (again.gradients, again.constants, again.errors, again.believed),
-            strict=True,
-        ):
-            own[bad] = new
-    return found
-
-
-def measured_pieces(
-    ask: Ask, line: Segment, X: Array, steps: Array, box: Box, relative: tuple[float, float]
-) -> Pieces:
-    """`features + 2` questions at every point: itself, along the axes, and along the line."""
-    n, d = X.shape
-    axes = box.steps(X, np.broadcast_to(steps[:, None], X.shape))
-    along = steps[:, None, None] * line.direction
-    moves = np.concatenate([np.zeros((n, 1, d)), np.eye(d) * axes[:, :, None], along], axis=1)
-    points = X[:, None, :] + moves
-    values = ask(points.reshape(-1, d)).reshape(n, d + 2, -1)
-    rises = values[:, 1:] - values[:, :1]
-    taken = points[:, 1:] - points[:, :1]  # as rounded
-    with np.errstate(divide="ignore", invalid="ignore"):  # a step too short to be one
-        gradients = np.swapaxes(rises[:, :d] / np.einsum("njj->nj", taken[:, :d])[:, :, None], 1, 2)
-    predicted = np.einsum("nod,nd->no", gradients, taken[:, d])
-    far = np.linalg.norm(X, axis=1)
-    steepness = np.linalg.norm(gradients, axis=(1, 2))  # inputs are rounded too
-    rounding = relative[0] * (np.abs(values).max(axis=(1, 2)) + far * steepness) + relative[1]
-    allowed = rounding * np.sqrt(d) + BELIEVED * np.abs(rises).max(axis=(1, 2))
-    believed = np.abs(predicted - rises[:, d]).max(axis=1) <= allowed
-    constants = values[:, 0] - np.einsum("nod,nd->no", gradients, X)
-    # The constant is off by the gradient's error over this distance.
-    errors = TYPICAL_ERROR * rounding / steps * np.maximum(1.0, far / np.sqrt(d)) + TINIEST
-    return Pieces(X, gradients, constants, errors, believed)
-
-
-def units_of(pieces: Pieces, line: Segment) -> Units:
-    """A unit a jump: off before its kink, on after it."""
-    first = pieces.gradients[0], pieces.constants[0]
-    jumps = np.diff(pieces.gradients, axis=0)
-    offsets = np.diff(pieces.constants, axis=0)
-    found = [factored(J, c, line.direction) for J, c in zip(jumps, offsets, strict=True)]
-    if not found:
-        nothing = Units.none(*pieces.gradients.shape[:0:-1])
-        return Units(nothing.W, nothing.b, nothing.A, *first)
-    W, b, A = (np.array(part) for part in zip(*found, strict=True))
-    return Units(W, b, A.T, *first)

@@ -13,12 +13,12 @@ extended over. What differs by less is the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from provenet.common.typing import Array
+from provenet.extraction.questions import Ask, ask_in_blocks
 from provenet.extraction.tolerances import (
     MOST_OPEN,
     MOST_ROUNDS,
@@ -29,8 +29,7 @@ from provenet.extraction.tolerances import (
     TANGENT_STEP,
 )
 
-Ask = Callable[[Array], Array]
-"""Values of the function at the rows of an array; vectors where it has several outputs."""
+__all__ = ["Ask", "Tangent", "Trace", "trace_line"]
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,13 @@ class _AlongLine:
     """Size of the gradient: inputs are rounded too, and units that cancel each other are."""
 
     def values(self, ts: list[float]) -> Array:
-        return self.ask(self.origin + np.array(ts)[:, None] * self.direction)
+        places = np.array(ts)[:, None]
+        return ask_in_blocks(
+            self.ask,
+            len(ts),
+            len(self.origin),
+            lambda block: self.origin + places[block] * self.direction,
+        )
 
     def round(self, intervals: list[_Interval], kinks: list[float]) -> list[_Interval]:
         """Confirm the kinks that can be, and split the other intervals."""

@@ -121,7 +121,8 @@ class Oracle:
         self._check_budget(len(missing) + len(remembered))
         if len(points):
             self._take_sizes_from_file()
-        self._fetch(points[[first[place] for place in missing]], [key for key, _ in missing])
+        new = points if len(missing) == len(points) else points[[first[place] for place in missing]]
+        self._fetch(new, [key for key, _ in missing])
         self.cached += len(remembered)
         for place in first:
             self._answers.hand_out(place)
@@ -134,7 +135,8 @@ class Oracle:
         given = np.asarray(X, dtype=float)
         assert given.ndim == 2 and given.shape[1] == self.features, given.shape
         # Adding 0 turns -0 into 0: the same point, so the same question.
-        points = np.ascontiguousarray(given.astype(self.input_dtype) + 0)
+        points = given.astype(self.input_dtype, order="C")
+        points += 0
         assert np.isfinite(points).all(), "a point is not finite"
         inside = self.low is None or bool((points >= self.low).all())
         inside = inside and (self.high is None or bool((points <= self.high).all()))

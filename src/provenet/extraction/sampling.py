@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.certify.answered import Answered
-from provenet.certify.asked import judged_again, stopped_early
+from provenet.certify.asked_again import judged_again, stopped_early
 from provenet.certify.result import Recovery
 from provenet.common.exceptions import Spent, TimeSpent
 from provenet.common.typing import Array, Progress
@@ -39,10 +39,12 @@ from provenet.extraction.tolerances import (
     SMOOTH_SECONDS,
 )
 from provenet.networks.activations import Activation
-from provenet.networks.network import Network
+from provenet.networks.any_network import AnyNetwork
 from provenet.recover import recover
 
-METHOD = "expand-prune"
+METHOD, DEEP = "expand-prune", "deep"
+METHODS_OF_DEPTH = (METHOD, DEEP)
+"""Of one hidden layer, and of several."""
 
 
 def sampled(
@@ -52,18 +54,21 @@ def sampled(
     *,
     activation: str | Activation,
     noise: float | None = None,
-    units: int | None = None,
+    units: int | tuple[int, ...] | None = None,
+    layers: int = 1,
     progress: Progress | None = None,
 ) -> Recovery:
     """Ask and recover until it succeeds, or the questions or the time are used up.
 
     Noise of 0 says that answers are exact.
     """
-    batches = _exact_batches(oracle, units) if noise == 0 else _noisy_batches(oracle)
-    limit, size = _limit(oracle, batches, units), batches.first
+    total = sum(units) if isinstance(units, tuple) else units
+    batches = _exact_batches(oracle, total) if noise == 0 else _noisy_batches(oracle)
+    limit, size = _limit(oracle, batches, total), batches.first
+    method = METHODS_OF_DEPTH[layers > 1]
     X, y = np.empty((0, oracle.features)), None
     deadline = oracle.deadline.or_after(MOST_SECONDS)
-    best = Recovery.nothing(METHOD, "The budget allows too few questions: raise budget.")
+    best = Recovery.nothing(method, "The budget allows too few questions: raise budget.")
     while len(X) < limit and (y is None or not deadline.passed):
         # A last batch that would be hardly larger than this one is joined with it.
         size = limit if size * batches.growth**0.5 > limit else size
@@ -78,7 +83,8 @@ def sampled(
         best = recover(
             X,
             y,
-            method=METHOD,
+            method=method,
+            layers=layers,
             activation=activation,
             noise=noise,
             units=units,
@@ -173,7 +179,7 @@ def _asked_beyond(
     return judged_again(found, asked, again, beyond)
 
 
-def _searched(network: Network, box: Box, rng: np.random.Generator, number: int) -> Array:
+def _searched(network: AnyNetwork, box: Box, rng: np.random.Generator, number: int) -> Array:
     if number == 0:
         return np.empty((0, network.features))
     return few_searched_points(network, box, rng, number)

@@ -24,7 +24,7 @@ from scipy.linalg import qr, solve_triangular
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
-from provenet.extraction.lines import Ask
+from provenet.extraction.questions import Ask, ask_gradients, most_rows
 from provenet.extraction.tolerances import (
     CERTAIN,
     LONGEST,
@@ -144,10 +144,12 @@ def _relative_errors(units: Units, C: Array) -> Array:
 def _places(found: Sharpened, box: Box, rng: np.random.Generator) -> _Places:
     """Random places, many of them about the hyperplane of a unit, whose pattern is certain."""
     units = found.units
-    near = [box.sample(PLACES_A_UNIT, rng) for _ in range(len(units))]
+    m, features = units.W.shape
+    a_unit = most_rows(PLACES_A_UNIT * m, features) // m
+    near = [box.sample(a_unit, rng) for _ in range(m)]
     for i, X in enumerate(near):
         X -= np.outer(X @ units.W[i] + units.b[i] - rng.standard_normal(len(X)), units.W[i])
-    X = np.vstack([box.sample(PLACES, rng), *near])
+    X = np.vstack([box.sample(most_rows(PLACES, features), rng), *near])
     X = X[box.contains(X)]
     z = np.abs(units.z(X))
     reach = np.linalg.norm(X, axis=1, keepdims=True) / np.sqrt(X.shape[1]) + 1
@@ -203,11 +205,8 @@ def _design(
 def _measured(ask: Ask, places: _Places) -> Pieces:
     """`features + 1` questions a place: itself, and a step along every axis."""
     X = places.X
-    n, d = X.shape
-    moves = np.concatenate([np.zeros((n, 1, d)), np.eye(d) * places.steps[:, :, None]], axis=1)
-    points = X[:, None, :] + moves
-    values = ask(points.reshape(-1, d)).reshape(n, d + 1, -1)
-    taken = np.einsum("njj->nj", points[:, 1:] - points[:, :1])
+    values = ask_gradients(ask, X, places.steps)
+    taken = (X + places.steps) - X  # as rounded
     gradients = np.swapaxes((values[:, 1:] - values[:, :1]) / taken[:, :, None], 1, 2)
     constants = values[:, 0] - np.einsum("nod,nd->no", gradients, X)
-    return Pieces(X, gradients, constants, places.errors, np.ones(n, dtype=bool))
+    return Pieces(X, gradients, constants, places.errors, np.ones(len(X), dtype=bool))

@@ -22,6 +22,9 @@ standard normal one."""
 HAIR = 1e-9
 """Relative distance to the box's sides that points keep, since sums are rounded. A convention, far
 above rounding and far below any distance that matters."""
+NUMBERS_AT_ONCE = 2**22
+"""Of points that are made, asked or compared together. A convention: 32 MB, of which a step has a
+few copies."""
 
 # ---------------------------------------------------------------- what kind of answers
 
@@ -83,6 +86,22 @@ BESIDE_CENTRE = 1e-2
 box's width. A convention."""
 LINES = 6
 """Lines that are followed at most. A convention: each later one is for a unit that was missed."""
+
+# ---------------------------------------------------------------- one layer, or more
+
+RECURRING_PLACES, RECURRING_FURTHER = 2, 3
+"""Other places of a unit's hyperplane at which the same jump is looked for, and more of them where
+one of these does not show it: most must. A convention: a unit of a deeper network shows it only
+where the layers above are the same there."""
+RECURRING_STEP = 1e-4
+"""Beside the box's width: how far from the hyperplane. A convention: it is known far better, and
+one of a hundred other hyperplanes is nearer once in a hundred times."""
+RECURS = 0.05
+"""Relative difference of jumps that are the same. A convention: those of two cells are of any
+size."""
+TESTED_FIRST, TESTED_LATER = 2, 8
+"""Units that are looked at on the first line, until one recurs, and after later ones. A convention:
+that two of a network with one layer meet other hyperplanes at most places happens once in 1e8."""
 
 # ---------------------------------------------------------------- gradients between kinks
 
@@ -149,6 +168,27 @@ KINK_TRIES = 100
 CLEARLY = 10.0
 """Points beside a kink are so far that a unit that is not there makes so many times the error
 allowed. A convention."""
+CELLS_A_KINK = 3
+"""Cells in which each unit of a deep network is asked about. A convention: a row that is right in
+one cell may have wrong weights from units that are off there."""
+NEAR_LINES, FAR_LINES = 300, 100
+"""Random segments along which these are looked for, and lines that go beyond. A convention: a unit
+that switches on one segment in a hundred is missed once in twenty times."""
+AIM_STEPS, AIM_STRETCH, AIM_ROOM = 300, 1.5, 0.1
+"""Steps towards inputs where given units are on or off, how much longer than just enough each is,
+and how far beyond that is aimed, beside the box's width. A convention: between 1 and 2 the
+relaxation method converges."""
+AIM_AMONG, AIM_STARTS, AIM_ENOUGH = 4000, 12, 6
+"""Random inputs among which it begins, how many of these, the nearest and others, and how many that
+have arrived end it. A convention."""
+MOST_AIMED = 200
+"""Weights that are aimed at, which would not show otherwise. A convention: a second or two."""
+WIDER = (1.0, 3.0, 10.0)
+"""Times the typical distance from the centre at which weights are to show. A convention: far out
+fewer units of the first layer change, and more patterns of them are met."""
+FARTHEST_BESIDE = 0.01
+"""Of the box's width: points beside a bent surface are no farther, or the unit does not show there.
+A convention: cells are larger."""
 
 # ---------------------------------------------------------------- points that may refute
 
@@ -176,6 +216,21 @@ SEARCHED_PART = 3
 """Of a budget that is left one part in so many is for searched points. A convention."""
 ASKED_AGAIN = 8
 """Questions of the beginning that are asked again at the end. A convention, as `KEPT_INPUTS`."""
+MOST_HANDED = 2**22
+"""Numbers of points asked on lines that are handed to the search for several layers. A convention:
+32 MB."""
+NEAR_GUIDES = 2.0
+"""Points that led the search count as inputs up to so many times the typical distance from the
+centre. A convention: farther out values are so large that errors of all others are small beside
+them."""
+BENDS_ASKED, FLAT_ASKED = 40, 20
+"""Units of whole layers whose kinks are looked at where the layers above were not found, and steps
+past these layers. A convention."""
+BEND_SHOWS, FLAT_SHOWS = 1e3, 1e-5
+"""Roundings of a value above which answers bend, and part of an ordinary change up to which they
+stay. A convention: both are far from what either makes."""
+SHOWING = 100
+"""Points that are asked because they alone show some weights of a deep network. A convention."""
 FURTHER_SEARCHES = 2
 """How often the search goes on from points that refuted its answer. A convention: units that fire
 in a corner of the box only are found then, and what is no network stays none."""
@@ -425,6 +480,8 @@ FIRST_WAIT, LONGEST_WAIT, LONGEST_WISH = 0.5, 30.0, 60.0
 
 # ---------------------------------------------------------------- digests and messages
 
+FEWEST_ROWS = 1024
+"""Convention: answers for which there is room at first."""
 KEY_BYTES = 16
 """Derived: of the digest of a point: of a billion points two share 128 bits with a chance of
 1e-21."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
+from provenet.common.blocks import row_blocks
 from provenet.common.typing import Array
 from provenet.data.standardisation import Standardisation
 from provenet.moments.tolerances import SIGNIFICANT
+
+_INPUTS_AT_ONCE = 1024
+"""Convention: each statistic makes a few copies of its inputs."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +33,14 @@ class GaussianCheck:
 
 def check_gaussian(X: Array, standardisation: Standardisation) -> GaussianCheck:
     """Skewness and kurtosis of each input, and Mardia's kurtosis of all together."""
+    return check_standardised(X, standardisation.apply(X))
+
+
+def check_standardised(X: Array, z: Array) -> GaussianCheck:
+    """The same of inputs X that are z once they are standardised."""
     n, d = X.shape
-    skewness = float(np.max(np.abs(scipy.stats.skew(X, axis=0))))
-    kurtosis = float(np.max(np.abs(scipy.stats.kurtosis(X, axis=0))))
-    z = standardisation.apply(X)
+    skewness = _largest(scipy.stats.skew, X)
+    kurtosis = _largest(scipy.stats.kurtosis, X)
     squares = np.einsum("nd,nd->n", z, z)
     # Over the square of its own mean: the inputs may be a draw from those that were standardised.
     radial = float(np.mean(squares**2) / np.mean(squares) ** 2 * d / (d + 2) - 1)
@@ -48,3 +57,9 @@ def check_gaussian(X: Array, standardisation: Standardisation) -> GaussianCheck:
         else f"The inputs do not look Gaussian: they are {worst} ({deviations[worst]:.0f} sigma)."
     )
     return GaussianCheck(bool(ok), message, skewness, kurtosis, radial)
+
+
+def _largest(statistic: Callable[..., Array], X: Array) -> float:
+    """The largest of all inputs, a block of them at a time."""
+    blocks = (X[:, columns] for columns in row_blocks(X.shape[1], _INPUTS_AT_ONCE))
+    return float(max(np.max(np.abs(statistic(block, axis=0))) for block in blocks))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from provenet.certify.checks import Status
+from provenet.certify.checks import Claim, Status
 from provenet.certify.result import Recovery
 from provenet.certify.summary import facts, figure
 from provenet.common.exceptions import InvalidInput
@@ -104,7 +104,7 @@ def _found(result: Recovery, data: ReportData) -> str:
     if result.network is None:
         return f"No network was found in {samples} by the method {result.method}."
     verb = "was found in" if result.success else "is the best that was found in"
-    layer = "lowest layer" if result.layer is not None else "network"
+    layer = "lowest layer" if result.claim is Claim.LAYER else "network"
     return (
         f"A {layer} of {describe(result.network)} {verb} {samples} by the method {result.method}."
     )

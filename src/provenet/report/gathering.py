@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from provenet.certify.checks import Status
+from provenet.certify.checks import Claim, Status
 from provenet.certify.result import Recovery
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array, Seed
@@ -139,6 +139,8 @@ def _standardisation(source: Source) -> Standardisation | None:
 
 def _one_layer(result: Recovery) -> bool:
     """Whether the second moment's rank would be the number of units."""
+    if result.layers_found is not None:
+        return False
     return result.network is None or result.network.layers == 1
 
 
@@ -268,7 +270,7 @@ def _held_out(
 
 def _predictor(result: Recovery) -> Callable[[Array], Array] | None:
     """What predicts labels: of a layer, only where its top is known."""
-    return result.network if result.layer is None else result.layered
+    return result.layered if result.claim is Claim.LAYER else result.network
 
 
 def _error_curve(

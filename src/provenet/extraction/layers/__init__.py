@@ -1,0 +1,1 @@
+"""Deep ReLU networks from exact answers, a layer at a time."""
