@@ -41,8 +41,9 @@ class LayerByLayer:
     def answer(self, guides: Answered, asked: Answered) -> Recovery:
         """What is found; `guides` are random inputs, `asked` all that was asked, these first."""
         found: TracedCandidate | None = None
+        before: TracedLayers | None = None
         for looks in range(1, 2 + FURTHER_SEARCHES):
-            traced = self._searched(asked)
+            traced = before = self._searched(asked, before)
             if traced.network is None or traced.spent is not None:
                 return self._unfinished(traced, guides) if found is None else conclude_traced(found)
             traced = replace(traced, guides=self._inputs(guides, traced.guides))
@@ -52,11 +53,12 @@ class LayerByLayer:
                 return self._unfinished(replace(traced, spent=spent), guides)
             if len(found.off) == 0:
                 break
-            guides, asked = guides + found.off, asked + found.off
+            guides, asked = guides + found.off, found.off
         assert found is not None, "there was a first search"
         return conclude_traced(found)
 
-    def _searched(self, asked: Answered) -> TracedLayers:
+    def _searched(self, asked: Answered, before: TracedLayers | None) -> TracedLayers:
+        """The layers; after a first search, with the points that refuted its answer."""
         # The search may be taken away and put in: nothing else here depends on it.
         from provenet.extraction.layers import search
 
@@ -69,6 +71,7 @@ class LayerByLayer:
                 layers=self.layers,
                 stages=self.stages,
                 deadline=self.oracle.deadline,
+                before=before,
             )
         except Spent as spent:
             return TracedLayers(None, (), asked, np.inf, spent)

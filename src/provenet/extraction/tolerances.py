@@ -275,9 +275,9 @@ these must be. Derived: two ratios agree by chance with the square of `SAME_ROW`
 SAME_ROW = 1e-7
 """Rows whose entries differ by a few times this, relatively, and their errors are the same. A
 convention, as `SAME_UNIT`."""
-TELLS = 0.02
-"""Errors of what two rows share, beside its size, with which it still tells them apart. A
-convention."""
+CHANCE = 1e-8
+"""How likely chance may make rows look the same. Derived: what is apart by a part p in k ratios is
+so with a chance of about `p^k`."""
 CELL_SIZE = 10.0
 """Lines in a cell reach so far from its middle, beside the distance of that from zero. A convention.
 """
@@ -303,14 +303,15 @@ TURNS = 100.0
 """Roundings beyond which f turns. A convention."""
 MOST_LOOKS, MOST_MISSES = 8, 2
 """Looks at a row, and those in vain after which it is left. A convention."""
-FILL_WALKS = 3
-"""Walks along a row's surface for each weight that is missing. A convention."""
+FILL_WALKS, FEW_MISSING, FILL_ALL_FROM = 3, 4, 12
+"""Walks along a row's surface for each weight that is missing: where so few are, or after so many
+lines. A convention: kinks in other cells tell more at once, and better."""
 BEYOND = 3.0
 """Lines across a surface reach so far beside the distance from where the unit switched. A
 convention: weights are seldom larger than the others together."""
-CONFIRMED_WITHIN, CONFIRMED_SHORTER = 0.05, 0.2
+CONFIRMED_WITHIN, CONFIRMED_SHORTER = 1e-5, 0.2
 """A kink that confirms a weight lies so near to where it was predicted, beside the width that is
-looked at; a factor where f is not straight there. A convention: that of another unit is elsewhere.
+looked at, or as near as the row is known; a factor where f is not straight there. A convention: that of another unit is elsewhere.
 """
 KINK_PLACED = 100.0
 """Roundings by which the place of a kink may be off. A convention: its two tangents are measured
@@ -346,6 +347,9 @@ INDEPENDENT = 1e5
 """Largest condition of rows whose coordinates are believed. A convention."""
 MOST_GRADIENTS = 200
 """Gradients that are explained, those of highest rank first. A convention: cost."""
+MOST_OPEN_SIGNS, REFUTED_BY = 10, 2
+"""Signs that no gradient tells by itself that are tried, and gradients by which another one must be
+refuted. A convention."""
 SIGN_STARTS = 6
 """Random starts for signs that no gradient tells by itself. A convention."""
 ANSWERS_A_COLUMN = 8
@@ -362,8 +366,17 @@ SETTLED = 1e-7
 MOST_POLISHED, SPARE_ANSWERS = 1500, 2
 """Parameters of networks that are polished as a whole, and answers for each. A convention: a
 second or two."""
-POLISH_STEPS = 10
-"""Of least squares, from rows that are known to 1e-9. A convention."""
+POLISH_STEPS, POLISH_DAMPING, POLISH_GAIN = 10, 1e-12, 0.1
+"""Of least squares, from rows that are known to 1e-9: hardly damped, until one lowers the sum of
+squares by less than this part. A convention."""
+POLISHED_WITHIN = 30.0
+"""Distance of answers that polishing uses, beside the root of the coordinates. A convention: units
+that are seldom on show far out, where rounding is larger."""
+POOL, POOL_A_PLACE, SHOWN_AT = 500, 20, 4
+"""Random points at each scale, and about each unit's kink, among which answers for polishing are
+chosen, and at how many of these each weight must show. A convention."""
+POLISHED_ABOVE = 1e-10
+"""Relative error of a row for which answers are asked to polish it. A convention."""
 POLISH_ROUNDING = 1e-15
 """Relative error of answers that polishing may rely on. Derived: a few roundings."""
 MOST_LAYERS = 12
@@ -399,9 +412,10 @@ tried. A convention."""
 
 LEAST_LINES, MOST_LINES = 3, 80
 """Lines of a layer before it is looked at as a whole, and at most. A convention."""
-FILL_FROM, PATIENCE = 4, 40
-"""Lines of a layer after which kinks of other lines are measured and missing weights asked for, and
-after which what is missing of it is taken for never seen. A convention."""
+FILL_FROM, LATE, PATIENCE = 4, 40, 8
+"""Lines of a layer after which kinks of other lines are measured and missing weights asked for;
+after which what is missing of it is taken for never seen; and after which it is, though its rows
+explain all answers. A convention."""
 GUIDED = 2
 """Answers that guide the next lines. A convention."""
 PROBES = 20

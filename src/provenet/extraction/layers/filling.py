@@ -27,6 +27,7 @@ from provenet.extraction.tolerances import (
     KINK_PLACED,
     LOOK_TRIES,
     ROUNDING,
+    UNSURE_PLACE,
     WALK_STEPS,
 )
 
@@ -164,7 +165,10 @@ def _again_farther(
         if turn is not None:
             break
         width *= CONFIRMED_SHORTER
-    if turn is None or not turn.turns or abs(turn.place) > CONFIRMED_WITHIN * width:
+    if turn is None or not turn.turns:
+        return None
+    unsure = UNSURE_PLACE * float(row.unsure(known.h(u[None]))[0]) / float(np.linalg.norm(g))
+    if abs(turn.place) > max(unsure, CONFIRMED_WITHIN * width):
         return None
     place = u + turn.place * across
     wider = _with_weight(known, row, j, place)

@@ -30,6 +30,7 @@ from provenet.extraction.tolerances import (
     FILL_FROM,
     GRADIENTS_ELSEWHERE,
     GUIDED,
+    LATE,
     LEAST_LINES,
     MOST_ANSWERS,
     MOST_LINES,
@@ -86,8 +87,8 @@ class _OneLayer:
     counts: list[int] = field(default_factory=list)
     """Rows accepted after each line."""
     note: str = "no unit was found"
-    refused: int = 0
-    """Tops that did not explain everything when they were measured again."""
+    tops: int = 0
+    """How often the rows explained everything."""
 
     def follow(self, segment: Segment) -> Found | None:
         """One line, and what can be said after it."""
@@ -131,7 +132,9 @@ class _OneLayer:
 
     def _with_top(self, top: Top, rows: list[Row]) -> Found | None:
         """The network, unless a unit or a weight may still be found or answers refute it."""
-        late = self.stage.traced >= PATIENCE
+        rows = [rows[int(i)] for i in top.kept]
+        self.tops += 1
+        late = self.tops >= PATIENCE
         if top.always_on and not late:
             self.note = f"{top.always_on} of its units are not seen to switch"
             self.guided = self._towards(top)
@@ -143,7 +146,6 @@ class _OneLayer:
             return None
         network = self.settle(self.stage, top, rows)
         if network is None:
-            self.refused += 1
             self.note = "its rows are not known well enough"
         return None if network is None else Found(network)
 
@@ -201,7 +203,7 @@ class _OneLayer:
         self.note = f"{signs.unexplained} of {signs.asked} gradients are not explained by these"
         if signs.unexplained or signs.asked <= len(rows) or not signs.voted.all():
             return None
-        if not all(row.cols.all() for row in rows) and stage.traced < PATIENCE:
+        if not all(row.cols.all() for row in rows) and stage.traced < LATE:
             return None
         if stage.known.layers:
             more = stage.gradients_elsewhere(GRADIENTS_ELSEWHERE)

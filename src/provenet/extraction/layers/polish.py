@@ -12,18 +12,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.common.typing import Array
+from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.arrays import ArraySource
+from provenet.extraction.layers.known import Frame
 from provenet.extraction.tolerances import (
+    AROUND_A_PLACE,
     MOST_POLISHED,
-    NEAR,
+    POLISH_DAMPING,
+    POLISH_GAIN,
     POLISH_ROUNDING,
     POLISH_STEPS,
+    POLISHED_WITHIN,
+    POOL,
+    POOL_A_PLACE,
+    SCALES,
+    SHOWN_AT,
     SPARE_ANSWERS,
 )
 from provenet.fitting.layered_covariance import deep_covariance
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
+from provenet.networks.cells import inputs_of_units, slopes
 from provenet.networks.deep_network import DeepNetwork
 
 
@@ -33,11 +42,67 @@ class Polished:
 
     network: DeepNetwork
     error: float
+    """Infinite where the answers leave directions of the parameters free."""
+
+
+def ask_for_polish(
+    frame: Frame, network: DeepNetwork, places: Array, rng: np.random.Generator
+) -> None:
+    """Answers that polishing needs beside those that are kept: some for every weight.
+
+    They are chosen among random points, near and about the units' own kinks (`places`): where two
+    units are on together and the output depends on the upper one, it tells the weight between.
+    """
+    if network.free_parameters > MOST_POLISHED:
+        return
+    U, Y = frame.answers()
+    around = np.repeat(places, POOL_A_PLACE, axis=0)
+    spread = np.exp(rng.uniform(np.log(AROUND_A_PLACE), 0.0, len(around)))
+    pool = [s * rng.standard_normal((POOL, network.features)) for s in SCALES]
+    pool.append(around + spread[:, None] * rng.standard_normal(around.shape))
+    candidates = frame.inside(np.vstack(pool))
+    kept = _needed_for_weights(network, U[_near(U)], candidates, rng)
+    missing = int(np.ceil(SPARE_ANSWERS * network.free_parameters / Y.shape[1]))
+    missing -= int(np.sum(_near(U))) + len(kept)
+    more = frame.sample(max(0, missing), rng)
+    if len(kept) + len(more):
+        frame(np.vstack([candidates[kept], more]))
+
+
+def _needed_for_weights(
+    network: DeepNetwork, U: Array, candidates: Array, rng: np.random.Generator
+) -> AnyArray:
+    """Numbers of candidates such that every weight shows at a few points, if it can be."""
+    seen, offered = _activity(network, U), _activity(network, candidates)
+    chosen = list[int]()
+    for (on, below), (new_on, new_below) in zip(seen, offered, strict=True):
+        counts = on.T.astype(float) @ below
+        for k, j in zip(*np.nonzero(counts < SHOWN_AT), strict=True):
+            fits = np.flatnonzero(new_on[:, k] & new_below[:, j])
+            lacking = int(SHOWN_AT - counts[k, j])
+            chosen += rng.permutation(fits)[:lacking].tolist()
+    return np.unique(np.array(chosen, dtype=int))
+
+
+def _activity(network: DeepNetwork, U: Array) -> list[tuple[AnyArray, AnyArray]]:
+    """Of every layer: which units are on and matter to the output, and which below are on."""
+    z = inputs_of_units(network, U)
+    matter = slopes(network, z)
+    found = []
+    for number, (own, slope) in enumerate(zip(z, matter, strict=True)):
+        on = (own > 0) & (np.abs(slope).max(axis=1) > 0)
+        below = z[number - 1] > 0 if number else np.ones((len(U), 1), dtype=bool)
+        found.append((on, below))
+    return found
+
+
+def _near(U: Array) -> AnyArray:
+    return np.asarray(np.linalg.norm(U, axis=1) <= POLISHED_WITHIN * np.sqrt(U.shape[1]))
 
 
 def polished(network: DeepNetwork, U: Array, Y: Array) -> Polished | None:
     """The network that fits the answers best; None where they are too few, or it is too large."""
-    near = np.linalg.norm(U, axis=1) <= NEAR * np.sqrt(U.shape[1])
+    near = _near(U)
     U, Y = U[near], Y[near]
     parameters = network.free_parameters
     if parameters > MOST_POLISHED or Y.size < SPARE_ANSWERS * parameters:
@@ -45,13 +110,19 @@ def polished(network: DeepNetwork, U: Array, Y: Array) -> Polished | None:
     samples, spread = ArraySource(U, Y), float(np.std(Y))
     start = Parameters.of_deep(network)
     fit = refine(
-        samples, start, network.activation, spread=spread, iterations=POLISH_STEPS, tolerance=1e-3
+        samples,
+        start,
+        network.activation,
+        spread=spread,
+        iterations=POLISH_STEPS,
+        tolerance=POLISH_GAIN,
+        damping=POLISH_DAMPING,
     )
     found = fit.parameters.deep_network(network.activation).normalised()
     if found.widths != network.widths:
         return None
     covariance = deep_covariance(samples, found)
-    if covariance.rank_deficiency:
-        return None
+    if covariance.rank_deficiency:  # in these directions the rows stay as they were measured
+        return Polished(found, np.inf)
     level = max(fit.rms, POLISH_ROUNDING * float(np.abs(Y).max()))
     return Polished(found, level * covariance.errors.largest)

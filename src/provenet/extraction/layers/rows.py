@@ -17,6 +17,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.pieces import Line, Piece
 from provenet.extraction.tolerances import (
+    CHANCE,
     HITS,
     HITS_A_MISS,
     JUMP,
@@ -25,7 +26,6 @@ from provenet.extraction.tolerances import (
     SAME_ROW,
     SHARED,
     SHARED_PART,
-    TELLS,
     TINIEST,
     UNSURE_PLACE,
 )
@@ -146,8 +146,8 @@ def overlap(first: Row, second: Row) -> float | None:
     factor = float((u / errors) @ (v / errors)) / float((v / errors) @ (v / errors))
     if (np.abs(u - factor * v) > 10 * errors).any():
         return None
-    # What differs by less than the errors must still tell something.
-    return factor if np.linalg.norm(errors) < TELLS * sizes[0] else None
+    apart = float(np.linalg.norm(u - factor * v)) / sizes[0]
+    return factor if apart ** (both.sum() - 1) < CHANCE else None
 
 
 def joined(first: Row, second: Row, factor: float) -> Row:

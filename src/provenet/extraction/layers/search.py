@@ -27,13 +27,13 @@ from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.layers.known import Ask, Frame, KnownLayers, Layer
 from provenet.extraction.layers.one_layer import Found, find_layer
 from provenet.extraction.layers.pieces import Line, seen_from
-from provenet.extraction.layers.polish import polished
+from provenet.extraction.layers.polish import ask_for_polish, polished
 from provenet.extraction.layers.remeasure import Nearly, remeasured
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.stage import Stage
 from provenet.extraction.layers.top import Top, outputs
 from provenet.extraction.layers.traced import TracedLayers
-from provenet.extraction.tolerances import MOST_LAYERS, SETTLED
+from provenet.extraction.tolerances import MOST_LAYERS, POLISHED_ABOVE, SETTLED
 from provenet.networks.deep_network import DeepNetwork
 
 
@@ -46,13 +46,19 @@ def trace_layers(
     layers: int | None = None,
     stages: Stages | None = None,
     deadline: Deadline = NEVER,
+    before: TracedLayers | None = None,
 ) -> TracedLayers:
     """The layers of a function, as many as can be found; `layers` where their number is known.
 
-    `guides` are answers that are known already: they must be explained, too.
+    `guides` are answers that are known already: they must be explained, too. After an answer that
+    these refuted (`before`) the search goes on from there. At the deadline asking ends.
     """
-    frame = Frame(ask, box.centre, None, box, [(guides.X, guides.values)])
-    search = _Search(frame, rng, layers, stages or Stages(), deadline)
+    if before is not None and isinstance(before.search, _Search):
+        search = before.search
+        search.frame.kept.append((guides.X, guides.values))
+    else:
+        frame = Frame(ask, box.centre, None, box, [(guides.X, guides.values)])
+        search = _Search(frame, rng, layers, stages or Stages(), deadline)
     try:
         network = search.run()
     except Spent as spent:
@@ -77,6 +83,8 @@ class _Search:
     note: tuple[list[Row], str] = field(default_factory=lambda: ([], ""))
     """Rows of the layer that could not be finished, and why."""
     error: float = np.inf
+    stage: Stage | None = None
+    """The layer that is looked for."""
 
     def __post_init__(self) -> None:
         """No layer is known."""
@@ -84,17 +92,18 @@ class _Search:
 
     def run(self) -> DeepNetwork | None:
         """Layer after layer until the last."""
-        lines, handed = list[Line](), list[Row]()
-        for depth in range(1, 1 + (self.most or MOST_LAYERS)):
+        if self.stage is None:
+            self.stage = Stage(self.frame, self.known, self.rng)
+        for depth in range(1 + len(self.known.layers), 1 + (self.most or MOST_LAYERS)):
             with self.stages.stage("trace", f"layer {depth}"):
-                stage = Stage(self.frame, self.known, self.rng, lines, handed)
-                found = find_layer(stage, self._settled, last=depth == self.most)
+                found = find_layer(self.stage, self._settled, last=depth == self.most)
             if found.network is not None:
                 return found.network
-            self.note = stage.accepted, found.note
+            self.note = self.stage.accepted, found.note
             if found.signs is None:
                 return None
-            lines, handed = self._advanced(stage, found)
+            lines, above = self._advanced(self.stage, found)
+            self.stage = Stage(self.frame, self.known, self.rng, lines, above)
         return None
 
     def _advanced(self, stage: Stage, found: Found) -> tuple[list[Line], list[Row]]:
@@ -149,10 +158,12 @@ class _Search:
         weights, biases = [layer.W for layer in layers], [layer.b for layer in layers]
         self.error = max(float(errors.max(initial=0.0)) for errors in nearly.errors)
         own = DeepNetwork([*weights, A], [*biases, c], outputs=len(A))
+        if self.error > POLISHED_ABOVE:
+            ask_for_polish(frame, own, np.vstack(nearly.places), self.rng)
         better = polished(own, *frame.answers())
         first = nearly.first
-        if better is not None and better.error < self.error:
-            self.error, own = better.error, better.network
+        if better is not None:
+            self.error, own = min(better.error, self.error), better.network
             inside = own.weights[0] if frame.Q is None else own.weights[0] @ frame.Q.T
             outside = 0.0 if frame.Q is None else first - (first @ frame.Q) @ frame.Q.T
             first = inside + outside
@@ -164,7 +175,7 @@ class _Search:
         X = np.vstack([X for X, _ in self.frame.kept])
         Y = np.vstack([Y for _, Y in self.frame.kept])
         found = self._layers() if network is None else _all_layers(network)
-        return TracedLayers(network, found, Answered(X, Y), self.error, spent)
+        return TracedLayers(network, found, Answered(X, Y), self.error, spent, self)
 
     def _layers(self) -> tuple[LayerFound, ...]:
         """Those that are whole, and what is known of the next."""

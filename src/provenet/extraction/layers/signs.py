@@ -23,7 +23,9 @@ from provenet.extraction.tolerances import (
     FLAT,
     INDEPENDENT,
     MOST_GRADIENTS,
+    MOST_OPEN_SIGNS,
     NOT_ZERO,
+    REFUTED_BY,
     SIGN_STARTS,
 )
 
@@ -66,12 +68,12 @@ def layer_signs(
     seen = _seen(rows, pieces)
     votes = _votes(seen, len(rows)) if given is None else given
     signs = np.where(votes < 0, -1.0, 1.0)
-    open_ = np.flatnonzero(votes == 0)
-    if len(open_):
-        signs = _flipped(seen, signs, open_, rng)
+    open_, told = np.flatnonzero(votes == 0), votes != 0
+    if 0 < len(open_) <= MOST_OPEN_SIGNS:
+        signs, told[open_] = _flipped(seen, signs, open_, rng)
     judged = [_explains(one, signs) for one in seen]
     asked = [good for good in judged if good is not None]
-    return LayerSigns(signs, votes != 0, sum(asked), len(asked))
+    return LayerSigns(signs, told, sum(asked), len(asked))
 
 
 def _seen(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[_Seen]:
@@ -118,8 +120,11 @@ def _explains(one: _Seen, signs: Array) -> bool | None:
 
 def _flipped(
     seen: Sequence[_Seen], signs: Array, open_: AnyArray, rng: np.random.Generator
-) -> Array:
-    """Flip open signs while that explains more; the best of a few starts."""
+) -> tuple[Array, bool]:
+    """Flip open signs while that explains more; the best of a few starts.
+
+    And whether every other flip of one of them would be refuted clearly.
+    """
     memo: dict[tuple[int, bytes], bool | None] = {}
 
     def refuted(signs: Array) -> float:
@@ -133,7 +138,7 @@ def _flipped(
             right += good is True
         return wrong - 1e-4 * right
 
-    best = (np.inf, signs)
+    best, others = (np.inf, signs), np.inf
     for _ in range(SIGN_STARTS):
         trial = signs.copy()
         trial[open_] = rng.choice([-1.0, 1.0], len(open_))
@@ -150,4 +155,5 @@ def _flipped(
             now, trial[k] = lowest, -trial[k]
         if now < best[0]:
             best = (now, trial)
-    return best[1]
+            others = min(value for value, _ in flips)
+    return best[1], others - best[0] >= REFUTED_BY

@@ -24,6 +24,8 @@ from provenet.extraction.layers.rows import Row, joined, match, overlap, row_bet
 from provenet.extraction.tolerances import (
     CELL_LINES,
     EPS,
+    FEW_MISSING,
+    FILL_ALL_FROM,
     FILL_WALKS,
     FULL_LINES,
     KINK_SCALE,
@@ -234,8 +236,10 @@ class Stage:
     def fill(self) -> None:
         """Ask for the columns that are missing of accepted rows."""
         for number, row in enumerate(self.rows):
-            if row.accepted and not row.cols.all():
-                walks = FILL_WALKS * int((~row.cols).sum())
+            missing = int((~row.cols).sum())
+            few = missing <= FEW_MISSING or self.traced >= FILL_ALL_FROM
+            if row.accepted and missing and few:
+                walks = FILL_WALKS * missing
                 wider = completed(self.frame, self.known, row, self.rng, walks)
                 if (wider.cols & ~row.cols).any():
                     self.rows[number] = wider

@@ -35,6 +35,8 @@ class Top:
     b: Array
     A: Array
     c: Array
+    kept: AnyArray
+    """Which of the rows are needed, as numbers: the others explain nothing."""
     allowed: float
     """What may be left, as well as the rows are known."""
     always_on: int = 0
@@ -92,7 +94,8 @@ def outputs(
 
 def _top(answers: _Answers, R: Array, b: Array, allowed: float) -> Top | None:
     """Signs from what is linear in h, where the rows explain everything."""
-    R, b = _needed(answers, R, b)
+    kept = _needed(answers, R, b, np.arange(len(R)))
+    R, b = R[kept], b[kept]
     A, L, _ = answers.fitted(R, b)
     turn, rest = _reversed(A, R, L)
     signs = np.where(turn > 0.5, -1.0, 1.0)
@@ -104,7 +107,7 @@ def _top(answers: _Answers, R: Array, b: Array, allowed: float) -> Top | None:
         W, b = np.vstack([W, rows]), np.append(b, 1.0 - (answers.H @ rows.T).min(axis=0))
     A, _, c = answers.fitted(W, b, linear=False)
     off = float(answers.left(A, np.zeros((W.shape[1], A.shape[1])), c, W, b).max())
-    return None if off > allowed else Top(W, b, A.T, c, allowed, more)
+    return None if off > allowed else Top(W, b, A.T, c, kept, allowed, more)
 
 
 @dataclass(frozen=True)
@@ -149,19 +152,19 @@ class _Answers:
         return np.asarray(off / max(float(np.abs(self.weights * self.Y).max()), TINIEST))
 
 
-def _needed(answers: _Answers, R: Array, b: Array) -> tuple[Array, Array]:
+def _needed(answers: _Answers, R: Array, b: Array, kept: AnyArray) -> AnyArray:
     """Without rows that nothing needs."""
-    A, L, c = answers.fitted(R, b)
-    off = answers.left(A, L, c, R, b).max()
+    A, L, c = answers.fitted(R[kept], b[kept])
+    off = answers.left(A, L, c, R[kept], b[kept]).max()
     size = np.linalg.norm(A, axis=1)
     for j in np.argsort(size)[:NEEDLESS_TRIED]:
-        if len(R) < 2:
+        if len(kept) < 2:
             break
-        kept = np.arange(len(R)) != j
-        few = R[kept], b[kept]
-        if answers.left(*answers.fitted(*few), *few).max() < 3 * off + NEEDLESS:
-            return _needed(answers, *few)
-    return R, b
+        few = np.delete(kept, j)
+        left = answers.left(*answers.fitted(R[few], b[few]), R[few], b[few]).max()
+        if left < 3 * off + NEEDLESS:
+            return _needed(answers, R, b, few)
+    return kept
 
 
 def _reversed(A: Array, R: Array, L: Array) -> tuple[Array, Array]:

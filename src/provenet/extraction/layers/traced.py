@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from provenet.certify.answered import Answered
 from provenet.certify.layers_found import LayerFound
@@ -25,3 +26,5 @@ class TracedLayers:
     """How far rounding lets a row be off, relatively; infinite where that is not known."""
     spent: Spent | None = None
     """What ended the search too early."""
+    search: Any = None
+    """Where it stands: it goes on from there with points that refuted its answer."""
