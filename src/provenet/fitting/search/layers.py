@@ -36,6 +36,7 @@ from provenet.fitting.tolerances import (
     NEW_FEED,
     PRUNE_CANDIDATES,
     REVERSED_WITH,
+    SMALL_SHARE,
     THRESHOLDS_WITHIN,
     USELESS,
 )
@@ -192,9 +193,17 @@ def _useless(problem: Problem, fit: Fit, labels: int) -> float:
 
 
 def _untangled(problem: Problem, fit: Fit) -> Iterator[Parameters]:
-    """Without units that carry what reversed ones lack; where nothing is left the fewest first."""
-    ways = list(untangled(fit.parameters, problem.activation, problem.samples.X, problem.spread))
-    yield from ways[::-1] if problem.is_zero(fit) else ways
+    """Without units that carry what reversed ones lack.
+
+    Where nothing is left the fewest come first, for only zero is as good. Else the most, for one
+    too few may leave less for a while; but what is dropped may cost a part of what is left.
+    """
+    nothing = problem.is_zero(fit)
+    finest = 0.0 if nothing else SMALL_SHARE * fit.rms
+    ways = list(
+        untangled(fit.parameters, problem.activation, problem.samples.X, problem.spread, finest)
+    )
+    yield from ways[::-1] if nothing else ways
 
 
 def _with_one_reversed(problem: Problem, parameters: Parameters) -> Iterator[Parameters]:

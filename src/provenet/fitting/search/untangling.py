@@ -42,15 +42,15 @@ from provenet.networks.activations import Activation
 
 
 def untangled(
-    parameters: Parameters, activation: Activation, X: Array, spread: float
+    parameters: Parameters, activation: Activation, X: Array, spread: float, finest: float
 ) -> Iterator[Parameters]:
     """With fewer units, from as good as the model to ever coarser, each of other widths.
 
-    `spread` is that of the labels.
+    `spread` is that of the labels, `finest` the least root mean square error that is allowed.
     """
     seen = {parameters.widths}
-    for within in UNTANGLED_WITHIN:
-        simpler = _untangled(parameters, activation, X[:UNTANGLE_ROWS], within * spread)
+    for within in (spread * share for share in UNTANGLED_WITHIN if spread * share >= finest):
+        simpler = _untangled(parameters, activation, X[:UNTANGLE_ROWS], within)
         if simpler.widths not in seen:
             seen.add(simpler.widths)
             yield simpler
