@@ -45,6 +45,9 @@ from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import Symmetry
 from provenet.networks.tolerances import TINY
 
+SIGNS = "signs are determined"
+"""Asked of mirrored units."""
+
 
 def deep_checks(workspace: Workspace, evidence: DeepEvidence) -> Iterator[Check]:
     """All questions, in order."""
@@ -139,7 +142,7 @@ def _layers_are_told(evidence: DeepEvidence) -> Check:
 
 def _signs_are_determined(evidence: DeepEvidence) -> Check:
     return Check(
-        "signs are determined",
+        SIGNS,
         not evidence.reversals,
         f"{len(evidence.reversals)} sets of units may be reversed",
         "none",

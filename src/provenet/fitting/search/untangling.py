@@ -1,4 +1,4 @@
-"""Untangling: units that carry what reversed ones lack are dropped, and those reversed, all at once.
+"""Untangling: units that carry what reversed ones lack are dropped, all at once.
 
 Where `sigma(-z) = sigma(z) - z` (ReLU, GELU, SiLU, softplus) a search takes many units for their
 opposites, and carries the differences, which are linear in what the layer is given, in further
