@@ -43,13 +43,13 @@ def shared_layer(workspace: Workspace, results: Sequence[Recovery]) -> Recovery 
     if len(exact) < 2:
         return None
     best = best_of(exact)
-    others = (result.network for result in exact if result is not best)
-    errors = min((_apart(best.network, other) for other in others), key=np.max)
+    others = (_network(result) for result in exact if result is not best)
+    errors = min((_apart(_network(best), other) for other in others), key=np.max)
     samples = workspace.fitted_samples
-    layer = _layer(best.network, samples)
+    layer = _layer(_network(best), samples)
     answer = Recovery.judged(
         layer,
-        (*_as_asked(workspace, best.network), *_checks(best, errors, samples)),
+        (*_as_asked(workspace, _network(best)), *_checks(best, errors, samples)),
         Status.EXACT,
         _praise(layer, best),
         method=best.method,
@@ -59,6 +59,11 @@ def shared_layer(workspace: Workspace, results: Sequence[Recovery]) -> Recovery 
         details=_details(best, layer, errors),
     )
     return answer if answer.success else None
+
+
+def _network(result: Recovery) -> DeepNetwork:
+    assert isinstance(result.network, DeepNetwork)
+    return result.network
 
 
 def _is_exact(result: Recovery) -> bool:
@@ -91,7 +96,7 @@ def _as_asked(workspace: Workspace, network: DeepNetwork) -> Iterator[Check]:
 
 
 def _checks(best: Recovery, errors: Array, samples: ArraySource) -> Iterator[Check]:
-    network = best.network
+    network = _network(best)
     yield from (check for check in best.checks if check.name in _OF_THE_NETWORK)
     yield Check(
         "two searches found the same lowest layer",
@@ -126,7 +131,7 @@ def _checks(best: Recovery, errors: Array, samples: ArraySource) -> Iterator[Che
 def _sides(best: Recovery) -> Array:
     """For each unit of the lowest layer: samples on the rarer side of its kink."""
     assert best.certificate is not None and best.certificate.rarer_side is not None
-    return np.asarray(best.certificate.rarer_side[: best.network.widths[0]])
+    return np.asarray(best.certificate.rarer_side[: _network(best).widths[0]])
 
 
 def _layer(network: DeepNetwork, samples: ArraySource) -> Network:
@@ -151,7 +156,7 @@ def _praise(layer: Network, best: Recovery) -> str:
 
 
 def _details(best: Recovery, layer: Network, errors: Array) -> LayerDetails:
-    network = best.network
+    network = _network(best)
     above = DeepNetwork(
         network.weights[1:], network.biases[1:], network.activation, outputs=network.outputs
     )
