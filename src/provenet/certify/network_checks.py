@@ -50,9 +50,6 @@ from provenet.networks.network import Network
 from provenet.networks.signs import is_one_slope
 from provenet.networks.tolerances import TINY
 
-UNSEEN = "unseen samples are predicted"
-"""Asked of every network."""
-
 
 def network_checks(workspace: Workspace, evidence: Evidence) -> Iterator[Check]:
     """All questions, in order."""
@@ -86,7 +83,7 @@ def unseen_are_predicted(workspace: Workspace, certificate: Certificate, seen: U
         limit, what = seen.limit / spread, "noise"
     excess = 0.0 if seen.excess is None else seen.excess
     return Check(
-        UNSEEN,
+        "unseen samples are predicted",
         seen.exact or certificate.rounded or seen.excess is None,
         seen.residual / spread,
         f"at most {limit:.2g} of the labels' spread ({what})",
@@ -105,7 +102,7 @@ def _none_unseen(certificate: Certificate, seen: Unseen, left: str) -> Check:
         "unconfirmed, and others may explain them as well. Take more samples."
     )
     return Check(
-        UNSEEN,
+        "unseen samples are predicted",
         False,
         "no sample was unseen",
         "samples that no fit saw",

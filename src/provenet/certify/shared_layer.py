@@ -5,8 +5,9 @@ or that may belong to another layer, leaves the network *partial* however well l
 Two networks that were found from different starts and predict all unseen labels to rounding are
 evidence for what they share. A unit of the lowest layer that both have, to rounding, is no accident
 of a search: one that only carries what others lack, or was made for a few samples, differs from
-start to start. What is asked of the layer beside that is what is asked of the network: unseen
-samples, signs, and samples enough on both sides of every unit and around a crossing with another.
+start to start. What is asked of the layer beside that is all that is asked of the network and does
+not speak of what lies above (unseen samples, signs, no waves of another length), and samples enough
+on both sides of every unit and around a crossing with another.
 """
 
 from __future__ import annotations
@@ -18,9 +19,8 @@ import numpy as np
 from provenet.certify.agreement import best_of
 from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.deep import crossings
-from provenet.certify.deep_checks import SIGNS
+from provenet.certify.deep_checks import DETERMINED, NO_FEWER, PLACED, SWITCHES, WIDTHS
 from provenet.certify.layer import LayerDetails, LayerEvidence
-from provenet.certify.network_checks import UNSEEN
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import LARGEST_EXACT_ERROR, SPARE_ON_A_PIECE
 from provenet.common.typing import Array
@@ -33,8 +33,9 @@ from provenet.networks.layered import LayeredNetwork
 from provenet.networks.matching import matched_layers
 from provenet.networks.network import Network
 
-_OF_THE_NETWORK = (UNSEEN, SIGNS)
-"""Checks of the network that a layer of it must pass as well."""
+_OF_THE_REST = (SWITCHES, PLACED, DETERMINED, NO_FEWER, WIDTHS)
+"""Checks that the network may fail for what lies above: they are asked of the layer by itself, or
+answered by another search that found the same. It must pass all others."""
 
 
 def shared_layer(workspace: Workspace, results: Sequence[Recovery]) -> Recovery | None:
@@ -97,7 +98,7 @@ def _as_asked(workspace: Workspace, network: DeepNetwork) -> Iterator[Check]:
 
 def _checks(best: Recovery, errors: Array, samples: ArraySource) -> Iterator[Check]:
     network = _network(best)
-    yield from (check for check in best.checks if check.name in _OF_THE_NETWORK)
+    yield from (check for check in best.checks if check.name not in _OF_THE_REST)
     yield Check(
         "two searches found the same lowest layer",
         bool(np.max(errors) <= LARGEST_EXACT_ERROR),

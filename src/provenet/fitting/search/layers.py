@@ -2,15 +2,13 @@
 
 Layers are searched together, from a few units each. *Growing* gives every layer new units, random
 in what they are given, weak in what they feed: zero would leave the units above nothing to learn
-from. *Folding* is how a layer is changed without those above it noticing: its new values F' are
-regressed on its old ones, `F' C ~ F`, and C goes into the weights that the layer feeds. A unit that
-is dropped is folded into the others of its layer, and its cost is what the output then leaves,
-output weights refitted.
+from. A unit that is dropped is folded into the others of its layer (`folding`), and its cost is what
+the output then leaves, output weights refitted.
 
 Where a reversed unit differs from the unit by something linear (ReLU, GELU, softplus), a search
-that took one for the other carries the difference in further units, which are nearly linear on the
-samples: none can be dropped alone. So a drop is also tried together with a unit of the same layer
-reversed, and both are folded at once.
+that took one for the other carries the difference in further units, of which none can be dropped
+alone. So layers are untangled first (`untangling`), and a drop is also tried together with a unit
+of the same layer reversed, both folded at once.
 """
 
 from __future__ import annotations
@@ -75,7 +73,8 @@ class SeveralLayers:
         return _widened(problem, parameters, counts, rng)
 
     def narrower(self, problem: Problem, fit: Fit) -> Iterator[Parameters]:
-        """Without half of the units that look useless, then one; then one and another reversed."""
+        """Untangled; without half of the units that look useless, or one; or one and another
+        reversed."""
         parameters, few = fit.parameters, _few(problem)
         # Where much is left the chain ended in a bad minimum, or in noise: few ways are worth it.
         close = fit.rms <= problem.policy.little * problem.spread
