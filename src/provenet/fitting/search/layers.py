@@ -2,8 +2,8 @@
 
 Layers are searched together, from a few units each. *Growing* gives every layer new units, random
 in what they are given, weak in what they feed: zero would leave the units above nothing to learn
-from. A unit that is dropped is folded into the others of its layer (`folding`), and its cost is what
-the output then leaves, output weights refitted.
+from. A unit that is dropped is folded into the others of its layer (`folding`), and its cost is
+what the output then leaves, output weights refitted.
 
 Where a reversed unit differs from the unit by something linear (ReLU, GELU, softplus), a search
 that took one for the other carries the difference in further units, of which none can be dropped
