@@ -17,6 +17,7 @@ from provenet.certify.agreement import (
 from provenet.certify.checks import Claim, Status
 from provenet.certify.conclude import conclude
 from provenet.certify.result import Recovery
+from provenet.certify.shared_layer import shared_layer
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Progress, Seed
 from provenet.data.parallel import one_blas_thread
@@ -205,8 +206,8 @@ def _answer(workspace: Workspace, method: Method, results: list[Recovery], reaso
     if reason and best.status is Status.FAILED:
         return best.stopped_by(reason)
     if best.success and best.claim is Claim.NETWORK:
-        return best.with_checks(*searches_agree(best, results))
-    return best
+        best = best.with_checks(*searches_agree(best, results))
+    return best if best.success else shared_layer(workspace, results) or best
 
 
 def _claim(method: Method) -> Claim:

@@ -10,12 +10,13 @@ import pytest
 
 import provenet as pn
 from provenet.certify.agreement import agree, deepest_needed, is_settled, searches_agree
-from provenet.certify.checks import Status
+from provenet.certify.checks import Claim, Status
 from provenet.certify.conclude import conclude
 from provenet.certify.deep import DeepCandidate, DeepEvidence, gather_deep, switching_sides
 from provenet.certify.deep_checks import deep_checks
 from provenet.certify.noise_checks import NO_DEPENDENCE
 from provenet.certify.result import Recovery
+from provenet.certify.shared_layer import shared_layer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.parameters import Parameters
@@ -357,3 +358,76 @@ def test_without_a_success_the_best_is_taken() -> None:
     partial = replace(found, status=Status.PARTIAL)
     assert deepest_needed([none, partial, none]) is partial
     assert deepest_needed([partial, partial, none]) is partial
+
+
+# ---------------------------------------------------------------- the lowest layer alone
+
+
+def split_above(network: pn.DeepNetwork) -> pn.DeepNetwork:
+    """The same function, a unit of the second layer in two equal halves."""
+    W, b = network.affine_maps[1]
+    fed = network.weights[2][:, 0]
+    wider = with_unit(network, 1, W[0], b[0], fed / 2)
+    weights = [matrix.copy() for matrix in wider.weights]
+    weights[2][:, 0] = fed / 2
+    return wider.replace(weights=weights)
+
+
+def with_idle_unit(network: pn.DeepNetwork, seed: int) -> pn.DeepNetwork:
+    """The same function, a further unit of the lowest layer that feeds nothing."""
+    w = np.random.default_rng(seed).standard_normal(network.features)
+    return with_unit(network, 0, w, 0.1, np.zeros(network.widths[1]))
+
+
+def in_doubt(workspace: Workspace, *networks: pn.DeepNetwork) -> list[Recovery]:
+    """Networks of which nobody knows whether fewer units would do: none is a success."""
+    candidates = (candidate_of(workspace, network, narrower=np.inf) for network in networks)
+    results = [conclude(workspace, candidate, "deep") for candidate in candidates]
+    assert not any(result.success for result in results)
+    return results
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_a_lowest_layer_that_two_searches_share(activation: str) -> None:
+    truth, workspace = problem(activation, n=4000)
+    answer = shared_layer(workspace, in_doubt(workspace, truth, split_above(truth)))
+    assert answer is not None and answer.claim is Claim.LAYER and answer.status is Status.EXACT
+    own = truth.canonical().layer(0)
+    assert np.allclose(answer.network.weights, own.weights, rtol=0, atol=1e-9)
+    assert np.allclose(answer.network.biases, own.biases, rtol=0, atol=1e-9)
+    X = workspace.held_out.X
+    assert np.allclose(answer.layered(X), truth(X), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_a_unit_of_one_search_alone_is_no_layer(activation: str) -> None:
+    """Both have a unit too many in the lowest layer, each another."""
+    truth, workspace = problem(activation, n=4000)
+    idle = [with_idle_unit(truth, seed) for seed in (1, 2)]
+    assert shared_layer(workspace, in_doubt(workspace, *idle)) is None
+    assert shared_layer(workspace, in_doubt(workspace, truth, idle[0])) is None
+
+
+def test_a_unit_of_the_lowest_layer_that_never_switches_is_no_layer() -> None:
+    """Both searches have it: a linear map, or nothing, which others may carry as well."""
+    truth, workspace = problem("relu", n=4000)
+    U = truth.weights[1]
+    weights = (truth.weights[0], np.column_stack([U[:, :-1], U[:, -1]]), truth.weights[2])
+    biases = (np.append(truth.biases[0][:-1], 50.0), truth.biases[1] - 50 * U[:, -1])
+    straight = truth.replace(weights=weights, biases=(*biases, truth.biases[2]))
+    X = np.random.default_rng(3).standard_normal((4000, FEATURES))
+    workspace = workspace_of(X, straight(X), "relu")
+    found = in_doubt(workspace, straight, split_above(straight))
+    assert shared_layer(workspace, found) is None
+
+
+def test_one_search_or_noise_or_another_width_is_no_layer() -> None:
+    truth, workspace = problem("relu", n=4000)
+    assert shared_layer(workspace, in_doubt(workspace, truth)) is None
+    truth, workspace = problem("relu", n=4000, units=(WIDTHS[0] + 1, WIDTHS[1]))
+    assert shared_layer(workspace, in_doubt(workspace, truth, split_above(truth))) is None
+    truth, workspace = problem("relu", n=4000)
+    found = in_doubt(workspace, truth, split_above(truth))
+    noisy = [replace(one, certificate=replace(one.certificate, noise=0.1)) for one in found]
+    assert shared_layer(workspace, found) is not None
+    assert shared_layer(workspace, noisy) is None

@@ -151,6 +151,15 @@ def test_labels_of_nothing_are_no_success(clock: FakeClock) -> None:
     assert not found.success and found.message
 
 
+def test_steps_that_overflow_are_no_warning(clock: FakeClock) -> None:
+    """Exponentials of exponentials: warnings are errors in tests."""
+    clock.tick = 0.2
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    y = np.tanh(X[:, 0] * X[:, 1])
+    found = pn.recover(X, y, layers=2, activation="exp", rng=0, budget=60.0)
+    assert not found.success
+
+
 def test_no_time_is_no_answer(clock: FakeClock) -> None:
     clock.tick = 1.0
     _, found = recovered((3, 2), 6, 500, seed=6, budget=1e-3)

@@ -45,6 +45,13 @@ from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import Symmetry
 from provenet.networks.tolerances import TINY
 
+SWITCHES = "every unit switches on enough samples"
+PLACED = "the samples tell the layer of every unit"
+DETERMINED = "the samples determine every parameter"
+NO_FEWER = "no fewer units explain them"
+WIDTHS = "every layer has as many units as were asked for"
+"""Names of checks that may fail for what lies above the lowest layer alone."""
+
 
 def deep_checks(workspace: Workspace, evidence: DeepEvidence) -> Iterator[Check]:
     """All questions, in order."""
@@ -91,7 +98,7 @@ def _as_asked(workspace: Workspace, evidence: DeepEvidence) -> Iterator[Check]:
     if not isinstance(asked, tuple):
         return
     yield Check(
-        "every layer has as many units as were asked for",
+        WIDTHS,
         evidence.network.widths == asked,
         ", ".join(map(str, evidence.network.widths)),
         ", ".join(map(str, asked)),
@@ -111,7 +118,7 @@ def _every_unit_switches(evidence: DeepEvidence) -> Check:
     rare = sum(int(np.sum(margin < 0)) for margin in margins)
     seen = evidence.sides[layer][unit] if len(evidence.sides[layer]) else 0
     return Check(
-        "every unit switches on enough samples",
+        SWITCHES,
         rare == 0,
         f"unit {unit} of layer {layer + 1}: {seen} on the rarer side",
         f"at least {needed[layer]}",
@@ -127,7 +134,7 @@ def _layers_are_told(evidence: DeepEvidence) -> Check:
     fewest = [crossed.min(initial=SPARE_ON_A_PIECE) for crossed in evidence.crossed]
     layer = int(np.argmin(fewest))
     return Check(
-        "the samples tell the layer of every unit",
+        PLACED,
         fewest[layer] >= SPARE_ON_A_PIECE,
         f"layer {layer + 1}: {fewest[layer]} in the emptiest part",
         f"at least {SPARE_ON_A_PIECE}",
@@ -152,7 +159,7 @@ def _signs_are_determined(evidence: DeepEvidence) -> Check:
 def _every_parameter_is_determined(evidence: DeepEvidence) -> Check:
     free = evidence.certificate.undetermined
     return Check(
-        "the samples determine every parameter",
+        DETERMINED,
         free == 0,
         f"{free} directions are free",
         "none",
@@ -181,7 +188,7 @@ def _no_fewer_do(workspace: Workspace, evidence: DeepEvidence) -> Check:
     limit, left = FEWER_LEAVE * problem.zero, evidence.narrower
     tried = np.isfinite(left) or evidence.network.units == evidence.network.layers
     return Check(
-        "no fewer units explain them",
+        NO_FEWER,
         bool(tried and left > limit),
         f"one fewer leaves {left / workspace.spread:.1e} of the labels' spread",
         f"more than {limit / workspace.spread:.1e}",

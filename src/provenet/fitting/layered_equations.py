@@ -85,6 +85,7 @@ def layered_equations(
     return source.total(partial(_term, parameters, activation, dtype), rows)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a step that overflows is not taken
 def _term(
     parameters: Parameters,
     activation: Activation,

@@ -79,6 +79,7 @@ def linear_part(
     return replace(sums, gram=with_input_gram(sums.gram, inputs))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of several layers; such a step is not taken
 def _linear_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> LinearPart:
     _, phi = model_features(parameters, activation, X)
     r = phi @ parameters.beta - y

@@ -286,6 +286,16 @@ USELESS, NEAR_SHARE = 1e-4, 0.2
 """Convention: what dropping a useless unit leaves before any refit, of the labels' spread; and the
 share of what is near zero below which all fits are alike."""
 
+UNTANGLED_WITHIN = (1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+"""Measured: of the labels' spread, what units that are dropped while layers are untangled may cost
+in all: of fits that leave 1e-12 to 5e-3 each but the first was the right one somewhere
+(benchmarks/layers.py, ReLU of 16 and 8 units)."""
+SMALL_SHARE = 0.1
+"""Convention: of what a fit leaves, that dropped units may cost without being noticed."""
+UNTANGLE_ROWS, UNTANGLE_RIDGE = 4000, 1e-13
+"""Convention: samples on which layers are untangled, on which units that are seldom on still show;
+and the ridge of a regression of many columns of which some are equal."""
+
 LAYERED_RANK = 1e-13
 """Derived: an eigenvalue of scaled normal equations, of the largest, below which it is rounding:
 some hundred times the machine's."""

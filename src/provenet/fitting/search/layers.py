@@ -2,15 +2,13 @@
 
 Layers are searched together, from a few units each. *Growing* gives every layer new units, random
 in what they are given, weak in what they feed: zero would leave the units above nothing to learn
-from. *Folding* is how a layer is changed without those above it noticing: its new values F' are
-regressed on its old ones, `F' C ~ F`, and C goes into the weights that the layer feeds. A unit that
-is dropped is folded into the others of its layer, and its cost is what the output then leaves,
-output weights refitted.
+from. A unit that is dropped is folded into the others of its layer (`folding`), and its cost is
+what the output then leaves, output weights refitted.
 
 Where a reversed unit differs from the unit by something linear (ReLU, GELU, softplus), a search
-that took one for the other carries the difference in further units, which are nearly linear on the
-samples: none can be dropped alone. So a drop is also tried together with a unit of the same layer
-reversed, and both are folded at once.
+that took one for the other carries the difference in further units, of which none can be dropped
+alone. So layers are untangled first (`untangling`), and a drop is also tried together with a unit
+of the same layer reversed, both folded at once.
 """
 
 from __future__ import annotations
@@ -23,12 +21,12 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.levenberg_marquardt import Fit
-from provenet.fitting.normal_equations import solve_scaled
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.parameters import Parameters, layer_inputs
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.search.folding import folded
 from provenet.fitting.search.problem import Problem
+from provenet.fitting.search.untangling import untangled
 from provenet.fitting.tolerances import (
-    FOLD_RIDGE,
     FOLD_ROWS,
     LAYER_CANDIDATES,
     LAYER_SPREADS,
@@ -36,10 +34,11 @@ from provenet.fitting.tolerances import (
     NEW_FEED,
     PRUNE_CANDIDATES,
     REVERSED_WITH,
+    SMALL_SHARE,
     THRESHOLDS_WITHIN,
     USELESS,
 )
-from provenet.networks.activations import Activation, Symmetry
+from provenet.networks.activations import Symmetry
 from provenet.networks.tolerances import EPS
 
 
@@ -74,8 +73,13 @@ class SeveralLayers:
         return _widened(problem, parameters, counts, rng)
 
     def narrower(self, problem: Problem, fit: Fit) -> Iterator[Parameters]:
-        """Without half of the units that look useless, then one; then one and another reversed."""
+        """Untangled; without half of the units that look useless, or one; or one and another
+        reversed."""
         parameters, few = fit.parameters, _few(problem)
+        # Where much is left the chain ended in a bad minimum, or in noise: few ways are worth it.
+        close = fit.rms <= problem.policy.little * problem.spread
+        if close and problem.activation.symmetry is Symmetry.MIRROR:
+            yield from _untangled(problem, fit)
         ranked = sorted(
             (cost, k, i)
             for k, width in enumerate(parameters.widths)
@@ -85,8 +89,6 @@ class SeveralLayers:
         useless = [way for way in ranked if way[0] < _useless(problem, fit, few.samples.labels)]
         if len(useless) > 3:
             yield _without_several(problem, parameters, useless[: len(useless) // 2])
-        # Where much is left the chain ended in a bad minimum, or in noise: few ways are worth it.
-        close = fit.rms <= problem.policy.little * problem.spread
         tried = dict.fromkeys(range(problem.layers), 0)
         for _, k, i in ranked:
             tried[k] += 1
@@ -140,7 +142,7 @@ def _widened(
 def without(problem: Problem, parameters: Parameters, layer: int, drop: AnyArray) -> Parameters:
     """Without some units of a layer, folded into the others."""
     theta = np.delete(parameters.layers[layer], drop, axis=0)
-    return _folded(parameters, layer, theta, problem.activation, problem.samples.X[:FOLD_ROWS])
+    return folded(parameters, layer, theta, problem.activation, problem.samples.X[:FOLD_ROWS])
 
 
 def _without_several(
@@ -152,28 +154,6 @@ def _without_several(
         if len(drop):
             parameters = without(problem, parameters, k, drop)
     return parameters
-
-
-def _folded(
-    parameters: Parameters, layer: int, theta: Array, activation: Activation, X: Array
-) -> Parameters:
-    """With another layer in place of one, what it feeds being given nearly the same."""
-    inputs = layer_inputs(parameters, activation, X)[layer]
-    old, new = (_values(inputs, own, activation) for own in (parameters.layers[layer], theta))
-    C = solve_scaled(new.T @ new, new.T @ old, FOLD_RIDGE)
-    layers = list(parameters.layers)
-    layers[layer] = theta
-    if layer == len(layers) - 1:
-        return replace(parameters, beta=C @ parameters.beta).with_layers(tuple(layers))
-    layers[layer + 1] = layers[layer + 1] @ C.T
-    return parameters.with_layers(tuple(layers))
-
-
-def _values(inputs: Array, theta: Array, activation: Activation) -> Array:
-    """What a layer says, and a one."""
-    return np.column_stack(
-        [activation(inputs @ theta[:, :-1].T + theta[:, -1]), np.ones(len(inputs))]
-    )
 
 
 # ---------------------------------------------------------------- what a unit is worth
@@ -211,6 +191,20 @@ def _useless(problem: Problem, fit: Fit, labels: int) -> float:
     return labels * max(1.5 * fit.rms**2, near**2)
 
 
+def _untangled(problem: Problem, fit: Fit) -> Iterator[Parameters]:
+    """Without units that carry what reversed ones lack.
+
+    Where nothing is left the fewest come first, for only zero is as good. Else the most, for one
+    too few may leave less for a while; but what is dropped may cost a part of what is left.
+    """
+    nothing = problem.is_zero(fit)
+    finest = 0.0 if nothing else SMALL_SHARE * fit.rms
+    ways = list(
+        untangled(fit.parameters, problem.activation, problem.samples.X, problem.spread, finest)
+    )
+    yield from ways[::-1] if nothing else ways
+
+
 def _with_one_reversed(problem: Problem, parameters: Parameters) -> Iterator[Parameters]:
     """Without one unit and with another of its layer reversed: the ways that leave least."""
     few = _few(problem)
@@ -224,7 +218,7 @@ def _with_one_reversed(problem: Problem, parameters: Parameters) -> Iterator[Par
                 if i != j:
                     signs = np.where(np.arange(len(theta)) == j, -1.0, 1.0)
                     turned = np.delete(theta * signs[:, None], i, axis=0)
-                    way = _folded(parameters, k, turned, problem.activation, X)
+                    way = folded(parameters, k, turned, problem.activation, X)
                     ways.append((_cost(few, way), way))
     for _, way in sorted(ways, key=lambda way: way[0])[:REVERSED_WITH]:
         yield way

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from provenet.common.ended import Ended
 from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.tolerances import (
@@ -46,17 +48,35 @@ def _best_narrower(problem: Problem, fit: Fit) -> Fit | None:
     tolerance = PRUNE_ZERO_TOLERANCE if few else PRUNE_TOLERANCE
     best: Fit | None = None
     for narrower in moves_of(problem).narrower(problem, fit):
-        trial = problem.refine_in_steps(narrower, iterations, tolerance, PRUNE_LAST_STEPS)
-        if nothing or problem.layers > 1:
-            trial = problem.refine_near_zero(trial)
+        trial = _refined(problem, narrower, nothing, iterations, tolerance)
         if _as_good(problem, trial, fit):
             return trial
         single = sum(trial.parameters.widths) == sum(fit.parameters.widths) - 1
         if single and (best is None or trial.rss < best.rss):
             best = trial
-        if problem.out_of_time and best is not None:
+        if problem.out_of_time and (best is not None or problem.layers > 1):
             break
     return best
+
+
+def _refined(
+    problem: Problem, narrower: Parameters, nothing: bool, iterations: int, tolerance: float
+) -> Fit:
+    """A narrower model refined, on all samples if it is worth it.
+
+    Of several layers, one that is to leave nothing and leaves something of a part is not.
+    """
+    if problem.layers == 1:
+        trial = problem.refine_in_steps(narrower, iterations, tolerance, PRUNE_LAST_STEPS)
+        return problem.refine_near_zero(trial) if nothing else trial
+    part = problem.for_width(*narrower.widths)
+    trial = part.refine(narrower, iterations, tolerance)
+    if nothing and trial.ended not in (Ended.CONVERGED, Ended.STUCK):
+        trial = part.refine_near_zero(trial)
+    if part is problem or (nothing and not part.is_zero(trial)):
+        return trial if nothing else problem.refine_near_zero(trial)
+    whole = problem.refine(trial.parameters, PRUNE_LAST_STEPS, tolerance)
+    return problem.refine_near_zero(whole)
 
 
 def _with_little_left(problem: Problem, fit: Fit, best: Fit | None) -> Fit | None:

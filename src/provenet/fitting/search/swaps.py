@@ -14,6 +14,7 @@ from provenet.fitting.tolerances import (
     GROWING_PAYS,
     GROWTH_BEYOND,
     PRICE_OF_GROWTH,
+    PRUNE_LAST_STEPS,
     SWAP_STEPS,
     SWAP_TOLERANCE,
     WORTHWHILE,
@@ -55,21 +56,25 @@ def expand(
         first = swaps == 1 and not problem.policy.mirrored
         failures = swaps if first and fit.rms**2 < GROWING_PAYS * before else 0
         before = fit.rms**2
-        while not part.is_zero(fit) and failures < swaps and not problem.out_of_time:
+        # Several layers that leave little have all their units: others in their place do not help.
+        little = problem.layers > 1 and part.is_near_zero(fit)
+        while not (part.is_zero(fit) or little or failures >= swaps or problem.out_of_time):
             trial = part.refine_near_zero(swap(part, fit, failures, rng))
             failures = 0 if trial.rss < WORTHWHILE * fit.rss else failures + 1
             fit = min(fit, trial, key=lambda f: f.rss)
+            little = problem.layers > 1 and part.is_near_zero(fit)
             yield fit
         if part is not problem:
             last = part.is_zero(fit)
             whole = problem.with_free_norms() if last else problem
-            fit = whole.refine(fit.parameters, SWAP_STEPS if last else 1, SWAP_TOLERANCE)
+            steps = SWAP_STEPS if last else PRUNE_LAST_STEPS if little else 1
+            fit = whole.refine(fit.parameters, steps, SWAP_TOLERANCE)
         scores[width] = problem.criterion(fit, PRICE_OF_GROWTH)
         yield fit
         best_width = min(scores, key=lambda w: scores[w])
         pays = width <= GROWTH_BEYOND * best_width + 1
         if problem.is_zero(fit) or problem.out_of_time or not pays or width >= widest:
             return
-        if problem.crawls(fit):
+        if problem.crawls(fit) or (little and fit.rms <= problem.policy.little * problem.spread):
             return  # pruning helps
         fit = grown(problem, fit, min(1 + width // 3, widest - width), rng)
