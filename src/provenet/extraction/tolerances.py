@@ -361,6 +361,9 @@ distance. A convention: three deviations."""
 TOP_EXPLAINS, ERRORS_LEFT = (1e-6, 3e-3), 10.0
 """Largest error of an answer, relatively, where the last layer is found: between these, and so many
 errors of a row. A convention: rows are measured again after that."""
+SETTLE_GAIN, SETTLE_AGAIN = 0.3, 2.0
+"""A network that did not explain everything once its rows were measured again is tried again when
+these are known better by this factor; every line makes that easier by the second. A convention."""
 SETTLED = 1e-7
 """The same once all rows were measured again. A convention: polishing comes after."""
 MOST_POLISHED, SPARE_ANSWERS = 1500, 2

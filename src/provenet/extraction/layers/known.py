@@ -171,6 +171,9 @@ class Frame:
     def in_row_space(self, W: Array) -> Frame:
         """The same questions in the space of some rows, if that has fewer coordinates."""
         Q = None if len(W) >= W.shape[1] else np.linalg.qr(W.T)[0]
+        if Q is not None and self.Q is not None:  # turned to be as near as can be to what it was
+            left, _, right = np.linalg.svd(Q.T @ self.Q)
+            Q = Q @ left @ right
         return Frame(self.ask, self.base, Q, self.box, self.kept)
 
     def __call__(self, U: Array) -> Array:

@@ -46,6 +46,8 @@ def _place(
 ) -> tuple[Array, Array, float] | None:
     """A point of the surface, the direction across it, and the room there."""
     p, q = rng.choice(SCALES) * rng.standard_normal((2, known.coordinates))
+    if rng.random() < 0.5:  # a unit that is seldom on switches about where it was met
+        p, q = row.place + p, row.place + q
     length = float(np.linalg.norm(q - p))
     direction = (q - p) / length
     nothing = np.empty(0)

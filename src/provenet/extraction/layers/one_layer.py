@@ -40,12 +40,14 @@ from provenet.extraction.tolerances import (
     PROBES,
     QUIET_LINES,
     SCALES,
+    SETTLE_AGAIN,
+    SETTLE_GAIN,
     SURFACES_FROM,
     SURFACES_TO_AGREE,
 )
 from provenet.networks.deep_network import DeepNetwork
 
-Settle = Callable[[Stage, Top, list[Row]], DeepNetwork | None]
+Settle = Callable[[Top, list[Row]], DeepNetwork | None]
 """The network of a top, measured as well as can be; None if it does not explain everything."""
 
 
@@ -87,6 +89,10 @@ class _OneLayer:
     counts: list[int] = field(default_factory=list)
     """Rows accepted after each line."""
     note: str = "no unit was found"
+    share: float = 0.0
+    """Largest of the answers that were explained: with most of them, this is the last layer."""
+    tried: float = np.inf
+    """Error of the rows with which the whole network did not explain everything."""
     tops: int = 0
     """How often the rows explained everything."""
 
@@ -105,7 +111,8 @@ class _OneLayer:
         self.note = f"{fit.share:.0%} of the answers are explained by these"
         if fit.top is not None:
             return self._with_top(fit.top, rows)
-        if self.last or fit.share > MOST_ANSWERS:
+        self.share = max(self.share, fit.share)
+        if self.last or self.share > MOST_ANSWERS:
             self.guided = self._between(answers[0], fit.explained)
             return None
         if self._signs_need_surfaces(rows, fit):
@@ -142,9 +149,13 @@ class _OneLayer:
         if not all(row.cols.all() for row in rows) and not late:
             self.note = "weights between units that are seldom on together are missing"
             return None
-        if self._refuted(top):
+        error = max(row.error for row in rows)
+        if error > SETTLE_GAIN * self.tried or self._refuted(top):
+            self.note = "its rows are not known well enough"
+            self.tried *= SETTLE_AGAIN
             return None
-        network = self.settle(self.stage, top, rows)
+        self.tried = error
+        network = self.settle(top, rows)
         if network is None:
             self.note = "its rows are not known well enough"
         return None if network is None else Found(network)

@@ -1,4 +1,4 @@
-"""All parameters at once on the answers that are kept, where these are few.
+"""All parameters at once on the answers that are kept; of large networks those of the last layer.
 
 Rows are measured one by one (`remeasure`), each as well as its place allows; least squares on all
 answers makes the best of them together. It is the refinement that samples have, too, and its
@@ -43,6 +43,8 @@ class Polished:
     network: DeepNetwork
     error: float
     """Infinite where the answers leave directions of the parameters free."""
+    below: int = 0
+    """Hidden layers that were left as they are."""
 
 
 def ask_for_polish(
@@ -53,7 +55,8 @@ def ask_for_polish(
     They are chosen among random points, near and about the units' own kinks (`places`): where two
     units are on together and the output depends on the upper one, it tells the weight between.
     """
-    if network.free_parameters > MOST_POLISHED:
+    part = polished_layers(network)
+    if part == 0:
         return
     U, Y = frame.answers()
     around = np.repeat(places, POOL_A_PLACE, axis=0)
@@ -61,8 +64,8 @@ def ask_for_polish(
     pool = [s * rng.standard_normal((POOL, network.features)) for s in SCALES]
     pool.append(around + spread[:, None] * rng.standard_normal(around.shape))
     candidates = frame.inside(np.vstack(pool))
-    kept = _needed_for_weights(network, U[_near(U)], candidates, rng)
-    missing = int(np.ceil(SPARE_ANSWERS * network.free_parameters / Y.shape[1]))
+    kept = _needed_for_weights(network, part, U[_near(U)], candidates, rng)
+    missing = int(np.ceil(SPARE_ANSWERS * _upper(network, part).free_parameters / Y.shape[1]))
     missing -= int(np.sum(_near(U))) + len(kept)
     more = frame.sample(max(0, missing), rng)
     if len(kept) + len(more):
@@ -70,10 +73,10 @@ def ask_for_polish(
 
 
 def _needed_for_weights(
-    network: DeepNetwork, U: Array, candidates: Array, rng: np.random.Generator
+    network: DeepNetwork, part: int, U: Array, candidates: Array, rng: np.random.Generator
 ) -> AnyArray:
-    """Numbers of candidates such that every weight shows at a few points, if it can be."""
-    seen, offered = _activity(network, U), _activity(network, candidates)
+    """Candidates such that every weight of the last layers shows at a few points, if it can be."""
+    seen, offered = _activity(network, U)[-part:], _activity(network, candidates)[-part:]
     chosen = list[int]()
     for (on, below), (new_on, new_below) in zip(seen, offered, strict=True):
         counts = on.T.astype(float) @ below
@@ -100,18 +103,43 @@ def _near(U: Array) -> AnyArray:
     return np.asarray(np.linalg.norm(U, axis=1) <= POLISHED_WITHIN * np.sqrt(U.shape[1]))
 
 
+def polished_layers(network: DeepNetwork) -> int:
+    """How many hidden layers, the last ones, are polished: all, or the last, or none."""
+    for part in (network.layers, 1):
+        if _upper(network, part).free_parameters <= MOST_POLISHED:
+            return part
+    return 0
+
+
+def _upper(network: DeepNetwork, part: int) -> DeepNetwork:
+    """The last hidden layers with the outputs, as a network of what feeds them."""
+    kept = slice(network.layers - part, None)
+    return DeepNetwork(network.weights[kept], network.biases[kept], outputs=network.outputs)
+
+
 def polished(network: DeepNetwork, U: Array, Y: Array) -> Polished | None:
     """The network that fits the answers best; None where they are too few, or it is too large."""
-    near = _near(U)
-    U, Y = U[near], Y[near]
-    parameters = network.free_parameters
-    if parameters > MOST_POLISHED or Y.size < SPARE_ANSWERS * parameters:
+    part = polished_layers(network)
+    U, Y = U[_near(U)], Y[_near(U)]
+    if part == 0 or Y.size < SPARE_ANSWERS * _upper(network, part).free_parameters:
         return None
-    samples, spread = ArraySource(U, Y), float(np.std(Y))
-    start = Parameters.of_deep(network)
+    below = network.layers - part
+    H = network.values(U, below - 1) if below else U
+    found = _fitted(_upper(network, part), H, Y)
+    if found is None:
+        return None
+    weights = (*network.weights[:below], *found.network.weights)
+    biases = (*network.biases[:below], *found.network.biases)
+    whole = network.replace(weights=weights, biases=biases)
+    return Polished(whole, found.error, below)
+
+
+def _fitted(network: DeepNetwork, H: Array, Y: Array) -> Polished | None:
+    """Least squares from where the network is."""
+    samples, spread = ArraySource(H, Y), float(np.std(Y))
     fit = refine(
         samples,
-        start,
+        Parameters.of_deep(network),
         network.activation,
         spread=spread,
         iterations=POLISH_STEPS,

@@ -53,8 +53,12 @@ def remeasured(
 ) -> tuple[Frame, Nearly]:
     """The same with the rows that are not known well measured again."""
     for number in range(len(nearly.known.layers)):
-        for unit in np.flatnonzero(nearly.errors[number] > (REMEASURED if number else REMEASURED_FIRST)):
-            nearly = _row_again(frame, nearly, number, int(unit), rng)
+        poor = nearly.errors[number] > (REMEASURED if number else REMEASURED_FIRST)
+        for unit in range(len(poor)):
+            spots = _Spots.of(nearly, number, unit, CANDIDATES, rng)
+            if poor[unit]:
+                nearly = _row_again(frame, nearly, number, unit, spots, rng)
+            nearly = _bias_again(frame, nearly, number, unit, spots)
         if number == 0:
             frame, nearly = _in_new_coordinates(frame, nearly)
     return frame, nearly
@@ -72,7 +76,12 @@ def _in_new_coordinates(frame: Frame, nearly: Nearly) -> tuple[Frame, Nearly]:
 
 
 def _row_again(
-    frame: Frame, nearly: Nearly, number: int, unit: int, rng: np.random.Generator
+    frame: Frame,
+    nearly: Nearly,
+    number: int,
+    unit: int,
+    spots: _Spots,
+    rng: np.random.Generator,
 ) -> Nearly:
     """One row, from one place after the other until all columns are measured, or no place is left.
     """
@@ -82,8 +91,7 @@ def _row_again(
     if number:
         wanted = layer.known[unit].copy()
     fixed, error = np.zeros(len(wanted), dtype=bool), 0.0
-    spots, wider = _Spots.of(nearly, number, unit, CANDIDATES, rng), False
-    every = spots
+    wider = False
     while (wanted & ~fixed).any():
         best = spots.best(wanted & ~fixed, fixed)
         if best is None and wider:
@@ -102,8 +110,7 @@ def _row_again(
             error = max(error, off)
     if (wanted & ~fixed).any():
         error = max(error, float(nearly.errors[number][unit]))
-    nearly = _with_row(nearly, number, unit, row, error)
-    return _bias_again(frame, nearly, number, unit, every)
+    return _with_row(nearly, number, unit, row, error)
 
 
 def _bias_again(frame: Frame, nearly: Nearly, number: int, unit: int, spots: _Spots) -> Nearly:
@@ -207,7 +214,8 @@ def _on_surface(
     d = known.coordinates
     scales = np.array(SCALES)[rng.integers(len(SCALES), size=candidates)]
     anywhere = scales[:, None] * rng.standard_normal((candidates, d))
-    spread = np.exp(rng.uniform(np.log(AROUND_A_PLACE), 0.0, candidates))
+    widest = max(1.0, float(np.linalg.norm(place)) / np.sqrt(d))
+    spread = np.exp(rng.uniform(np.log(AROUND_A_PLACE), np.log(widest), candidates))
     around = place + spread[:, None] * rng.standard_normal((candidates, d))
     U = np.vstack([place[None], around, anywhere])
     below, layer = known.below(number), known.layers[number]

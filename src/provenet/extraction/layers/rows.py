@@ -47,8 +47,8 @@ class Row:
 
     @property
     def error(self) -> float:
-        """The largest, beside the norm of v."""
-        return float(self.errors[self.told].max()) / float(np.linalg.norm(self.v))
+        """The largest of a weight, beside the norm of the weights."""
+        return float(self.errors[:-1][self.cols].max()) / float(np.linalg.norm(self.v[:-1]))
 
     @property
     def told(self) -> AnyArray:

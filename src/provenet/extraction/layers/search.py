@@ -31,7 +31,7 @@ from provenet.extraction.layers.polish import ask_for_polish, polished
 from provenet.extraction.layers.remeasure import Nearly, remeasured
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.stage import Stage
-from provenet.extraction.layers.top import Top, outputs
+from provenet.extraction.layers.top import Top, left_of, outputs
 from provenet.extraction.layers.traced import TracedLayers
 from provenet.extraction.tolerances import MOST_LAYERS, POLISHED_ABOVE, SETTLED
 from provenet.networks.deep_network import DeepNetwork
@@ -127,19 +127,32 @@ class _Search:
 
     # ------------------------------------------------------------ the whole network
 
-    def _settled(self, stage: Stage, top: Top, rows: list[Row]) -> DeepNetwork | None:
+    def _settled(self, top: Top, rows: list[Row]) -> DeepNetwork | None:
         """All rows measured again and polished; None if they do not explain all answers then."""
         with self.stages.stage("sharpen", counted(len(top.W), "unit")):
             frame, nearly = self._nearly(top, rows)
             if top.always_on == 0:
                 frame, nearly = remeasured(frame, nearly, self.rng)
+                self._keep(frame, nearly, rows)
             *below, last = nearly.known.layers
-            A, c, off = outputs(
-                nearly.known.below(len(below)), last.W, last.b, *frame.answers()
-            )
-            if off > SETTLED:
-                return None
-            return self._network(frame, nearly, A.T, c)
+            lower = nearly.known.below(len(below))
+            A, c = outputs(lower, last.W, last.b, *frame.answers())
+            network = self._network(frame, nearly, A.T, c)
+            X, Y = (np.vstack(part) for part in zip(*frame.kept, strict=True))
+            return network if left_of(network, X - frame.base, X, Y) <= SETTLED else None
+
+    def _keep(self, frame: Frame, nearly: Nearly, rows: list[Row]) -> None:
+        """What was measured again is known, whatever becomes of the whole."""
+        every = [*self.rows, rows]
+        for layer, errors, own in zip(nearly.known.layers, nearly.errors, every, strict=True):
+            if layer.W.shape[1] + 1 == len(own[0].v):
+                for row, w, b, error in zip(own, layer.W, layer.b, errors, strict=True):
+                    row.v, row.errors = np.append(w, b), np.full(len(w) + 1, error)
+        if not self.known.layers or self.stage is None:
+            return
+        self.frame, self.first = frame, nearly.first
+        self.known = nearly.known.below(len(self.known.layers))
+        self.stage.moved(self.frame, self.known)
 
     def _nearly(self, top: Top, rows: list[Row]) -> tuple[Frame, Nearly]:
         last = Layer.of(top.W, top.b)
@@ -156,14 +169,17 @@ class _Search:
         """By inputs, polished if that can be."""
         layers = nearly.known.layers
         weights, biases = [layer.W for layer in layers], [layer.b for layer in layers]
-        self.error = max(float(errors.max(initial=0.0)) for errors in nearly.errors)
+        worst = [float(errors.max(initial=0.0)) for errors in nearly.errors]
+        self.error = max(worst)
         own = DeepNetwork([*weights, A], [*biases, c], outputs=len(A))
         if self.error > POLISHED_ABOVE:
             ask_for_polish(frame, own, np.vstack(nearly.places), self.rng)
         better = polished(own, *frame.answers())
         first = nearly.first
         if better is not None:
-            self.error, own = min(better.error, self.error), better.network
+            untouched = max(worst[: better.below], default=0.0)
+            self.error = min(self.error, max(better.error, untouched))
+            own = better.network
             inside = own.weights[0] if frame.Q is None else own.weights[0] @ frame.Q.T
             outside = 0.0 if frame.Q is None else first - (first @ frame.Q) @ frame.Q.T
             first = inside + outside

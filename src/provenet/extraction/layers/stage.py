@@ -71,6 +71,11 @@ class Stage:
         """Nothing is measured."""
         self.measuring = Measuring(self.frame, self.known, self.rng)
 
+    def moved(self, frame: Frame, known: KnownLayers) -> None:
+        """The layers below are known better."""
+        self.frame, self.known = frame, known
+        self.measuring.frame, self.measuring.known = frame, known
+
     @property
     def pieces(self) -> list[Piece]:
         """All that could be measured."""

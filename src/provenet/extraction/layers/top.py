@@ -25,6 +25,7 @@ from provenet.extraction.tolerances import (
     TOP_EXPLAINS,
     TRIMMED,
 )
+from provenet.networks.deep_network import DeepNetwork
 
 
 @dataclass(frozen=True)
@@ -84,12 +85,23 @@ def last_layer(
 
 def outputs(
     known: KnownLayers, W: Array, b: Array, U: Array, Y: Array
-) -> tuple[Array, Array, float]:
-    """Output weights (units, outputs) and biases for a last hidden layer, and what they leave."""
-    answers = _Answers.of(known, U, Y)
-    A, _, c = answers.fitted(W, b, linear=False)
-    none = np.zeros((W.shape[1], A.shape[1]))
-    return A, c, float(answers.left(A, none, c, W, b).max())
+) -> tuple[Array, Array]:
+    """Output weights (units, outputs) and biases for a last hidden layer."""
+    A, _, c = _Answers.of(known, U, Y).fitted(W, b, linear=False)
+    return A, c
+
+
+def left_of(network: DeepNetwork, away: Array, X: Array, Y: Array) -> float:
+    """The largest error of a network, weighted by distance, beside the largest answer."""
+    weights = _weights(away)
+    off = np.abs(weights * (network(X).reshape(Y.shape) - Y)).max()
+    return float(off / max(float(np.abs(weights * Y).max()), TINIEST))
+
+
+def _weights(U: Array) -> Array:
+    """Far out everything is larger, rounding too: one over the distance there."""
+    far = np.linalg.norm(U, axis=1) / (NEAR * np.sqrt(U.shape[1]))
+    return np.asarray(1 / np.maximum(1.0, far)[:, None])
 
 
 def _top(answers: _Answers, R: Array, b: Array, allowed: float) -> Top | None:
@@ -112,10 +124,7 @@ def _top(answers: _Answers, R: Array, b: Array, allowed: float) -> Top | None:
 
 @dataclass(frozen=True)
 class _Answers:
-    """What the known layers say at all points, and the answers there.
-
-    Far out everything is larger, rounding too, so points are weighted by their distance.
-    """
+    """What the known layers say at all points, the answers there, and weights."""
 
     H: Array
     Y: Array
@@ -123,8 +132,7 @@ class _Answers:
 
     @classmethod
     def of(cls, known: KnownLayers, U: Array, Y: Array) -> _Answers:
-        far = np.linalg.norm(U, axis=1) / (NEAR * np.sqrt(known.coordinates))
-        return cls(known.h(U), Y, 1 / np.maximum(1.0, far)[:, None])
+        return cls(known.h(U), Y, _weights(U))
 
     def fitted(
         self, R: Array, b: Array, kept: AnyArray | None = None, *, linear: bool = True
