@@ -14,8 +14,8 @@ import numpy as np
 from scipy.optimize import linprog
 
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.layers.known import Frame, KnownLayers
-from provenet.extraction.tolerances import (
+from provenet.extraction.layers.known import KnownLayers
+from provenet.extraction.layers.tolerances import (
     CELL_SIZE,
     CELL_STARTS,
     CLIMB_STEPS,
@@ -24,6 +24,8 @@ from provenet.extraction.tolerances import (
     NEARLY_A_CORNER,
     RANK,
     SCALES,
+)
+from provenet.extraction.tolerances import (
     TINIEST,
 )
 
@@ -99,16 +101,14 @@ class _Program:
     def corner(self, push: Array) -> Array | None:
         """The point farthest in a direction."""
         A, b = self._sides
-        got = linprog(
-            -push @ self.cell.V.T, A_ub=-A, b_ub=b, bounds=(-self.reach, self.reach)
-        )
+        got = linprog(-push @ self.cell.V.T, A_ub=-A, b_ub=b, bounds=(-self.reach, self.reach))
         return None if got.status else np.asarray(self.centre + got.x @ self.cell.V)
 
 
 def rich_places(known: KnownLayers, number: int, rng: np.random.Generator) -> Array:
     """Points in different clean cells, those with the most units on first."""
     U = np.vstack([s * rng.standard_normal((CELL_STARTS, known.coordinates)) for s in SCALES])
-    U = np.vstack([U, climbed(known, U[: CLIMBED], rng)])
+    U = np.vstack([U, climbed(known, U[:CLIMBED], rng)])
     on = known.patterns(U)[-1]
     state = known.state(U)
     seen, chosen = set(), list[int]()

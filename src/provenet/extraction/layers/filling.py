@@ -2,8 +2,8 @@
 
 Where unit j of the layer below is about to switch on, the row's surface `F = 0` does not depend on
 its weight r_j. A walk along the surface, from a kink that is known, comes to such places; units
-whose weights are known are passed. Beyond the place `F + r_j z_j = 0`: where the kink is found on a short line across
-the surface tells r_j, and a second place, farther on, confirms it.
+whose weights are known are passed. Beyond the place `F + r_j z_j = 0`: where the kink is found on a
+short line across the surface tells r_j, and a second place, farther on, confirms it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from provenet.common.typing import Array
 from provenet.extraction.layers.known import Frame, KnownLayers
 from provenet.extraction.layers.looks import turn_near
 from provenet.extraction.layers.rows import Row
-from provenet.extraction.lines import trace_line
-from provenet.extraction.tolerances import (
+from provenet.extraction.layers.tolerances import (
     BEYOND,
     CONFIRMED_SHORTER,
     CONFIRMED_WITHIN,
@@ -26,9 +25,12 @@ from provenet.extraction.tolerances import (
     FILL_PART,
     KINK_PLACED,
     LOOK_TRIES,
-    ROUNDING,
     UNSURE_PLACE,
     WALK_STEPS,
+)
+from provenet.extraction.lines import trace_line
+from provenet.extraction.tolerances import (
+    ROUNDING,
 )
 
 
@@ -57,9 +59,7 @@ def completed(
     return row
 
 
-def filled_at(
-    frame: Frame, known: KnownLayers, row: Row, j: int, crossing: Crossing
-) -> Row | None:
+def filled_at(frame: Frame, known: KnownLayers, row: Row, j: int, crossing: Crossing) -> Row | None:
     """The row with column j, told beyond a place where that unit switches."""
     far = _room_beyond(known, crossing)
     if far is None:
@@ -78,9 +78,7 @@ def filled_at(
     return None
 
 
-def _walked(
-    known: KnownLayers, row: Row, rng: np.random.Generator
-) -> tuple[Crossing, int] | None:
+def _walked(known: KnownLayers, row: Row, rng: np.random.Generator) -> tuple[Crossing, int] | None:
     """Along the surface in a random direction to the first unit whose weight is not known."""
     top, below = known.layers[-1], known.below(len(known.layers) - 1)
     u, direction, last = row.place, rng.standard_normal(known.coordinates), -1
@@ -173,5 +171,3 @@ def _again_farther(
     place = u + turn.place * across
     wider = _with_weight(known, row, j, place)
     return None if wider is None else replace(wider, place=place)
-
-

@@ -14,7 +14,9 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
-from provenet.extraction.tolerances import NO_SLOPE
+from provenet.extraction.layers.tolerances import (
+    NO_SLOPE,
+)
 
 Ask = Callable[[Array], Array]
 """Answers (n, outputs) to the rows of an array."""

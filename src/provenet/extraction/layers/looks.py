@@ -14,15 +14,17 @@ from provenet.common.typing import Array
 from provenet.extraction.layers.known import Frame, KnownLayers
 from provenet.extraction.layers.pieces import Line
 from provenet.extraction.layers.rows import Row, predicted
-from provenet.extraction.tolerances import (
+from provenet.extraction.layers.tolerances import (
     LOOK_ROOM,
     LOOK_SHORTER,
     LOOK_TRIES,
     LOOK_WIDTH,
     PLACE_TRIES,
-    ROUNDING,
     SCALES,
     TURNS,
+)
+from provenet.extraction.tolerances import (
+    ROUNDING,
 )
 
 _ACROSS = np.array([-1.0, -0.5, -0.02, 0.02, 0.5, 1.0])

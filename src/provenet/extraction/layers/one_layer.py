@@ -22,8 +22,7 @@ from provenet.extraction.layers.surfaces import (
     signs_from,
     surface_through,
 )
-from provenet.extraction.layers.top import Top, TopFit, last_layer
-from provenet.extraction.tolerances import (
+from provenet.extraction.layers.tolerances import (
     DESCENT,
     DESCENT_STEPS,
     FEW_ANSWERS,
@@ -45,6 +44,7 @@ from provenet.extraction.tolerances import (
     SURFACES_FROM,
     SURFACES_TO_AGREE,
 )
+from provenet.extraction.layers.top import Top, TopFit, last_layer
 from provenet.networks.deep_network import DeepNetwork
 
 Settle = Callable[[Top, list[Row]], DeepNetwork | None]

@@ -15,17 +15,13 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.known import Frame, KnownLayers
-from provenet.extraction.lines import trace_line
-from provenet.extraction.tolerances import (
+from provenet.extraction.layers.tolerances import (
     DEEP_GRADIENT_STEP,
     DEEP_GRADIENT_TRIES,
     DEEP_SHORTER,
-    FROM_EDGE,
-    FROM_FAR_EDGE,
     NUMBERS_A_BLOCK,
     PREDICTED,
     RANK,
-    ROUNDING,
     SAME_PLACE,
     SCREENED,
     SCREENED_FAR,
@@ -33,6 +29,12 @@ from provenet.extraction.tolerances import (
     SCREENED_STEP,
     SCREENED_WAYS,
     SCREENINGS,
+)
+from provenet.extraction.lines import trace_line
+from provenet.extraction.tolerances import (
+    FROM_EDGE,
+    FROM_FAR_EDGE,
+    ROUNDING,
     TINIEST,
     TYPICAL_ERROR,
 )
@@ -84,7 +86,11 @@ class Line:
 
 
 def traced(
-    frame: Frame, known: KnownLayers, start: Array, direction: Array, reach: tuple[float, float],
+    frame: Frame,
+    known: KnownLayers,
+    start: Array,
+    direction: Array,
+    reach: tuple[float, float],
     scale: float,
 ) -> Line:
     """The line with its kinks, those of known units told apart."""
@@ -191,10 +197,9 @@ class Measuring:
         return Piece(u, h, on, slopes, value - slopes @ h[on], error)
 
     def _step(self, u: Array, V: Array | None, rank: int, distance: float) -> float:
-        """How far to go: as far as f is straight along random directions, where that is worth it.
-        """
+        """How far to go: as far as f is straight along random directions, if asking that pays."""
         if rank < SCREENED:
-            return DEEP_GRADIENT_STEP * distance / np.sqrt(rank)
+            return DEEP_GRADIENT_STEP * distance / float(np.sqrt(rank))
         step, value = SCREENED_STEP * distance, self.frame(u[None])[0]
         for _ in range(SCREENINGS):
             ways = self.rng.standard_normal((SCREENED_WAYS, rank))

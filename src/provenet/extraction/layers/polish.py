@@ -15,7 +15,7 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.arrays import ArraySource
 from provenet.extraction.layers.known import Frame
-from provenet.extraction.tolerances import (
+from provenet.extraction.layers.tolerances import (
     AROUND_A_PLACE,
     MOST_POLISHED,
     POLISH_DAMPING,

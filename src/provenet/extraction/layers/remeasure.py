@@ -15,7 +15,7 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.known import Frame, KnownLayers, Layer
 from provenet.extraction.layers.pieces import slopes
-from provenet.extraction.tolerances import (
+from provenet.extraction.layers.tolerances import (
     ACROSS,
     AROUND_A_PLACE,
     CANDIDATES,
@@ -28,6 +28,8 @@ from provenet.extraction.tolerances import (
     SCALES,
     SHARED,
     SURFACE_STEPS,
+)
+from provenet.extraction.tolerances import (
     TINIEST,
     TYPICAL_ERROR,
 )
@@ -48,9 +50,7 @@ class Nearly:
     """A point on the surface of every unit of each layer."""
 
 
-def remeasured(
-    frame: Frame, nearly: Nearly, rng: np.random.Generator
-) -> tuple[Frame, Nearly]:
+def remeasured(frame: Frame, nearly: Nearly, rng: np.random.Generator) -> tuple[Frame, Nearly]:
     """The same with the rows that are not known well measured again."""
     for number in range(len(nearly.known.layers)):
         poor = nearly.errors[number] > (REMEASURED if number else REMEASURED_FIRST)
@@ -83,8 +83,7 @@ def _row_again(
     spots: _Spots,
     rng: np.random.Generator,
 ) -> Nearly:
-    """One row, from one place after the other until all columns are measured, or no place is left.
-    """
+    """One row, from place after place until all columns are measured, or no place is left."""
     layer = nearly.known.layers[number]
     W = layer.W if number else nearly.first
     row, wanted = np.append(W[unit], layer.b[unit]), np.ones(W.shape[1], dtype=bool)
@@ -132,7 +131,11 @@ def _bias_again(frame: Frame, nearly: Nearly, number: int, unit: int, spots: _Sp
     if not abs(place) < 0.3 * room:
         return nearly
     u = u + place * across
-    W, h = (layer.W, below.h(u[None])[0]) if number else (nearly.first, frame.inputs(u[None])[0] - frame.base)
+    W, h = (
+        (layer.W, below.h(u[None])[0])
+        if number
+        else (nearly.first, frame.inputs(u[None])[0] - frame.base)
+    )
     layers, b = list(nearly.known.layers), layer.b.copy()
     b[unit] = -float(W[unit] @ h)
     layers[number] = replace(layer, b=b)
@@ -164,7 +167,8 @@ class _Spots:
         room = np.minimum(off.room, on.room)
         jump = np.abs((on.J - off.J).transpose(0, 2, 1) @ nearly.A.T).max(axis=(1, 2), initial=0.0)
         if number == 0:
-            active, stretch = np.ones((len(U), nearly.first.shape[1]), dtype=bool), 1.0
+            active = np.ones((len(U), nearly.first.shape[1]), dtype=bool)
+            stretch = np.ones(len(U))
         else:
             active = state.h > 0
             stretch = _stretches(state.J, active, room * jump * active.sum(axis=1) ** 2)

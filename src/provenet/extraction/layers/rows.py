@@ -16,7 +16,7 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.pieces import Line, Piece
-from provenet.extraction.tolerances import (
+from provenet.extraction.layers.tolerances import (
     CHANCE,
     HITS,
     HITS_A_MISS,
@@ -26,8 +26,10 @@ from provenet.extraction.tolerances import (
     SAME_ROW,
     SHARED,
     SHARED_PART,
-    TINIEST,
     UNSURE_PLACE,
+)
+from provenet.extraction.tolerances import (
+    TINIEST,
 )
 
 
@@ -80,9 +82,7 @@ def row_between(before: Piece, after: Piece, place: Array, units: int) -> Row | 
     jump, offset = after.g - before.g, after.k - before.k
     left, size, right = np.linalg.svd(jump, full_matrices=False)
     error = (before.error + after.error) * np.sqrt(jump.shape[1])
-    if size[0] <= JUMP * error or (
-        len(size) > 1 and size[1] > JUMP * error + OTHER_JUMP * size[0]
-    ):
+    if size[0] <= JUMP * error or (len(size) > 1 and size[1] > JUMP * error + OTHER_JUMP * size[0]):
         return None
     v, errors = np.zeros(units + 1), np.zeros(units + 1)
     v[:-1][before.on] = right[0]

@@ -31,9 +31,13 @@ from provenet.extraction.layers.polish import ask_for_polish, polished
 from provenet.extraction.layers.remeasure import Nearly, remeasured
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.stage import Stage
+from provenet.extraction.layers.tolerances import (
+    MOST_LAYERS,
+    POLISHED_ABOVE,
+    SETTLED,
+)
 from provenet.extraction.layers.top import Top, left_of, outputs
 from provenet.extraction.layers.traced import TracedLayers
-from provenet.extraction.tolerances import MOST_LAYERS, POLISHED_ABOVE, SETTLED
 from provenet.networks.deep_network import DeepNetwork
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.pieces import Piece
 from provenet.extraction.layers.rows import Row
-from provenet.extraction.tolerances import (
+from provenet.extraction.layers.tolerances import (
     EXPLAINED,
     FLAT,
     INDEPENDENT,

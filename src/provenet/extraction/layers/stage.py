@@ -21,25 +21,27 @@ from provenet.extraction.layers.known import Frame, KnownLayers
 from provenet.extraction.layers.looks import look
 from provenet.extraction.layers.pieces import Line, Measuring, Piece, traced
 from provenet.extraction.layers.rows import Row, joined, match, overlap, row_between
-from provenet.extraction.tolerances import (
+from provenet.extraction.layers.tolerances import (
     CELL_LINES,
-    EPS,
     FEW_MISSING,
     FILL_ALL_FROM,
     FILL_WALKS,
     FULL_LINES,
-    KINK_SCALE,
-    KINKS_IN_BOX,
     LEAST_LINES,
     MOST_LOOKS,
     MOST_MISSES,
     OPEN_A_LINE,
     PERPENDICULAR_STEP,
-    REACH,
-    REACH_OF_REST,
     RICH_CELLS,
     SHORTEST_LINE,
     WELL_APART,
+)
+from provenet.extraction.tolerances import (
+    EPS,
+    KINK_SCALE,
+    KINKS_IN_BOX,
+    REACH,
+    REACH_OF_REST,
 )
 
 
@@ -169,7 +171,10 @@ class Stage:
         for number, line in enumerate(self.lines):
             _, distance = line.places()
             for i in line.open_kinks:
-                if (number, i) in self.measuring.pieces and (number, i + 1) in self.measuring.pieces:
+                if (number, i) in self.measuring.pieces and (
+                    number,
+                    i + 1,
+                ) in self.measuring.pieces:
                     continue
                 room = min(distance[i], distance[i + 1]) / (1 + abs(line.kinks[i]))
                 found.append((-float(room), number, int(i)))
@@ -316,7 +321,7 @@ class Stage:
             best, place = 0.0, None
             for n, line in enumerate(self.lines):
                 _, distance = line.places()
-                for i in np.flatnonzero(line.owner == number):
+                for i in np.flatnonzero(line.owner == number).tolist():
                     room = min(distance[i], distance[i + 1]) / (1 + abs(line.kinks[i]))
                     new = (n, i) not in self.measuring.pieces
                     new |= (n, i + 1) not in self.measuring.pieces

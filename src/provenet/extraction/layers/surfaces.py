@@ -25,7 +25,10 @@ from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.filling import completed
 from provenet.extraction.layers.known import Frame, KnownLayers, Layer
 from provenet.extraction.layers.rows import Row
-from provenet.extraction.tolerances import SIGNS_OFF, SURFACE_WALKS
+from provenet.extraction.layers.tolerances import (
+    SIGNS_OFF,
+    SURFACE_WALKS,
+)
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,8 @@ def surface_through(
     return Surface(row.v[:width], float(row.v[-1]), row.v[width:-1], s, row.place, errors)
 
 
-def _above(
-    known: KnownLayers, R: Array, b: Array, s: Array, kink: Row
-) -> tuple[KnownLayers, Row]:
-    """The known layers with one of h itself and the units s z above it, and the kink's row there."""
+def _above(known: KnownLayers, R: Array, b: Array, s: Array, kink: Row) -> tuple[KnownLayers, Row]:
+    """The known layers below one of h itself and the units s z, and the kink's row above it."""
     width = known.units
     W = np.vstack([np.eye(width), s[:, None] * R])
     always = np.arange(len(W)) < width

@@ -13,17 +13,19 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.known import KnownLayers
-from provenet.extraction.tolerances import (
+from provenet.extraction.layers.tolerances import (
     ANSWERS_A_COLUMN,
     ERRORS_LEFT,
     HOPELESS,
     LEFT_OF_LINEAR,
-    NEEDLESS,
     NEAR,
+    NEEDLESS,
     NEEDLESS_TRIED,
-    TINIEST,
     TOP_EXPLAINS,
     TRIMMED,
+)
+from provenet.extraction.tolerances import (
+    TINIEST,
 )
 from provenet.networks.deep_network import DeepNetwork
 
@@ -58,9 +60,7 @@ class TopFit:
         return float(np.mean(self.explained)) if len(self.explained) else 0.0
 
 
-def last_layer(
-    known: KnownLayers, R: Array, b: Array, U: Array, Y: Array, error: float
-) -> TopFit:
+def last_layer(known: KnownLayers, R: Array, b: Array, U: Array, Y: Array, error: float) -> TopFit:
     """The top of the network if these rows, known to a relative error, are its last hidden layer.
 
     If a few of its units are missing, most answers are explained by the others.
@@ -73,8 +73,10 @@ def last_layer(
     for number, share in enumerate(TRIMMED):
         off = answers.left(*answers.fitted(R, b, kept), R, b)
         explained = off <= allowed
-        if explained.all() or explained.mean() > share or (
-            number > 1 and explained.mean() < HOPELESS
+        if (
+            explained.all()
+            or explained.mean() > share
+            or (number > 1 and explained.mean() < HOPELESS)
         ):
             break
         kept = off <= np.quantile(off[kept], share)
@@ -83,9 +85,7 @@ def last_layer(
     return TopFit(_top(answers, R, b, allowed), explained)
 
 
-def outputs(
-    known: KnownLayers, W: Array, b: Array, U: Array, Y: Array
-) -> tuple[Array, Array]:
+def outputs(known: KnownLayers, W: Array, b: Array, U: Array, Y: Array) -> tuple[Array, Array]:
     """Output weights (units, outputs) and biases for a last hidden layer."""
     A, _, c = _Answers.of(known, U, Y).fitted(W, b, linear=False)
     return A, c

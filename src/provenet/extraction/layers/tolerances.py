@@ -1,0 +1,205 @@
+"""The numbers of this room: how rows, cells and surfaces of deeper layers are told.
+
+Each entry says whether it is derived (from what), a convention, or measured (by which script). The
+conventions are those with which `benchmarks/extraction.py` measures deep networks: whoever changes
+one runs it again.
+"""
+
+from __future__ import annotations
+
+NO_SLOPE = 1e-12
+"""A unit whose value changes by less along every coordinate does not switch. A convention."""
+RANK = 1e-6
+"""Singular values below this part of the largest are zero: units depend on each other there. A
+convention: slopes known to 1e-12 are worth 1e-6 then."""
+DEEP_GRADIENT_STEP, DEEP_SHORTER, DEEP_GRADIENT_TRIES = 0.15, 0.1, 3
+"""Steps of a gradient, over the root of the rank, as a part of the distance to the next kink on the
+line; a factor where the gradient predicts no further step, and how often. A convention."""
+SCREENED = 16
+"""Rank from which on a few questions tell how long steps may be. Derived: six of them, beside the
+rank."""
+SCREENED_STEP, SCREENED_SHORTER, SCREENINGS = 0.3, 0.3, 8
+"""The first step, as a part of the distance; a factor where f bends, and how often. A convention.
+"""
+SCREENED_WAYS, SCREENED_FAR = 3, 2.5
+"""Random directions, each asked on both sides, and how much farther than a step. A convention: what
+bends within a step along some axis bends in one of them."""
+PREDICTED = 8.0
+"""Roundings by which a further step may differ from what slopes predict. A convention."""
+NUMBERS_A_BLOCK = 2**22
+"""Of questions made at once. A convention: 32 MB."""
+SAME_PLACE = 1e-6
+"""Kinks on a line that are nearer, relatively, are the same. A convention: tangents known to 1e-11
+meet within 1e-8, and chance puts two kinks so near once in 10,000 lines."""
+JUMP = 20.0
+"""Jumps of a gradient are larger than so many times their error. A convention."""
+OTHER_JUMP = 1e-6
+"""A second singular value of a jump, relatively, shows two kinks in one place. A convention."""
+HITS, HITS_A_MISS = 3, 3
+"""Kinks a row must explain, and for one that it predicts in vain. A convention: rows of the next
+layer predict nearly all, those of deeper ones at most two of three."""
+UNSURE_PLACE = 10.0
+"""Errors of a row by which a predicted kink may be off. A convention."""
+SHARED, SHARED_PART = 2, 1e-2
+"""Columns beside the bias that two rows must share to be compared, and the part of each row that
+these must be. Derived: two ratios agree by chance with the square of `SAME_ROW`."""
+SAME_ROW = 1e-7
+"""Rows whose entries differ by a few times this, relatively, and their errors are the same. A
+convention, as `SAME_UNIT`."""
+CHANCE = 1e-8
+"""How likely chance may make rows look the same. Derived: what is apart by a part p in k ratios is
+so with a chance of about `p^k`."""
+CELL_SIZE = 10.0
+"""Lines in a cell reach so far from its middle, beside the distance of that from zero. A
+convention."""
+CELL_STARTS, SCALES = 1000, (0.5, 1.0, 2.0, 4.0)
+"""Random points among which cells are chosen, at each of these scales. A convention."""
+CLIMBED, CLIMB_STEPS = 40, 20
+"""Points from which units are switched on, and steps for it. A convention."""
+INNER = 1e-4
+"""Radius of a ball in a cell that is worth a line. A convention."""
+NEARLY_A_CORNER = 0.97
+"""Ends of lines lie so far from a cell's middle to its corner. A convention."""
+OPEN_A_LINE = 6
+"""Kinks of other lines that are measured after each line of a layer, if nothing explains them. A
+convention."""
+LOOK_WIDTH, LOOK_SHORTER, LOOK_TRIES = 0.05, 0.1, 4
+"""How far across a row's surface f is asked, a factor where it is not straight there, and how
+often. A convention."""
+LOOK_ROOM, PLACE_TRIES = 1e-3, 20
+"""Room for a look to the nearest place where a known unit switches, and random segments to find
+one. A convention."""
+TURNS = 100.0
+"""Roundings beyond which f turns. A convention."""
+MOST_LOOKS, MOST_MISSES = 8, 2
+"""Looks at a row, and those in vain after which it is left. A convention."""
+FILL_WALKS, FEW_MISSING, FILL_ALL_FROM = 3, 4, 12
+"""Walks along a row's surface for each weight that is missing: where so few are, or after so many
+lines. A convention: kinks in other cells tell more at once, and better."""
+BEYOND = 3.0
+"""Lines across a surface reach so far beside the distance from where the unit switched. A
+convention: weights are seldom larger than the others together."""
+CONFIRMED_WITHIN, CONFIRMED_SHORTER = 1e-5, 0.2
+"""A kink that confirms a weight lies so near to where it was predicted, beside the width that is
+looked at, or as near as the row is known; a factor where f is not straight there. A convention:
+that of another unit is elsewhere."""
+KINK_PLACED = 100.0
+"""Roundings by which the place of a kink may be off. A convention: its two tangents are measured
+over a part of the room."""
+FARTHEST_FILL, FILL_PART = 2.0, 0.6
+"""How far beyond the place where a unit switched its weight is told: at most, and beside the
+distance to where the next one does. A convention."""
+SURFACE_WALKS, WALK_STEPS, FARTHEST_WALK = 6, 100, 100.0
+"""Walks along a surface for each unit that it may meet, steps of each, and the length of a step at
+most. A convention."""
+SIGNS_OFF = 1e-2
+"""How far a sign may be from 1 where surfaces tell it. A convention: their turns are known to 1e-6.
+"""
+FULL_LINES = 1
+"""Lines of a layer on which every kink is measured. A convention: rows come from them."""
+CELL_LINES = 4
+"""Random corners of a cell beside those far along every unit. A convention."""
+RICH_CELLS = 8
+"""Cells that are looked into first. A convention."""
+SHORTEST_LINE = 1e-3
+"""Between two corners. A convention."""
+PERPENDICULAR_STEP = 0.02
+"""Of the room: how far the slope perpendicular to all rows is measured. A convention."""
+WELL_APART = 1e-9
+"""Relative error up to which a row is not measured again while its layer is searched. A convention.
+"""
+FLAT = 1e-7
+"""Gradients below this part of a typical one are zero. A convention."""
+NOT_ZERO, EXPLAINED = 1e-4, 1e-5
+"""Coordinates of a gradient, over its size, that are not zero; what may be left of it by rows that
+explain it. A convention: rows are known to 1e-9."""
+INDEPENDENT = 1e5
+"""Largest condition of rows whose coordinates are believed. A convention."""
+MOST_GRADIENTS = 200
+"""Gradients that are explained, those of highest rank first. A convention: cost."""
+MOST_OPEN_SIGNS, REFUTED_BY = 10, 2
+"""Signs that no gradient tells by itself that are tried, and gradients by which another one must be
+refuted. A convention."""
+SIGN_STARTS = 6
+"""Random starts for signs that no gradient tells by itself. A convention."""
+ANSWERS_A_COLUMN = 8
+"""Answers that are fitted for each coefficient of the last layer; all others must be predicted. A
+convention: cost."""
+NEAR = 3.0
+"""Answers farther out, beside the root of the coordinates, count less for the last layer, by their
+distance. A convention: three deviations."""
+TOP_EXPLAINS, ERRORS_LEFT = (1e-6, 3e-3), 10.0
+"""Largest error of an answer, relatively, where the last layer is found: between these, and so many
+errors of a row. A convention: rows are measured again after that."""
+SETTLE_GAIN, SETTLE_AGAIN = 0.3, 2.0
+"""A network that did not explain everything once its rows were measured again is tried again when
+these are known better by this factor; every line makes that easier by the second. A convention."""
+SETTLED = 1e-7
+"""The same once all rows were measured again. A convention: polishing comes after."""
+MOST_POLISHED, SPARE_ANSWERS = 1500, 2
+"""Parameters of networks that are polished as a whole, and answers for each. A convention: a
+second or two."""
+POLISH_STEPS, POLISH_DAMPING, POLISH_GAIN = 10, 1e-12, 0.1
+"""Of least squares, from rows that are known to 1e-9: hardly damped, until one lowers the sum of
+squares by less than this part. A convention."""
+POLISHED_WITHIN = 30.0
+"""Distance of answers that polishing uses, beside the root of the coordinates. A convention: units
+that are seldom on show far out, where rounding is larger."""
+POOL, POOL_A_PLACE, SHOWN_AT = 500, 20, 4
+"""Random points at each scale, and about each unit's kink, among which answers for polishing are
+chosen, and at how many of these each weight must show. A convention."""
+POLISHED_ABOVE = 1e-10
+"""Relative error of a row for which answers are asked to polish it. A convention."""
+POLISH_ROUNDING = 1e-15
+"""Relative error of answers that polishing may rely on. Derived: a few roundings."""
+MOST_LAYERS = 12
+"""Hidden layers that are looked for. A convention."""
+TRIMMED = (0.9, 0.8, 0.7, 0.6, 0.5, 0.5, 0.5)
+"""Parts of the answers that are fitted, one after the other, those with the least error: where a
+unit is missing, the others explain most answers. A convention."""
+HOPELESS = 0.02
+"""Share of the answers explained after two of these below which no more are tried. A convention."""
+MOST_ANSWERS = 0.5
+"""Share of the answers beyond which the last hidden layer is being looked at. A convention: with a
+layer between, answers of one of its patterns alone are explained, which are few."""
+REMEASURED_FIRST, REMEASURED = 3e-11, 3e-12
+"""Relative error beyond which a row is measured again: of the first layer, where that takes two
+questions a weight, and of the others. A convention."""
+GRADIENTS_ELSEWHERE = 8
+"""Gradients in cells where nothing was measured that a layer must explain. A convention: a unit
+that is missing is on at half of them."""
+ACROSS, LONG_STEP = 0.5, 0.4
+"""How far from a unit's surface it is measured again, and how far the steps go, beside the room.
+Derived: both together stay inside."""
+SURFACE_STEPS, LOOKED_AT = 10, 40
+"""Steps of Newton's method to a unit's surface, and places there that are looked at closely. A
+convention."""
+CANDIDATES, MORE_CANDIDATES, AROUND_A_PLACE = 100, 1000, 1e-3
+"""Points near a unit's surface among which the best is chosen: so many at random, and as many about
+a kink of it, so near at the nearest; more where these leave columns open. A convention."""
+LEFT_OF_LINEAR = 1e-6
+"""What units without a kink leave of a linear part, relatively. A convention."""
+NEEDLESS, NEEDLESS_TRIED = 1e-9, 4
+"""A row whose absence leaves no more than this, relatively, is not needed; the smallest few are
+tried. A convention."""
+LEAST_LINES, MOST_LINES = 3, 80
+"""Lines of a layer before it is looked at as a whole, and at most. A convention."""
+FILL_FROM, LATE, PATIENCE = 4, 40, 8
+"""Lines of a layer after which kinks of other lines are measured and missing weights asked for;
+after which what is missing of it is taken for never seen; and after which it is, though its rows
+explain all answers. A convention."""
+GUIDED = 2
+"""Answers that guide the next lines. A convention."""
+PROBES = 20
+"""Random points at each scale that a network must predict before it is measured again. A
+convention: the judge asks hundreds."""
+DESCENT, DESCENT_STEPS = 250, 60
+"""Random points at each scale, and steps, to find where a unit that never switches is smallest. A
+convention."""
+QUIET_LINES, SURFACES_FROM = 3, 6
+"""Lines without a new row, and lines in all, after which a layer of more units than dimensions has
+all its rows. A convention."""
+FEW_ANSWERS = 0.1
+"""Share of the answers up to which a layer is not the last hidden one. A convention."""
+MOST_SURFACES, SURFACES_TO_AGREE = 30, 2
+"""Surfaces that are followed for the signs of a layer, and those that must agree. A convention."""
