@@ -31,7 +31,7 @@ from provenet.extraction.tolerances import (
 
 
 @dataclass(frozen=True)
-class Cell:
+class CleanCell:
     """Where `h = J u + c`: the points with `M u + m > 0`; V are orthonormal rows that span J's."""
 
     J: Array
@@ -42,7 +42,7 @@ class Cell:
     on: AnyArray
 
     @classmethod
-    def of(cls, known: KnownLayers, u: Array) -> Cell | None:
+    def of(cls, known: KnownLayers, u: Array) -> CleanCell | None:
         """The cell of a point; None if it is not clean."""
         pattern = [on[0] for on in known.patterns(u[None])]
         J, c, M, m = known.affine(pattern)
@@ -73,7 +73,7 @@ class Cell:
 class _Program:
     """Linear programs in the coordinates s of `u = centre + V^T s`, |s| bounded."""
 
-    cell: Cell
+    cell: CleanCell
     centre: Array
     reach: float
 

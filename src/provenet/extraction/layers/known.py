@@ -23,7 +23,7 @@ Ask = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
-class Layer:
+class KnownLayer:
     """`h -> relu(W h + b)`; weights that nothing told are 0, and where they matter no one knows."""
 
     W: Array
@@ -34,7 +34,7 @@ class Layer:
     """Units that are not cut off at zero: what passes through."""
 
     @classmethod
-    def of(cls, W: Array, b: Array, known: AnyArray | None = None) -> Layer:
+    def of(cls, W: Array, b: Array, known: AnyArray | None = None) -> KnownLayer:
         """A layer of units; all weights are known, if nothing else is said."""
         everything = np.ones(W.shape, dtype=bool) if known is None else known
         return cls(W, b, everything, np.zeros(len(W), dtype=bool))
@@ -65,7 +65,7 @@ class KnownLayers:
     """Layers from the inputs on, signs included; none at first, where h is u itself."""
 
     coordinates: int
-    layers: tuple[Layer, ...] = ()
+    layers: tuple[KnownLayer, ...] = ()
 
     @property
     def units(self) -> int:
@@ -76,7 +76,7 @@ class KnownLayers:
         """The first so many layers."""
         return KnownLayers(self.coordinates, self.layers[:number])
 
-    def with_layer(self, layer: Layer) -> KnownLayers:
+    def with_layer(self, layer: KnownLayer) -> KnownLayers:
         """One more."""
         return KnownLayers(self.coordinates, (*self.layers, layer))
 

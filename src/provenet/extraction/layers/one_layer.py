@@ -15,7 +15,7 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.signs import layer_signs
-from provenet.extraction.layers.stage import Segment, Stage
+from provenet.extraction.layers.stage import Stage
 from provenet.extraction.layers.surfaces import (
     Surface,
     agreeing,
@@ -45,6 +45,7 @@ from provenet.extraction.layers.tolerances import (
     SURFACES_TO_AGREE,
 )
 from provenet.extraction.layers.top import Top, TopFit, last_layer
+from provenet.extraction.segments import Segment
 from provenet.networks.deep_network import DeepNetwork
 
 Settle = Callable[[Top, list[Row]], DeepNetwork | None]
@@ -52,7 +53,7 @@ Settle = Callable[[Top, list[Row]], DeepNetwork | None]
 
 
 @dataclass(frozen=True)
-class Found:
+class LayerOutcome:
     """The whole network; or the signs of the layer's rows; or why there is neither."""
 
     network: DeepNetwork | None = None
@@ -62,23 +63,23 @@ class Found:
     note: str = ""
 
 
-def find_layer(stage: Stage, settle: Settle, *, last: bool) -> Found:
+def find_layer(stage: Stage, settle: Settle, *, last: bool) -> LayerOutcome:
     """The rows of a layer with their signs, or the network if it is the last hidden one.
 
     `last` where it is known to be.
     """
-    search = _OneLayer(stage, settle, last)
+    search = _LayerSearch(stage, settle, last)
     for segment in stage.segments():
         found = search.follow(segment)
         if found is not None:
             return found
         if stage.traced >= MOST_LINES:
             break
-    return Found(note=search.note)
+    return LayerOutcome(note=search.note)
 
 
 @dataclass
-class _OneLayer:
+class _LayerSearch:
     """What is known while lines are followed."""
 
     stage: Stage
@@ -96,7 +97,7 @@ class _OneLayer:
     tops: int = 0
     """How often the rows explained everything."""
 
-    def follow(self, segment: Segment) -> Found | None:
+    def follow(self, segment: Segment) -> LayerOutcome | None:
         """One line, and what can be said after it."""
         stage = self.stage
         stage.follow(next(self.guided, segment))
@@ -137,7 +138,7 @@ class _OneLayer:
         error = max(row.error for row in rows)
         return last_layer(self.stage.known, v[:, :-1], v[:, -1], U, Y, error)
 
-    def _with_top(self, top: Top, rows: list[Row]) -> Found | None:
+    def _with_top(self, top: Top, rows: list[Row]) -> LayerOutcome | None:
         """The network, unless a unit or a weight may still be found or answers refute it."""
         rows = [rows[int(i)] for i in top.kept]
         self.tops += 1
@@ -158,7 +159,7 @@ class _OneLayer:
         network = self.settle(top, rows)
         if network is None:
             self.note = "its rows are not known well enough"
-        return None if network is None else Found(network)
+        return None if network is None else LayerOutcome(network)
 
     def _refuted(self, top: Top) -> bool:
         """Whether random points, near and far, are answered otherwise; they guide if they are."""
@@ -207,7 +208,7 @@ class _OneLayer:
 
     # ------------------------------------------------------------ a layer with more above it
 
-    def _by_gradients(self, rows: list[Row]) -> Found | None:
+    def _by_gradients(self, rows: list[Row]) -> LayerOutcome | None:
         """The signs that explain all gradients, here and elsewhere."""
         stage = self.stage
         signs = layer_signs(rows, stage.pieces, stage.rng)
@@ -223,7 +224,7 @@ class _OneLayer:
                 self.note = f"{again.unexplained} of {again.asked} gradients are not explained"
                 return None
         stage.sharpen()
-        return Found(signs=signs.signs)
+        return LayerOutcome(signs=signs.signs)
 
     def _signs_need_surfaces(self, rows: list[Row], fit: TopFit) -> bool:
         """Whether there are more units than dimensions, and no more are found."""
@@ -232,7 +233,7 @@ class _OneLayer:
         few = fit.share < FEW_ANSWERS
         return wide and quiet and few and self.stage.traced >= SURFACES_FROM
 
-    def _by_surfaces(self, rows: list[Row]) -> Found | None:
+    def _by_surfaces(self, rows: list[Row]) -> LayerOutcome | None:
         """The signs that surfaces of the layer above agree on."""
         stage = self.stage
         v = np.array([row.v / np.linalg.norm(row.v[:-1]) for row in rows])
@@ -250,6 +251,6 @@ class _OneLayer:
             agree = agreeing(found, R, sigma)
             if agree.sum() >= SURFACES_TO_AGREE:
                 above = [f.row(b, sigma) for f, good in zip(found, agree, strict=True) if good]
-                return Found(signs=sigma, above=above)
+                return LayerOutcome(signs=sigma, above=above)
         self.note = "their signs could not be told"
         return None

@@ -37,7 +37,7 @@ from provenet.networks.deep_network import DeepNetwork
 
 
 @dataclass(frozen=True)
-class Polished:
+class PolishedLayers:
     """A network in coordinates, and how far rounding lets a row be off."""
 
     network: DeepNetwork
@@ -117,7 +117,7 @@ def _upper(network: DeepNetwork, part: int) -> DeepNetwork:
     return DeepNetwork(network.weights[kept], network.biases[kept], outputs=network.outputs)
 
 
-def polished(network: DeepNetwork, U: Array, Y: Array) -> Polished | None:
+def polished(network: DeepNetwork, U: Array, Y: Array) -> PolishedLayers | None:
     """The network that fits the answers best; None where they are too few, or it is too large."""
     part = polished_layers(network)
     U, Y = U[_near(U)], Y[_near(U)]
@@ -131,10 +131,10 @@ def polished(network: DeepNetwork, U: Array, Y: Array) -> Polished | None:
     weights = (*network.weights[:below], *found.network.weights)
     biases = (*network.biases[:below], *found.network.biases)
     whole = network.replace(weights=weights, biases=biases)
-    return Polished(whole, found.error, below)
+    return PolishedLayers(whole, found.error, below)
 
 
-def _fitted(network: DeepNetwork, H: Array, Y: Array) -> Polished | None:
+def _fitted(network: DeepNetwork, H: Array, Y: Array) -> PolishedLayers | None:
     """Least squares from where the network is."""
     samples, spread = ArraySource(H, Y), float(np.std(Y))
     fit = refine(
@@ -151,6 +151,6 @@ def _fitted(network: DeepNetwork, H: Array, Y: Array) -> Polished | None:
         return None
     covariance = deep_covariance(samples, found)
     if covariance.rank_deficiency:  # in these directions the rows stay as they were measured
-        return Polished(found, np.inf)
+        return PolishedLayers(found, np.inf)
     level = max(fit.rms, POLISH_ROUNDING * float(np.abs(Y).max()))
-    return Polished(found, level * covariance.errors.largest)
+    return PolishedLayers(found, level * covariance.errors.largest)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.layers.known import Frame, KnownLayers, Layer
+from provenet.extraction.layers.known import Frame, KnownLayer, KnownLayers
 from provenet.extraction.layers.pieces import slopes
 from provenet.extraction.layers.tolerances import (
     ACROSS,
@@ -69,7 +69,7 @@ def _in_new_coordinates(frame: Frame, nearly: Nearly) -> tuple[Frame, Nearly]:
     new = frame.in_row_space(nearly.first)
     first, *others = nearly.known.layers
     W = nearly.first if new.Q is None else nearly.first @ new.Q
-    layers = Layer.of(W, first.b), *others
+    layers = KnownLayer.of(W, first.b), *others
     places = tuple(new.coordinates_of(frame.inputs(U)) for U in nearly.places)
     known = KnownLayers(new.coordinates, layers)
     return new, replace(nearly, known=known, places=places)

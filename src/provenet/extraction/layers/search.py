@@ -24,8 +24,8 @@ from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
-from provenet.extraction.layers.known import Ask, Frame, KnownLayers, Layer
-from provenet.extraction.layers.one_layer import Found, find_layer
+from provenet.extraction.layers.known import Ask, Frame, KnownLayer, KnownLayers
+from provenet.extraction.layers.one_layer import LayerOutcome, find_layer
 from provenet.extraction.layers.pieces import Line, seen_from
 from provenet.extraction.layers.polish import ask_for_polish, polished
 from provenet.extraction.layers.remeasure import Nearly, remeasured
@@ -57,12 +57,12 @@ def trace_layers(
     `guides` are answers that are known already: they must be explained, too. After an answer that
     these refuted (`before`) the search goes on from there. At the deadline asking ends.
     """
-    if before is not None and isinstance(before.search, _Search):
+    if before is not None and isinstance(before.search, _LayersSearch):
         search = before.search
         search.frame.kept.append((guides.X, guides.values))
     else:
         frame = Frame(ask, box.centre, None, box, [(guides.X, guides.values)])
-        search = _Search(frame, rng, layers, stages or Stages(), deadline)
+        search = _LayersSearch(frame, rng, layers, stages or Stages(), deadline)
     try:
         network = search.run()
     except Spent as spent:
@@ -71,7 +71,7 @@ def trace_layers(
 
 
 @dataclass
-class _Search:
+class _LayersSearch:
     """What is known while one layer after the other is found."""
 
     frame: Frame
@@ -95,7 +95,7 @@ class _Search:
         self.known = KnownLayers(self.frame.coordinates)
 
     def run(self) -> DeepNetwork | None:
-        """Layer after layer until the last."""
+        """KnownLayer after layer until the last."""
         if self.stage is None:
             self.stage = Stage(self.frame, self.known, self.rng)
         for depth in range(1 + len(self.known.layers), 1 + (self.most or MOST_LAYERS)):
@@ -110,7 +110,7 @@ class _Search:
             self.stage = Stage(self.frame, self.known, self.rng, lines, above)
         return None
 
-    def _advanced(self, stage: Stage, found: Found) -> tuple[list[Line], list[Row]]:
+    def _advanced(self, stage: Stage, found: LayerOutcome) -> tuple[list[Line], list[Row]]:
         """One more layer is known; the lines so far, and rows of the next, as it sees them."""
         assert found.signs is not None
         rows = stage.accepted
@@ -119,12 +119,12 @@ class _Search:
         self.note = [], ""
         if self.known.layers:
             cols = np.array([row.cols for row in rows])
-            self.known = self.known.with_layer(Layer.of(W, b, cols))
+            self.known = self.known.with_layer(KnownLayer.of(W, b, cols))
             self.rows.append(rows)
             return [seen_from(line, self.known, None) for line in stage.lines], found.above
         old, self.frame, self.first = self.frame, self.frame.in_row_space(W), W
         own = W if self.frame.Q is None else W @ self.frame.Q
-        self.known = KnownLayers(self.frame.coordinates, (Layer.of(own, b),))
+        self.known = KnownLayers(self.frame.coordinates, (KnownLayer.of(own, b),))
         self.rows.append([_moved(row, old, self.frame) for row in rows])
         above = [_moved(row, old, self.frame) for row in found.above]
         return [seen_from(line, self.known, self.frame.Q) for line in stage.lines], above
@@ -159,11 +159,11 @@ class _Search:
         self.stage.moved(self.frame, self.known)
 
     def _nearly(self, top: Top, rows: list[Row]) -> tuple[Frame, Nearly]:
-        last = Layer.of(top.W, top.b)
+        last = KnownLayer.of(top.W, top.b)
         if not self.known.layers:  # one hidden layer
             frame = self.frame.in_row_space(top.W)
             own = top.W if frame.Q is None else top.W @ frame.Q
-            known = KnownLayers(frame.coordinates, (Layer.of(own, top.b),))
+            known = KnownLayers(frame.coordinates, (KnownLayer.of(own, top.b),))
             every = [[_moved(row, self.frame, frame) for row in rows]]
             return frame, _with_rows(known, top.W, top.A, every)
         every = [*self.rows, rows]

@@ -9,13 +9,13 @@ questions a piece tell where it switches, and only there gradients are measured.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.layers.cells import Cell, rich_places
+from provenet.extraction.layers.cells import CleanCell, rich_places
 from provenet.extraction.layers.filling import completed
 from provenet.extraction.layers.known import Frame, KnownLayers
 from provenet.extraction.layers.looks import look
@@ -36,6 +36,7 @@ from provenet.extraction.layers.tolerances import (
     SHORTEST_LINE,
     WELL_APART,
 )
+from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import (
     EPS,
     KINK_SCALE,
@@ -43,17 +44,6 @@ from provenet.extraction.tolerances import (
     REACH,
     REACH_OF_REST,
 )
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A line worth tracing, the distance of kinks on it, and its cell if it stays in one."""
-
-    start: Array
-    direction: Array
-    reach: tuple[float, float]
-    scale: float
-    cell: Cell | None = None
 
 
 @dataclass
@@ -117,7 +107,7 @@ class Stage:
 
     def _in_cells(self) -> Iterator[Segment]:
         for u in rich_places(self.known, RICH_CELLS, self.rng):
-            cell = Cell.of(self.known, u)
+            cell = CleanCell.of(self.known, u)
             if cell is None:
                 continue
             corners = cell.corners(u, CELL_LINES, self.rng)
@@ -125,7 +115,7 @@ class Stage:
             for i, j in pairwise(order):
                 segment = self.between(corners[i], corners[j])
                 if segment is not None:
-                    yield replace(segment, cell=cell)
+                    yield segment
         while True:
             yield from self._anywhere()
 
@@ -145,7 +135,7 @@ class Stage:
         line = traced(
             self.frame,
             self.known,
-            segment.start,
+            segment.origin,
             segment.direction,
             segment.reach,
             segment.scale,
@@ -158,7 +148,7 @@ class Stage:
         if FULL_LINES < self.traced < LEAST_LINES and not self.known.layers:
             return
         if self.traced > FULL_LINES:
-            only = self._missing(line, segment.cell)
+            only = self._missing(line)
             if only is not None:
                 wanted = np.intersect1d(wanted, only)
             elif not self.known.layers:
@@ -260,9 +250,9 @@ class Stage:
             if other is not line and not (other.owner == number).any():
                 match(self.rows[number], number, self.known, other)
 
-    def _missing(self, line: Line, cell: Cell | None) -> AnyArray | None:
+    def _missing(self, line: Line) -> AnyArray | None:
         """Kinks where a slope perpendicular to all known rows comes or goes; None if none is."""
-        V = self._perpendicular(cell)
+        V = self._perpendicular(line)
         if V is None:
             return None
         t, distance = line.places()
@@ -281,10 +271,15 @@ class Stage:
         turned = changes & (on[1:] != on[:-1])
         return np.flatnonzero(turned if turned.any() else changes)
 
-    def _perpendicular(self, cell: Cell | None) -> Array | None:
-        """A direction along which no accepted row changes; None if these span everything."""
+    def _perpendicular(self, line: Line) -> Array | None:
+        """A direction along which no accepted row changes; None if these span everything.
+
+        Above known layers, only for a line that stays in one cell.
+        """
         rows, d = self.accepted, self.frame.coordinates
         if self.known.layers:
+            middle = line.at((line.low + line.high) / 2)
+            cell = None if len(line.switches) else CleanCell.of(self.known, middle)
             if cell is None:
                 return None
             rows = [row for row in rows if (row.cols >= cell.on).all()]

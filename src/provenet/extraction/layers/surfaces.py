@@ -23,7 +23,7 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.filling import completed
-from provenet.extraction.layers.known import Frame, KnownLayers, Layer
+from provenet.extraction.layers.known import Frame, KnownLayer, KnownLayers
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.tolerances import (
     SIGNS_OFF,
@@ -69,7 +69,7 @@ def _above(known: KnownLayers, R: Array, b: Array, s: Array, kink: Row) -> tuple
     width = known.units
     W = np.vstack([np.eye(width), s[:, None] * R])
     always = np.arange(len(W)) < width
-    layer = Layer(W, np.append(np.zeros(width), s * b), np.ones(W.shape, dtype=bool), always)
+    layer = KnownLayer(W, np.append(np.zeros(width), s * b), np.ones(W.shape, dtype=bool), always)
     nothing = np.zeros(len(R))
     v, errors = (np.concatenate([a[:-1], nothing, a[-1:]]) for a in (kink.v, kink.errors))
     return known.with_layer(layer), Row(v, always.copy(), errors, kink.place)

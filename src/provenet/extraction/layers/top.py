@@ -66,7 +66,7 @@ def last_layer(known: KnownLayers, R: Array, b: Array, U: Array, Y: Array, error
     If a few of its units are missing, most answers are explained by the others.
     """
     allowed = float(np.clip(ERRORS_LEFT * error, *TOP_EXPLAINS))
-    answers = _Answers.of(known, U, Y)
+    answers = _WeightedAnswers.of(known, U, Y)
     if len(U) < len(R) + answers.H.shape[1] + 2:
         return TopFit(None, np.zeros(len(U), dtype=bool))
     kept = np.ones(len(U), dtype=bool)
@@ -87,7 +87,7 @@ def last_layer(known: KnownLayers, R: Array, b: Array, U: Array, Y: Array, error
 
 def outputs(known: KnownLayers, W: Array, b: Array, U: Array, Y: Array) -> tuple[Array, Array]:
     """Output weights (units, outputs) and biases for a last hidden layer."""
-    A, _, c = _Answers.of(known, U, Y).fitted(W, b, linear=False)
+    A, _, c = _WeightedAnswers.of(known, U, Y).fitted(W, b, linear=False)
     return A, c
 
 
@@ -104,7 +104,7 @@ def _weights(U: Array) -> Array:
     return np.asarray(1 / np.maximum(1.0, far)[:, None])
 
 
-def _top(answers: _Answers, R: Array, b: Array, allowed: float) -> Top | None:
+def _top(answers: _WeightedAnswers, R: Array, b: Array, allowed: float) -> Top | None:
     """Signs from what is linear in h, where the rows explain everything."""
     kept = _needed(answers, R, b, np.arange(len(R)))
     R, b = R[kept], b[kept]
@@ -123,7 +123,7 @@ def _top(answers: _Answers, R: Array, b: Array, allowed: float) -> Top | None:
 
 
 @dataclass(frozen=True)
-class _Answers:
+class _WeightedAnswers:
     """What the known layers say at all points, the answers there, and weights."""
 
     H: Array
@@ -131,7 +131,7 @@ class _Answers:
     weights: Array
 
     @classmethod
-    def of(cls, known: KnownLayers, U: Array, Y: Array) -> _Answers:
+    def of(cls, known: KnownLayers, U: Array, Y: Array) -> _WeightedAnswers:
         return cls(known.h(U), Y, _weights(U))
 
     def fitted(
@@ -160,7 +160,7 @@ class _Answers:
         return np.asarray(off / max(float(np.abs(self.weights * self.Y).max()), TINIEST))
 
 
-def _needed(answers: _Answers, R: Array, b: Array, kept: AnyArray) -> AnyArray:
+def _needed(answers: _WeightedAnswers, R: Array, b: Array, kept: AnyArray) -> AnyArray:
     """Without rows that nothing needs."""
     A, L, c = answers.fitted(R[kept], b[kept])
     off = answers.left(A, L, c, R[kept], b[kept]).max()

@@ -61,7 +61,7 @@ def _untangled(
 ) -> Parameters:
     """Every layer untangled, root mean square errors of so much allowed in each."""
     for number in reversed(range(len(parameters.layers))):
-        layer = _Layer.of(parameters, activation, X, number)
+        layer = _TangledLayer.of(parameters, activation, X, number)
         kept, U, V = _needed(layer, within**2 * len(X))
         signs = np.where(_reversed(layer, kept, U, V), -1.0, 1.0)
         theta = parameters.layers[number][kept] * signs[:, None]
@@ -70,7 +70,7 @@ def _untangled(
 
 
 @dataclass(frozen=True)
-class _Layer:
+class _TangledLayer:
     """Samples as a layer sees them, one a row, centred."""
 
     inputs: Array
@@ -80,7 +80,9 @@ class _Layer:
     """What the layer feeds, in units of the output."""
 
     @classmethod
-    def of(cls, parameters: Parameters, activation: Activation, X: Array, number: int) -> _Layer:
+    def of(
+        cls, parameters: Parameters, activation: Activation, X: Array, number: int
+    ) -> _TangledLayer:
         """Evaluate one layer of a model."""
         point = LayeredPoint.at(parameters, activation, X)
         z = point.inputs[number] @ parameters.layers[number].T
@@ -102,7 +104,7 @@ def _weights_above(parameters: Parameters, point: LayeredPoint, number: int) -> 
     return np.asarray((np.sqrt(counts)[:, None] * parameters.layers[number + 1][:, :-1]).T)
 
 
-def _needed(layer: _Layer, limit: float) -> tuple[AnyArray, Array, Array]:
+def _needed(layer: _TangledLayer, limit: float) -> tuple[AnyArray, Array, Array]:
     """The units that are needed where the inputs pass by, their coefficients and the inputs'."""
     features = np.hstack([layer.values, layer.inputs])
     gram, match = features.T @ features, features.T @ layer.fed
@@ -118,7 +120,7 @@ def _needed(layer: _Layer, limit: float) -> tuple[AnyArray, Array, Array]:
         kept = np.delete(kept, np.argmin(cost))
 
 
-def _reversed(layer: _Layer, kept: AnyArray, U: Array, V: Array) -> AnyArray:
+def _reversed(layer: _TangledLayer, kept: AnyArray, U: Array, V: Array) -> AnyArray:
     """Which units are to be reversed so that no inputs need to pass by."""
     z, passing = layer.arguments[:, kept], layer.inputs @ V
     matrix, rhs = (U @ U.T) * (z.T @ z), -np.sum(U * (z.T @ passing), axis=1)
