@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.extraction.layers.known import Frame, KnownLayers
+from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.looks import turn_near
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.tolerances import (
@@ -54,7 +54,10 @@ def completed(
         met = _walked(known, row, rng)
         if met is None:
             continue
-        wider = filled_at(frame, known, row, met[1], met[0])
+        try:
+            wider = filled_at(frame, known, row, met[1], met[0])
+        except OutsideTheBox:
+            continue
         row = row if wider is None else wider
     return row
 

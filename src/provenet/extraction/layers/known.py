@@ -22,6 +22,10 @@ Ask = Callable[[Array], Array]
 """Answers (n, outputs) to the rows of an array."""
 
 
+class OutsideTheBox(Exception):
+    """A question that may not be asked: what needs it cannot be had there."""
+
+
 @dataclass(frozen=True)
 class KnownLayer:
     """`h -> relu(W h + b)`; weights that nothing told are 0, and where they matter no one knows."""
@@ -181,13 +185,19 @@ class Frame:
     def __call__(self, U: Array) -> Array:
         """Answers, kept."""
         X = self.inputs(U)
-        Y = self.ask(X)
+        Y = self.answered(X)
         self.kept.append((X, Y))
         return Y
 
     def beside(self, U: Array) -> Array:
         """Answers that are not kept: close to others, they tell nothing new of the whole."""
-        return self.ask(self.inputs(U))
+        return self.answered(self.inputs(U))
+
+    def answered(self, X: Array) -> Array:
+        """Answers to inputs; raises `OutsideTheBox`, before anything is asked, if one is."""
+        if not (self.box.unlimited or self.box.contains(X).all()):
+            raise OutsideTheBox
+        return self.ask(X)
 
     def answers(self) -> tuple[Array, Array]:
         """All that is kept, inputs as coordinates."""

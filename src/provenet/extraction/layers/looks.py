@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.extraction.layers.known import Frame, KnownLayers
+from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.pieces import Line
 from provenet.extraction.layers.rows import Row, predicted
 from provenet.extraction.layers.tolerances import (
@@ -37,7 +37,10 @@ def look(frame: Frame, known: KnownLayers, row: Row, rng: np.random.Generator) -
         found = _place(known, row, rng)
         if found is None:
             continue
-        seen = bends_at(frame, *found)
+        try:
+            seen = bends_at(frame, *found)
+        except OutsideTheBox:
+            continue
         if seen is not None:
             return seen
     return None

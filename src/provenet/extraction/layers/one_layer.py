@@ -101,7 +101,7 @@ class _LayerSearch:
         """One line, and what can be said after it."""
         stage = self.stage
         stage.follow(next(self.guided, segment))
-        if stage.known.layers:
+        if stage.known.layers or not stage.frame.box.unlimited:
             self._complete()
         rows = stage.accepted
         self.counts.append(len(rows))
@@ -125,7 +125,7 @@ class _LayerSearch:
         stage = self.stage
         stage.look_at_candidates()
         stage.merge()
-        if stage.traced >= FILL_FROM:
+        if stage.traced >= FILL_FROM and stage.known.layers:
             stage.measure_open(OPEN_A_LINE)
             stage.look_at_candidates()
             stage.merge()

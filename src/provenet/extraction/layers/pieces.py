@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.layers.known import Frame, KnownLayers
+from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.tolerances import (
     DEEP_GRADIENT_STEP,
     DEEP_GRADIENT_TRIES,
@@ -31,6 +31,7 @@ from provenet.extraction.layers.tolerances import (
     SCREENINGS,
 )
 from provenet.extraction.lines import trace_line
+from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import (
     FROM_EDGE,
     FROM_FAR_EDGE,
@@ -85,23 +86,15 @@ class Line:
         return t, np.minimum(distance, FROM_EDGE * self.scale + np.abs(t))
 
 
-def traced(
-    frame: Frame,
-    known: KnownLayers,
-    start: Array,
-    direction: Array,
-    reach: tuple[float, float],
-    scale: float,
-) -> Line:
+def traced(frame: Frame, known: KnownLayers, segment: Segment) -> Line:
     """The line with its kinks, those of known units told apart."""
-    low, high = reach
+    start, direction, scale = segment.origin, segment.direction, segment.scale
     rounding = ROUNDING * (1 + len(known.layers))
-    trace = trace_line(frame, start, direction, reach, scale, rounding)
-    switches = known.switches(start, direction, low, high)
-    old = _near(trace.kinks, switches, scale)
-    nobody = np.full(len(trace.kinks), -1)
+    trace = trace_line(frame, start, direction, segment.reach, scale, rounding)
+    switches = known.switches(start, direction, *segment.reach)
+    old, nobody = _near(trace.kinks, switches, scale), np.full(len(trace.kinks), -1)
     return Line(
-        start, direction, low, high, scale, switches, trace.kinks, old, nobody, trace.complete
+        start, direction, *segment.reach, scale, switches, trace.kinks, old, nobody, trace.complete
     )
 
 
@@ -157,15 +150,19 @@ class Measuring:
         """Piece i of a line; None where it cannot be measured."""
         key = number, i
         if key not in self.pieces:
-            self.pieces[key] = self._measured(line, i)
+            t, distance = (values[i] for values in line.places())
+            self.pieces[key] = self.at(line.at(t), float(distance))
         return self.pieces[key]
 
-    def _measured(self, line: Line, i: int) -> Piece | None:
-        t, distance = (values[i] for values in line.places())
-        return self.at(line.at(t), float(distance))
-
     def at(self, u: Array, distance: float) -> Piece | None:
-        """The gradient at a point with so much room, if its cell is clean."""
+        """The gradient at a point with so much room; None if it cannot be measured there."""
+        try:
+            return self._at(u, distance)
+        except OutsideTheBox:
+            return None
+
+    def _at(self, u: Array, distance: float) -> Piece | None:
+        """The same, if the point's cell is clean."""
         if not self.known.layers:
             return self._gradient(u, u, np.ones(len(u), dtype=bool), None, distance)
         state = self.known.state(u[None])
@@ -248,7 +245,8 @@ def slopes(frame: Frame, u: Array, V: Array | None, step: float) -> Slopes:
         if V is None:
             points = np.repeat(x[None], len(rows), axis=0)
             points[np.arange(len(rows)), rows] += step
-            taken, answers = points[np.arange(len(rows)), rows] - x[rows], frame.ask(points)
+            taken = points[np.arange(len(rows)), rows] - x[rows]
+            answers = frame.answered(points)
         else:
             points = u + step * V[rows]
             taken = np.einsum("ij,ij->i", points - u, V[rows])

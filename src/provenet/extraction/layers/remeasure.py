@@ -8,12 +8,13 @@ terms of those below it, which are known better by then.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.layers.known import Frame, KnownLayer, KnownLayers
+from provenet.extraction.layers.known import Frame, KnownLayer, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.pieces import slopes
 from provenet.extraction.layers.tolerances import (
     ACROSS,
@@ -58,7 +59,8 @@ def remeasured(frame: Frame, nearly: Nearly, rng: np.random.Generator) -> tuple[
             spots = _Spots.of(nearly, number, unit, CANDIDATES, rng)
             if poor[unit]:
                 nearly = _row_again(frame, nearly, number, unit, spots, rng)
-            nearly = _bias_again(frame, nearly, number, unit, spots)
+            with suppress(OutsideTheBox):
+                nearly = _bias_again(frame, nearly, number, unit, spots)
         if number == 0:
             frame, nearly = _in_new_coordinates(frame, nearly)
     return frame, nearly
@@ -98,7 +100,9 @@ def _row_again(
         if best is None:
             spots, wider = _Spots.of(nearly, number, unit, MORE_CANDIDATES, rng), True
             continue
-        measured = _measured(frame, nearly, number, unit, spots.U[best])
+        measured = None
+        with suppress(OutsideTheBox):
+            measured = _measured(frame, nearly, number, unit, spots.U[best])
         spots = spots.without(best)
         if measured is None:
             continue

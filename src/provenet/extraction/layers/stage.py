@@ -17,7 +17,7 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.cells import CleanCell, rich_places
 from provenet.extraction.layers.filling import completed
-from provenet.extraction.layers.known import Frame, KnownLayers
+from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.looks import look
 from provenet.extraction.layers.pieces import Line, Measuring, Piece, traced
 from provenet.extraction.layers.rows import Row, joined, match, overlap, row_between
@@ -132,19 +132,15 @@ class Stage:
 
     def follow(self, segment: Segment) -> None:
         """Trace a line, match what is known, measure what is new."""
-        line = traced(
-            self.frame,
-            self.known,
-            segment.origin,
-            segment.direction,
-            segment.reach,
-            segment.scale,
-        )
+        self.traced += 1
+        try:
+            line = traced(self.frame, self.known, segment)
+        except OutsideTheBox:
+            return
         self.lines.append(line)
         for number, row in enumerate(self.rows):
             match(row, number, self.known, line)
         wanted = line.open_kinks
-        self.traced += 1
         if FULL_LINES < self.traced < LEAST_LINES and not self.known.layers:
             return
         if self.traced > FULL_LINES:
@@ -260,7 +256,10 @@ class Stage:
         if self.known.layers:
             distance = np.minimum(distance, self.known.state(U).room)
         steps = PERPENDICULAR_STEP * distance[:, None] * V
-        Y = self.frame.beside(np.vstack([U + steps, U - steps])).reshape(2, len(U), -1)
+        try:
+            Y = self.frame.beside(np.vstack([U + steps, U - steps])).reshape(2, len(U), -1)
+        except OutsideTheBox:
+            return None
         length = 2 * np.linalg.norm(steps, axis=1)
         slope = (Y[0] - Y[1]) / length[:, None]
         known = max(row.error for row in self.accepted)
