@@ -79,9 +79,11 @@ class Products(dict[tuple[int, ...], Array]):
 
     def __init__(self, H: Array) -> None:
         """Of no column and of each one."""
+        super().__init__()
         self.shape = H.shape
-        columns = enumerate(np.ascontiguousarray(H.T))
-        super().__init__({(): np.ones(len(H)), **{(i,): column for i, column in columns}})
+        self[()] = np.ones(len(H))
+        for i, column in enumerate(np.ascontiguousarray(H.T)):
+            self[(i,)] = column
 
     def __missing__(self, monomial: tuple[int, ...]) -> Array:
         """By its last factor."""
