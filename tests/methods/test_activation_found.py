@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 import pytest
@@ -38,14 +39,21 @@ def problem(
     return truth, X, y + noise * y.std() * rng.standard_normal(samples)
 
 
+@cache
+def recovered(activation: str) -> pn.Recovery:
+    """What several tests look at."""
+    _, X, y = problem(activation, 1)
+    return pn.recover(X, y, activation="auto", rng=1)
+
+
 def runner_up(result: pn.Recovery) -> Check:
     return next(check for check in result.checks if check.name == RUNNER_UP)
 
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu(0.2)", "abs", *SMOOTH])
 def test_each_activation_is_found(activation: str) -> None:
-    truth, X, y = problem(activation, 1)
-    result = pn.recover(X, y, activation="auto", rng=1)
+    truth, _, _ = problem(activation, 1)
+    result = recovered(activation)
     assert result.status is pn.Status.EXACT
     assert result.network is not None
     assert result.network.activation.family == truth.activation.family
@@ -79,7 +87,7 @@ def left_by(activation: Activation, units: pn.Network, X: Array, y: Array) -> fl
 @pytest.mark.parametrize("activation", ["tanh", "gelu", "silu"])
 def test_the_runner_up_is_the_best_of_the_others_and_its_figure_is_true(activation: str) -> None:
     truth, X, y = problem(activation, 1)
-    result = pn.recover(X, y, activation="auto", rng=1)
+    result = recovered(activation)
     left = {
         name: left_by(get_activation(name), truth, X, y) for name in TRIED if name != activation
     }
