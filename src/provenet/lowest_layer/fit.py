@@ -37,7 +37,7 @@ from provenet.lowest_layer.tolerances import (
 from provenet.networks.layered import (
     LayeredNetwork,
     Polynomial,
-    Products,
+    UnitProducts,
     slopes_of,
     unit_values,
 )
@@ -216,7 +216,7 @@ class _LayerProblem:
         """Derivatives: `dP/dX_i u'(w_i.x - t_i) (x, -1)` by unit, then the monomials."""
         units, c = self._split(parameters)
         z = self._margins(units)
-        products = Products(self.start.activation(z))
+        products = UnitProducts(self.start.activation(z))
         terms = dict(zip(self.monomials, c.tolist(), strict=True))
         pull = slopes_of(terms, products) * self.start.activation.derivative(z)
         by_unit = (pull[:, :, None] * self.extended[:, None, :]).reshape(len(self.X), -1)
@@ -227,7 +227,7 @@ class _LayerProblem:
         return np.asarray(self.X @ units[:, :-1].T - units[:, -1])
 
     def _columns(self, H: Array) -> Array:
-        products = Products(H)
+        products = UnitProducts(H)
         return np.stack([products[monomial] for monomial in self.monomials]).T
 
     def _split(self, parameters: Array) -> tuple[Array, Array]:

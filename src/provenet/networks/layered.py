@@ -74,7 +74,7 @@ def unit_values(layer: Network, X: Array) -> Array:
     return layer.activation(X @ layer.weights.T + layer.biases)
 
 
-class Products(dict[tuple[int, ...], Array]):
+class UnitProducts(dict[tuple[int, ...], Array]):
     """Products of the columns of H by their numbers; each is formed once, from a shorter one."""
 
     def __init__(self, H: Array) -> None:
@@ -91,7 +91,7 @@ class Products(dict[tuple[int, ...], Array]):
         return self[monomial]
 
 
-def slopes_of(terms: Mapping[tuple[int, ...], float], products: Products) -> Array:
+def slopes_of(terms: Mapping[tuple[int, ...], float], products: UnitProducts) -> Array:
     """Derivatives of a sum of monomials by every unit's value, (n, units)."""
     slopes = np.zeros(products.shape[::-1])
     for monomial, c in terms.items():
@@ -122,14 +122,14 @@ class Polynomial:
 
     def __call__(self, H: Array) -> Array:
         """Values at the rows of H (n, units)."""
-        products, total = Products(H), np.zeros(len(H))
+        products, total = UnitProducts(H), np.zeros(len(H))
         for monomial, c in self.terms.items():
             total += c * products[monomial]
         return total
 
     def gradient(self, H: Array) -> Array:
         """Derivatives by every unit's value at the rows of H, (n, units)."""
-        return slopes_of(self.terms, Products(H))
+        return slopes_of(self.terms, UnitProducts(H))
 
     def reflected(self, i: int) -> Polynomial:
         """The polynomial with `1 - X_i` in place of `X_i`."""
