@@ -482,7 +482,7 @@ def test_too_few_samples(n, units):
 def test_the_wrong_activation(activation):
     truth = a_truth(3, 3)
     X, y = samples_of(truth, 5000)
-    result = recover(X, y, activation=activation, budget=2.0)
+    result = recover(X, y, activation=activation, budget=1.0)
     assert not result.success and result.message
 
 
@@ -490,7 +490,7 @@ def test_the_wrong_activation(activation):
 def test_labels_of_units_that_it_cannot_see(activation):
     truth = a_truth(3, 3, activation=activation)
     X, y = samples_of(truth, 5000)
-    result = recover(X, y, budget=2.0)
+    result = recover(X, y, budget=1.0)
     assert not result.success and result.message
 
 
