@@ -25,7 +25,7 @@ CHECKS = (
     ("ruff", "check", "."),
     ("mypy",),
     ("lint-imports",),
-    ("pytest", "-n", "auto"),
+    ("pytest", "-n", "auto", "--dist", "worksteal"),
 )
 
 

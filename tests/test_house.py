@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import provenet as pn
@@ -15,9 +16,13 @@ DOORS = {"__init__", "__main__", "extract", "learn_top", "plotting", "recover", 
 JUDGES = {"certify/checks.py", "certify/result.py"}
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def modules() -> tuple[tuple[str, ast.Module], ...]:
+    """Every module by its path; nobody changes the trees."""
+    return tuple(
+        (path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(encoding="utf-8")))
+        for path in sorted(SOURCE.rglob("*.py"))
+    )
 
 
 def test_every_module_is_in_a_room() -> None:

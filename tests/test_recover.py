@@ -105,8 +105,8 @@ def test_memory_mapped_arrays_give_the_same_answer_as_arrays_in_memory(tmp_path)
 
 
 def test_the_same_seed_gives_the_same_answer():
-    truth = hidden_network(4, 8, seed=2)
-    X, y = pn.sample(truth, 400, noise=0.1, rng=3)
+    truth = hidden_network(4, 6, seed=2)
+    X, y = pn.sample(truth, 1000, noise=0.1, rng=3)
     first, second = (pn.recover(X, y, rng=9) for _ in range(2))
     assert first.message == second.message
     assert np.array_equal(first.network.weights, second.network.weights)
@@ -164,9 +164,9 @@ def test_with_noise_the_estimate_is_the_least_squares_one():
 
 
 def test_confidence_intervals_hold_the_truth():
-    """Nominal 95% intervals over 100 units (and their 8 parameters each)."""
+    """Nominal 95% intervals over 50 units (and their 8 parameters each)."""
     covered, units = [], 0
-    for seed in range(25):
+    for seed in range(13):
         truth = hidden_network(4, 6, seed=100 + seed, bias_scale=1.0)
         X, y = pn.sample(truth, 1000, noise=0.1, rng=1000 + seed)
         result = pn.recover(X, y, rng=seed)
@@ -177,7 +177,7 @@ def test_confidence_intervals_hold_the_truth():
         for name in ("weights", "biases", "output_weights"):
             difference = getattr(network, name)[mine] - getattr(truth, name)[theirs]
             covered.append((np.abs(difference) < 1.96 * getattr(errors, name)[mine]).ravel())
-    assert units >= 100
+    assert units >= 50
     assert 0.90 <= np.mean(np.concatenate(covered)) <= 0.99
 
 

@@ -20,14 +20,14 @@ A_LOOK = 0.002
 """Seconds that pass with every look at the clock: a budget of 1 is 500 looks on any machine."""
 
 
-@pytest.mark.parametrize(("n", "least"), [(80, 0), (160, 3)])
-def test_too_few_samples(n, least, clock):
+@pytest.mark.parametrize(("n", "seeds", "least"), [(80, 3, 0), (160, 6, 3)])
+def test_too_few_samples(n, seeds, least, clock):
     """61 parameters: at 80 samples nothing can be certain, at 160 many draws are.
 
     Who never claims anything is honest too: of the first 20 seeds 14 are found at 160 samples.
     """
     clock.tick, right = A_LOOK, 0
-    for seed in range(6):
+    for seed in range(seeds):
         truth = pn.random_network(5, 10, bias_scale=1.5, rng=seed).canonical()
         result = network_of(truth, seed=seed + 50, n=n, budget=1.0)
         if result.success:
@@ -87,11 +87,12 @@ def test_a_unit_that_fires_on_a_handful_of_samples_is_not_called_exact():
     ],
     ids=["tanh", "square", "relu2", "sigmoid", "sin"],
 )
-def test_another_activation(function):
+def test_another_activation(function, clock):
+    clock.tick = 10 * A_LOOK
     base = pn.random_network(3, 5, rng=4)
-    X, _ = pn.sample(base, 1000, rng=5)
+    X, _ = pn.sample(base, 600, rng=5)
     y = function(X @ base.weights.T + base.biases) @ base.output_weights
-    assert not pn.recover(X, y, rng=0, budget=2.0).success
+    assert not pn.recover(X, y, rng=0, budget=1.0).success
 
 
 def test_heavy_tailed_inputs_warn_but_do_not_stop():
@@ -151,7 +152,7 @@ def test_labels_in_steps_may_be_exact(seed):
 
 
 @pytest.mark.parametrize("step", [1.0, 0.01])
-@pytest.mark.parametrize("seed", range(3))  # 30 were run at each step: a success in all, none wrong
+@pytest.mark.parametrize("seed", range(2))  # 30 were run at each step: a success in all, none wrong
 def test_labels_in_steps_are_intervals(seed, step):
     """The step is found, the units are right, and every parameter is within five stated errors."""
     base = pn.random_network(3, 5, rng=1000 + seed)
@@ -265,14 +266,14 @@ def test_a_unit_that_never_fires_is_not_invented_and_one_that_always_does_is_not
 @pytest.mark.parametrize("activation", ["relu2", "sigmoid", "exp"])
 def test_the_wrong_activation_with_several_outputs_is_no_success(activation):
     truth = pn.random_network(4, 6, outputs=3, activation=activation, rng=0)
-    assert not several(truth, budget=4.0).success
+    assert not several(truth, budget=1.0).success
 
 
 def test_a_deep_network_with_several_outputs_is_no_success():
     first = pn.random_network(4, 6, outputs=4, rng=0)
     second = pn.random_network(3, 4, outputs=3, rng=1)
     X = np.random.default_rng(2).standard_normal((1500, 6))
-    assert not pn.recover(X, second(first(X)), rng=3, budget=4.0).success
+    assert not pn.recover(X, second(first(X)), rng=3, budget=1.0).success
 
 
 def test_an_output_a_million_times_smaller_is_checked_like_the_others():
@@ -284,7 +285,7 @@ def test_an_output_a_million_times_smaller_is_checked_like_the_others():
     X = np.random.default_rng(3).standard_normal((1500, 6))
     Y = small(X)
     Y[:, 1] += 1e-9 * np.sin(3 * X[:, 0])
-    spoilt = pn.recover(X, Y, rng=4, budget=4.0)
+    spoilt = pn.recover(X, Y, rng=4, budget=1.0)
     assert spoilt.status != "exact"
 
 

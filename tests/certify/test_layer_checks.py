@@ -256,7 +256,7 @@ def test_units_that_never_fire_alone_are_not_exact() -> None:
 def test_labels_of_no_layer_are_no_success(labels: object) -> None:
     """Before, some of them were exact, on "the 0 samples on which one fires alone"."""
     for seed in range(2):
-        X = np.random.default_rng(seed).standard_normal((5_000, 4))
+        X = np.random.default_rng(seed).standard_normal((2_500, 4))
         result = pn.recover(X, labels(X), method="lowest-layer", rng=seed)  # type: ignore[operator]
         assert not result.success
 

@@ -90,3 +90,23 @@ def test_the_size_of_residuals_and_their_sign_do_not_count() -> None:
     assert joint_dependence(Z, 1e-12 * left) == pytest.approx(found, rel=1e-3)
     assert joint_dependence(Z, -left) == pytest.approx(found, rel=1e-3)
     assert joint_dependence(Z, np.zeros(500)) == 0.0
+
+
+def test_of_several_outputs_the_one_that_shows_most_counts() -> None:
+    rng = np.random.default_rng(6)
+    Z, left = rng.standard_normal((700, 5)), rng.standard_normal((700, 3))
+    left[:, 1] += 0.3 * Z[:, 0] * Z[:, 1]
+    alone = [joint_dependence(Z, column) for column in left.T]
+    assert np.argmax(alone) == 1
+    assert joint_dependence(Z, left) == pytest.approx(alone[1], rel=1e-4)  # single precision
+
+
+def test_pairs_are_those_of_the_definition() -> None:
+    """More samples than are paired at once, against the sums over all pairs in full precision."""
+    rng = np.random.default_rng(7)
+    Z = rng.standard_normal((600, 4))
+    left = without_linear(Z, rng.standard_normal(600))
+    G = Z @ Z.T
+    np.fill_diagonal(G, 0.0)
+    sigmas = [left @ G**k @ left / np.sqrt(2 * (left**2 @ G ** (2 * k) @ left**2)) for k in (2, 3)]
+    assert joint_dependence(Z, left) == pytest.approx(max(sigmas), rel=1e-3)

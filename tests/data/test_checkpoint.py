@@ -265,7 +265,7 @@ np.save(sys.argv[4], np.column_stack([r.network.weights, r.network.biases]))
 def test_a_recovery_that_was_killed_ends_with_the_same_digits(tmp_path: Path) -> None:
     """The process is killed outright once its checkpoint has been written a few times."""
     truth = pn.random_network(3, 6, bias_scale=1.0, rng=1)
-    inputs, labels = pn.sample(truth, 60_000, noise=0.1, rng=2)
+    inputs, labels = pn.sample(truth, 20_000, noise=0.1, rng=2)
     np.save(tmp_path / "X.npy", inputs)
     np.save(tmp_path / "y.npy", labels)
 

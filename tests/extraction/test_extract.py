@@ -237,7 +237,11 @@ def test_outputs_of_very_different_size_are_judged_each_by_its_own(size: float) 
     found, own = result.network.output_weights, net.canonical().output_weights
     np.testing.assert_allclose(np.sort(found[1]), np.sort(own[1]), rtol=1e-9)  # `KNOWN`
     curved = pn.extract(
-        lambda X: net(X) + np.tanh(X[:, :1]) * [0.0, size], FEATURES, budget=300, rng=0
+        lambda X: net(X) + np.tanh(X[:, :1]) * [0.0, size],
+        FEATURES,
+        activation="relu",
+        budget=300,
+        rng=0,
     )
     assert curved.status is pn.Status.FAILED
 

@@ -225,7 +225,7 @@ def test_a_product_of_all_units_is_exact(units: int) -> None:
 def test_samples_that_do_not_reach_the_degree_are_a_status() -> None:
     """99 samples to fit do for 49 parameters: 5 units with their pairs have 46, with triples 56."""
     W, P = orthonormal(5, 5, 0), products_of_all(5, 0)
-    result, _, _ = recovered(BUMP, P, W, 110, 0, units=5, budget=3.0)
+    result, _, _ = recovered(BUMP, P, W, 110, 0, units=5, budget=1.0)
     assert not result.success
     assert "products of up to 2 units (there may be products of up to 5)" in result.message
 
@@ -275,15 +275,15 @@ def test_pairs_that_break_the_condition_are_found_and_named() -> None:
 
 def test_noise_that_is_given_is_recognised() -> None:
     W, P = orthonormal(4, 4, 2), top(4, 2)
-    result, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4, noise=0.1)
+    result, _, _ = recovered(COS, P, W, 4000, 2, sigma=0.1, units=4, noise=0.1)
     assert result.status == "within noise" and result.network is not None
     assert result.layer is not None
     error = direction_error(result.network.weights, W)
     assert 1e-5 < error < 5 * float(result.layer.angle_errors.max())
     # without it, what is left might be that of a bad minimum: the search goes on to its end
-    unknown, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4, budget=2.0)
+    unknown, _, _ = recovered(COS, P, W, 4000, 2, sigma=0.1, units=4, budget=0.5)
     assert unknown.status == "partial"
-    wrong, _, _ = recovered(COS, P, W, 20_000, 2, sigma=0.1, units=4, noise=0.05, budget=2.0)
+    wrong, _, _ = recovered(COS, P, W, 4000, 2, sigma=0.1, units=4, noise=0.05, budget=0.5)
     assert wrong.status == "partial"
 
 
@@ -342,7 +342,7 @@ def test_activations_that_do_not_serve() -> None:
 @pytest.mark.parametrize("u", [COS, ABS], ids=lambda u: u.name)
 def test_one_unit_too_few_is_no_success(u: Activation) -> None:
     W, P = orthonormal(4, 4, 0), top(4, 0)
-    result, _, _ = recovered(u, P, W, 1500, 0, units=3, budget=4.0)
+    result, _, _ = recovered(u, P, W, 1500, 0, units=3, budget=1.0)
     assert not result.success
 
 

@@ -20,6 +20,19 @@ from provenet.networks.layered import (
 )
 
 
+def test_the_gradient_of_a_polynomial_is_that_of_differences() -> None:
+    """Of a polynomial of degree 3, so that central differences of 1e-4 are off by 1e-8."""
+    top = Polynomial(
+        3, {(): 0.3, (0,): 2.0, (2, 0): -1.0, (1, 1): 0.5, (0, 1, 2): 0.7, (2,) * 3: 1}
+    )
+    H, step = np.random.default_rng(0).standard_normal((20, 3)), 1e-4
+    found = top.gradient(H)
+    for i, e in enumerate(step * np.eye(3)):
+        np.testing.assert_allclose(
+            found[:, i], (top(H + e) - top(H - e)) / (2 * step), rtol=0, atol=1e-7
+        )
+
+
 def test_a_layered_network_is_the_top_of_its_units() -> None:
     rng = np.random.default_rng(0)
     W, t = rng.standard_normal((3, 4)), np.array([0.5, -0.2, 1.0])

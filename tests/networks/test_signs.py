@@ -12,9 +12,26 @@ from hypothesis import strategies as st
 import provenet as pn
 from helpers import exact_tensors, run_script, special_network
 from provenet.networks.conversions import as_absolute
-from provenet.networks.signs import fix_signs, signs_from_linear_part
+from provenet.networks.signs import fix_signs, signs_from_linear_part, slope_from_linear_part
 
 signs_of_six = st.lists(st.sampled_from([-1.0, 1.0]), min_size=6, max_size=6).map(np.array)
+
+
+@pytest.mark.parametrize("seed", [0, 91, 392])
+def test_a_slope_below_zero_is_less_than_one_whatever_the_linear_part(seed: int) -> None:
+    """Signs of dependent units may come out all reversed: of these seeds all do."""
+    rng = np.random.default_rng(seed)
+    a, W, v = rng.standard_normal(4), rng.standard_normal((4, 2)), rng.standard_normal(2)
+    assert -1 <= slope_from_linear_part(a, W, v) < 1
+
+
+@pytest.mark.parametrize("slope", [-0.5, 0.0, 0.3])
+def test_the_slope_that_all_units_share(slope: float) -> None:
+    """`leaky(z) = (1 - s) |z| / 2 + (1 + s) z / 2`."""
+    rng = np.random.default_rng(1)
+    a, W = rng.standard_normal(3), rng.standard_normal((3, 5))
+    v = (1 + slope) / (1 - slope) * (a * [1.0, -1.0, 1.0]) @ W
+    assert slope_from_linear_part(a, W, v) == pytest.approx(slope, abs=1e-13)
 
 
 @pytest.mark.parametrize("alike", [False, True])

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import ndtr, stdtr
 
 from provenet.certify.checks import Check, Status
 from provenet.certify.residual_form import (
@@ -52,10 +51,8 @@ def noise_checks(workspace: Workspace, own: Network, found: str) -> Iterator[Che
         Status.PARTIAL,
         drawn.size,
     )
-    sigmas = max(
-        max(_dependence(own, drawn.X, column, fitted), joint_dependence(drawn.X, column))
-        for column in left.T
-    )
+    each = (_dependence(own, drawn.X, column, fitted) for column in left.T)
+    sigmas = max(*each, joint_dependence(drawn.X, left))
     yield Check(
         NO_DEPENDENCE,
         sigmas <= NOT_CHANCE,
@@ -167,7 +164,7 @@ def _least_likely(groups: _Groups, left: Array) -> _Place:
         part = left[rows]
         size = abs(part.mean()) * np.sqrt(len(part))
         spread = max(float(np.std(part, ddof=1)), SURE_OF_SPREAD * overall)
-        alone = student.sf(size / spread, len(part) - 1)
-        chance = 2 * min(alone, norm.sf(size / (LOUDEST * overall))) * len(groups.names)
+        alone = stdtr(len(part) - 1, -size / spread)
+        chance = 2 * min(alone, ndtr(-size / (LOUDEST * overall))) * len(groups.names)
         places.append(_Place(name, float(part.mean()), float(min(chance, 1.0))))
     return min(places, key=lambda place: place.chance)

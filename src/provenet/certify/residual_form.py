@@ -147,23 +147,24 @@ def joint_dependence(Z: Array, left: Array) -> float:
     `sum_ij r_i r_j (z_i.z_j)^k` over pairs, for k = 2 and 3: what all polynomials of that degree
     explain together, where each alone explains too little to show, as of many weak units in many
     features. Residuals of noise have random signs, and then its variance is that of its terms. What
-    is linear in the inputs is for others to see: it is taken off first.
+    is linear in the inputs is for others to see: it is taken off first. Of several outputs, a
+    column each, the most that one of them shows.
     """
     rows = slice(0, MOST_PAIRED)
     straight = np.column_stack([Z[rows], np.ones(len(Z[rows]))])
-    bent = left[rows] - straight @ np.linalg.lstsq(straight, left[rows], rcond=None)[0]
-    r = (bent / max(np.sqrt(np.mean(bent**2)), TINY)).astype(np.float32)
+    left = left.reshape(len(left), -1)[rows]
+    bent = left - straight @ np.linalg.lstsq(straight, left, rcond=None)[0]
+    r = (bent / np.maximum(np.sqrt(np.mean(bent**2, axis=0)), TINY)).astype(np.float32)
     z = (Z[rows] / np.sqrt(Z.shape[1])).astype(np.float32)
-    total, squares = np.zeros(2), np.zeros(2)
+    total, squares = np.zeros((2, 2, r.shape[1]))
     for block in row_blocks(len(z), PAIRED_AT_ONCE):
-        alike = z[block] @ z.T
-        own = np.arange(block.start, block.start + len(alike))
-        alike[np.arange(len(alike)), own] = 0.0
+        alike = np.triu(z[block] @ z[block.start :].T, 1)  # each pair once
+        mine, others = r[block], r[block.start :]
         power = alike.copy()
         for k in range(2):
             power *= alike
-            total[k] += float(r[block] @ (power @ r))
-            squares[k] += float(r[block] ** 2 @ (power**2 @ r**2))
+            total[k] += 2 * np.einsum("iq,iq->q", mine, power @ others)
+            squares[k] += 2 * np.einsum("iq,iq->q", mine**2, power**2 @ others**2)
     return float(np.max(total / np.sqrt(2 * np.maximum(squares, TINY))))
 
 

@@ -142,8 +142,9 @@ units, of which the best of ten thousand is above 4.9 by chance once in a hundre
 
 # ---------------------------------------------------------------- what a layer leaves
 
-MOST_PAIRED, PAIRED_AT_ONCE = 10_000, 1000
-"""Convention: residuals that are compared in pairs, about a second, and rows of these at a time."""
+MOST_PAIRED, PAIRED_AT_ONCE = 10_000, 250
+"""Convention: residuals that are compared in pairs, a fifth of a second; rows at a time:
+ten megabytes of pairs stay in a cache."""
 MOST_POLYNOMIALS = 1000
 """Convention: polynomials of the inputs that residuals are compared with: a higher degree is left
 out; `residual_form.NOT_CHANCE` counts on so many."""

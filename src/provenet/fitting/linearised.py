@@ -153,11 +153,11 @@ class Linearised:
 
     def overlap(self, U: Array) -> Array:
         """`Phi^T U` for columns in float64."""
-        m = self.values.shape[1]
+        m, tail = self.values.shape[1], self.tail
 
         def term(block: slice) -> Array:
             part = U[block]
-            return np.concatenate([self.values[block].T @ part, self.tail[block].T @ part])
+            return np.concatenate([self.values[block].T @ part, tail[block].T @ part])
 
         return np.asarray(self.samples.total(m, term), float)
 
@@ -197,9 +197,10 @@ class Linearised:
     def equations(self, dtype: type[np.floating]) -> NormalEquations:
         """The Gauss-Newton system, its matrix summed in `dtype`."""
         m, p = self.values.shape[1], self.parameters.theta.size + len(self.parameters.beta)
+        tail = self.tail
 
         def term(block: slice) -> Array:
-            phi = np.hstack([self.values[block], self.tail[block]])
+            phi = (self.values[block], tail[block])
             return curvature_block(self.slope[block], self.samples.folded[block], phi, dtype)
 
         hessian = self.samples.total(m, term, rows_of_jacobian(p, dtype))

@@ -15,7 +15,7 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -126,18 +126,20 @@ def _normal_term(
     z, phi = model_features(parameters, activation, X)
     r = phi @ parameters.beta - y
     slope = activation.derivative(z)
-    hessian = curvature_block(slope, np.column_stack([X, np.ones(len(X))]), phi, dtype)
+    hessian = curvature_block(slope, np.column_stack([X, np.ones(len(X))]), [phi], dtype)
     gradient = _theta_gradient(slope, parameters.output_weights, r, X)
     return NormalEquations(hessian, gradient, phi.T @ r, float(np.vdot(r, r)))
 
 
-def curvature_block(slope: Array, folded: Array, phi: Array, dtype: type[np.floating]) -> Array:
-    """`[D, Phi]^T [D, Phi]` of a block of samples; `folded` is [X, 1]."""
+def curvature_block(
+    slope: Array, folded: Array, phi: Sequence[Array], dtype: type[np.floating]
+) -> Array:
+    """`[D, Phi]^T [D, Phi]` of a block of samples; `folded` is [X, 1], `phi` the parts of Phi."""
     (n, m), width = slope.shape, folded.shape[1]
-    J = np.empty((n, m * width + phi.shape[1]), dtype=dtype)
+    J = np.empty((n, m * width + sum(part.shape[1] for part in phi)), dtype=dtype)
     units = J[:, : m * width].reshape(n, m, width)
     np.multiply(slope[:, :, None], folded[:, None, :], out=units, casting="same_kind")
-    J[:, m * width :] = phi
+    np.concatenate(phi, axis=1, out=J[:, m * width :], casting="same_kind")
     return (J.T @ J).astype(float)
 
 

@@ -34,7 +34,13 @@ from provenet.lowest_layer.tolerances import (
     NO_EFFECT,
     WORTH_MONOMIALS,
 )
-from provenet.networks.layered import LayeredNetwork, Polynomial, unit_values
+from provenet.networks.layered import (
+    LayeredNetwork,
+    Polynomial,
+    UnitProducts,
+    slopes_of,
+    unit_values,
+)
 from provenet.networks.network import Network
 
 Monomials = list[tuple[int, ...]]
@@ -201,28 +207,38 @@ class _LayerProblem:
 
     def residuals(self, parameters: Array) -> Array:
         """Predictions less labels, in units of the labels' spread."""
-        layer, top = self._unpacked(parameters)
-        off = (top(unit_values(layer, self.X)) - self.y) / self.spread
+        units, c = self._split(parameters)
+        H = self.start.activation(self._margins(units))
+        off = (self._columns(H) @ c - self.y) / self.spread
         return np.asarray(np.where(np.isfinite(off), off, 1e100))
 
     def jacobian(self, parameters: Array) -> Array:
         """Derivatives: `dP/dX_i u'(w_i.x - t_i) (x, -1)` by unit, then the monomials."""
-        layer, top = self._unpacked(parameters)
-        z = self.X @ layer.weights.T + layer.biases
-        H = layer.activation(z)
-        pull = top.gradient(H) * layer.activation.derivative(z)
+        units, c = self._split(parameters)
+        z = self._margins(units)
+        products = UnitProducts(self.start.activation(z))
+        terms = dict(zip(self.monomials, c.tolist(), strict=True))
+        pull = slopes_of(terms, products) * self.start.activation.derivative(z)
         by_unit = (pull[:, :, None] * self.extended[:, None, :]).reshape(len(self.X), -1)
-        return np.column_stack([by_unit, self._columns(H)]) / self.spread
+        columns = [products[monomial] for monomial in self.monomials]
+        return np.column_stack([by_unit, *columns]) / self.spread
+
+    def _margins(self, units: Array) -> Array:
+        return np.asarray(self.X @ units[:, :-1].T - units[:, -1])
 
     def _columns(self, H: Array) -> Array:
-        return np.column_stack([np.prod(H[:, list(m)], axis=1) for m in self.monomials])
+        products = UnitProducts(H)
+        return np.stack([products[monomial] for monomial in self.monomials]).T
+
+    def _split(self, parameters: Array) -> tuple[Array, Array]:
+        """(W, t), a row a unit, and c."""
+        split = self.shape[0] * self.shape[1]
+        return parameters[:split].reshape(self.shape), parameters[split:]
 
     def _unpacked(self, parameters: Array) -> tuple[Network, Polynomial]:
-        split = self.shape[0] * self.shape[1]
-        units = parameters[:split].reshape(self.shape)
+        units, c = self._split(parameters)
         layer = Network(units[:, :-1], -units[:, -1], activation=self.start.activation)
-        terms = dict(zip(self.monomials, parameters[split:].tolist(), strict=True))
-        return layer, Polynomial(self.shape[0], terms)
+        return layer, Polynomial(self.shape[0], dict(zip(self.monomials, c.tolist(), strict=True)))
 
     def _fit(self, parameters: Array, left: Array, jacobian: Array) -> LayerFit:
         free = max(len(left) - len(parameters), 1)

@@ -74,6 +74,34 @@ def unit_values(layer: Network, X: Array) -> Array:
     return layer.activation(X @ layer.weights.T + layer.biases)
 
 
+class UnitProducts(dict[tuple[int, ...], Array]):
+    """Products of the columns of H by their numbers; each is formed once, from a shorter one."""
+
+    def __init__(self, H: Array) -> None:
+        """Of no column and of each one."""
+        super().__init__()
+        self.shape = H.shape
+        self[()] = np.ones(len(H))
+        for i, column in enumerate(np.ascontiguousarray(H.T)):
+            self[(i,)] = column
+
+    def __missing__(self, monomial: tuple[int, ...]) -> Array:
+        """By its last factor."""
+        self[monomial] = self[monomial[:-1]] * self[monomial[-1:]]
+        return self[monomial]
+
+
+def slopes_of(terms: Mapping[tuple[int, ...], float], products: UnitProducts) -> Array:
+    """Derivatives of a sum of monomials by every unit's value, (n, units)."""
+    slopes = np.zeros(products.shape[::-1])
+    for monomial, c in terms.items():
+        for i in set(monomial):
+            at = monomial.index(i)
+            others = monomial[:at] + monomial[at + 1 :]
+            slopes[i] += c * monomial.count(i) * products[others]
+    return slopes.T
+
+
 class Polynomial:
     """A multivariate polynomial of the units' values, as monomials.
 
@@ -94,20 +122,14 @@ class Polynomial:
 
     def __call__(self, H: Array) -> Array:
         """Values at the rows of H (n, units)."""
-        total = np.zeros(len(H))
+        products, total = UnitProducts(H), np.zeros(len(H))
         for monomial, c in self.terms.items():
-            total += c * np.prod(H[:, list(monomial)], axis=1)
+            total += c * products[monomial]
         return total
 
     def gradient(self, H: Array) -> Array:
         """Derivatives by every unit's value at the rows of H, (n, units)."""
-        slopes = np.zeros(H.shape)
-        for monomial, c in self.terms.items():
-            for i in set(monomial):
-                others = list(monomial)
-                others.remove(i)
-                slopes[:, i] += c * monomial.count(i) * np.prod(H[:, others], axis=1)
-        return slopes
+        return slopes_of(self.terms, UnitProducts(H))
 
     def reflected(self, i: int) -> Polynomial:
         """The polynomial with `1 - X_i` in place of `X_i`."""

@@ -86,9 +86,10 @@ def nearest_signs(a: Array, W: Array, v: Array, most: int) -> list[Array]:
 def slope_from_linear_part(alpha: Array, W: Array, v: Array) -> float:
     """The slope below zero that all units share, from `v = rho sum_i xi_i alpha_i w_i`.
 
-    `alpha` are the output weights of the absolute values. Needs independent units.
+    `alpha` are the output weights of the absolute values. Needs independent units; of others signs
+    may come out all reversed, so that rho is negative.
     """
-    rho, _ = _shared_factor(unit_terms(alpha, W), v.ravel())
+    rho = abs(_shared_factor(unit_terms(alpha, W), v.ravel())[0])
     return (rho - 1) / (rho + 1)
 
 

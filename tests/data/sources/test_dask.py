@@ -142,8 +142,8 @@ class TestOnThreads:
 
 def test_a_recovery_on_the_cluster_is_that_in_memory(workers: distributed.LocalCluster) -> None:
     """Chunks of whole blocks (16384 samples): then only the order of additions differs."""
-    found = pn.recover(*on_dask(), method="biased-relu", rng=0)
-    here = pn.recover(X, Y, method="biased-relu", rng=0)
+    found = pn.recover(*on_dask(), method="biased-relu", units=4, rng=0)
+    here = pn.recover(X, Y, method="biased-relu", units=4, rng=0)
     assert found.status is here.status is pn.Status.WITHIN_NOISE
     assert pn.parameter_error(found.network, here.network) < 1e-10
     assert found.certificate is not None and here.certificate is not None
@@ -207,7 +207,13 @@ def test_a_worker_killed_in_the_middle_of_a_pass_costs_nothing_but_time(
     timer.start()
     total = source.total(slowly, 512)
     timer.join()
-    assert next(iter(workers.workers.values())).pid != victim  # it did die: a new one came
+    patience = threading.Event()
+    for _ in range(1200):  # a busy machine starts processes slowly
+        if next(iter(workers.workers.values())).pid not in (victim, None):
+            break
+        patience.wait(0.05)
+    else:
+        pytest.fail("no new worker came in a minute: it did not die, or was not replaced")
     np.testing.assert_allclose(total, columns_and_labels(X, Y), rtol=0, atol=1e-10)
 
 
