@@ -184,7 +184,7 @@ def test_confidence_intervals_hold_the_truth():
 def test_noise_given_too_small_is_not_a_success():
     truth = hidden_network(3, 5, seed=1)
     X, y = pn.sample(truth, 1000, noise=0.2, rng=2)
-    result = pn.recover(X, y, noise=0.05, rng=0, budget=2)
+    result = pn.recover(X, y, noise=0.05, rng=0, budget=0.5)
     assert result.status == "failed"
     assert "0.05" in result.message
 

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -252,33 +251,38 @@ def test_sums_too_large_to_write_are_left_out(
 
 
 SCRIPT = """
-import sys, numpy as np, provenet as pn
+import os, signal, sys, numpy as np, provenet as pn
 X, y = np.load(sys.argv[1], mmap_mode="r"), np.load(sys.argv[2], mmap_mode="r")
 import provenet.data.checkpoint as c, provenet.data.sources.base as base
-base.STRETCH_BYTES = 2**18
+base.STRETCH_BYTES, base._BLOCKS_A_THREAD = 0, 1
 c.Checkpoint.__init__.__defaults__ = (0.0,)
-r = pn.recover(X, y, method="biased-relu", rng=0, checkpoint=sys.argv[3])
+written, write = 0, c.Checkpoint._write
+def counted(checkpoint):
+    global written
+    write(checkpoint)
+    written += 1
+    if written == int(sys.argv[5]):
+        os.kill(os.getpid(), signal.SIGKILL)
+c.Checkpoint._write = counted
+r = pn.recover(X, y, method="biased-relu", refine=False, rng=0, checkpoint=sys.argv[3])
 np.save(sys.argv[4], np.column_stack([r.network.weights, r.network.biases]))
 """
 
 
 def test_a_recovery_that_was_killed_ends_with_the_same_digits(tmp_path: Path) -> None:
-    """The process is killed outright once its checkpoint has been written a few times."""
+    """The process kills itself outright once its checkpoint has been written a few times."""
     truth = pn.random_network(3, 6, bias_scale=1.0, rng=1)
-    inputs, labels = pn.sample(truth, 20_000, noise=0.1, rng=2)
+    inputs, labels = pn.sample(truth, 60_000, noise=0.1, rng=2)
     np.save(tmp_path / "X.npy", inputs)
     np.save(tmp_path / "y.npy", labels)
 
-    def start(checkpoint: str, out: str) -> subprocess.Popen[bytes]:
+    def ended(checkpoint: str, out: str, killed_after: int = 0) -> int:
         names = [tmp_path / name for name in ("X.npy", "y.npy", checkpoint, out)]
-        return subprocess.Popen([sys.executable, "-c", SCRIPT, *map(str, names)])
+        command = [sys.executable, "-c", SCRIPT, *map(str, names), str(killed_after)]
+        return subprocess.run(command, timeout=300).returncode
 
-    assert start("whole", "whole.npy").wait(120) == 0
-    victim = start("killed", "killed.npy")
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "killed").exists() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    victim.send_signal(signal.SIGKILL)
-    assert victim.wait(60) == -signal.SIGKILL and not (tmp_path / "killed.npy").exists()
-    assert start("killed", "killed.npy").wait(120) == 0
+    assert ended("whole", "whole.npy") == 0
+    assert ended("killed", "killed.npy", killed_after=3) == -signal.SIGKILL
+    assert (tmp_path / "killed").exists() and not (tmp_path / "killed.npy").exists()
+    assert ended("killed", "killed.npy") == 0
     np.testing.assert_array_equal(np.load(tmp_path / "killed.npy"), np.load(tmp_path / "whole.npy"))

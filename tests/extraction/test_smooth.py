@@ -85,7 +85,7 @@ NO_NETWORKS: dict[str, Any] = {
 @pytest.mark.parametrize("name", NO_NETWORKS)
 def test_what_is_smooth_and_no_such_network_is_no_success(name: str) -> None:
     for seed in range(2):
-        result = pn.extract(NO_NETWORKS[name], FEATURES, activation="tanh", seconds=2, rng=seed)
+        result = pn.extract(NO_NETWORKS[name], FEATURES, activation="tanh", seconds=1, rng=seed)
         assert not result.success
 
 
@@ -105,7 +105,7 @@ def test_few_searched_points_begin_with_the_extreme_answers() -> None:
 
 def test_another_activation_is_no_success() -> None:
     """Answers are exact: what GELU units leave of a few tanh units is no noise."""
-    result = pn.extract(NET, FEATURES, activation="gelu", seconds=3, rng=0)
+    result = pn.extract(NET, FEATURES, activation="gelu", seconds=1, rng=0)
     assert not result.success
 
 

@@ -275,15 +275,15 @@ def test_pairs_that_break_the_condition_are_found_and_named() -> None:
 
 def test_noise_that_is_given_is_recognised() -> None:
     W, P = orthonormal(4, 4, 2), top(4, 2)
-    result, _, _ = recovered(COS, P, W, 4000, 2, sigma=0.1, units=4, noise=0.1)
+    result, _, _ = recovered(COS, P, W, 1500, 2, sigma=0.1, units=4, noise=0.1)
     assert result.status == "within noise" and result.network is not None
     assert result.layer is not None
     error = direction_error(result.network.weights, W)
     assert 1e-5 < error < 5 * float(result.layer.angle_errors.max())
     # without it, what is left might be that of a bad minimum: the search goes on to its end
-    unknown, _, _ = recovered(COS, P, W, 4000, 2, sigma=0.1, units=4, budget=0.5)
+    unknown, _, _ = recovered(COS, P, W, 1500, 2, sigma=0.1, units=4, budget=0.5)
     assert unknown.status == "partial"
-    wrong, _, _ = recovered(COS, P, W, 4000, 2, sigma=0.1, units=4, noise=0.05, budget=0.5)
+    wrong, _, _ = recovered(COS, P, W, 1500, 2, sigma=0.1, units=4, noise=0.05, budget=0.5)
     assert wrong.status == "partial"
 
 

@@ -91,8 +91,8 @@ def _predictions(
     trees = ExtraTreesRegressor(TREES, min_samples_leaf=SMALLEST_LEAF, random_state=0)
     for name, smoother, inputs in (
         ("nearest neighbours", KNeighborsRegressor(min(NEIGHBOURS, count)), X),
-        ("kernel ridge regression", make_pipeline(kernel, RidgeCV(PENALTIES)), X),
-        ("splines", make_pipeline(splines, RidgeCV(PENALTIES)), along),
+        ("kernel ridge regression", make_pipeline(kernel, RidgeCV(PENALTIES, gcv_mode="svd")), X),
+        ("splines", make_pipeline(splines, RidgeCV(PENALTIES, gcv_mode="svd")), along),
         ("trees", trees, along),
     ):
         yield name, smoother.fit(inputs[given], residuals[given]).predict(inputs[judged])
