@@ -31,6 +31,7 @@ from provenet.extraction.candidate import confirmed, unconfirmed
 from provenet.extraction.clients.base import counted_queries
 from provenet.extraction.deadline import Deadline
 from provenet.extraction.kinks import Traced, Tracing, start_tracing
+from provenet.extraction.layers.tolerances import MOST_ANSWERS
 from provenet.extraction.oracle import Model, Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
 from provenet.extraction.sampling import METHODS_OF_DEPTH as SAMPLED
@@ -196,11 +197,13 @@ class _Run:
         traced = self._run(tracing)
         if traced.spent is None and not traced.explained and self.layers is None:
             deep = self._several().answer(traced.guides, self._all_asked(traced.guides))
-            if deep.status is not Status.FAILED or deep.network is not None or _saw_units(deep):
+            if deep.status is not Status.FAILED or deep.network is not None or _saw_a_layer(deep):
                 return deep
             if tracing.deeper:
                 tracing.as_one_layer()
                 traced = self._run(tracing)
+            if traced.spent is None and traced.share < MOST_ANSWERS and _saw_units(deep):
+                return deep
             return self._one_layer(traced, tracing, deep)
         return self._one_layer(traced, tracing)
 
@@ -324,6 +327,11 @@ def _enough(parameters: int) -> int:
 def _saw_units(deep: Recovery) -> bool:
     """Whether a search for several layers found some units of one."""
     return isinstance(deep.details, LayersFound) and len(deep.details.layers) > 0
+
+
+def _saw_a_layer(deep: Recovery) -> bool:
+    """Whether a search for several layers found all units of one."""
+    return isinstance(deep.details, LayersFound) and len(deep.details.whole) > 0
 
 
 def _checked(units: Any, noise: Any, activation: Any, layers: int | None) -> Wishes:

@@ -107,10 +107,21 @@ LIMITED: dict[str, Any] = {
 
 @pytest.mark.parametrize("words", LIMITED)
 def test_a_network_that_is_another_in_a_corner_of_the_box_is_none(words: str) -> None:
-    """In 2, 3, 2.5 and 1.6% of it."""
+    """In 2, 3, 2.5 and 1.6% of it; one with one hidden layer, that is."""
+    for seed in range(2):
+        result = pn.extract(LIMITED[words], FEATURES, low=-2.0, high=2.0, layers=1, rng=seed)
+        assert result.status is pn.Status.FAILED and words in result.message
+
+
+@pytest.mark.parametrize("words", LIMITED)
+def test_a_network_that_is_limited_is_called_exact_only_as_the_deeper_one_it_is(words: str) -> None:
+    """`max(f, c) = relu(f - c) + c` has a second layer of one unit; a jump is in no network."""
+    X = np.random.default_rng(1).uniform(-2, 2, (2000, FEATURES))
     for seed in range(2):
         result = pn.extract(LIMITED[words], FEATURES, low=-2.0, high=2.0, rng=seed)
-        assert result.status is pn.Status.FAILED and words in result.message
+        if result.success:
+            assert result.network is not None and result.network.widths == (NET.units, 1)
+            np.testing.assert_allclose(result.network(X), LIMITED[words](X), atol=1e-8)
 
 
 def test_what_fresh_points_leave_is_said_of_the_inputs_they_were_drawn_from() -> None:
@@ -213,8 +224,16 @@ NOT_NETWORKS: dict[str, Any] = {
 @pytest.mark.parametrize("words", NOT_NETWORKS)
 def test_what_is_no_such_network_fails_in_words(words: str) -> None:
     for seed in range(3):
-        result = pn.extract(NOT_NETWORKS[words], FEATURES, rng=seed)
+        result = pn.extract(NOT_NETWORKS[words], FEATURES, layers=1, rng=seed)
         assert result.status is pn.Status.FAILED and words in result.message
+
+
+def test_two_hidden_layers_are_found_by_themselves() -> None:
+    result = pn.extract(two_layers, FEATURES, rng=0)
+    assert result.status is pn.Status.EXACT and result.network is not None
+    assert result.network.widths == (6, 4)
+    X = np.random.default_rng(1).standard_normal((500, FEATURES))
+    np.testing.assert_allclose(result.network(X), two_layers(X), atol=1e-8)  # known to 1e-9
 
 
 def test_a_linear_function_is_partial() -> None:

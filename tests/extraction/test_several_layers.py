@@ -111,7 +111,7 @@ def test_a_network_that_is_slightly_wrong_is_not_exact(
     result = pn.extract(NET, 10, rng=0)
     assert not result.success
     assert search.calls == 1 + FURTHER_SEARCHES  # it was refuted, and asked to go on
-    assert len(search.handed[1]) > len(search.handed[0])
+    assert len(search.handed[1])  # with what refuted it
 
 
 @pytest.mark.parametrize("part", [0.97, 0.999])

@@ -82,6 +82,11 @@ class Traced:
         return float(self.deviations.max())
 
     @property
+    def share(self) -> float:
+        """Of the guiding points that are explained."""
+        return float(np.mean(self.deviations <= AGREES)) if self.complete else 0.0
+
+    @property
     def explained(self) -> bool:
         """Whether all guiding points are."""
         return self.complete and self.deviation <= AGREES

@@ -174,8 +174,8 @@ def _asked_beyond(
     try:
         again = Answered(first, oracle.ask(first, fresh=True))
         beyond = Answered(searched, oracle.ask(searched))
-    except Spent:
-        return found
+    except Spent:  # what may refute it was not asked: that is no success
+        return stopped_early(found, _exhausted(oracle.deadline, len(asked)))
     return judged_again(found, asked, again, beyond)
 
 
