@@ -212,8 +212,8 @@ class Frame:
         """Points as near to these as the box allows."""
         if self.box.unlimited:
             return U
-        X = self.box.nearest(self.inputs(U))
-        return U[self.box.contains(self.inputs(self.coordinates_of(X)))]
+        U = self.coordinates_of(self.box.nearest(self.inputs(U)))
+        return np.asarray(U[self.box.contains(self.inputs(U))])
 
     def reach(self, origin: Array, direction: Array, far: float) -> tuple[float, float]:
         """How far a line stays in the box, `far` at most."""

@@ -96,6 +96,10 @@ class _LayerSearch:
     """Error of the rows with which the whole network did not explain everything."""
     tops: int = 0
     """How often the rows explained everything."""
+    lost: set[Row] = field(default_factory=set)
+    """Kinks whose surface could not be followed: walks ask nothing, so no budget would end them."""
+    followed_above: int = 0
+    """Units above which that was tried."""
 
     def follow(self, segment: Segment) -> LayerOutcome | None:
         """One line, and what can be said after it."""
@@ -238,11 +242,18 @@ class _LayerSearch:
         stage = self.stage
         v = np.array([row.v / np.linalg.norm(row.v[:-1]) for row in rows])
         R, b = v[:, :-1], v[:, -1]
-        others = [row for row in stage.rows if not row.accepted and row.cols.all()]
+        if len(rows) != self.followed_above:
+            self.lost, self.followed_above = set(), len(rows)
+        others = [
+            row
+            for row in stage.rows
+            if not row.accepted and row.cols.all() and row not in self.lost
+        ]
         found = list[Surface]()
         for kink in sorted(others, key=lambda row: row.error)[:MOST_SURFACES]:
             surface = surface_through(stage.frame, stage.known, R, b, kink, stage.rng)
             if surface is None:
+                self.lost.add(kink)
                 continue
             found.append(surface)
             sigma = signs_from(found, R)
