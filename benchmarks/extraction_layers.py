@@ -4,11 +4,12 @@ A random network is named by its widths, inputs first: weights N(0, 1/fan-in), b
 A trained one is scikit-learn's MLPRegressor on standardised data, named by the data and its hidden
 layers; classes are columns of zeros and ones. Neither depth nor widths are told.
 
-*exact* counts answers that say so; *to 1e-8* those of them with every parameter as near as that;
-*function* answers that are a whole network and predict fresh standard normal inputs to 1e-8 of the
-answers' spread; *wrong* answers that call themselves exact and are not both; *off at* is the
-largest share of fresh inputs at which an answer called exact is off, to be held against the share
-that its certificate allows: a unit that is hardly ever on may be missing.
+*exact* counts answers that say so; *to 1e-8* those with every parameter as near as that, whatever
+they say; *function* answers that are a whole network and predict fresh standard normal inputs to
+1e-8 of the answers' spread; *wrong* answers that call themselves exact and are not both; *beyond
+its bound* those with all units that call themselves exact and have a larger error than they state.
+*off at* is the largest share of fresh inputs at which an answer called exact is off, to be held
+against the share that its certificate allows: a unit that is hardly ever on may be missing.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ FRESH, BLOCK, BLOCKS = 5000, 20_000, 10
 """Fresh inputs that judge the function; how many more, in blocks, count where it is off."""
 TRAINING_ROUNDS = 500
 
-CJM20 = "Carlini, Jagielski, Mironov (CRYPTO 2020), table 1"
+CJM20 = "Carlini, Jagielski, Mironov, CRYPTO 2020"
+FOERSTER24 = "Foerster et al. 2024: 98 minutes for 16,721 parameters in two hidden layers, MNIST"
 PUBLISHED_QUERIES = {
     (10, 10, 10, 1): 2**16.0,
     (10, 20, 20, 1): 2**17.1,
@@ -54,6 +56,7 @@ TITLES = (
     "to 1e-8",
     "function",
     "wrong",
+    "beyond its bound",
     "off at",
     "queries (median)",
     "a parameter",
@@ -110,7 +113,7 @@ DATA: dict[str, Callable[..., tuple[Array, Array]]] = {
 def _targets(name: str, y: Array) -> Array:
     """Standardised; digits as ten columns of zeros and ones."""
     if name == "digits":
-        return np.eye(10)[y.astype(int)]
+        return np.asarray(np.eye(10)[y.astype(int)])
     return np.asarray((y - y.mean()) / y.std())
 
 
@@ -180,6 +183,11 @@ class LayersTrial:
         """It calls itself exact and is not."""
         return self.exact and not (self.near and self.function)
 
+    @property
+    def beyond(self) -> bool:
+        """It has all units, calls itself exact and is off by more than it says."""
+        return self.exact and self.bound is not None and self.bound < self.error < np.inf
+
 
 def _errors(found: AnyNetwork, truth: pn.DeepNetwork, rng: np.random.Generator, n: int) -> Array:
     """On fresh inputs, the largest of all outputs, beside the spread of the answers."""
@@ -234,10 +242,11 @@ def layers_cells(row: LayersRow, trials: list[LayersTrial]) -> list[str]:
         row.name,
         f"{parameters:,}",
         f"{sum(done.exact for done in trials)} of {len(trials)}",
-        f"{sum(done.exact and done.near for done in trials)}",
+        f"{sum(done.near for done in trials)}",
         f"{sum(done.function for done in trials)}",
         f"{sum(done.wrong for done in trials)}",
-        f"{max(off):.0e}" if off and max(off) else "0" if off else "",
+        f"{sum(done.beyond for done in trials)}",
+        f"{max(off):.0e}" if off else "",
         f"{queries:,.0f}",
         f"{queries / parameters:.1f}",
         f"{row.published:,.0f}" if row.published else "",
@@ -254,13 +263,14 @@ def print_layers(rows: Iterable[LayersRow], seeds: Iterable[int], seconds: float
         trials = []
         for seed in seeds:
             done = layers_trial(row, seed, seconds)
-            wrong = ", WRONG" if done.wrong else ""
+            wrong = ", WRONG" if done.wrong else ", BEYOND ITS BOUND" if done.beyond else ""
+            bound = np.nan if done.bound is None else done.bound
             said = "" if done.exact else f": {done.message}"
             report(
                 f"{row.name}, seed {seed}: {done.status}{wrong}, error {done.error:.1e}, "
-                f"said {done.bound}, off at {done.off:.1e}, {done.queries:,} queries, "
+                f"said {bound:.1e}, off at {done.off:.1e}, {done.queries:,} queries, "
                 f"{done.seconds:.1f} s{said}"
             )
             trials.append(done)
         print(markdown_row(layers_cells(row, trials)), flush=True)
-    print(f"\nPublished queries: {CJM20}.", flush=True)
+    print(f"\nPublished queries: {CJM20}. Published time: {FOERSTER24}.", flush=True)

@@ -23,7 +23,7 @@ from provenet.common.typing import Array
 SEED, FIRST, SECOND = 17, 5, 3
 HALF, GRID, DPI = 3.0, 600, 130
 STEPS = 4000
-START, END = np.array([-2.7, -2.5]), np.array([2.9, 2.3])
+START, END = np.array([-0.6, -2.8]), np.array([2.75, 2.37])
 FOLLOWED = 0
 """The unit of the second layer whose surface is drawn."""
 BELOW, ABOVE, LINE = "C0", "C1", "0.15"
