@@ -4,6 +4,8 @@
     python benchmarks/extraction.py --rows 10,5 --seeds 5
     python benchmarks/extraction.py --rows 20,10,1e-4 trained,float64
     python benchmarks/extraction.py --rows 20,10,tanh --seeds 10
+    python benchmarks/extraction.py --deep 10-10-10-1,80-40-20-1 --seeds 0:10
+    python benchmarks/extraction.py --trained --seeds 3 --seconds 60
 
 A row is named by features and units of the hidden network (that of `common.random_problem`) and, if
 there is any, by the noise of its answers, or by the activation of smooth units (then the network
@@ -14,6 +16,9 @@ table.
 
 `trained` rows are ONNX files of an MLPRegressor with 16 units that was fitted to scikit-learn's
 diabetes data. In float32 there is no limit on queries, and rounding is the noise.
+
+`--deep` and `--trained` print another table instead, of networks with several hidden layers beside
+the published attacks: see `extraction_layers.py`.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ from sklearn.preprocessing import StandardScaler
 
 import provenet as pn
 from common import Record, finite, markdown_head, markdown_row, random_problem
+from extraction_layers import DEEP, TRAINED, RandomLayers, TrainedLayers, print_layers
 from provenet.common.typing import Array
 from trials import report
 
@@ -217,15 +223,38 @@ def parsed(text: str) -> AnyRow:
     return Row(int(features), int(units), float(more[0]) if more else 0.0)
 
 
+def parsed_seeds(text: str) -> range:
+    """Seeds from the command line: how many, from 0 on, or first and end."""
+    first, colon, end = text.partition(":")
+    return range(int(first), int(end)) if colon else range(int(text))
+
+
+def parsed_deep(text: str) -> tuple[RandomLayers, ...]:
+    """Widths from the command line: "10-10-10-1,80-40-20-1"."""
+    return tuple(RandomLayers(tuple(map(int, row.split("-")))) for row in text.split(","))
+
+
+def parsed_trained(text: str) -> tuple[TrainedLayers, ...]:
+    """Names of data from the command line, separated by commas."""
+    return tuple(row for row in TRAINED if row.data in text.split(","))
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", nargs="+", type=parsed, default=ROWS, metavar="ROW")
-    parser.add_argument("--seeds", type=int, help="20; 3 of trained networks")
+    parser.add_argument("--deep", nargs="?", type=parsed_deep, const=DEEP, metavar="WIDTHS")
+    parser.add_argument("--trained", nargs="?", type=parsed_trained, const=TRAINED, metavar="DATA")
+    parser.add_argument("--seeds", type=parsed_seeds, help="20; 3 of trained networks; 5 or 5:10")
+    parser.add_argument("--seconds", type=float, help="at most, an extraction of several layers")
     args = parser.parse_args()
+    if args.deep or args.trained:
+        rows = (*(args.deep or ()), *(args.trained or ()))
+        print_layers(rows, args.seeds or range(3), args.seconds)
+        return
     print(markdown_head(TITLES))
     for row in args.rows:
-        trials = [trial(row, seed) for seed in range(args.seeds or row.seeds)]
+        trials = [trial(row, seed) for seed in args.seeds or range(row.seeds)]
         print(markdown_row(cells(row, trials)), flush=True)
 
 
