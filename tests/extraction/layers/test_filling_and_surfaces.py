@@ -114,7 +114,9 @@ def test_surfaces_above_tell_signs_and_rows(number: int) -> None:
         row = surface.row(b, sigma).v
         true = np.append(net.weights[1][unit] * size, net.biases[1][unit])
         assert abs(abs(row @ true) / (np.linalg.norm(row) * np.linalg.norm(true)) - 1) < WELL
-        np.testing.assert_allclose(row / np.linalg.norm(row), np.sign(row @ true) * true / np.linalg.norm(true), atol=1e-7)
+        np.testing.assert_allclose(
+            row / np.linalg.norm(row), np.sign(row @ true) * true / np.linalg.norm(true), atol=1e-7
+        )
 
 
 def test_wrong_signs_or_too_few_surfaces_do_not_agree() -> None:

@@ -27,7 +27,11 @@ def signed_rows(net: pn.DeepNetwork, layer: int, signs: Array) -> list[Row]:
 
 
 def told(
-    net: pn.DeepNetwork, layer: int, signs: Array, rng: np.random.Generator, leave: Sequence[int] = ()
+    net: pn.DeepNetwork,
+    layer: int,
+    signs: Array,
+    rng: np.random.Generator,
+    leave: Sequence[int] = (),
 ) -> LayerSigns:
     """What 60 gradients at random points tell of the units that are not left out."""
     rows = [row for i, row in enumerate(signed_rows(net, layer, signs)) if i not in leave]

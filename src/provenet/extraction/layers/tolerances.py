@@ -154,11 +154,10 @@ POLISH_ROUNDING = 1e-15
 """Relative error of answers that polishing may rely on. Derived: a few roundings."""
 MOST_LAYERS = 12
 """Hidden layers that are looked for. A convention."""
-TRIMMED = (0.9, 0.8, 0.7, 0.6, 0.5, 0.5, 0.5)
-"""Parts of the answers that are fitted, one after the other, those with the least error: where a
-unit is missing, the others explain most answers. A convention."""
-HOPELESS = 0.02
-"""Share of the answers explained after two of these below which no more are tried. A convention."""
+REWEIGHTED, PART_OF_MEDIAN = 12, 0.1
+"""Fits of the last layer, each trusting answers by their errors in the one before (the least sum of
+absolute errors, which a few answers of a unit that is missing do not move), and the part of the
+median below which errors are alike. A convention."""
 MOST_ANSWERS = 0.5
 """Share of the answers beyond which the last hidden layer is being looked at. A convention: with a
 layer between, answers of one of its patterns alone are explained, which are few."""

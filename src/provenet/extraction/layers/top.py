@@ -16,13 +16,14 @@ from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.tolerances import (
     ANSWERS_A_COLUMN,
     ERRORS_LEFT,
-    HOPELESS,
     LEFT_OF_LINEAR,
+    MOST_ANSWERS,
     NEAR,
     NEEDLESS,
     NEEDLESS_TRIED,
+    PART_OF_MEDIAN,
+    REWEIGHTED,
     TOP_EXPLAINS,
-    TRIMMED,
 )
 from provenet.extraction.tolerances import (
     TINIEST,
@@ -69,17 +70,15 @@ def last_layer(known: KnownLayers, R: Array, b: Array, U: Array, Y: Array, error
     answers = _WeightedAnswers.of(known, U, Y)
     if len(U) < len(R) + answers.H.shape[1] + 2:
         return TopFit(None, np.zeros(len(U), dtype=bool))
-    kept = np.ones(len(U), dtype=bool)
-    for number, share in enumerate(TRIMMED):
-        off = answers.left(*answers.fitted(R, b, kept), R, b)
+    trust, share = np.ones(len(U)), -1.0
+    for _ in range(REWEIGHTED):
+        off = answers.left(*answers.fitted(R, b, trust), R, b)
         explained = off <= allowed
-        if (
-            explained.all()
-            or explained.mean() > share
-            or (number > 1 and explained.mean() < HOPELESS)
-        ):
+        settled = MOST_ANSWERS < explained.mean() <= share
+        if explained.all() or settled:
             break
-        kept = off <= np.quantile(off[kept], share)
+        share = float(explained.mean())
+        trust = 1 / (off + max(PART_OF_MEDIAN * float(np.median(off)), allowed))
     if not explained.all():
         return TopFit(None, explained)
     return TopFit(_top(answers, R, b, allowed), explained)
@@ -135,13 +134,13 @@ class _WeightedAnswers:
         return cls(known.h(U), Y, _weights(U))
 
     def fitted(
-        self, R: Array, b: Array, kept: AnyArray | None = None, *, linear: bool = True
+        self, R: Array, b: Array, trust: Array | None = None, *, linear: bool = True
     ) -> tuple[Array, Array, Array]:
-        """A, L and c by least squares on some of the answers."""
-        features = self.features(R, b, linear)
-        Y = self.weights * self.Y
-        rows = np.arange(len(Y)) if kept is None else np.flatnonzero(kept)
-        rows = rows[:: max(1, len(rows) // (ANSWERS_A_COLUMN * features.shape[1]))]
+        """A, L and c by least squares on some of the answers, perhaps not trusting all alike."""
+        features, Y = self.features(R, b, linear), self.weights * self.Y
+        if trust is not None:
+            features, Y = features * trust[:, None], Y * trust[:, None]
+        rows = slice(None, None, max(1, len(Y) // (ANSWERS_A_COLUMN * features.shape[1])))
         scale = np.linalg.norm(features[rows], axis=0)
         scale[scale == 0] = 1.0
         fit = np.linalg.lstsq(features[rows] / scale, Y[rows], rcond=1e-13)[0] / scale[:, None]
