@@ -14,7 +14,7 @@ from provenet.extraction.layers.known import Frame, KnownLayer, KnownLayers
 SIZES = (4, 7, 5, 3, 1)
 NETS = [deep(*SIZES, rng=seed) for seed in range(5)]
 ROUNDING = 1e-12
-"""A few thousand units in the last place: sums of some tens of numbers near 1, three layers deep."""
+"""A few thousand units in the last place: sums of tens of numbers near 1, three layers deep."""
 
 
 def all_inputs(known: KnownLayers, U: Array) -> Array:

@@ -15,6 +15,7 @@ from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.looks import look
 from provenet.extraction.layers.pieces import Line, Measuring, traced
 from provenet.extraction.layers.rows import Row, joined, match, overlap, predicted, row_between
+from provenet.extraction.segments import Segment
 
 SEEDS = range(6)
 WELL = 1e-9
@@ -218,7 +219,8 @@ def test_a_traced_line_has_the_kinks_of_all_layers() -> None:
     for _ in range(6):
         origin, direction = rng.standard_normal((2, 6))
         direction /= np.linalg.norm(direction)
-        line = traced(frame_of(net), layers_of(net, 1), origin, direction, (-5.0, 5.0), 1.0)
+        segment = Segment(origin, direction, (-5.0, 5.0), 1.0)
+        line = traced(frame_of(net), layers_of(net, 1), segment)
         every = layers_of(net, 2).switches(origin, direction, -5.0, 5.0)
         known = layers_of(net, 1).switches(origin, direction, -5.0, 5.0)
         assert line.complete and line.old.any()
