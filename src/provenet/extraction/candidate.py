@@ -15,6 +15,7 @@ from provenet.certify.traced import TracedCandidate, allowed_at_kinks
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
 from provenet.extraction.confirming import (
+    far_points,
     number_of_fresh,
     points_about_kinks,
     points_at_kinks,
@@ -107,7 +108,7 @@ class _Put:
         if network.layers > 1:
             asked = self.guides + fresh + searched + at_kinks
             X = showing_points(network, asked.X, fresh.allowed(AGREES), box, rng)
-            showing = _answered(oracle, X)
+            showing = _answered(oracle, np.vstack([X, far_points(box, rng)]))
         first = self.guides.X[:ASKED_AGAIN]
         again = Answered(first, oracle.ask(first[::-1], fresh=True)[::-1])
         return _Points(box.inputs, fresh, searched, at_kinks, kink_of, again, showing)

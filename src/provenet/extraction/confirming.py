@@ -28,6 +28,8 @@ from provenet.extraction.tolerances import (
     CLIMBS,
     CORNERS,
     EXTREME_UNITS,
+    FAR_OUT,
+    FAR_POINTS,
     FEWEST_FRESH,
     FRESH,
     FRESH_LINES,
@@ -151,6 +153,13 @@ def showing_points(
     X = np.vstack([X, *_aimed_at(network, left, X, box)])
     chosen = showing(shown, WeightsShown(network, X, allowed))
     return np.asarray(X[rng.permutation(chosen)[:SHOWING]])
+
+
+def far_points(box: Box, rng: np.random.Generator) -> Array:
+    """Random points beyond usual inputs, in features without a limit: rare units are on there."""
+    near = box.sample(FAR_POINTS, rng)
+    wider = [box.nearest(box.centre + times * (near - box.centre)) for times in FAR_OUT]
+    return np.vstack([np.empty((0, near.shape[1])), *(wider if box.unlimited else [])])
 
 
 def _aimed_at(network: AnyNetwork, hidden: list[AnyArray], X: Array, box: Box) -> Iterator[Array]:

@@ -195,6 +195,10 @@ A convention: cells are larger."""
 FRESH = 300
 """Random points that nothing was learned from. Derived: all predicted, at most 1% of inputs are off
 with a confidence of 95% (`certify.answered`)."""
+FAR_POINTS, FAR_OUT = 60, (3.0, 10.0, 30.0)
+"""Random points far out that a deep network must predict, at each of these scales. A convention: a
+unit that is on at one usual input in a million is on at a hundredth of these (measured by
+`benchmarks/extraction.py --deep 10-10-10-1`)."""
 FEWEST_FRESH = 20
 """The same, however small the budget is. A convention: what a budget without them is spent for."""
 MOST_COMPARED = 4000

@@ -103,7 +103,7 @@ def turn_near(frame: Frame, u: Array, across: Array, width: float) -> Turn | Non
         float(np.abs(y[1] - y[0] - left * (t[1] - t[0])).max()),
         float(np.abs(y[4] - y[3] - right * (t[4] - t[3])).max()),
     )
-    if off > 4 * noise:
+    if off > 4 * noise or not np.ptp(y, axis=0).any():  # where f is flat nothing can be seen
         return None
     turn = right - left
     if float(np.abs(turn).max()) * width <= TURNS * noise:

@@ -46,6 +46,7 @@ from provenet.extraction.layers.tolerances import (
 )
 from provenet.extraction.layers.top import Top, TopFit, last_layer
 from provenet.extraction.segments import Segment
+from provenet.extraction.tolerances import FAR_OUT
 from provenet.networks.deep_network import DeepNetwork
 
 Settle = Callable[[Top, list[Row]], DeepNetwork | None]
@@ -168,12 +169,14 @@ class _LayerSearch:
     def _refuted(self, top: Top) -> bool:
         """Whether random points, near and far, are answered otherwise; they guide if they are."""
         stage, d = self.stage, self.stage.known.coordinates
-        U = np.vstack([s * stage.rng.standard_normal((PROBES, d)) for s in SCALES])
+        scales = (*SCALES, *FAR_OUT)
+        U = np.vstack([s * stage.rng.standard_normal((PROBES, d)) for s in scales])
         U = stage.frame.inside(U)
         Y = stage.frame(U)
         H = stage.known.h(U)
         values = np.maximum(H @ top.W.T + top.b, 0.0) @ top.A.T + top.c
-        good = np.abs(values - Y).max(axis=1) <= top.allowed * np.abs(Y).max()
+        size = np.maximum(np.abs(Y), np.median(np.abs(Y)))
+        good = (np.abs(values - Y) <= top.allowed * size).all(axis=1)
         if good.all():
             return False
         self.guided = self._between(U, good)

@@ -59,6 +59,12 @@ class Line:
     owner: AnyArray
     """The row that predicts a kink; -1 while none does."""
     complete: bool
+    flat: AnyArray = field(default_factory=lambda: np.empty(0, dtype=bool))
+    """Pieces where all answers are the same: what lies below has no kink there to be seen."""
+
+    def is_flat(self, t: float) -> bool:
+        """Whether a place is known to lie in such a piece."""
+        return len(self.flat) > 0 and bool(self.flat[np.searchsorted(self.kinks, t)])
 
     def at(self, t: Array | float) -> Array:
         """Points of the line."""
@@ -90,12 +96,31 @@ def traced(frame: Frame, known: KnownLayers, segment: Segment) -> Line:
     """The line with its kinks, those of known units told apart."""
     start, direction, scale = segment.origin, segment.direction, segment.scale
     rounding = ROUNDING * (1 + len(known.layers))
+    first = len(frame.kept)
     trace = trace_line(frame, start, direction, segment.reach, scale, rounding)
     switches = known.switches(start, direction, *segment.reach)
     old, nobody = _near(trace.kinks, switches, scale), np.full(len(trace.kinks), -1)
     return Line(
-        start, direction, *segment.reach, scale, switches, trace.kinks, old, nobody, trace.complete
+        start,
+        direction,
+        *segment.reach,
+        scale,
+        switches,
+        trace.kinks,
+        old,
+        nobody,
+        trace.complete,
+        _flat(frame, segment, trace.kinks, first),
     )
+
+
+def _flat(frame: Frame, segment: Segment, kinks: Array, first: int) -> AnyArray:
+    """Pieces of a line between whose kinks all answers, from a first on, are the same."""
+    X, Y = (np.vstack(part) for part in zip(*frame.kept[first:], strict=True))
+    t = (frame.coordinates_of(X) - segment.origin) @ segment.direction
+    piece, allowed = np.searchsorted(kinks, t), 2 * ROUNDING * float(np.abs(Y).max())
+    answers = [Y[piece == i] for i in range(len(kinks) + 1)]
+    return np.array([len(y) > 1 and bool((np.ptp(y, axis=0) <= allowed).all()) for y in answers])
 
 
 def seen_from(line: Line, known: KnownLayers, Q: Array | None) -> Line:

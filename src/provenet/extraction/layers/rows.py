@@ -122,7 +122,7 @@ def match(row: Row, number: int, known: KnownLayers, line: Line) -> None:
             if not line.old[best]:
                 line.owner[best] = number
                 row.hits += 1
-        elif line.complete:
+        elif line.complete and not line.is_flat(t):
             row.misses += 1
 
 

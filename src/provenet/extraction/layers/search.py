@@ -38,6 +38,7 @@ from provenet.extraction.layers.tolerances import (
 )
 from provenet.extraction.layers.top import Top, left_of, outputs
 from provenet.extraction.layers.traced import TracedLayers
+from provenet.extraction.tolerances import BOUND
 from provenet.networks.deep_network import DeepNetwork
 
 
@@ -195,7 +196,7 @@ class _LayersSearch:
         X = np.vstack([X for X, _ in self.frame.kept])
         Y = np.vstack([Y for _, Y in self.frame.kept])
         found = self._layers() if network is None else _all_layers(network)
-        return TracedLayers(network, found, Answered(X, Y), self.error, spent, self)
+        return TracedLayers(network, found, Answered(X, Y), BOUND * self.error, spent, self)
 
     def _layers(self) -> tuple[LayerFound, ...]:
         """Those that are whole, and what is known of the next."""

@@ -154,10 +154,11 @@ POLISH_ROUNDING = 1e-15
 """Relative error of answers that polishing may rely on. Derived: a few roundings."""
 MOST_LAYERS = 12
 """Hidden layers that are looked for. A convention."""
-REWEIGHTED, PART_OF_MEDIAN = 12, 0.1
-"""Fits of the last layer, each trusting answers by their errors in the one before (the least sum of
-absolute errors, which a few answers of a unit that is missing do not move), and the part of the
-median below which errors are alike. A convention."""
+REWEIGHTED, ABSOLUTE_FIRST, PART_OF_MEDIAN = 25, 10, 0.1
+"""Fits of the last layer, each trusting answers by their errors in the one before: so many for the
+least sum of absolute errors, which the answers of a unit that is missing hardly move, the others
+for as many answers as can be; and the part of the median below which errors are alike. A
+convention."""
 MOST_ANSWERS = 0.5
 """Share of the answers beyond which the last hidden layer is being looked at. A convention: with a
 layer between, answers of one of its patterns alone are explained, which are few."""

@@ -14,6 +14,7 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.tolerances import (
+    ABSOLUTE_FIRST,
     ANSWERS_A_COLUMN,
     ERRORS_LEFT,
     LEFT_OF_LINEAR,
@@ -71,14 +72,15 @@ def last_layer(known: KnownLayers, R: Array, b: Array, U: Array, Y: Array, error
     if len(U) < len(R) + answers.H.shape[1] + 2:
         return TopFit(None, np.zeros(len(U), dtype=bool))
     trust, share = np.ones(len(U)), -1.0
-    for _ in range(REWEIGHTED):
+    for turn in range(REWEIGHTED):
         off = answers.left(*answers.fitted(R, b, trust), R, b)
         explained = off <= allowed
         settled = MOST_ANSWERS < explained.mean() <= share
         if explained.all() or settled:
             break
         share = float(explained.mean())
-        trust = 1 / (off + max(PART_OF_MEDIAN * float(np.median(off)), allowed))
+        power = -0.5 if turn < ABSOLUTE_FIRST else -1.0
+        trust = (off + max(PART_OF_MEDIAN * float(np.median(off)), allowed)) ** power
     if not explained.all():
         return TopFit(None, explained)
     return TopFit(_top(answers, R, b, allowed), explained)

@@ -1,0 +1,151 @@
+"""All layers from answers alone: end to end, and through the door."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from deep_searches import deep
+from layered_problems import Asked
+from provenet.certify.answered import Answered
+from provenet.common.exceptions import BudgetSpent
+from provenet.extraction.box import Box
+from provenet.extraction.layers.search import trace_layers
+from provenet.extraction.layers.traced import TracedLayers
+from provenet.networks.matching import matched_layers
+
+EXACT = 1e-8
+"""Of all parameters together. Over 20 seeds all were below 1e-10."""
+SMALL = [
+    ((6, 5, 4, 1), 12),
+    ((6, 5, 4, 1), 13),
+    # DEEP
+    ((6, 5, 4, 3), 11),
+    ((4, 7, 5, 1), 8),
+    ((4, 7, 5, 1), 13),
+]
+"""Sizes, and seeds of networks all of whose units are on for a fair part of all inputs."""
+
+
+@cache
+def searched(sizes: tuple[int, ...], seed: int, budget: float = np.inf) -> TracedLayers:
+    """What the search finds of a random network."""
+    net, d = deep(*sizes, rng=seed), sizes[0]
+    ask, X = Asked(net, budget), np.random.default_rng(seed).standard_normal((40, d))
+    guides = Answered(X, net(X).reshape(len(X), -1))
+    return trace_layers(ask, Box.of(None, None, d), np.random.default_rng(seed), guides=guides)
+
+
+def rows_off(found: pn.DeepNetwork, net: pn.DeepNetwork) -> float:
+    """The largest error of a hidden weight or bias, rows of norm 1."""
+    worst = 0.0
+    for layer in matched_layers(found, net):
+        estimate, truth = layer.estimate.keep(layer.rows), layer.truth.keep(layer.columns)
+        worst = max(worst, float(np.abs(estimate.weights - truth.weights).max()))
+        worst = max(worst, float(np.abs(estimate.biases - truth.biases).max()))
+    return worst
+
+
+@pytest.mark.parametrize(("sizes", "seed"), SMALL)
+def test_the_network_is_found(sizes: tuple[int, ...], seed: int) -> None:
+    found, net = searched(sizes, seed), deep(*sizes, rng=seed)
+    assert found.network is not None and found.spent is None
+    assert found.network.widths == sizes[1:-1]
+    own = net if net.outputs else pn.DeepNetwork(net.weights, net.biases, outputs=1)
+    assert pn.parameter_error(found.network, own) <= EXACT
+    assert found.error >= rows_off(found.network, own) / 10
+    assert [len(layer.weights) for layer in found.layers] == list(sizes[1:-1])
+    assert all(layer.whole for layer in found.layers)
+
+
+def test_answers_are_handed_on() -> None:
+    """The guides, and those asked: the network's own."""
+    net, guides = deep(6, 5, 4, 1, rng=12), searched((6, 5, 4, 1), 12).guides
+    assert len(guides) > 100
+    np.testing.assert_allclose(guides.values[:, 0], net(guides.X), rtol=1e-12, atol=1e-12)
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    first = searched((6, 5, 4, 1), 12)
+    searched.cache_clear()
+    second = searched((6, 5, 4, 1), 12)
+    assert first is not second and first.network is not None and second.network is not None
+    for W, same in zip(first.network.weights, second.network.weights, strict=True):
+        np.testing.assert_array_equal(W, same)
+    assert first.error == second.error and len(first.guides) == len(second.guides)
+
+
+@pytest.mark.parametrize("budget", [0, 1, 30, 200, 400, 550])
+def test_a_budget_that_runs_out_leaves_what_is_known(budget: int) -> None:
+    sizes = (6, 5, 4, 1)
+    found, net = searched(sizes, 12, budget), deep(*sizes, rng=12)
+    assert found.network is None and isinstance(found.spent, BudgetSpent)
+    assert found.spent.used <= budget < found.spent.used + found.spent.needed
+    assert len(found.guides) >= 40 and np.isinf(found.error)
+    whole = [layer for layer in found.layers if layer.whole]
+    if whole:  # its signs are known: rows are the true ones
+        size = np.linalg.norm(net.weights[0], axis=1, keepdims=True)
+        apart = np.abs(whole[0].weights[:, None] - (net.weights[0] / size)[None]).max(axis=2)
+        assert apart.min(axis=1).max() < EXACT
+
+
+def test_a_search_goes_on_from_where_it_was() -> None:
+    """With one more point to explain it comes to the same network."""
+    sizes, net = (6, 5, 4, 1), deep(6, 5, 4, 1, rng=12)
+    before, rng = searched(sizes, 12), np.random.default_rng(0)
+    X = rng.standard_normal((3, 6))
+    guides = Answered(X, net(X)[:, None])
+    again = trace_layers(Asked(net), Box.of(None, None, 6), rng, guides=guides, before=before)
+    searched.cache_clear()  # it is the search itself that went on
+    own = pn.DeepNetwork(net.weights, net.biases, outputs=1)
+    assert again.network is not None and pn.parameter_error(again.network, own) <= EXACT
+
+
+# ---------------------------------------------------------------- through the door
+
+
+@pytest.mark.parametrize("seed", [12, 13])
+def test_extract_is_exact(seed: int) -> None:
+    net = deep(6, 5, 4, 1, rng=seed)
+    result = pn.extract(net, 6, rng=seed)
+    assert result.status is pn.Status.EXACT and result.claim == "network", result.message
+    assert isinstance(result.network, pn.DeepNetwork) and result.network.widths == (5, 4)
+    assert pn.parameter_error(result.network, net) <= EXACT
+
+
+@pytest.mark.parametrize(("low", "high"), [(-3.0, 3.0), (-1.0, 5.0)])
+def test_in_a_box_it_is_never_wrong(low: float, high: float) -> None:
+    net, asked = deep(6, 5, 4, 1, rng=12), []
+
+    def ask(X: np.ndarray) -> np.ndarray:
+        asked.append((X.min(), X.max()))
+        return net(X)
+
+    result = pn.extract(ask, 6, low=np.full(6, low), high=np.full(6, high), rng=0)
+    if result.status is pn.Status.EXACT:
+        X = np.random.default_rng(0).uniform(low, high, (2000, 6))
+        np.testing.assert_allclose(result.network(X), net(X), atol=1e-8)
+    assert min(a for a, _ in asked) >= low and max(b for _, b in asked) <= high
+
+
+@pytest.mark.parametrize("seed", [12, 13])
+def test_a_dead_unit_is_not_found_and_nothing_wrong_is_called_exact(seed: int) -> None:
+    """A unit of layer 2 that no input switches on: the function is that of a smaller network."""
+    net = deep(6, 5, 4, 1, rng=seed)
+    weights = [W.copy() for W in net.weights]
+    biases = [b.copy() for b in net.biases]
+    weights[1][2], biases[1][2] = -np.abs(weights[1][2]), -0.5
+    dead = net.replace(weights=weights, biases=biases)
+    smaller = net.replace(
+        weights=[weights[0], np.delete(weights[1], 2, 0), np.delete(weights[2], 2, 1)],
+        biases=[biases[0], np.delete(biases[1], 2), biases[2]],
+    )
+    result = pn.extract(dead, 6, rng=seed)
+    X = np.random.default_rng(0).standard_normal((2000, 6))
+    assert result.status is pn.Status.EXACT, result.message
+    np.testing.assert_allclose(result.network(X), dead(X), atol=1e-8)
+    assert isinstance(result.network, pn.DeepNetwork) and result.network.widths == (5, 3)
+    assert pn.parameter_error(result.network, smaller) <= EXACT
