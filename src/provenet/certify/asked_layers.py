@@ -47,15 +47,16 @@ def named(network: AnyNetwork, units: AnyArray) -> str:
 
 
 def rare_points_are_predicted(candidate: TracedCandidate, explained: str) -> Check:
-    """Are points predicted that were asked because they alone show some weights?"""
+    """Are points predicted that alone show some weights, or lie far out?"""
     agree = candidate.rare_are_predicted
     return Check(
-        "points that show rare weights are predicted",
+        "rare points and points far out are predicted",
         bool(agree.all()),
         f"{int(agree.sum())} of {len(agree)}",
         "all",
-        f"{explained}, but {int(np.sum(~agree))} of {len(agree)} rare points are off at which "
-        "units are on together that are not elsewhere: weights between these are wrong.",
+        f"{explained}, but {int(np.sum(~agree))} of {len(agree)} points are off that lie far out "
+        "or where units are on together that are not elsewhere: a weight of these is wrong, "
+        "or a unit that is on there is missing.",
         Status.PARTIAL,
     )
 

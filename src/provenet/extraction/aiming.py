@@ -18,6 +18,7 @@ from provenet.extraction.tolerances import (
     AIM_ROOM,
     AIM_STEPS,
     AIM_STRETCH,
+    ALONE,
     EPS,
     TINIEST,
 )
@@ -80,3 +81,21 @@ def best_starts(network: AnyNetwork, wishes: list[Wish], X: Array, number: int) 
     order: AnyArray = np.argsort(-np.min(levels, axis=0))
     even = np.linspace(0, len(order) - 1, number).astype(int)
     return np.asarray(X[np.concatenate([order[:number], order[even]])])
+
+
+def alone(network: AnyNetwork, X: Array) -> Array:
+    """Inputs at which units are on with as little else as can be, one for every unit.
+
+    A further unit that feeds on some unit is on where that one alone is large, however rarely usual
+    inputs switch it on. In the first layer such inputs solve a linear system, if the rows are
+    independent; in the others they are chosen from X.
+    """
+    W, b = network.affine_maps[0]
+    wanted = ALONE * (2 * np.eye(len(W)) - 1) * np.linalg.norm(W, axis=1)
+    solved = np.linalg.lstsq(W, (wanted - b).T, rcond=None)[0].T
+    parts = [solved]
+    for z in inputs_of_units(network, X)[1:]:
+        h = np.maximum(z, 0.0)
+        share = h / (h.sum(axis=1, keepdims=True) + TINIEST)
+        parts.append(X[share.argmax(axis=0)])
+    return np.vstack(parts)

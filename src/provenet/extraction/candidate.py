@@ -108,7 +108,7 @@ class _Put:
         if network.layers > 1:
             asked = self.guides + fresh + searched + at_kinks
             X = showing_points(network, asked.X, fresh.allowed(AGREES), box, rng)
-            showing = _answered(oracle, np.vstack([X, far_points(box, rng)]))
+            showing = _answered(oracle, np.vstack([X, far_points(network, box, rng)]))
         first = self.guides.X[:ASKED_AGAIN]
         again = Answered(first, oracle.ask(first[::-1], fresh=True)[::-1])
         return _Points(box.inputs, fresh, searched, at_kinks, kink_of, again, showing)

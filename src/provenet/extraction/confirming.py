@@ -15,7 +15,7 @@ import numpy as np
 from provenet.certify.shown import WeightsShown, showing
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.aiming import Wish, aimed, best_starts
+from provenet.extraction.aiming import Wish, aimed, alone, best_starts
 from provenet.extraction.beside import points_beside_kinks
 from provenet.extraction.box import Box
 from provenet.extraction.questions import most_rows
@@ -155,11 +155,16 @@ def showing_points(
     return np.asarray(X[rng.permutation(chosen)[:SHOWING]])
 
 
-def far_points(box: Box, rng: np.random.Generator) -> Array:
-    """Random points beyond usual inputs, in features without a limit: rare units are on there."""
-    near = box.sample(FAR_POINTS, rng)
-    wider = [box.nearest(box.centre + times * (near - box.centre)) for times in FAR_OUT]
-    return np.vstack([np.empty((0, near.shape[1])), *(wider if box.unlimited else [])])
+def far_points(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
+    """Points beyond usual inputs, where there is no limit: rare units are on there.
+
+    Random ones, and those where single units are on alone.
+    """
+    if not box.unlimited:
+        return np.empty((0, network.features))
+    near = box.sample(most_rows(MOST_COMPARED, network.features), rng)
+    wider = [times * near[:FAR_POINTS] for times in FAR_OUT]
+    return np.vstack([*wider, alone(network, max(FAR_OUT) * near)])
 
 
 def _aimed_at(network: AnyNetwork, hidden: list[AnyArray], X: Array, box: Box) -> Iterator[Array]:

@@ -199,6 +199,9 @@ FAR_POINTS, FAR_OUT = 60, (3.0, 10.0, 30.0)
 """Random points far out that a deep network must predict, at each of these scales. A convention: a
 unit that is on at one usual input in a million is on at a hundredth of these (measured by
 `benchmarks/extraction.py --deep 10-10-10-1`)."""
+ALONE = 30.0
+"""How far inside their halfspaces units are at inputs where one of them is on alone. A convention:
+far beyond biases."""
 FEWEST_FRESH = 20
 """The same, however small the budget is. A convention: what a budget without them is spent for."""
 MOST_COMPARED = 4000

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.aiming import alone
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.signs import layer_signs
 from provenet.extraction.layers.stage import Stage
@@ -171,7 +172,7 @@ class _LayerSearch:
         stage, d = self.stage, self.stage.known.coordinates
         scales = (*SCALES, *FAR_OUT)
         U = np.vstack([s * stage.rng.standard_normal((PROBES, d)) for s in scales])
-        U = stage.frame.inside(U)
+        U = stage.frame.inside(np.vstack([U, self._alone()]))
         Y = stage.frame(U)
         H = stage.known.h(U)
         values = np.maximum(H @ top.W.T + top.b, 0.0) @ top.A.T + top.c
@@ -181,6 +182,16 @@ class _LayerSearch:
             return False
         self.guided = self._between(U, good)
         return True
+
+    def _alone(self) -> Array:
+        """Where units of the known layers are on alone: a unit that is missing shows there."""
+        known, d = self.stage.known, self.stage.known.coordinates
+        if not known.layers:
+            return np.empty((0, d))
+        weights = [*(layer.W for layer in known.layers), np.eye(known.units)]
+        biases = [*(layer.b for layer in known.layers), None]
+        far = max(FAR_OUT) * self.stage.rng.standard_normal((DESCENT, d))
+        return alone(DeepNetwork(weights, biases, outputs=known.units), far)
 
     def _between(self, U: Array, explained: AnyArray) -> Iterator[Segment]:
         """Lines from answers that are not explained to some that are: kinks lie between."""
