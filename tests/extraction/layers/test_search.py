@@ -18,7 +18,8 @@ from provenet.extraction.layers.traced import TracedLayers
 from provenet.networks.matching import matched_layers
 
 EXACT = 1e-8
-"""Of all parameters together. Over 20 seeds all were below 1e-10."""
+"""Of all parameters together. Of 6-5-4-1 on seeds 0 to 23 the 19 found whole were below 2e-11; of
+4-7-5-1 the 15 found whole below 5e-10, and 3 more had a weight of which nothing was told."""
 SMALL = [
     ((6, 5, 4, 1), 12),
     ((6, 5, 4, 1), 7),
@@ -26,7 +27,7 @@ SMALL = [
     ((4, 7, 5, 1), 8),
     ((4, 7, 5, 1), 13),
 ]
-"""Sizes, and seeds of networks all of whose units are on for a fair part of all inputs."""
+"""Sizes, and seeds that were chosen because they are found: not all are (6-5-4-1: 19 of 24)."""
 
 
 @cache
