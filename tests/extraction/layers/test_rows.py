@@ -190,6 +190,23 @@ def test_hits_and_misses_are_counted() -> None:
     assert row.misses == 0  # a kink may have been overlooked there
 
 
+def test_what_cannot_be_seen_is_no_miss() -> None:
+    """Where all units of layer 2 are off, f is flat: true rows below predict in vain there."""
+    net, rng = deep(6, 5, 4, 1, rng=10), np.random.default_rng(0)
+    frame, nothing, flat = frame_of(net), layers_of(net, 0), 0
+    rows = [row_of(net, 0, unit) for unit in range(5)]
+    for _ in range(10):
+        origin, direction = rng.standard_normal((2, 6))
+        line = traced(frame, nothing, Segment(origin, direction, (-5.0, 5.0), 1.0))
+        for i in np.flatnonzero(line.flat):
+            places = np.linspace(*line.edges[i : i + 2], 12)[1:-1]
+            assert (net.values(line.at(places), 1) == 0).all()
+            flat += 1
+        for number, row in enumerate(rows):
+            match(row, number, nothing, line)
+    assert flat > 5 and all(row.misses == 0 and row.hits > 3 for row in rows)
+
+
 # ---------------------------------------------------------------- measured
 
 

@@ -117,7 +117,8 @@ def traced(frame: Frame, known: KnownLayers, segment: Segment) -> Line:
 def _flat(frame: Frame, segment: Segment, kinks: Array, first: int) -> AnyArray:
     """Pieces of a line between whose kinks all answers, from a first on, are the same."""
     X, Y = (np.vstack(part) for part in zip(*frame.kept[first:], strict=True))
-    t = (frame.coordinates_of(X) - segment.origin) @ segment.direction
+    way = segment.direction
+    t = (frame.coordinates_of(X) - segment.origin) @ way / (way @ way)
     piece, allowed = np.searchsorted(kinks, t), 2 * ROUNDING * float(np.abs(Y).max())
     answers = [Y[piece == i] for i in range(len(kinks) + 1)]
     return np.array([len(y) > 1 and bool((np.ptp(y, axis=0) <= allowed).all()) for y in answers])
