@@ -206,11 +206,17 @@ class _LayersSearch:
             b = layer.b if number else layer.b - self.first @ self.frame.base
             found.append(LayerFound(W, b, True))
         rows, note = self.note
+        if found and note and not rows:  # above a whole layer units would have been found
+            found[-1] = replace(found[-1], whole=False, note=NOTHING_ABOVE)
         if rows:
             W, b = _matrix(rows)
             b = b if found else b - W @ self.frame.base
             found.append(LayerFound(W, b, False, note))
         return tuple(found)
+
+
+NOTHING_ABOVE = "with these the answers are not linear, and no unit above was found"
+"""Why a layer that explained its gradients is not whole."""
 
 
 def _matrix(rows: list[Row]) -> tuple[Array, Array]:

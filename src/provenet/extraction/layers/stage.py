@@ -296,9 +296,9 @@ class Stage:
 
     def gradients_elsewhere(self, number: int) -> list[Piece]:
         """Gradients in random clean cells, for rows that must explain them."""
-        U = rich_places(self.known, 4 * number, self.rng)
+        U = self.rng.permutation(rich_places(self.known, 4 * number, self.rng))
         found = []
-        for u in self.rng.permutation(U):
+        for u in U:
             distance = min(1.0, float(self.known.state(u[None]).room[0]))
             piece = self.measuring.at(u, distance)
             if piece is not None:
