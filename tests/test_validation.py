@@ -303,11 +303,12 @@ def test_units_at_both_doors(door: Callable[..., None], units: Any) -> None:
     is_a_sentence(error, "units", repr(units))
 
 
-@pytest.mark.parametrize("units", [[1], (1,), (5, 3)])
-def test_widths_are_for_samples_alone(units: Any) -> None:
+@DOORS
+@pytest.mark.parametrize("units", [(0,), (5, -3), (2.5, 1), (), ("a", 2)])
+def test_widths_at_both_doors(door: Callable[..., None], units: Any) -> None:
     with pytest.raises(pn.InvalidInput) as error:
-        extracted(units=units)
-    is_a_sentence(error, "units", "whole number", repr(units))
+        door(units=units)
+    is_a_sentence(error, "units")
 
 
 @DOORS

@@ -217,6 +217,17 @@ def test_a_worker_killed_in_the_middle_of_a_pass_costs_nothing_but_time(
     np.testing.assert_allclose(total, columns_and_labels(X, Y), rtol=0, atol=1e-10)
 
 
+def wait_for(port: int) -> None:
+    """Until something listens there: a busy machine starts processes slowly."""
+    patience = threading.Event()
+    for _ in range(1200):
+        with socket.socket() as caller:
+            if caller.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        patience.wait(0.05)
+    pytest.fail(f"nothing listened at port {port} in a minute")
+
+
 @contextmanager
 def scheduler_and_worker() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A scheduler and a worker as processes of their own, as a user would start them."""
@@ -233,6 +244,7 @@ def scheduler_and_worker() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         [*dask_cli, "worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"], **quiet
     )
     try:
+        wait_for(int(port))
         yield address, scheduler
     finally:
         for process in (scheduler, worker):
@@ -244,7 +256,7 @@ def test_a_cluster_that_goes_away_is_said_and_the_checkpoint_is_intact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_source, "_CHUNKS_A_STRETCH", 4)
-    monkeypatch.setattr(dask_source, "_PATIENCE", "60s")  # a busy machine starts processes slowly
+    monkeypatch.setattr(dask_source, "_PATIENCE", "5s")  # so long the client waits for its return
     path = tmp_path / "sums"
     term = partial(LinearSums.of, origin=np.zeros(8), label_origin=np.zeros(()))
     source = DaskArrays(*on_dask(rows=500))
