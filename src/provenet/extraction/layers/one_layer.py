@@ -36,6 +36,7 @@ from provenet.extraction.layers.tolerances import (
     MOST_LINES,
     MOST_SURFACES,
     OPEN_A_LINE,
+    OPEN_ABOVE,
     PATIENCE,
     PROBES,
     QUIET_LINES,
@@ -233,10 +234,13 @@ class _LayerSearch:
         self.note = f"{signs.unexplained} of {signs.asked} gradients are not explained by these"
         if signs.unexplained or signs.asked <= len(rows) or not signs.voted.all():
             return None
+        if stage.open_share < OPEN_ABOVE:
+            self.note = "few kinks are left for a layer above, and answers are unexplained"
+            return None
         if not all(row.cols.all() for row in rows) and stage.traced < LATE:
             return None
         if stage.known.layers:
-            more = stage.gradients_elsewhere(GRADIENTS_ELSEWHERE)
+            more = stage.gradients_elsewhere(GRADIENTS_ELSEWHERE, self._alone())
             again = layer_signs(rows, more, stage.rng, signs.signs)
             if again.unexplained:
                 self.note = f"{again.unexplained} of {again.asked} gradients are not explained"

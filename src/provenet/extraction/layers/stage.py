@@ -89,6 +89,12 @@ class Stage:
             if not old and owner not in accepted
         )
 
+    @property
+    def open_share(self) -> float:
+        """Of all kinks that are not those of known units."""
+        new = sum(int(np.sum(~line.old)) for line in self.lines)
+        return self.open_kinks / max(1, new)
+
     # ------------------------------------------------------------ lines
 
     def segments(self) -> Iterator[Segment]:
@@ -294,11 +300,12 @@ class Stage:
         v /= np.linalg.norm(v)
         return v if basis is None else np.asarray(v @ basis)
 
-    def gradients_elsewhere(self, number: int) -> list[Piece]:
-        """Gradients in random clean cells, for rows that must explain them."""
+    def gradients_elsewhere(self, number: int, others: Array) -> list[Piece]:
+        """Gradients in random clean cells and at other places, for rows that must explain them."""
         U = self.rng.permutation(rich_places(self.known, 4 * number, self.rng))
-        found = []
-        for u in U:
+        number += len(others)
+        found = list[Piece]()
+        for u in np.vstack([others, U]):
             distance = min(1.0, float(self.known.state(u[None]).room[0]))
             piece = self.measuring.at(u, distance)
             if piece is not None:

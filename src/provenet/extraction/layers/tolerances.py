@@ -165,6 +165,9 @@ layer between, answers of one of its patterns alone are explained, which are few
 REMEASURED_FIRST, REMEASURED = 3e-11, 3e-12
 """Relative error beyond which a row is measured again: of the first layer, where that takes two
 questions a weight, and of the others. A convention."""
+OPEN_ABOVE = 0.15
+"""Share of the kinks that units of higher layers make at least. A convention: they are as many as
+those of a layer; what a missing unit leaves are fewer."""
 GRADIENTS_ELSEWHERE = 8
 """Gradients in cells where nothing was measured that a layer must explain. A convention: a unit
 that is missing is on at half of them."""
