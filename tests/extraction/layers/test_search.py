@@ -11,8 +11,9 @@ import provenet as pn
 from deep_searches import deep
 from layered_problems import Asked
 from provenet.certify.answered import Answered
-from provenet.common.exceptions import BudgetSpent
+from provenet.common.exceptions import BudgetSpent, TimeSpent
 from provenet.extraction.box import Box
+from provenet.extraction.deadline import OVER
 from provenet.extraction.layers.search import trace_layers
 from provenet.extraction.layers.traced import TracedLayers
 from provenet.networks.matching import matched_layers
@@ -99,6 +100,16 @@ def test_a_budget_that_runs_out_leaves_what_is_known(budget: int) -> None:
         size = np.linalg.norm(net.weights[0], axis=1, keepdims=True)
         apart = np.abs(whole[0].weights[:, None] - (net.weights[0] / size)[None]).max(axis=2)
         assert apart.min(axis=1).max() < EXACT
+
+
+def test_nothing_is_asked_after_the_deadline() -> None:
+    """Though the model would answer: walks along surfaces ask nothing, and must end, too."""
+    net = deep(6, 5, 4, 1, rng=12)
+    asked, X = Asked(net), np.random.default_rng(0).standard_normal((40, 6))
+    guides, box = Answered(X, net(X)), Box.of(None, None, 6)
+    found = trace_layers(asked, box, np.random.default_rng(0), guides=guides, deadline=OVER)
+    assert isinstance(found.spent, TimeSpent) and found.network is None and found.layers == ()
+    assert len(found.guides) == len(X)  # those that were given, and no more
 
 
 def test_a_search_goes_on_from_where_it_was() -> None:

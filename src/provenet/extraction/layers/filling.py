@@ -49,6 +49,7 @@ def completed(
 ) -> Row:
     """The row with the columns that so many walks from its kink along its surface tell."""
     for _ in range(walks):
+        frame.check_time()
         if row.cols.all():
             break
         met = _walked(known, row, rng)

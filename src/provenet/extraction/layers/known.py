@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from provenet.common.exceptions import TimeSpent
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
+from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.layers.tolerances import (
     NO_SLOPE,
 )
@@ -160,6 +162,12 @@ class Frame:
     box: Box
     kept: list[tuple[Array, Array]] = field(default_factory=list)
     """Inputs, and the answers to them."""
+    deadline: Deadline = NEVER
+
+    def check_time(self) -> None:
+        """For loops that ask nothing: raises `TimeSpent` after the deadline."""
+        if self.deadline.passed:
+            raise TimeSpent(sum(len(X) for X, _ in self.kept))
 
     @property
     def coordinates(self) -> int:
@@ -180,7 +188,7 @@ class Frame:
         if Q is not None and self.Q is not None:  # turned to be as near as can be to what it was
             left, _, right = np.linalg.svd(Q.T @ self.Q)
             Q = Q @ left @ right
-        return Frame(self.ask, self.base, Q, self.box, self.kept)
+        return Frame(self.ask, self.base, Q, self.box, self.kept, self.deadline)
 
     def __call__(self, U: Array) -> Array:
         """Answers, kept."""

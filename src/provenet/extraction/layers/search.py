@@ -56,14 +56,15 @@ def trace_layers(
     """The layers of a function, as many as can be found; `layers` where their number is known.
 
     `guides` are answers that are known already: they must be explained, too. After an answer that
-    these refuted (`before`) the search goes on from there. At the deadline asking ends.
+    these refuted (`before`) the search goes on from there. At the deadline it ends.
     """
     if before is not None and isinstance(before.search, _LayersSearch):
         search = before.search
         search.frame.kept.append((guides.X, guides.values))
     else:
-        frame = Frame(ask, box.centre, None, box, [(guides.X, guides.values)])
-        search = _LayersSearch(frame, rng, layers, stages or Stages(), deadline)
+        kept = [(guides.X, guides.values)]
+        frame = Frame(ask, box.centre, None, box, kept, deadline)
+        search = _LayersSearch(frame, rng, layers, stages or Stages())
     try:
         network = search.run()
     except Spent as spent:
@@ -79,7 +80,6 @@ class _LayersSearch:
     rng: np.random.Generator
     most: int | None
     stages: Stages
-    deadline: Deadline
     first: Array = field(default_factory=lambda: np.empty((0, 0)))
     """Rows of the first layer, by inputs."""
     known: KnownLayers = field(init=False)

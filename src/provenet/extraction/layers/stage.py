@@ -138,6 +138,7 @@ class Stage:
 
     def follow(self, segment: Segment) -> None:
         """Trace a line, match what is known, measure what is new."""
+        self.frame.check_time()
         self.traced += 1
         try:
             line = traced(self.frame, self.known, segment)
