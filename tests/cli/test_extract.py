@@ -62,6 +62,25 @@ def test_a_short_answer_is_one_line_and_the_error(
     assert len(out.splitlines()) == 2 and "Parameter error" in out
 
 
+def test_a_report_of_what_was_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("jinja2")
+    monkeypatch.setattr("sys.argv", ["provenet", "extract", "m.onnx"])
+    code, out, err = run(capsys, "m.onnx", "--truth", "truth.npz", "--report", "page.html")
+    page = Path("page.html").read_text(encoding="utf-8")
+    queries = re.search(r"[\d,]+ queries", out)
+    assert code == 0 and "Wrote page.html" in err and queries is not None
+    assert f"was found in {queries[0]} by the method kinks" in page
+    assert "300 samples that the network drawn was not fitted to" in page
+    assert "provenet extract m.onnx" in page and "Spectrum" not in page
+    # Nothing is found, and there is a page all the same.
+    code, _, _ = run(capsys, "m.onnx", "--budget", "5", "--report", "page.html")
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert code == 3 and "0 features" not in page
+    assert re.search(r"No network was found in \d quer", page)
+
+
 REFUSED: dict[str, tuple[str, ...]] = {
     "other.npz has 4 features and 1 output but m.onnx has 3 features": ("--truth", "other.npz"),
     "m.onnx has 3 features, not 4": ("--features", "4"),
@@ -71,6 +90,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "truth.npz is also an input": ("--truth", "truth.npz", "--out", "truth.npz"),
     "other.npz is not a file of answers": ("--cache", "other.npz"),
     "timeout must be a positive number of seconds": ("--timeout", "0"),
+    "page.txt is no name for a report": ("--report", "page.txt"),
     "low must be below high": ("--low", "1", "--high", "-1"),
 }
 

@@ -60,6 +60,7 @@ def conclude_traced(candidate: TracedCandidate) -> Recovery:
         certificate=certificate_of(candidate) if len(candidate.fresh) else None,
         ambiguities=_ambiguities(candidate),
         details=candidate.found,
+        asked=candidate.fresh if len(candidate.fresh) else None,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from provenet.certify.answered import Answered
 from provenet.certify.certificate import Certificate
 from provenet.certify.checks import Check, Claim, Status, judge
 from provenet.certify.summary import as_html, as_text
@@ -26,7 +27,7 @@ class Recovery:
     `details` is the method's own evidence, of a class of its own (None where it has none); what is
     in it can be asked for here as `layer`, `layered`, `layers_found`, `landscape`, `corrupted`.
     `timings` are seconds a stage. `queries` counts the answers that were used where a model was
-    asked.
+    asked, and `asked` are random points among them that stand for all inputs, with the answers.
     """
 
     network: Network | Any
@@ -43,6 +44,7 @@ class Recovery:
     details: Any = None
     timings: Mapping[str, float] = field(default_factory=dict)
     queries: int | None = None
+    asked: Answered | None = None
 
     @classmethod
     def judged(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from provenet.certify.result import Recovery
-from provenet.cli.ending import exit_unless, stderr, stdout
+from provenet.cli.ending import exit_unless, note, stderr, stdout
 from provenet.cli.progress import StageProgress
 from provenet.cli.shared import (
     Json,
@@ -16,6 +16,7 @@ from provenet.cli.shared import (
     Seed,
     check_network_to_write,
     check_written,
+    command_line,
     depth,
     error_of,
     load_any_network_file,
@@ -29,6 +30,7 @@ from provenet.extract import extract as extract_network
 from provenet.extraction.clients.base import counted_queries
 from provenet.extraction.oracle import Oracle, open_oracle
 from provenet.networks.any_network import AnyNetwork
+from provenet.report import check_report, write_report
 from provenet.report import console as show
 from provenet.validation import OPEN
 
@@ -86,6 +88,9 @@ def extract(
         typer.Option(help="Write the network here (.npz, .safetensors or .onnx)."),
     ] = None,
     truth: Annotated[Path | None, typer.Option(help="The true network, to compare.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a page with pictures here (.html).")
+    ] = None,
     timeout: Annotated[
         float, typer.Option(help="Seconds a request to an address may take.")
     ] = 30.0,
@@ -99,7 +104,9 @@ def extract(
     """Recover the network in a model that may be asked: a file or an address."""
     check_network_to_write(out)
     read = None if _ADDRESS in model else Path(model)
-    check_written((out, cache), inputs=(read, truth))
+    if report is not None:
+        check_report(report)
+    check_written((out, cache, report), inputs=(read, truth))
     known = None if truth is None else load_any_network_file(truth)
     with StageProgress(stderr(), quiet=quiet) as progress:
         progress("Opening the model", -1)
@@ -125,6 +132,10 @@ def extract(
             rng=seed,
             progress=progress,
         )
+        if report is not None:
+            progress("Writing the report", -1)
+            made_by = command_line({model: oracle.name})
+            write_report(report, result, truth=known, command=made_by, seed=seed)
     error = None if known is None else error_of(result, known)
     if json:
         extra = {} if error is None else {"parameter_error": error}
@@ -134,6 +145,8 @@ def extract(
         if not quiet:
             stdout().print(cost(result, oracle), soft_wrap=True)
     save_result(result, out, None, quiet)
+    if report is not None:
+        note(f"Wrote {report}", quiet)
     exit_unless(result.success)
 
 

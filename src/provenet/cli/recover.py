@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +19,7 @@ from provenet.cli.shared import (
     Seed,
     check_network_to_write,
     check_written,
+    command_line,
     depth,
     error_of,
     finite,
@@ -135,8 +134,7 @@ def recover(
         )
         if report is not None:
             progress("Writing the report", -1)
-            made_by = shlex.join(["provenet", *sys.argv[1:]])
-            write_report(report, result, source, truth=known, command=made_by, seed=seed)
+            write_report(report, result, source, truth=known, command=command_line(), seed=seed)
     error = None if known is None else error_of(result, known)
     if json:
         extra = {} if error is None else {"parameter_error": error}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,6 +86,15 @@ def check_written(paths: Iterable[Path | None], inputs: Iterable[Path | None] = 
             raise InvalidInput(f"{path} is also an input: give what is written another name.")
     if len({path.resolve() for path in written}) < len(written):
         raise InvalidInput("Two files to write have the same name: give each a name of its own.")
+
+
+def command_line(shown: Mapping[str, str] | None = None) -> str:
+    """The command that is running, for those who want to repeat it.
+
+    Arguments that hold secrets are replaced by what is `shown` of them.
+    """
+    instead = shown or {}
+    return shlex.join(["provenet", *(instead.get(text, text) for text in sys.argv[1:])])
 
 
 def load_any_network_file(path: Path) -> AnyNetwork:

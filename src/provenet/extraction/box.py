@@ -82,6 +82,21 @@ class Box:
             ends = np.sort([(low - origin) / direction, (high - origin) / direction], 0)
         return float(np.clip(ends[0].max(), -far, 0.0)), float(np.clip(ends[1].min(), 0.0, far))
 
+    def moved(self, X: Array, w: Array, change: Array) -> Array:
+        """Points at which w.x, w of norm 1, has grown by so much for each row: those in the box.
+
+        Straight along w where that stays inside, else towards the corner at which w.x is extreme:
+        whatever w.x can be in the box is met so.
+        """
+        moved = X + change[:, None] * w
+        uphill = change[:, None] * w
+        corner = np.where(uphill > 0, self.high, np.where(uphill < 0, self.low, X))
+        way = np.where(np.isfinite(corner), corner, moved) - X
+        part = change / np.where(change == 0, 1.0, way @ w)
+        inside = self.contains(moved)
+        moved[~inside] = (X + part[:, None] * way)[~inside]
+        return np.asarray(moved[inside | (part < 1)])
+
     def steps(self, X: Array, sizes: Array) -> Array:
         """Steps along the axes of given sizes, turned round where they would leave the box."""
         return np.where(X + sizes <= self.high, sizes, -sizes)

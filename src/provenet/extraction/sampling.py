@@ -7,7 +7,7 @@ short, and an answer must predict what may refute it (`confirming.few_searched_p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -92,6 +92,7 @@ def sampled(
             progress=progress,
             budget=max(min(batches.seconds(size), deadline.left), SHORTEST),
         )
+        best = replace(best, asked=Answered(X, y))
         if best.success:
             return _asked_beyond(oracle, box, rng, best, Answered(X, y), batches.beyond)
         size = int(batches.growth * size)

@@ -146,11 +146,8 @@ def _places(found: Sharpened, box: Box, rng: np.random.Generator) -> _Places:
     units = found.units
     m, features = units.W.shape
     a_unit = most_rows(PLACES_A_UNIT * m, features) // m
-    near = [box.sample(a_unit, rng) for _ in range(m)]
-    for i, X in enumerate(near):
-        X -= np.outer(X @ units.W[i] + units.b[i] - rng.standard_normal(len(X)), units.W[i])
+    near = [_about(box, w, float(b), a_unit, rng) for w, b in zip(units.W, units.b, strict=True)]
     X = np.vstack([box.sample(most_rows(PLACES, features), rng), *near])
-    X = X[box.contains(X)]
     z = np.abs(units.z(X))
     reach = np.linalg.norm(X, axis=1, keepdims=True) / np.sqrt(X.shape[1]) + 1
     X, z = _rows((z > CERTAIN * found.errors * reach).all(axis=1), X, z)
@@ -160,6 +157,12 @@ def _places(found: Sharpened, box: Box, rng: np.random.Generator) -> _Places:
     steps = box.steps(X, steps)
     inside = box.contains(X + np.minimum(steps, 0)) & box.contains(X + np.maximum(steps, 0))
     return _Places(X, steps, units.pattern(X), errors)[inside]
+
+
+def _about(box: Box, w: Array, b: float, number: int, rng: np.random.Generator) -> Array:
+    """Random places of the box about a hyperplane: as far from it as typical inputs are spread."""
+    X, typical = box.sample(number, rng), float(np.linalg.norm(w * box.width))
+    return box.moved(X, w, typical * rng.standard_normal(number) - (X @ w + b))
 
 
 def _rows(kept: AnyArray, *arrays: Array) -> tuple[Array, ...]:

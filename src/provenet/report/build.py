@@ -7,6 +7,7 @@ import platform
 from importlib import import_module
 from importlib.resources import files
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,15 @@ from provenet.report.pictures import pictures
 from provenet.report.tables import small
 from provenet.report.units import unit_tables
 
+_ENDINGS = (".html", ".htm")
 _MARKS = {Status.EXACT: "✓", Status.WITHIN_NOISE: "✓", Status.PARTIAL: "◐", Status.FAILED: "✗"}
 
 
 def check_report(path: str | PathLike[str]) -> None:
     """Raise before any work is done if a report could not be made, or not written to `path`."""
     check_writable(path)
+    if Path(path).suffix.lower() not in _ENDINGS:
+        raise InvalidInput(f"{path} is no name for a report: give one that ends in .html.")
     for name in ("jinja2", "matplotlib"):
         try:
             import_module(name)
@@ -46,7 +50,7 @@ def check_report(path: str | PathLike[str]) -> None:
 def write_report(
     path: str | PathLike[str],
     result: Recovery,
-    source: Source,
+    source: Source | None = None,
     *,
     truth: AnyNetwork | None = None,
     command: str | None = None,
@@ -57,9 +61,10 @@ def write_report(
     Parameters
     ----------
     path
-        The file to write, whole or not at all; its name usually ends in `.html`.
+        The file to write, whole or not at all; its name ends in `.html`.
     result, source
-        A recovery and the samples it was made from, which the pictures need.
+        A recovery and the samples it was made from, which the pictures need; of a model that was
+        asked, the random points among the questions take their place.
     truth
         The true network, where it is known, to compare.
     command
@@ -68,7 +73,7 @@ def write_report(
         The seed it was given; the pictures are drawn with the same.
     """
     check_report(path)
-    if not isinstance(source, Source):
+    if not isinstance(source, Source) and (source is not None or result.queries is None):
         raise InvalidInput(
             "A report needs the samples as a source: give provenet.ArraySource(X, y)."
         )
@@ -93,14 +98,14 @@ def _render(result: Recovery, data: ReportData, command: str | None, seed: int |
         notes=[(name.capitalize(), text) for name, text in facts(result)],
         tables=unit_tables(result, data.truth),
         pictures=pictures(result, data),
-        reproduction=_reproduction(data, command, seed),
+        reproduction=_reproduction(result, data, command, seed),
     )
     return page
 
 
 def _found(result: Recovery, data: ReportData) -> str:
     """What was found, in a sentence."""
-    samples = counted(data.samples, "sample")
+    samples = _samples(result, data)
     if result.network is None:
         return f"No network was found in {samples} by the method {result.method}."
     verb = "was found in" if result.success else "is the best that was found in"
@@ -108,6 +113,19 @@ def _found(result: Recovery, data: ReportData) -> str:
     return (
         f"A {layer} of {describe(result.network)} {verb} {samples} by the method {result.method}."
     )
+
+
+def _number(result: Recovery, data: ReportData) -> tuple[str, str]:
+    """What was looked at, and how much of it."""
+    if result.queries is None:
+        return "samples", f"{data.samples:,}"
+    return "queries", f"{result.queries:,}"
+
+
+def _samples(result: Recovery, data: ReportData) -> str:
+    if result.queries is None:
+        return counted(data.samples, "sample")
+    return f"{result.queries:,} {'query' if result.queries == 1 else 'queries'}"
 
 
 def _comparison(result: Recovery, truth: AnyNetwork | None) -> str | None:
@@ -123,7 +141,9 @@ def _comparison(result: Recovery, truth: AnyNetwork | None) -> str | None:
 def _facts(result: Recovery, data: ReportData) -> list[tuple[str, str]]:
     """The few numbers that a reader looks for first."""
     certificate = result.certificate
-    facts = [("samples", f"{data.samples:,}"), ("features", f"{data.features:,}")]
+    facts = [_number(result, data)]
+    if data.features:
+        facts.append(("features", f"{data.features:,}"))
     if data.outputs is not None:
         facts.append(("outputs", f"{data.outputs:,}"))
     if result.network is not None:
@@ -136,8 +156,12 @@ def _facts(result: Recovery, data: ReportData) -> list[tuple[str, str]]:
     return facts
 
 
-def _reproduction(data: ReportData, command: str | None, seed: int | None) -> dict[str, Any]:
+def _reproduction(
+    result: Recovery, data: ReportData, command: str | None, seed: int | None
+) -> dict[str, Any]:
     outputs = "" if data.outputs is None else f", {counted(data.outputs, 'output')}"
+    what, number = _number(result, data)
+    sizes = f", with {counted(data.features, 'feature')}{outputs}" if data.features else ""
     now = datetime.datetime.now(datetime.UTC)
     versions = {
         "provenet": __version__,
@@ -149,10 +173,7 @@ def _reproduction(data: ReportData, command: str | None, seed: int | None) -> di
         "command": command,
         "lines": [
             ("Seed", "not given" if seed is None else str(seed)),
-            (
-                "Samples",
-                f"{data.samples:,}, with {counted(data.features, 'feature')}{outputs}",
-            ),
+            (what.capitalize(), number + sizes),
             ("Versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
             ("System", f"{platform.system()} {platform.machine()}"),
             ("Date", now.strftime("%Y-%m-%d %H:%M UTC")),

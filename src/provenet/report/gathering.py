@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from provenet.certify.asked import METHOD as TRACED
 from provenet.certify.checks import Claim, Status
 from provenet.certify.result import Recovery
 from provenet.common.ended import Ended
@@ -103,12 +104,22 @@ class ReportData:
 
 
 def gather(
-    result: Recovery, source: Source, *, truth: AnyNetwork | None = None, rng: Seed = None
+    result: Recovery,
+    source: Source | None = None,
+    *,
+    truth: AnyNetwork | None = None,
+    rng: Seed = None,
 ) -> ReportData:
     """Read from the samples what the pictures of this recovery show.
 
-    A source that makes its own samples is asked for as many more as it has, at most 20,000.
+    A source that makes its own samples is asked for as many more as it has, at most 20,000. Without
+    one the random points that a model was asked are the samples.
     """
+    given = source is not None
+    if source is None:
+        if result.asked is None:
+            return _without_samples(result, truth)
+        source = ArraySource(result.asked.X, result.asked.y)
     generator = np.random.default_rng(rng)
     with one_blas_thread():
         some = source.draw(min(source.size, MOST_DRAWN), generator)
@@ -118,11 +129,17 @@ def gather(
             samples=source.size,
             features=source.features,
             outputs=source.outputs,
-            spectrum=_spectrum(source, drawn) if _one_layer(result) else None,
+            spectrum=_spectrum(source, drawn) if given and _one_layer(result) else None,
             held_out=_held_out(result, source, drawn, refit),
             curve=_error_curve(result, source, drawn, truth, refit),
             truth=truth,
         )
+
+
+def _without_samples(result: Recovery, truth: AnyNetwork | None) -> ReportData:
+    known = result.network if truth is None else truth
+    features, outputs = (0, None) if known is None else (known.features, known.outputs)
+    return ReportData(0, features, outputs, None, None, None, truth)
 
 
 def _standardisation(source: Source) -> Standardisation | None:
@@ -259,13 +276,19 @@ def _held_out(
     predict = _predictor(result)
     if predict is None:
         return None
-    held = max(1, min(drawn.size // 10, MOST_HELD_OUT_SHOWN))
+    part = 1 if _never_fitted(result) else 10
+    held = max(1, min(drawn.size // part, MOST_HELD_OUT_SHOWN))
     X, y = drawn.X[:held], drawn.y[:held]
-    if not source.fixed:
+    if not source.fixed or _never_fitted(result):
         return HeldOut(predict, X, y, unseen=True)
     last = held if refit is None else held + refit.affordable(drawn.size - held)
     fitted = None if refit is None else refit.on(drawn.X[held:last], drawn.y[held:last])
     return HeldOut(fitted or predict, X, y, unseen=fitted is not None)
+
+
+def _never_fitted(result: Recovery) -> bool:
+    """Whether the points asked served only to refute what other questions told."""
+    return result.method == TRACED
 
 
 def _predictor(result: Recovery) -> Callable[[Array], Array] | None:
