@@ -35,6 +35,10 @@ class AnyNetwork(Protocol):
         """Number of outputs; None when labels are plain numbers."""
 
     @property
+    def link(self) -> str:
+        """How outputs become probabilities: "identity" (they do not), "logit" or "softmax"."""
+
+    @property
     def widths(self) -> tuple[int, ...]:
         """Number of units of each hidden layer."""
 
@@ -62,7 +66,10 @@ class AnyNetwork(Protocol):
         """A hidden layer, counted from 0, as a network whose outputs feed the next."""
 
     def __call__(self, X: Any) -> Array:
-        """Outputs for the rows of `X`: (n, features) -> (n,) or (n, outputs)."""
+        """Outputs for the rows of `X`: (n, features) -> (n,) or (n, outputs), before the link."""
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, (n, classes), of a network with a link."""
 
     def canonical(self) -> Self:
         """The same function with each unit in a fixed form, and the units in a fixed order."""
@@ -84,3 +91,6 @@ class AnyNetwork(Protocol):
 
     def to_mlp_regressor(self) -> Any:
         """The network as a fitted `sklearn.neural_network.MLPRegressor`."""
+
+    def to_mlp_classifier(self) -> Any:
+        """The network as a fitted `sklearn.neural_network.MLPClassifier`."""

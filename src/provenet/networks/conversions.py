@@ -58,7 +58,13 @@ def as_rectified(
     A = 2 / (1 - slope) * absolute.output_weights
     odd = (1 + slope) / 2 * A
     return Network(
-        W, b, A, absolute.output_bias - odd @ b, activation, linear=_linear(absolute) - odd @ W
+        W,
+        b,
+        A,
+        absolute.output_bias - odd @ b,
+        activation,
+        linear=_linear(absolute) - odd @ W,
+        link=absolute.link,
     )
 
 

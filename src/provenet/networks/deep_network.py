@@ -24,22 +24,25 @@ from provenet.networks.activations import Activation, get_activation
 from provenet.networks.any_network import AffineMap, AnyNetwork
 from provenet.networks.checked import check, check_layer, checked_array, checked_rows
 from provenet.networks.exports import Exports
+from provenet.networks.links import Probabilities, centred_map, checked_link, free_outputs
 from provenet.networks.network import Network
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class DeepNetwork(Exports):
+class DeepNetwork(Exports, Probabilities):
     """A network with any number of hidden layers; every array is read-only.
 
     `weights[l]` has the shape (units of layer l, units of the layer below or features),
     `biases[l]` (units of layer l,); the last of both are those of the outputs. `outputs` is None
-    where labels are plain numbers.
+    where labels are plain numbers. `link` says how outputs become probabilities (see `links`):
+    "identity" (they do not), "logit" or "softmax".
     """
 
     weights: tuple[Array, ...]
     biases: tuple[Array, ...]
     activation: Activation
     outputs: int | None
+    link: str
 
     def __init__(
         self,
@@ -48,6 +51,7 @@ class DeepNetwork(Exports):
         activation: str | Activation = "relu",
         *,
         outputs: int | None = None,
+        link: str = "identity",
     ) -> None:
         """Check the shapes and store the arrays; biases that are None are 0.
 
@@ -59,6 +63,7 @@ class DeepNetwork(Exports):
         set_field(self, "biases", _vectors(biases, W))
         set_field(self, "activation", get_activation(activation))
         set_field(self, "outputs", _outputs(outputs, len(W[-1])))
+        set_field(self, "link", checked_link(link, self.outputs))
 
     @property
     def features(self) -> int:
@@ -95,13 +100,18 @@ class DeepNetwork(Exports):
         """Parameters that the function determines.
 
         All weights and biases, but one scale of every hidden unit less where the activation is
-        positively homogeneous.
+        positively homogeneous, and one output less of softmax.
         """
         scales = 0 if self.activation.degree is None else self.units
-        return sum(W.size + b.size for W, b in self.affine_maps) - scales
+        open_outputs = (self.outputs or 1) - free_outputs(self.outputs, self.link)
+        own = sum(W.size + b.size for W, b in self.affine_maps) - scales
+        return own - open_outputs * (self.widths[-1] + 1)
 
     def __call__(self, X: Any) -> Array:
-        """Outputs for the rows of `X`: (n, features) -> (n,) or (n, outputs), in bounded memory."""
+        """Outputs for the rows of `X`: (n, features) -> (n,) or (n, outputs), in bounded memory.
+
+        They are those before the link: of a classifier log-odds, or logits.
+        """
         inputs = checked_rows(X, self.features)
         W, b = self.affine_maps[-1]
         y = np.empty((len(inputs), len(W)))
@@ -120,9 +130,10 @@ class DeepNetwork(Exports):
     def __repr__(self) -> str:
         """One line: sizes and activation."""
         outputs = "" if self.outputs is None else f", outputs={self.outputs}"
+        link = "" if self.link == "identity" else f", link={self.link!r}"
         return (
             f"DeepNetwork(features={self.features}, widths={self.widths}{outputs}, "
-            f"activation={self.activation.name!r})"
+            f"activation={self.activation.name!r}{link})"
         )
 
     def canonical(self) -> DeepNetwork:
@@ -137,9 +148,13 @@ class DeepNetwork(Exports):
 
         As `Network.normalised` does it: where the activation is positively homogeneous, the norms
         of weights move from layer to layer into the last. A unit without weights moves into the
-        biases of the next layer, so a layer may be narrower than it was.
+        biases of the next layer, so a layer may be narrower than it was. Softmax's outputs sum to
+        zero.
         """
-        return self.rewritten(Network.normalised)
+        own = self.replace(
+            weights=centred_map(self.weights, self.link), biases=centred_map(self.biases, self.link)
+        )
+        return own.rewritten(Network.normalised)
 
     def layer(self, number: int) -> Network:
         """A hidden layer, counted from 0, as a network whose outputs feed the next."""
@@ -165,7 +180,7 @@ class DeepNetwork(Exports):
 
     def replace(self, **changes: Any) -> DeepNetwork:
         """A copy with some of the constructor's arguments changed."""
-        fields = {name: getattr(self, name) for name in ("weights", "biases", "activation")}
+        fields = {name: getattr(self, name) for name in ("weights", "biases", "activation", "link")}
         rows_of_one = {"outputs": 1} if self.outputs == 1 else {}
         return DeepNetwork(**{**fields, **rows_of_one, **changes})
 
@@ -178,7 +193,9 @@ class DeepNetwork(Exports):
                 "replace(linear=None)."
             )
         weights, biases = zip(*network.affine_maps, strict=True)
-        return DeepNetwork(weights, biases, network.activation, outputs=network.outputs)
+        return DeepNetwork(
+            weights, biases, network.activation, outputs=network.outputs, link=network.link
+        )
 
     def as_one_layer(self) -> Network:
         """The network with one hidden layer that this is."""
@@ -189,9 +206,11 @@ class DeepNetwork(Exports):
             )
         layer = self.layer(0)
         if self.outputs is not None:
-            return layer
+            return layer.replace(link=self.link)
         return layer.replace(
-            output_weights=layer.output_weights[0], output_bias=self.biases[-1].item()
+            output_weights=layer.output_weights[0],
+            output_bias=self.biases[-1].item(),
+            link=self.link,
         )
 
     @staticmethod
@@ -200,6 +219,13 @@ class DeepNetwork(Exports):
         from provenet.networks.formats.mlp_regressor import from_mlp_regressor
 
         return from_mlp_regressor(model)
+
+    @staticmethod
+    def from_mlp_classifier(model: Any) -> DeepNetwork:
+        """The network that a fitted `MLPClassifier` with hidden layers is, with its link."""
+        from provenet.networks.formats.mlp_classifier import from_mlp_classifier
+
+        return from_mlp_classifier(model)
 
 
 def with_one_layer(network: AnyNetwork, what: str) -> Network:

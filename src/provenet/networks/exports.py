@@ -46,3 +46,12 @@ class Exports:
         from provenet.networks.formats.mlp_regressor import to_mlp_regressor
 
         return to_mlp_regressor(self)
+
+    def to_mlp_classifier(self: AnyNetwork) -> Any:
+        """The network as a fitted `sklearn.neural_network.MLPClassifier` of classes 0, 1, ...
+
+        It needs a link, "logit" with one output or "softmax"; units as of `to_mlp_regressor`.
+        """
+        from provenet.networks.formats.mlp_classifier import to_mlp_classifier
+
+        return to_mlp_classifier(self)

@@ -54,9 +54,9 @@ def turned_in_place(estimate: Network, truth: Network) -> Network:
 def parameter_error(estimate: AnyNetwork, truth: AnyNetwork) -> float:
     """Largest `|w-w'| + |a-a'| + |b-b'|` over matched units of the canonical forms.
 
-    Infinite when the networks differ in shape or activation. The output bias and a linear term
-    count too, with units turned like their partners: their own error is taken if it is larger. Of a
-    deep network the output weights a are those of the last hidden layer.
+    Infinite when the networks differ in shape, activation or link. The output bias and a linear
+    term count too, with units turned like their partners: their own error is taken if it is larger.
+    Of a deep network the output weights a are those of the last hidden layer.
     """
     estimate, truth = estimate.canonical(), truth.canonical()
     if _kind(estimate) != _kind(truth):
@@ -175,12 +175,13 @@ def _plain_distances(first: Network, second: Network) -> Array:
 
 
 def _kind(network: AnyNetwork) -> tuple[object, ...]:
-    """Shape and activation; a ReLU is a leaky one of slope 0, one output is a plain number."""
+    """Shape, link, activation; a ReLU is a leaky one of slope 0, one output is a plain number."""
     family = network.activation.family
     return (
         network.features,
         network.widths,
         network.outputs or 1,
+        network.link,
         "relu" if family == "leaky_relu" else family,
     )
 

@@ -19,17 +19,19 @@ from provenet.networks.activations import Activation, get_activation
 from provenet.networks.any_network import AffineMap, AnyNetwork
 from provenet.networks.checked import check, check_layer, checked_array, checked_rows
 from provenet.networks.exports import Exports
+from provenet.networks.links import Probabilities, centred, checked_link, free_outputs
 from provenet.networks.symmetries import by_convention
 from provenet.networks.tolerances import SORTED_DIGITS
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Network(Exports):
+class Network(Exports, Probabilities):
     """A network with one hidden layer; every array is read-only.
 
     Shapes: `weights` (units, features), `biases` (units,), `output_weights` (units,) for one output
     or (outputs, units) for several, `output_bias` a number or (outputs,), `linear` (features,) or
-    (outputs, features), or None.
+    (outputs, features), or None. `link` says how outputs become probabilities (see `links`):
+    "identity" (they do not), "logit" or "softmax".
     """
 
     weights: Array
@@ -38,6 +40,7 @@ class Network(Exports):
     output_bias: Array | float
     activation: Activation
     linear: Array | None
+    link: str
 
     def __init__(
         self,
@@ -48,6 +51,7 @@ class Network(Exports):
         activation: str | Activation = "relu",
         *,
         linear: Any = None,
+        link: str = "identity",
     ) -> None:
         """Check the shapes and store the arrays; biases default to 0, output weights to 1."""
         W = checked_array(weights, "weights", (2,))
@@ -75,6 +79,7 @@ class Network(Exports):
         set_field(self, "output_bias", c if c.ndim else float(c))
         set_field(self, "activation", get_activation(activation))
         set_field(self, "linear", None)
+        set_field(self, "link", checked_link(link, self.outputs))
         if linear is not None:
             V = checked_array(linear, "linear", (1, 2))
             shape = (*A.shape[:-1], features)
@@ -123,19 +128,24 @@ class Network(Exports):
         """Parameters that the function determines.
 
         Weights, bias and output weights of each unit, the linear term and the output bias; of the
-        weights only the direction where the activation is positively homogeneous.
+        weights only the direction where the activation is positively homogeneous, and of softmax's
+        outputs all but one.
         """
-        linear = 0 if self.linear is None else self.linear.size
-        return self.units * self.parameters_a_unit + linear + (self.outputs or 1)
+        outputs = free_outputs(self.outputs, self.link)
+        linear = 0 if self.linear is None else self.features * outputs
+        return self.units * self.parameters_a_unit + linear + outputs
 
     @property
     def parameters_a_unit(self) -> int:
         """How many of these a unit has."""
         scale = 1 if self.activation.degree is None else 0
-        return self.features + scale + (self.outputs or 1)
+        return self.features + scale + free_outputs(self.outputs, self.link)
 
     def __call__(self, X: Any) -> Array:
-        """Outputs for the rows of `X`: (n, features) -> (n,) or (n, outputs), in bounded memory."""
+        """Outputs for the rows of `X`: (n, features) -> (n,) or (n, outputs), in bounded memory.
+
+        They are those before the link: of a classifier log-odds, or logits.
+        """
         inputs = checked_rows(X, self.features)
         shape = (len(inputs),) if self.outputs is None else (len(inputs), self.outputs)
         y = np.empty(shape)
@@ -151,9 +161,10 @@ class Network(Exports):
         """One line: sizes and activation."""
         outputs = "" if self.outputs is None else f", outputs={self.outputs}"
         linear = "" if self.linear is None else ", with a linear term"
+        link = "" if self.link == "identity" else f", link={self.link!r}"
         return (
             f"Network(features={self.features}, units={self.units}{outputs}, "
-            f"activation={self.activation.name!r}{linear})"
+            f"activation={self.activation.name!r}{link}{linear})"
         )
 
     def canonical(self) -> Network:
@@ -169,16 +180,18 @@ class Network(Exports):
 
         Where the activation is positively homogeneous, rows of `weights` have norm 1 and the norm
         moves into the output weights. A unit without weights is a constant and moves into the
-        output bias. Signs and periods that the function leaves open are chosen `by_convention`.
+        output bias. Signs and periods that the function leaves open are chosen `by_convention`, and
+        softmax's outputs sum to zero.
         """
-        W, b, A = self.weights, self.biases, self.output_weights
+        W, b, A = self.weights, self.biases, np.asarray(centred(self.output_weights, self.link))
         norm = np.linalg.norm(W, axis=1)
         constant = norm == 0
-        c = self.output_bias + A[..., constant] @ self.activation(b[constant])
+        c = centred(self.output_bias, self.link) + A[..., constant] @ self.activation(b[constant])
         W, b, A, norm = W[~constant], b[~constant], A[..., ~constant], norm[~constant]
         if self.activation.degree is not None:
             W, b, A = W / norm[:, None], b / norm, A * norm**self.activation.degree
-        return by_convention(Network(W, b, A, c, self.activation, linear=self.linear))
+        V = None if self.linear is None else centred(self.linear, self.link)
+        return by_convention(Network(W, b, A, c, self.activation, linear=V, link=self.link))
 
     def canonical_order(self) -> AnyArray:
         """The indices of the units of a normalised network, in the order of its canonical form."""
@@ -205,6 +218,7 @@ class Network(Exports):
                 "output_bias",
                 "activation",
                 "linear",
+                "link",
             )
         }
         return Network(**{**fields, **changes})
@@ -223,6 +237,13 @@ class Network(Exports):
         from provenet.networks.formats.mlp_regressor import one_layer_from_mlp_regressor
 
         return one_layer_from_mlp_regressor(model)
+
+    @staticmethod
+    def from_mlp_classifier(model: Any) -> Network:
+        """The network that a fitted `MLPClassifier` with one hidden layer is, with its link."""
+        from provenet.networks.formats.mlp_classifier import one_layer_from_mlp_classifier
+
+        return one_layer_from_mlp_classifier(model)
 
 
 def load_network(path: str | PathLike[str]) -> AnyNetwork:

@@ -496,8 +496,14 @@ def test_what_the_output_does_not_need_is_not_looked_at(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- refused
 
 REFUSED: dict[str, tuple[Nodes, dict[str, Any], dict[str, Any], tuple[str, ...]]] = {
-    "a classifier": ([*GEMMS[:2], ("Gemm", "h A c", "s", {"transB": 1}), ("Sigmoid", "s", "y")],
-        WEIGHTS, {}, ("different units", "relu, sigmoid", "(Gemm, Relu, Gemm, Sigmoid)")),
+    "a Softmax that is used": ([*GEMMS[:2], ("Gemm", "h A c", "s", {"transB": 1}),
+        ("Softmax", "s", "p"), ("Neg", "p", "y")], WEIGHTS, {}, ("Neg", "after a Softmax")),
+    "a Softmax of rows": ([*GEMMS[:2], ("Gemm", "h A c", "s", {"transB": 1}),
+        ("Softmax", "s", "y", {"axis": 0})], WEIGHTS, {}, ("Softmax", "columns of a row")),
+    "rows beside rows": ([*GEMMS[:2], ("Gemm", "h A c", "s", {"transB": 1}),
+        ("Concat", "s s", "y", {"axis": 0})], WEIGHTS, {}, ("Concat", "keep the rows")),
+    "a Sigmoid that is scaled": ([*GEMMS[:2], ("Gemm", "h A c", "s", {"transB": 1}),
+        ("Sigmoid", "s", "p"), ("Add", "p p", "y")], WEIGHTS, {}, ("different units",)),
     "a shortcut from the inputs": ([*DEEP[:3], ("MatMul", "x W.T", "s"), ("Add", "z2 s", "z3"),
         ("Relu", "z3", "h2"), DEEP[4]], {**LAYERS, "W.T": RNG.standard_normal((5, 3))}, {},
         ("shortcut around a hidden layer",)),

@@ -56,12 +56,14 @@ def required(names: Collection[str]) -> tuple[str, ...]:
     return (*(name for number in range(layers) for name in _of_layer(number)), *REQUIRED[2:])
 
 
-def network_of(arrays: Mapping[str, AnyArray], activation: str) -> AnyNetwork:
+def network_of(
+    arrays: Mapping[str, AnyArray], activation: str, link: str = "identity"
+) -> AnyNetwork:
     """The network of arrays under these names."""
     *hidden, A, c = (arrays[name] for name in required(arrays))
     if len(hidden) == 2:
         W, b = hidden
-        return Network(W, b, A, c, activation, linear=arrays.get("linear"))
+        return Network(W, b, A, c, activation, linear=arrays.get("linear"), link=link)
     if A.ndim not in (1, 2) or c.shape != A.shape[:-1]:
         raise InvalidInput(
             f"The network's output_weights and output_bias have the shapes {A.shape} and "
@@ -69,13 +71,13 @@ def network_of(arrays: Mapping[str, AnyArray], activation: str) -> AnyNetwork:
         )
     outputs = None if A.ndim == 1 else len(A)
     weights, biases = (*hidden[::2], np.atleast_2d(A)), (*hidden[1::2], np.atleast_1d(c))
-    return DeepNetwork(weights, biases, activation, outputs=outputs)
+    return DeepNetwork(weights, biases, activation, outputs=outputs, link=link)
 
 
-def network_of_maps(maps: list[AffineMap], activation: str) -> AnyNetwork:
+def network_of_maps(maps: list[AffineMap], activation: str, link: str) -> AnyNetwork:
     """The network of weights and biases of every layer; one output gives plain labels."""
     weights, biases = zip(*maps, strict=True)
-    network = DeepNetwork(weights, biases, activation)
+    network = DeepNetwork(weights, biases, activation, link=link)
     return network.as_one_layer() if network.layers == 1 else network
 
 

@@ -1,4 +1,4 @@
-"""A network in an `.npz` archive of NumPy: its arrays and the name of its activation."""
+"""A network in an `.npz` archive of NumPy: its arrays, and the names of its activation and link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from provenet.networks.formats.names import activation_name, arrays_of, network_
 def save(network: AnyNetwork, path: Path) -> None:
     """Write the archive."""
     name = np.asarray(activation_name(network, path))
-    write_npz(path, {**arrays_of(network), "activation": name})
+    link = {} if network.link == "identity" else {"link": np.asarray(network.link)}
+    write_npz(path, {**arrays_of(network), "activation": name, **link})
 
 
 def load(path: Path) -> AnyNetwork:
@@ -27,4 +28,5 @@ def load(path: Path) -> AnyNetwork:
             f"{path} is not a network file: it lacks {', '.join(missing)}; "
             "use a file written by Network.save."
         )
-    return network_of(arrays, str(arrays["activation"]))
+    link = str(arrays.get("link", "identity"))
+    return network_of(arrays, str(arrays["activation"]), link)

@@ -5,7 +5,9 @@ At an input x, rounding in a precision `eps` moves a unit's argument by at most 
 nothing for the inputs. Its value moves by what sigma changes within d, and for a smooth unit by
 `K eps` times numbers as large as 1 + |z|: `1 + erf` in a gelu. That is the e of the next layer, and
 so on to the outputs. More than that is not rounding. K leaves room for sums of many terms. A
-formula may overflow where the function does not: only finite numbers are compared.
+formula may overflow where the function does not: only finite numbers are compared. Of a network
+with a link the probabilities are compared: one moves by at most `exp(2 e) - 1` times itself if no
+output moves by more than e, and by rounding of numbers as large as 1.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.networks.any_network import AffineMap, AnyNetwork
 from provenet.networks.formats.onnx_graph import OnnxGraph
 from provenet.networks.formats.onnx_values import NotReadable
+from provenet.networks.links import probabilities
 from provenet.networks.tolerances import CHECKED_SAMPLES, ROUNDINGS
 
 
@@ -30,6 +33,7 @@ def check_against_model(model: Any, graph: OnnxGraph, network: AnyNetwork) -> No
         expected = network(X.astype(float)).reshape(len(X), -1)
         allowed = _rounding(network, X.astype(float), np.finfo(graph.coarsest))
         found = _predictions(model, graph.input, X, batch)
+        expected, allowed = _linked(expected, allowed, network.link, graph.coarsest, found.shape)
         if found.shape not in (expected.shape, expected[:, 0].shape):
             raise NotReadable(f"gives outputs of shape {found.shape} for {len(X)} inputs")
         found = found.reshape(expected.shape)
@@ -37,6 +41,19 @@ def check_against_model(model: Any, graph: OnnxGraph, network: AnyNetwork) -> No
         wrong = np.abs(found - expected) > allowed
     if (wrong & compared).any() or not (compared | np.isinf(allowed)).any(axis=0).all():
         raise NotReadable("does not predict what its weights say, as far as they were understood")
+
+
+def _linked(
+    u: Array, e: Array, link: str, dtype: str, shape: tuple[int, ...]
+) -> tuple[Array, Array]:
+    """Probabilities, as many columns as the model gives, and how far they may be off."""
+    if link == "identity":
+        return u, e
+    p = probabilities(u, link)
+    if p.shape[1] == 2 and u.shape[1] == 1 and shape[1:] != (2,):
+        p = p[:, 1:]
+    moved = np.expm1(2 * e.max(axis=1, keepdims=True))
+    return p, p * moved + ROUNDINGS * float(np.finfo(dtype).eps)
 
 
 def _inputs(network: AnyNetwork, n: int) -> Array:

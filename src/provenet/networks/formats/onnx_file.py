@@ -2,7 +2,8 @@
 
 Reading: the file is parsed (data only: no code is run), its graph is turned into a network node by
 node, and the network is compared with ONNX's own reference evaluation of the graph. If they differ,
-the file is refused: what is read is the model's function, or nothing.
+the file is refused: what is read is the model's function, or nothing. A graph that ends in Sigmoid
+or Softmax is a network with a link; of a classifier with a label beside it, the label is left out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from provenet.networks.any_network import AnyNetwork
 from provenet.networks.formats.onnx_check import check_against_model
 from provenet.networks.formats.onnx_graph import OnnxGraph
 from provenet.networks.formats.onnx_network import network_of_output
+from provenet.networks.formats.onnx_outputs import with_one_output
 from provenet.networks.formats.onnx_values import NotReadable
 from provenet.networks.formats.onnx_writer import OUTPUTS, to_onnx
 from provenet.networks.tolerances import MOST_SHOWN
@@ -34,13 +36,15 @@ def load(path: Path) -> AnyNetwork:
     model = _parse(onnx, path)
     keep_row = any((prop.key, prop.value) == (OUTPUTS, "1") for prop in model.metadata_props)
     try:
-        graph = OnnxGraph.of(onnx, model)
+        one = with_one_output(onnx, model)
+        graph = OnnxGraph.of(onnx, one)
         network = network_of_output(graph.value(), keep_row)
-        check_against_model(model, graph, network)
+        check_against_model(one, graph, network)
     except NotReadable as problem:
         raise InvalidInput(
             f"{path} {problem}{_operators(model)}: export a network of fully connected layers, "
-            "with the same units in all hidden ones and a linear output."
+            "with the same units in all hidden ones and a linear output, or Sigmoid or Softmax of "
+            "one."
         ) from None
     return network
 

@@ -20,6 +20,7 @@ from provenet.networks.formats.onnx_nodes import (
     evaluate,
     type_name,
 )
+from provenet.networks.formats.onnx_outputs import needed_nodes
 from provenet.networks.formats.onnx_values import Formula, NotReadable, Value
 from provenet.networks.tolerances import MOST_BATCH_ROWS
 
@@ -54,7 +55,7 @@ class OnnxGraph:
         for found, what in ((inputs, "input"), (graph.output, "output")):
             if len(found) != 1:
                 raise NotReadable(f"has {len(found)} {what}s")
-        needed = _needed(graph.node, graph.output[0].name)
+        needed = needed_nodes(graph.node, graph.output[0].name)
         constants = _constants(onnx, graph, needed)
         nodes = [(_node(onnx, node), node) for node in needed if node.op_type != "Constant"]
         shape = _input_shape(inputs[0])
@@ -90,16 +91,6 @@ def _evaluated(node: Node, arguments: list[Known]) -> Known:
     except (TypeError, ValueError, IndexError):
         # Too many arguments, or constants of shapes that do not go together.
         raise node.refused("whose arguments do not fit") from None
-
-
-def _needed(nodes: Sequence[Any], output: str) -> list[Any]:
-    """The nodes that the output depends on."""
-    wanted, found = {output}, []
-    for node in reversed(nodes):
-        if wanted.intersection(node.output):
-            found.append(node)
-            wanted.update(node.input)
-    return found[::-1]
 
 
 def _node(onnx: Any, node: Any) -> Node:

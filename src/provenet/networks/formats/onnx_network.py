@@ -4,23 +4,27 @@ The layers of units in a value are side by side: they make one layer of the netw
 arguments, stacked, are the value to go on with. If not all of them are as far from the input, it
 turns up on the way down beside units that are further, and the graph is refused. Only a single
 hidden layer may have a linear term beside it.
+
+A Sigmoid of the outputs, or the two columns `1 - p` and `p` that scikit-learn makes of it, is a
+logit; but a Sigmoid of the inputs' linear functions alone is a layer of units.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from provenet.common.typing import Array
 from provenet.networks.activations import Activation
 from provenet.networks.any_network import AffineMap, AnyNetwork
 from provenet.networks.deep_network import DeepNetwork
-from provenet.networks.formats.onnx_values import Layer, NotReadable, Value, dense
+from provenet.networks.formats.onnx_values import Layer, NotReadable, Value, dense, stacked
 
 
 def network_of_output(output: Value, keep_row: bool = False) -> AnyNetwork:
     """The network whose outputs these are; one output gives plain labels unless kept a row."""
+    output, link = _without_link(output)
     if not output.depth:
         raise NotReadable("has no layer of units, only linear functions")
     maps, kinds, value = [], [], output
@@ -28,12 +32,26 @@ def network_of_output(output: Value, keep_row: bool = False) -> AnyNetwork:
         layers = _side_by_side(value, linear=output.depth == 1)
         maps.append(_map(value, layers))
         kinds.append(_one_kind(layers))
-        value = _stacked([layer.argument for layer in layers])
+        value = stacked([layer.argument for layer in layers])
     maps.append(_map(value, [None]))
     weights, biases = zip(*reversed(maps), strict=True)
     rows = 1 if keep_row and output.width == 1 else None
-    network = DeepNetwork(weights, biases, _same_in_all(kinds), outputs=rows)
+    network = DeepNetwork(weights, biases, _same_in_all(kinds), outputs=rows, link=link)
     return network if network.layers > 1 else _with_linear_term(network, output)
+
+
+def _without_link(output: Value) -> tuple[Value, str]:
+    """The outputs before the link, and which it is."""
+    if output.link != "identity":
+        return replace(output, link="identity"), output.link
+    layers = list(output.parts)
+    last = layers[0] if len(layers) == 1 else None
+    if last is None or last.activation.name != "sigmoid" or not last.argument.depth:
+        return output, "identity"
+    M, c = output.parts[last], output.constant
+    plain = M.ndim == 0 and M == 1 and not c.any()
+    two = M.shape == (2, 1) and (M == [[-1.0], [1.0]]).all() and np.array_equal(c, [1.0, 0.0])
+    return (last.argument, "logit") if plain or two else (output, "identity")
 
 
 def _with_linear_term(network: DeepNetwork, output: Value) -> AnyNetwork:
@@ -76,22 +94,3 @@ def _map(value: Value, layers: Sequence[Layer | None]) -> AffineMap:
     """What a value makes of these layers, or of the input: one matrix for all, and a constant."""
     M = np.hstack([dense(value.parts[layer], value.width) for layer in layers])
     return M, np.broadcast_to(value.constant, (value.width,))
-
-
-def _stacked(values: Sequence[Value]) -> Value:
-    """One value of all columns."""
-    if len(values) == 1:
-        return values[0]
-    layers = dict.fromkeys(layer for value in values for layer in value.parts)
-    parts = {layer: np.vstack([_block(value, layer) for value in values]) for layer in layers}
-    constants = [np.broadcast_to(value.constant, (value.width,)) for value in values]
-    return Value(sum(value.width for value in values), parts, np.concatenate(constants))
-
-
-def _block(value: Value, layer: Layer | None) -> Array:
-    """The columns of a layer in a value that may not have it."""
-    if layer in value.parts:
-        return dense(value.parts[layer], value.width)
-    if layer is None:
-        raise NotReadable("has a shortcut around a hidden layer")
-    return np.zeros((value.width, layer.argument.width))

@@ -18,7 +18,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.networks.activations import Activation, get_activation, leaky_relu
 from provenet.networks.formats.onnx_formulas import NAMED, formula_of, gelu_of, recognised
-from provenet.networks.formats.onnx_values import Formula, NotReadable, Value
+from provenet.networks.formats.onnx_values import Formula, NotReadable, Value, stacked
 
 Argument = Value | AnyArray | None
 Known = Formula | Argument
@@ -59,6 +59,8 @@ def evaluate(node: Node, arguments: Sequence[Known]) -> Value | Formula | AnyArr
 
 def _of_values(node: Node, arguments: Sequence[Known]) -> Value | Formula:
     """By itself, or as a part of a formula."""
+    if node.operator not in _OF_PROBABILITIES and any(_linked(argument) for argument in arguments):
+        raise node.refused("after a Softmax")
     formula = formula_of(node.operator, node.attributes, arguments)
     try:
         result = _by_itself(node, arguments)
@@ -72,6 +74,11 @@ def _of_values(node: Node, arguments: Sequence[Known]) -> Value | Formula:
     # An activation of units as they are: by a name of its own before it counts as a second layer.
     twice = result.depth > formula.base.depth + 1
     return (recognised(formula) if twice else None) or replace(result, formula=formula)
+
+
+def _linked(argument: Known) -> bool:
+    value = argument.base if isinstance(argument, Formula) else argument
+    return isinstance(value, Value) and value.link != "identity"
 
 
 def _by_itself(node: Node, arguments: Sequence[Known]) -> Value:
@@ -209,6 +216,23 @@ def _with_slope(node: Node, slope: float) -> Activation:
         raise node.refused(f"of slope {slope:g}, which is not less than 1") from None
 
 
+# ---------------------------------------------------------------- links
+
+
+def _softmax(node: Node, a: Argument) -> Value:
+    value = _value(node, a)
+    if value.flat or node.attributes.get("axis", -1) not in (1, -1):
+        raise node.refused("that is not of the columns of a row")
+    return replace(value, formula=None, link="softmax")
+
+
+def _concat(node: Node, *parts: Argument) -> Value:
+    values = [_value(node, part) for part in parts]
+    if node.attributes.get("axis") not in (1, -1) or any(value.flat for value in values):
+        raise node.refused("that does not keep the rows")
+    return replace(stacked(values), rows=values[0].rows)
+
+
 # ---------------------------------------------------------------- nodes that change no number
 
 
@@ -333,6 +357,8 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "Log": _in_a_formula("that is no part of an activation"),
     "Greater": _greater,
     "Less": _less,
+    "Softmax": _softmax,
+    "Concat": _concat,
     "Identity": _same,
     "Cast": _cast,
     "Dropout": _dropout,
@@ -342,6 +368,9 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
 }
+
+_OF_PROBABILITIES = ("Identity", "Cast", "Dropout", "Flatten", "Reshape")
+"""What may come after a link."""
 
 _FOLDED: Mapping[str, Callable[..., Any]] = {
     "Identity": lambda node, a: a,

@@ -11,7 +11,7 @@ identity of the input takes no room.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -40,7 +40,8 @@ class Value:
 
     `rows` is the size of the batch where the graph fixes it. `flat` says that the values of one
     column have lost its axis: (N,), not (N, 1). `formula` says which function of another value this
-    one is, if each of its numbers is one of a number there.
+    one is, if each of its numbers is one of a number there. `link` says that these are not the
+    numbers, but what they are before the link.
     """
 
     width: int
@@ -49,6 +50,7 @@ class Value:
     rows: int | None = None
     flat: bool = False
     formula: Formula | None = None
+    link: str = "identity"
 
     @property
     def depth(self) -> int:
@@ -134,3 +136,22 @@ def _added(M: Array, other: Array, width: int) -> Array:
 def dense(M: Array, width: int) -> Array:
     """A matrix as it is, or what stands for one written out."""
     return M if M.ndim == 2 else M * np.eye(width)
+
+
+def stacked(values: Sequence[Value]) -> Value:
+    """One value of all columns."""
+    if len(values) == 1:
+        return values[0]
+    layers = dict.fromkeys(layer for value in values for layer in value.parts)
+    parts = {layer: np.vstack([_block(value, layer) for value in values]) for layer in layers}
+    constants = [np.broadcast_to(value.constant, (value.width,)) for value in values]
+    return Value(sum(value.width for value in values), parts, np.concatenate(constants))
+
+
+def _block(value: Value, layer: Layer | None) -> Array:
+    """The columns of a layer in a value that may not have it."""
+    if layer in value.parts:
+        return dense(value.parts[layer], value.width)
+    if layer is None:
+        raise NotReadable("has a shortcut around a hidden layer")
+    return np.zeros((value.width, layer.argument.width))

@@ -2,7 +2,8 @@
 
     x -> Gemm (W, b) -> activation -> .. -> Gemm (A, c) -> y
 
-with a Gemm and an activation for each hidden layer; what belongs to one of several has its number
+with a Gemm and an activation for each hidden layer, and a Sigmoid or Softmax at the end of a
+network with a link; what belongs to one of several has its number
 behind its name. A linear term is a second Gemm of `x`, added at the end. Operators and their
 versions are those that every runtime of the last years runs in double precision. A leaky ReLU is
 `Max(z, s z)` therefore: the operator LeakyRelu keeps its slope in single precision. Softplus and
@@ -72,6 +73,11 @@ _FORMULAS = {name: ((operator, "z", "h"),) for operator, name in NAMED.items()} 
     ),
 }
 """Operator, inputs and output of each node from `z` to `h`."""
+_LINKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "logit": ("Sigmoid", {}),
+    "softmax": ("Softmax", {"axis": 1}),
+}
+"""The operator of a link and its attributes."""
 _NUMBERS = {
     "zero": 0.0,
     "half": 0.5,
@@ -134,11 +140,15 @@ class _Writer:
             mark = "" if len(hidden) == 1 else f".{number}"
             self._gemm(h, layer, (f"weights{mark}", f"biases{mark}"), f"z{mark}")
             h = self._activation(network.activation, mark)
-        last = "y" if network.linear is None else "units_part"
-        y = self._gemm(h, outputs, ("output_weights", "output_bias"), last)
+        operator, attributes = _LINKS.get(network.link, (None, {}))
+        u = "y" if operator is None else "u"
+        last = u if network.linear is None else "units_part"
+        units = self._gemm(h, outputs, ("output_weights", "output_bias"), last)
         if network.linear is not None:
             V = np.atleast_2d(network.linear)
-            self._node("Add", [y, self._gemm("x", (V,), ("linear",), "linear_part")], "y")
+            self._node("Add", [units, self._gemm("x", (V,), ("linear",), "linear_part")], u)
+        if operator is not None:
+            self._node(operator, [u], "y", **attributes)
 
     def _activation(self, sigma: Activation, mark: str) -> str:
         """From `z` to `h` of the layer with this mark."""

@@ -1,8 +1,8 @@
 """A network in a safetensors file: named tensors and a few words of metadata, no code.
 
 Read are tensors under the names of a network's arrays, as provenet writes them, and those of a
-PyTorch `Sequential(Linear, activation, Linear, ...)` of any depth. The activation stands in the
-metadata; without it, it is ReLU.
+PyTorch `Sequential(Linear, activation, Linear, ...)` of any depth. The activation and the link
+stand in the metadata; without them, they are ReLU and the identity.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ def save(network: AnyNetwork, path: Path) -> None:
         "format": "provenet",
         "version": __version__,
         "activation": activation_name(network, path),
+        "link": network.link,
     }
     # The format holds rows in order: an array that is not would be written scrambled.
     tensors = {name: np.array(array, order="C") for name, array in arrays_of(network).items()}
@@ -50,13 +51,13 @@ def load(path: Path) -> AnyNetwork:
     """Read a network by the names of its tensors."""
     tensors, metadata = _read(path)
     names = set(tensors)
-    activation = metadata.get("activation", "relu")
+    activation, link = metadata.get("activation", "relu"), metadata.get("link", "identity")
     needed = set(required(names))
     if needed <= names <= {*needed, *({"linear"} if needed == set(REQUIRED) else ())}:
-        return network_of(tensors, activation)
+        return network_of(tensors, activation, link)
     linears = _linears(names)
     if len(linears) > 1 and names <= {f"{k}.{part}" for k in linears for part in _PARTS}:
-        return network_of_maps([_map(path, tensors, k) for k in linears], activation)
+        return network_of_maps([_map(path, tensors, k) for k in linears], activation, link)
     raise InvalidInput(
         f"{path} does not hold a network of fully connected layers (its tensors are "
         f"{_listed(names)}): name them {', '.join(REQUIRED)}, or 0.weight, 0.bias, 2.weight, "

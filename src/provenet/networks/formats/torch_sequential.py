@@ -31,7 +31,10 @@ _MODULES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def to_torch(network: AnyNetwork, dtype: Any = None) -> Any:
-    """`Sequential(Linear, activation, .., Linear)`; doubles unless a torch dtype is given."""
+    """`Sequential(Linear, activation, .., Linear)`, and `Sigmoid` or `Softmax` for a link.
+
+    Doubles unless a torch dtype is given.
+    """
     torch = package("torch", "Network.to_torch", "torch")
     activation_name(network, "A torch.nn.Sequential")
     same = _in_modules(network)
@@ -45,7 +48,7 @@ def to_torch(network: AnyNetwork, dtype: Any = None) -> Any:
     kind = torch.float64 if dtype is None else dtype
     first, *others = (_linear(torch, *layer, kind) for layer in same.affine_maps)
     above = ((_activation(torch, same), linear) for linear in others)
-    return torch.nn.Sequential(first, *chain.from_iterable(above))
+    return torch.nn.Sequential(first, *chain.from_iterable(above), *_link(torch, network.link))
 
 
 def _in_modules(network: AnyNetwork) -> AnyNetwork | None:
@@ -61,6 +64,12 @@ def _activation(torch: Any, network: AnyNetwork) -> Any:
     if family == "leaky_relu":
         options = {"negative_slope": slope}
     return getattr(torch.nn, module)(**options)
+
+
+def _link(torch: Any, link: str) -> list[Any]:
+    """The module that makes probabilities of outputs, if there is one."""
+    modules = {"logit": [torch.nn.Sigmoid()], "softmax": [torch.nn.Softmax(dim=1)]}
+    return modules.get(link, [])
 
 
 def _linear(torch: Any, weights: Array, biases: Array, dtype: Any) -> Any:
