@@ -29,10 +29,11 @@ from provenet.data.parallel import one_blas_thread
 from provenet.extraction.box import Box
 from provenet.extraction.candidate import confirmed, unconfirmed
 from provenet.extraction.clients.base import counted_queries
+from provenet.extraction.clients.door import Model
 from provenet.extraction.deadline import Deadline
 from provenet.extraction.kinks import Traced, Tracing, start_tracing
 from provenet.extraction.layers.tolerances import MOST_ANSWERS
-from provenet.extraction.oracle import Model, Oracle, open_oracle
+from provenet.extraction.oracle import Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
 from provenet.extraction.sampling import METHODS_OF_DEPTH as SAMPLED
 from provenet.extraction.sampling import sampled
@@ -82,6 +83,7 @@ def extract(
     cache: Any = None,
     timeout: float = 30.0,
     retries: int = 5,
+    output: str | int | None = None,
     rng: Seed = None,
     progress: Progress | None = None,
 ) -> Recovery:
@@ -90,10 +92,11 @@ def extract(
     Parameters
     ----------
     f
-        A function of an array (n, features), an .onnx or TorchScript file, an address, or an
+        A function of an array (n, features); a model object: a fitted scikit-learn estimator or
+        pipeline, a Keras model, a torch module; an .onnx or TorchScript file; an address; or an
         oracle.
     features
-        Number of inputs; an ONNX model tells it.
+        Number of inputs; only needed where nothing tells it.
     budget
         Most answers to use, those of the cache included. Exact answers take about two a parameter,
         and 600.
@@ -117,6 +120,8 @@ def extract(
         File in which answers are kept: a run that was killed goes on from there.
     timeout, retries
         Seconds a request, and how often it is tried again, where `f` is an address.
+    output
+        Which output to ask, by name or number, of a model that has several.
     rng
         Seed or generator; the same seed gives the same answer.
     progress
@@ -147,6 +152,7 @@ def extract(
         high=high,
         timeout=timeout,
         retries=retries,
+        output=output,
     )
     oracle.deadline = Deadline.after(seconds)
     box = Box.of(oracle.low, oracle.high, oracle.features)

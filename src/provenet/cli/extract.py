@@ -45,10 +45,14 @@ def extract(
         ),
     ],
     features: Annotated[
-        int | None, typer.Option(min=1, help="Number of inputs; an ONNX model tells it.")
+        int | None,
+        typer.Option(min=1, help="Number of inputs; only needed if the model does not tell."),
     ] = None,
     outputs: Annotated[
         int | None, typer.Option(min=1, help="Number of outputs; found when not given.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option(help="Name or number of the output to ask, of several.")
     ] = None,
     budget: Annotated[
         int | None, typer.Option(min=1, help="Most answers to use, those of the cache included.")
@@ -120,6 +124,7 @@ def extract(
             high=high,
             timeout=timeout,
             retries=retries,
+            output=output,
         )
         _check_truth(truth, known, oracle)
         result = extract_network(

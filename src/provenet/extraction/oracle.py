@@ -13,10 +13,10 @@ rounding, and by more than the noise of the answers that are given now, are refu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from numbers import Integral, Real
 from os import PathLike
-from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -36,15 +36,9 @@ from provenet.extraction.clients.base import (
     shown,
     such_as,
 )
-from provenet.extraction.clients.callables import CallableClient
-from provenet.extraction.clients.http import HttpClient
-from provenet.extraction.clients.onnx_file import OnnxClient
-from provenet.extraction.clients.torchscript import TorchScriptClient
+from provenet.extraction.clients.door import Model, client_of
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.tolerances import OTHER_BATCH, OTHER_MODEL, TIMES_AGAIN
-
-Model = Callable[[Any], Any] | str | PathLike[str]
-_ADDRESSES, _TORCHSCRIPT = ("http://", "https://"), (".pt", ".pts")
 
 
 class Oracle:
@@ -284,11 +278,12 @@ def open_oracle(
     high: Any = None,
     timeout: float = 30.0,
     retries: int = 5,
+    output: str | int | None = None,
 ) -> Oracle:
-    """A function, an .onnx or TorchScript file, or an address to ask; an oracle passes through.
+    """A function, a model object, an .onnx or TorchScript file, or an address to ask.
 
-    `features` is needed unless an ONNX model tells it. `timeout` (seconds a request) and `retries`
-    are for addresses.
+    `features` is needed where the model does not tell it. `timeout` (seconds a request) and
+    `retries` are for addresses; `output` names one of several outputs. An oracle passes through.
     """
     if isinstance(f, Oracle):
         return f
@@ -299,43 +294,10 @@ def open_oracle(
     retries = _whole("retries", retries, 0)
     if not (_is_number(timeout) and 0 < timeout < math.inf):
         raise InvalidInput(f"timeout must be a positive number of seconds, not {timeout!r}.")
-    client = _client(f, features, outputs, timeout, retries)
+    if isinstance(output, bool) or not isinstance(output, (str, int, NoneType)):
+        raise InvalidInput(f"output must be a name or a whole number, not {output!r}.")
+    client = client_of(f, features, outputs, output, timeout, retries)
     return Oracle(client, budget=budget, cache=cache, low=low, high=high)
-
-
-def _client(
-    f: Model, features: int | None, outputs: int | None, timeout: float, retries: int
-) -> Client:
-    if isinstance(f, str) and f.lower().startswith(_ADDRESSES):
-        known = _needed(features)
-        return HttpClient(f, known, outputs, timeout=timeout, retries=retries)
-    if isinstance(f, (str, PathLike)):
-        return _file_client(Path(f), features, outputs)
-    if not callable(f):
-        raise InvalidInput(
-            f"A model is a function, a file or an address, not {type(f).__name__}: give f(X)."
-        )
-    return CallableClient(f, _needed(features), outputs)
-
-
-def _file_client(path: Path, features: int | None, outputs: int | None) -> Client:
-    suffix = path.suffix.lower()
-    if suffix not in (".onnx", *_TORCHSCRIPT):
-        raise InvalidInput(
-            f"{path} cannot be asked: give a file that ends in .onnx, or in .pt or .pts "
-            "(TorchScript), or an address that begins with http:// or https://."
-        )
-    if not path.is_file():
-        raise InvalidInput(f"{path} does not exist or is a folder: check the name.")
-    if suffix == ".onnx":
-        return OnnxClient(path, features, outputs)
-    return TorchScriptClient(path, _needed(features), outputs)
-
-
-def _needed(features: int | None) -> int:
-    if features is None:
-        raise InvalidInput("The number of features is not known: give features.")
-    return features
 
 
 def _open_cache(path: str | PathLike[str], client: Client) -> AnswerFile:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
+from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.tolerances import SHOWN_NUMBERS
@@ -78,6 +80,54 @@ def such_as(X: AnyArray) -> str:
 def counted_queries(number: int) -> str:
     """`1 query`, `2 queries`."""
     return f"{number:,} {'query' if number == 1 else 'queries'}"
+
+
+def comes_from(model: Any, *packages: str) -> bool:
+    """Whether an object's class, or one that it extends, is of such a package."""
+    homes = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
+    return not homes.isdisjoint(packages)
+
+
+def agreed(name: str, what: str, found: int | None, wanted: int | None) -> int | None:
+    """What a model tells and what is wanted of it, as far as one of them is known."""
+    if found is not None and wanted is not None and found != wanted:
+        raise InvalidInput(
+            f"{name} has {found:,} {what}{'s' * (found != 1)}, not {wanted:,}: leave {what}s out."
+        )
+    return wanted if found is None else found
+
+
+def known_features(name: str, found: int | None) -> int:
+    """Their number; raises where nothing tells it."""
+    if found is None:
+        raise InvalidInput(f"{name} does not tell its number of features: give features.")
+    return found
+
+
+def picked(name: str, answer: Any, output: str | int | None) -> Any:
+    """One of several outputs that come by name or in a row; one array alone is all there is."""
+    names = _names_of_outputs(answer)
+    if output is None:
+        if len(names) > 1:
+            raise InvalidInput(f"{name} answers with {_outputs(names)}: name one with output=.")
+        return answer[names[0]] if names else answer
+    number = int(output) if str(output).isdecimal() else -1
+    if output not in names and not 0 <= number < len(names):
+        raise InvalidInput(f"{name} has no output {output!r}: it answers with {_outputs(names)}.")
+    return answer[output if output in names else names[number]]
+
+
+def _names_of_outputs(answer: Any) -> list[Any]:
+    """Names or numbers of outputs; none of an array, or of what will become one."""
+    if isinstance(answer, Mapping):
+        return list(answer)
+    is_row = isinstance(answer, (tuple, list)) and any(hasattr(part, "shape") for part in answer)
+    return list(range(len(answer))) if is_row and np.ndim(answer[0]) else []
+
+
+def _outputs(names: list[Any]) -> str:
+    found = ", ".join(map(str, names))
+    return f"{len(names)} outputs ({found})" if names else "one array"
 
 
 def first_line(text: object, most: int = 200) -> str:

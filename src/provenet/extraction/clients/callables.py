@@ -10,7 +10,7 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray
 from provenet.data.fingerprint import Nameless, fingerprint
-from provenet.extraction.clients.base import first_line, rows_at_once, such_as
+from provenet.extraction.clients.base import first_line, picked, rows_at_once, such_as
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.tolerances import FUNCTION_BATCH
 from provenet.networks.network import Network
@@ -23,10 +23,15 @@ class CallableClient:
     answer_dtype: np.dtype[Any] | None = None
 
     def __init__(
-        self, function: Callable[[Any], Any], features: int, outputs: int | None = None
+        self,
+        function: Callable[[Any], Any],
+        features: int,
+        outputs: int | None = None,
+        output: str | int | None = None,
     ) -> None:
         """Nothing is asked yet."""
         self.function, self.features, self.outputs = function, features, outputs
+        self._output = output
         self.input_dtype = np.dtype(np.float64)
         self.batch = rows_at_once(FUNCTION_BATCH, features)
         self.identity = _identity(function)
@@ -35,12 +40,13 @@ class CallableClient:
     def answers(self, X: AnyArray, deadline: Deadline = NEVER) -> Any:
         """What the function returns; what it raises is told with the inputs."""
         try:
-            return self.function(X.copy())
+            answer = self.function(X.copy())
         except Exception as error:
             raise InvalidInput(
                 f"{self.name} raised {type(error).__name__}: {first_line(error)} {such_as(X)}: it "
                 "must answer every input."
             ) from error
+        return picked(self.name, answer, self._output)
 
 
 def _identity(function: Callable[[Any], Any]) -> str:
@@ -49,4 +55,9 @@ def _identity(function: Callable[[Any], Any]) -> str:
         return fingerprint(function)
     except Nameless:
         named = function if hasattr(function, "__qualname__") else type(function)
-        return fingerprint(f"{named.__module__}.{named.__qualname__}")
+        return named_by(named)
+
+
+def named_by(thing: Any) -> str:
+    """The identity of what is only known by the name of its class."""
+    return fingerprint(f"{thing.__module__}.{thing.__qualname__}")

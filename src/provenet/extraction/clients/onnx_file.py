@@ -1,7 +1,8 @@
 """A model in an ONNX file that is asked: run by onnxruntime, never looked into.
 
-One input (rows, features) and one output (rows,), (rows, 1) or (rows, outputs), in single or double
-precision. A model with a fixed batch of one row is asked row by row.
+One input (rows, features) and an output (rows,), (rows, 1) or (rows, outputs), in single or double
+precision: the one that is named, or the only one of such a kind. A model with a fixed batch of one
+row is asked row by row.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 from provenet.common.typing import AnyArray
-from provenet.extraction.clients.base import first_line, rows_at_once, such_as
+from provenet.extraction.clients.base import (
+    agreed,
+    first_line,
+    known_features,
+    rows_at_once,
+    such_as,
+)
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.tolerances import FILE_BATCH
 
@@ -32,28 +39,38 @@ class OnnxClient:
 
     kind, known_by_name = "an ONNX model", False
 
-    def __init__(self, path: Path, features: int | None = None, outputs: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        features: int | None = None,
+        outputs: int | None = None,
+        output: str | int | None = None,
+    ) -> None:
         """Open the model; raises and says what was found if it is of another kind."""
         self.name = str(path)
         self._session = _open(path)
-        given = _only(self.name, "input", self._session.get_inputs())
-        answer = _only(self.name, "output", self._session.get_outputs())
+        given = _only_input(self.name, self._session.get_inputs())
         self._row_by_row = _check_input(self.name, given)
+        found = self._session.get_outputs()
+        answer = _chosen_output(self.name, found, self._row_by_row, output)
         _check_output(self.name, answer, self._row_by_row)
-        self._input = given.name
+        self._input, self._output = given.name, answer.name
         self.input_dtype = _TYPES[given.type]
         self.answer_dtype: np.dtype[Any] | None = _TYPES[answer.type]
-        self.features = _features(self.name, _agreed(self.name, "feature", _size(given), features))
-        found = 1 if len(_shape(answer)) == 1 else _size(answer)
-        self.outputs = _agreed(self.name, "output", found, outputs)
+        told = agreed(self.name, "feature", _size(given), features)
+        self.features = known_features(self.name, told)
+        width = 1 if len(_shape(answer)) == 1 else _size(answer)
+        self.outputs = agreed(self.name, "output", width, outputs)
         self.batch = rows_at_once(FILE_BATCH, self.features)
-        self.identity = _digest(path)
+        self.identity = _digest(path, answer.name if len(found) > 1 else "")
 
     def answers(self, X: AnyArray, deadline: Deadline = NEVER) -> AnyArray:
         """The model's output; what the runtime raises is told with the inputs."""
         batches = X[:, None] if self._row_by_row else [X]
         try:
-            return np.concatenate([self._session.run(None, {self._input: x})[0] for x in batches])
+            return np.concatenate(
+                [self._session.run([self._output], {self._input: x})[0] for x in batches]
+            )
         except Exception as error:  # onnxruntime's own exceptions have no common base
             raise InvalidInput(
                 f"{self.name} failed ({first_line(error)}) {such_as(X)}: it must answer every "
@@ -74,14 +91,35 @@ def _open(path: Path) -> Any:
         ) from None
 
 
-def _only(name: str, what: str, values: list[Any]) -> Any:
+def _only_input(name: str, values: list[Any]) -> Any:
     if len(values) != 1:
-        found = ", ".join(map(_described, values))
         raise InvalidInput(
-            f"{name} has {len(values)} {what}s: {found}; it must have one, so export it with the "
-            f"{what} that counts."
+            f"{name} has {_listed('input', values)}; it must have one, so export it with the input "
+            "that counts."
         )
     return values[0]
+
+
+def _chosen_output(name: str, values: list[Any], row_by_row: bool, wanted: str | int | None) -> Any:
+    """The output that is named, by name or number, or the only one that can be used."""
+    if wanted is None:
+        usable = [v for v in values if _is_usable(v, row_by_row)] if len(values) > 1 else values
+        if len(usable) != 1:
+            raise InvalidInput(
+                f"{name} has {_listed('output', values)}; name one, with output= or --output."
+            )
+        return usable[0]
+    by_name = {value.name: value for value in values}
+    by_number = {str(i): value for i, value in enumerate(values)}
+    found = by_name.get(str(wanted), by_number.get(str(wanted)))
+    if found is None:
+        raise InvalidInput(f"{name} has no output {wanted!r} but {_listed('output', values)}.")
+    return found
+
+
+def _listed(what: str, values: list[Any]) -> str:
+    number = f"{len(values)} {what}{'s' * (len(values) != 1)}"
+    return f"{number}: {', '.join(map(_described, values))}"
 
 
 def _described(value: Any) -> str:
@@ -104,11 +142,14 @@ def _check_input(name: str, value: Any) -> bool:
     return rows == 1
 
 
-def _check_output(name: str, value: Any, row_by_row: bool) -> None:
+def _is_usable(value: Any, row_by_row: bool) -> bool:
     shape = _shape(value)  # of none at all the answers will tell
     free = not shape or not isinstance(shape[0], int) or (row_by_row and shape[0] == 1)
-    fits = len(shape) < 3 and 0 not in shape and free
-    if not fits or value.type not in _TYPES:
+    return len(shape) < 3 and 0 not in shape and free and value.type in _TYPES
+
+
+def _check_output(name: str, value: Any, row_by_row: bool) -> None:
+    if not _is_usable(value, row_by_row):
         raise InvalidInput(
             f"The output of {name} is {_described(value)}: it must be (rows,) or (rows, outputs) "
             "in float32 or float64."
@@ -126,23 +167,9 @@ def _size(value: Any) -> int | None:
     return shape[1] if len(shape) == 2 and isinstance(shape[1], int) else None
 
 
-def _agreed(name: str, what: str, found: int | None, wanted: int | None) -> int | None:
-    if found is not None and wanted is not None and found != wanted:
-        raise InvalidInput(
-            f"{name} has {found:,} {what}{'s' * (found != 1)}, not {wanted:,}: leave {what}s out."
-        )
-    return wanted if found is None else found
-
-
-def _features(name: str, agreed: int | None) -> int:
-    if agreed is None:
-        raise InvalidInput(f"{name} does not tell its number of features: give features.")
-    return agreed
-
-
-def _digest(path: Path) -> str:
+def _digest(path: Path, output: str) -> str:
     """Of the file, and of the one beside it in which exporters put large weights."""
-    digest = hashlib.sha256(path.read_bytes())
+    digest = hashlib.sha256(path.read_bytes() + output.encode())
     weights = path.with_name(f"{path.name}.data")
     if weights.is_file():
         digest.update(weights.read_bytes())
