@@ -12,6 +12,7 @@ from provenet.certify.agreement import (
     best_of,
     deepest_needed,
     is_settled,
+    labels_of_no_network,
     searches_agree,
 )
 from provenet.certify.checks import Claim, Status
@@ -205,6 +206,9 @@ def _answer(workspace: Workspace, method: Method, results: list[Recovery], reaso
     best = best_of(results)
     if reason and best.status is Status.FAILED:
         return best.stopped_by(reason)
+    refuted = labels_of_no_network(best, results) if best.status is Status.FAILED else None
+    if refuted is not None:
+        return best.refuted_by(refuted)
     if best.success and best.claim is Claim.NETWORK:
         best = best.with_checks(*searches_agree(best, results))
     return best if best.success else shared_layer(workspace, results) or best

@@ -6,9 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
 
 import provenet as pn
-from provenet.certify.agreement import agree, is_settled, searches_agree
+from provenet.certify.agreement import (
+    agree,
+    is_settled,
+    labels_of_no_network,
+    searches_agree,
+)
 from provenet.certify.result import Recovery
 
 
@@ -52,3 +58,48 @@ def test_exact_networks_agree_to_half_of_their_digits(exact: Recovery) -> None:
     near = replace(exact, network=exact.network.replace(weights=weights + 1e-9 * off))
     far = replace(exact, network=exact.network.replace(weights=weights + 1e-5 * off))
     assert agree(exact, near) and not agree(exact, far)
+
+
+def failed_at(result: Recovery, left: float, units: int = 3) -> Recovery:
+    """A failed search that leaves so much, where linear regression leaves half of the spread."""
+    assert result.certificate is not None
+    certificate = replace(
+        result.certificate,
+        residual=left,
+        relative_residual=left,
+        linear_residual=0.5,
+        noise=left,
+        parameters=units,
+    )
+    return replace(result, status=pn.Status.FAILED, certificate=certificate)
+
+
+def test_searches_that_beat_no_linear_model_end(exact: Recovery) -> None:
+    """Six at three quarters of what it leaves, twelve at half; one that is better goes on."""
+    poor = [failed_at(exact, 0.4 + 0.01 * i, units=i) for i in range(6)]
+    fair = [failed_at(exact, 0.26 + 0.01 * i, units=i) for i in range(12)]
+    assert not is_settled(poor[0], poor[:5]) and is_settled(poor[0], poor)
+    assert not is_settled(fair[0], fair[:11]) and is_settled(fair[0], fair)
+    better = failed_at(exact, 0.2)
+    assert not is_settled(better, [*fair, better])
+
+
+def test_labels_of_no_network_are_told_as_such(exact: Recovery) -> None:
+    poor = [failed_at(exact, 0.4 + 0.01 * i, units=i) for i in range(6)]
+    assert labels_of_no_network(poor[0], poor[:5]) is None
+    check = labels_of_no_network(poor[0], poor)
+    assert check is not None and not check.holds
+    told = poor[0].refuted_by(check)
+    assert told.status == "failed" and told.checks[0] is check
+    assert "a linear model explains 75%" in told.message  # 1 - 0.5^2
+    assert "the best of 6 searches, 3 units, 84%" in told.message  # 1 - 0.4^2
+    assert "NetworkRegressor" in told.message
+
+
+def test_diabetes_is_no_networks() -> None:
+    """Real labels: no unit stands above their noise, and no figure is printed that is not there."""
+    X, y = load_diabetes(return_X_y=True)
+    result = pn.recover(X, y, rng=0)
+    assert result.status == "failed" and "a linear model explains 51%" in result.message
+    text = str(result)
+    assert "nan" not in text and "error bound" not in text

@@ -91,7 +91,7 @@ def test_without_a_deadline_more_is_tried(clock: Ticking, monkeypatch: pytest.Mo
 def test_a_fit_has_what_the_search_leaves_and_never_nothing(clock: Ticking) -> None:
     assert deadlines.fit_deadline(0.0, 60.0) == 60.0
     clock.now = 100.0
-    assert deadlines.fit_deadline(0.0, 60.0) == 101.0 + deadlines.LEAST_SECONDS_TO_FIT
+    assert deadlines.fit_deadline(0.0, 60.0) == 101.0 + deadlines.LEAST_SHARE_TO_FIT * 60.0
 
 
 @pytest.mark.parametrize("budget", [0.01, 25.0])
@@ -99,6 +99,7 @@ def test_estimators_hand_their_budget_on(
     budget: float, clock: Ticking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[float] = []
+    budgets: list[float] = []
 
     def remembered(*args: object, deadline: float, **options: object) -> None:
         seen.append(deadline)
@@ -111,7 +112,11 @@ def test_estimators_hand_their_budget_on(
     for module in (regressor, classifier):
         monkeypatch.setattr(module, "working_time", clock)
         failed = pn.Recovery(None, pn.Status.FAILED, "Not looked for.", "auto")
-        monkeypatch.setattr(module, "recover", lambda *args, failed=failed, **options: failed)
+        monkeypatch.setattr(
+            module,
+            "recover",
+            lambda *args, failed=failed, **options: budgets.append(options["budget"]) or failed,
+        )
     for model, labels in (
         (pn.NetworkRegressor(budget=budget), Y),
         (pn.HalfspaceClassifier(budget=budget), FIRED),
@@ -119,4 +124,5 @@ def test_estimators_hand_their_budget_on(
         clock.now = 0.0
         with pytest.raises(RuntimeError, match="far enough"):
             model.fit(X, labels)
-        assert seen.pop() == max(1.0 + budget, 2.0 + deadlines.LEAST_SECONDS_TO_FIT)
+        assert seen.pop() == max(1.0 + budget, 2.0 + deadlines.LEAST_SHARE_TO_FIT * budget)
+        assert budgets.pop() == deadlines.SEARCH_SHARE * budget

@@ -121,10 +121,13 @@ def test_linear_labels_are_predicted_although_no_unit_is_recovered():
 def test_real_data_are_fitted_and_it_says_so():
     inputs, labels = load_diabetes(return_X_y=True)
     seen, unseen = slice(0, 300), slice(300, None)
-    model = regressor(budget=0.5).fit(inputs[seen], labels[seen])
+    model = regressor(budget=20).fit(inputs[seen], labels[seen])
     assert model.fitted_only_ and not model.recovery_.success
     assert model.message_.startswith("Nothing was recovered, only fitted: ")
-    assert model.recovery_.message in model.message_
+    assert model.recovery_.message.partition(". ")[0] in model.message_
+    assert f": {model.network_.units} units, the mean of networks of " in model.message_
+    asked = regressor(method="fit", units=2).fit(inputs[seen], labels[seen])
+    assert ": 2 units, as asked for." in asked.message_
     plain = LinearRegression().fit(inputs[seen], labels[seen])
     # Linear regression is a candidate; the choice itself, by noisy errors, may cost a little.
     assert (

@@ -70,6 +70,9 @@ class Certificate:
     own_residual: float | None = None
     """What the paper's own answer left of the labels fitted, over their standard deviation, before
     least squares; None where it is the answer, or none was asked for."""
+    linear_residual: float = float("nan")
+    """What linear regression leaves of new labels, over their standard deviation; nan where it was
+    not looked at."""
     coverage: str = ""
     """What the unseen samples say of all inputs, in words, where they were drawn for that."""
     warnings: tuple[str, ...] = ()

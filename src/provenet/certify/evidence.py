@@ -171,6 +171,7 @@ def gather(
         width_evidence=_width_evidence(candidate, without / workspace.spread),
         gaussian=workspace.gaussian,
         own_residual=_own_residual(workspace, candidate),
+        linear_residual=workspace.standardisation.linear_residual,
         warnings=(
             *(() if workspace.gaussian.ok else (workspace.gaussian.message,)),
             *settled.warnings,

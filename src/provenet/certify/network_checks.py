@@ -28,6 +28,7 @@ from provenet.certify.smooth_checks import smooth_checks
 from provenet.certify.tolerances import (
     BLURRED,
     EXACT_MARGIN,
+    FAR_MORE,
     FEWEST_UNSEEN,
     HEAVY_TAILS,
     KURTOSIS_SIGMAS,
@@ -82,13 +83,14 @@ def unseen_are_predicted(workspace: Workspace, certificate: Certificate, seen: U
     else:
         limit, what = seen.limit / spread, "noise"
     excess = 0.0 if seen.excess is None else seen.excess
+    more = f"{excess:.1f} times what noise" if excess < FAR_MORE else "far more than noise"
     return Check(
         "unseen samples are predicted",
         seen.exact or certificate.rounded or seen.excess is None,
         seen.residual / spread,
         f"at most {limit:.2g} of the labels' spread ({what})",
-        f"{left} on samples that were not fitted, {excess:.1f} times what noise would leave: this "
-        "is not yet the network. Take more samples, give more time with budget=, or ask for more "
+        f"{left} on samples that were not fitted, {more} would leave: this is not yet the network. "
+        "Take more samples, give more time with budget=, or ask for more "
         "units.",
         samples=seen.samples,
     )

@@ -73,9 +73,12 @@ class Recovery:
 
     def stopped_by(self, reason: str) -> Recovery:
         """The same answer, failed, of a method that could not go on for this reason."""
-        stop = Check("the method could go on", False, "no", "yes", reason)
-        checks = (stop, *self.checks)
-        return replace(self, status=Status.FAILED, message=reason, checks=checks)
+        return self.refuted_by(Check("the method could go on", False, "no", "yes", reason))
+
+    def refuted_by(self, check: Check) -> Recovery:
+        """The same answer, failed, for a reason that says more than its own checks."""
+        checks = (check, *self.checks)
+        return replace(self, status=Status.FAILED, message=check.advice, checks=checks)
 
     def __str__(self) -> str:
         """A summary for people: status, checks, units."""

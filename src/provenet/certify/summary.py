@@ -101,8 +101,13 @@ def _certified(certificate: Certificate) -> Iterator[tuple[str, str]]:
     yield "noise", figure(certificate.noise) if certificate.noise else "none"
     if certificate.label_precision:
         yield "precision", f"labels are {certificate.label_precision}"
-    yield "error bound", f"{figure(certificate.parameter_error_bound)} on the parameters"
-    yield "condition", f"{figure(certificate.condition)} (condition number of the weights)"
+    if np.isfinite(certificate.linear_residual) and certificate.noise:
+        share = 1 - certificate.linear_residual**2
+        yield "linear model", f"explains {share:.0%} of the labels' variance"
+    if certificate.parameter_error_bound:
+        yield "error bound", f"{figure(certificate.parameter_error_bound)} on the parameters"
+    if not np.isnan(certificate.condition):
+        yield "condition", f"{figure(certificate.condition)} (condition number of the weights)"
     if certificate.width_evidence:
         yield "width", certificate.width_evidence
     yield "inputs", certificate.gaussian.message

@@ -35,6 +35,18 @@ class Standardisation:
         """Number of inputs."""
         return len(self.mean)
 
+    @property
+    def linear_residual(self) -> float:
+        """What linear regression leaves of new labels, over their spread, root mean square.
+
+        Samples that were fitted look better than that: degrees of freedom are taken off.
+        """
+        explained = np.sum(np.atleast_2d(self.linear) ** 2, axis=1) / self.label_spread**2
+        left = max(1.0 - float(np.mean(explained)), 0.0)
+        if self.samples is not None:
+            left *= (self.samples - 1) / max(self.samples - self.features - 1, 1)
+        return float(np.sqrt(min(left, 1.0)))
+
     def apply(self, X: Array) -> Array:
         """Standardised inputs."""
         return (X - self.mean) @ self.whiten.T

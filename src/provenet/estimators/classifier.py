@@ -22,7 +22,7 @@ from provenet.common.words import counted
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
 from provenet.estimators.columns import check_size, on_all_columns, usable_columns
-from provenet.estimators.deadlines import fit_deadline
+from provenet.estimators.deadlines import fit_deadline, search_budget
 from provenet.estimators.fit_halfspaces import FittedHalfspaces, fit_halfspaces, margin
 from provenet.estimators.tolerances import FIRES, MOST_ROWS_TO_FIT
 from provenet.fitting.workspace import Wishes
@@ -49,8 +49,8 @@ class HalfspaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     intersection
         True for an intersection, False for a union, "auto" for whichever explains the labels.
     budget
-        Seconds after which the search for halfspaces begins no further attempt. A fit, where one
-        follows, has what is left of them, and ten seconds at least.
+        Seconds for all of `fit`. The search for halfspaces has half of them; a fit, where one
+        follows, has what is left. Only a step that is under way is finished after that.
     random_state
         Seed; the same seed gives the same answer.
 
@@ -159,7 +159,7 @@ class HalfspaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 ArraySource(source.X[:, self.used_features_], source.y),
                 units=self.units,
                 method=_METHOD,
-                budget=self.budget,
+                budget=search_budget(self.budget),
                 rng=seed,
             )
         except InvalidInput as why:  # the options are checked: these samples show no halfspaces

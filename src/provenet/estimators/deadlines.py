@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from provenet.data.passes import working_time
-from provenet.estimators.tolerances import CHOICE_SHARE, LEAST_SECONDS_TO_FIT
+from provenet.estimators.tolerances import CHOICE_SHARE, LEAST_SHARE_TO_FIT, SEARCH_SHARE
 
 
 def is_over(deadline: float) -> bool:
@@ -26,7 +26,12 @@ def stop_after(deadline: float) -> Callable[[Any], None]:
 
 def fit_deadline(started: float, budget: float) -> float:
     """When a fit ends that follows a search: with the budget, but never at once."""
-    return max(started + budget, working_time() + LEAST_SECONDS_TO_FIT)
+    return max(started + budget, working_time() + LEAST_SHARE_TO_FIT * budget)
+
+
+def search_budget(budget: float) -> float:
+    """Seconds of an estimator's budget in which a hidden network is looked for."""
+    return SEARCH_SHARE * budget
 
 
 def choice_deadline(deadline: float) -> float:

@@ -59,13 +59,15 @@ class WidthFit:
 
     network: Network
     width: int
-    """That was chosen; the network joins several fits of this width, less what was pruned."""
+    """Of one fit; the network joins several of them, less what was pruned, where it was chosen."""
     ridge: float
     """The penalty on the weights, for inputs and labels of spread 1."""
     error: float
     """Mean square held-out error over the labels' variance; 1 or so says nothing was learned."""
     linear_error: float
     """The same of linear regression."""
+    chosen: bool
+    """Whether the width was chosen, not given."""
     errors: dict[tuple[float, int], float] = field(repr=False)
     """The same by penalty and width, for all that were tried."""
 
@@ -104,7 +106,8 @@ def fit_width(
         parameters = _refitted(scaled, kind, choice, widths, rng, units, deadline)
     network = _to_user(parameters, kind, scaled, several=y.ndim > 1)
     best = choice.errors[choice.ridge, choice.width]
-    return WidthFit(network, choice.width, choice.ridge, best, choice.errors[0.0, 0], choice.errors)
+    linear = choice.errors[0.0, 0]
+    return WidthFit(network, choice.width, choice.ridge, best, linear, units is None, choice.errors)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
 from provenet.data.standardisation import label_variance
 from provenet.estimators.columns import check_size, on_all_columns, usable_columns
-from provenet.estimators.deadlines import fit_deadline
+from provenet.estimators.deadlines import fit_deadline, search_budget
 from provenet.estimators.fit_width import WidthFit, fit_width
 from provenet.estimators.reservoir import ReservoirSource
 from provenet.estimators.tolerances import MOST_ROWS_TO_FIT, STILL_EXACT
@@ -59,8 +59,9 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     noise
         Standard deviation of the label noise, if known.
     budget
-        Seconds after which the search for a hidden network begins no further attempt. A fit, where
-        one follows, has what is left of them, and ten seconds at least.
+        Seconds for all of `fit`. The search for a hidden network has half of them and ends before
+        that where it is hopeless; a fit, where one follows, has what is left. Only a step that is
+        under way is finished after that.
     reservoir
         Samples that `partial_fit` keeps.
     random_state
@@ -230,7 +231,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 method=self.method,
                 activation=self.activation,
                 noise=self.noise,
-                budget=self.budget,
+                budget=search_budget(self.budget),
                 rng=seed,
             )
         except InvalidInput as why:  # the options are checked: these samples show no network
@@ -283,10 +284,29 @@ def _recovery_message(recovery: Recovery) -> str:
 
 def _fit_message(recovery: Recovery, fit: WidthFit) -> str:
     return (
-        f"Nothing was recovered, only fitted: {counted(fit.width, 'unit')}, chosen by held-out "
-        f"error, {fit.error:.3g} of the labels' variance where linear regression leaves "
-        f"{fit.linear_error:.3g}. Of the search for a hidden network: {recovery.message}"
+        f"Nothing was recovered, only fitted: {_size_in_words(fit)}. It leaves {fit.error:.3g} of "
+        f"the variance of labels that were not fitted; linear regression leaves "
+        f"{fit.linear_error:.3g}. {_of_the_search(recovery)}"
     )
+
+
+def _size_in_words(fit: WidthFit) -> str:
+    """Units of the network, and whence they come."""
+    units = counted(fit.network.units, "unit")
+    if not fit.chosen:
+        return f"{units}, as asked for"
+    if fit.width == 0:
+        return "a linear model, as no unit lowers the held-out error"
+    if fit.network.units == fit.width:
+        return f"{units}, a number chosen by held-out error"
+    return f"{units}, the mean of networks of {fit.width}, a number chosen by held-out error"
+
+
+def _of_the_search(recovery: Recovery) -> str:
+    """What it found, without its advice: a fit has followed it."""
+    if recovery.method == FIT_ONLY:
+        return recovery.message
+    return f"Of the search for a hidden network: {recovery.message.partition('. ')[0]}."
 
 
 def layers_of(network: Network) -> tuple[list[Array], list[Array]]:

@@ -8,8 +8,10 @@ A convention is a choice that works and that nothing forces.
 
 MOST_ROWS_TO_FIT = 20_000
 """Convention: a fit sees at most so many samples, which bounds its memory and its time."""
-LEAST_SECONDS_TO_FIT = 10.0
-"""Convention: what a fit may take where the search has used up the budget."""
+LEAST_SHARE_TO_FIT = 0.2
+"""Convention: of an estimator's time, what a fit may take where a step of the search was long."""
+SEARCH_SHARE = 0.5
+"""Convention: of an estimator's time, for the search for a hidden network; a fit has the rest."""
 CHOICE_SHARE = 0.6
 """Convention: of a fit's time, for the choice of its size; the rest is for the last fit."""
 LARGEST_VALUE = 1e70
