@@ -286,6 +286,12 @@ USELESS, NEAR_SHARE = 1e-4, 0.2
 """Convention: what dropping a useless unit leaves before any refit, of the labels' spread; and the
 share of what is near zero below which all fits are alike."""
 
+AT_FLOOR, FLOOR_FALLS, FLOOR_STEPS = 0.1, 0.4, 8
+"""Measured: of the labels' spread, noise beyond which a chain is not asked whether noise is all it
+leaves; the share of the narrower fit's variance below which it is on its way down; and steps on all
+samples before two widths are compared (ReLU of 8 and 4 units, benchmarks/layers.py: floors are
+reached at 14 and 11 units)."""
+
 UNTANGLED_WITHIN = (1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 """Measured: of the labels' spread, what units that are dropped while layers are untangled may cost
 in all: of fits that leave 1e-12 to 5e-3 each but the first was the right one somewhere

@@ -10,7 +10,8 @@ import provenet as pn
 from provenet.common.ended import Ended
 from provenet.data.sources import ArraySource
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.search.chains import _evidence, chains
+from provenet.fitting.search.chains import _evidence, _pruned_from_the_end, chains
+from provenet.fitting.search.problem import Problem
 from provenet.fitting.workspace import Wishes, Workspace, prepare
 from provenet.networks.conversions import as_absolute
 
@@ -53,3 +54,33 @@ def test_a_narrower_fit_that_time_cut_short_is_no_evidence() -> None:
     unfinished = replace(chain.fit, ended=Ended.OUT_OF_TIME)
     words = _evidence(prepared, chain.fit, chain.fit, unfinished)
     assert "time was over" in words and "residual" not in words
+
+
+def deep_problem(network: pn.DeepNetwork, noise: float = 0.0) -> Problem:
+    X, y = pn.sample(network, 800, noise=noise, rng=1)
+    return Problem(ArraySource(X, y), float(y.std()), activation=network.activation, layers=2)
+
+
+def test_what_crawls_to_zero_is_pruned_from_there() -> None:
+    """One unit too many goes, and what one fewer leaves is known."""
+    truth = pn.random_network((3, 2), 4, activation="sigmoid", rng=0)
+    W, b = list(truth.weights), list(truth.biases)
+    W[0], b[0] = np.vstack([W[0], W[0][:1]]), np.append(b[0], b[0][0])
+    W[1] = np.column_stack([W[1], 0.5 * W[1][:, :1]])
+    W[1][:, 0] *= 0.5
+    near = truth.replace(weights=[w + 1e-4 for w in W], biases=b)
+    problem = deep_problem(truth)
+    crawling = problem.refine(Parameters.of_deep(near), 0, 1.0)
+    assert problem.crawls(crawling)
+    fit, rejected = _pruned_from_the_end(problem, crawling, None)
+    assert fit.parameters.widths == truth.widths and problem.is_zero(fit)
+    assert rejected is not None and rejected.rms > 1e-4 * problem.spread
+
+
+def test_what_does_not_get_to_zero_stays_as_it_is() -> None:
+    truth = pn.random_network((3, 2), 4, activation="tanh", rng=0)
+    problem = deep_problem(truth, noise=1e-3)
+    noisy = problem.refine(Parameters.of_deep(truth), 5, 1e-3)
+    assert problem.crawls(noisy)
+    fit, rejected = _pruned_from_the_end(problem, noisy, None)
+    assert fit is noisy and rejected is None

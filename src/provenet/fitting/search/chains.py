@@ -16,7 +16,15 @@ from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.pruning import prune
 from provenet.fitting.search.swaps import expand, start
 from provenet.fitting.search.units import with_no_output
-from provenet.fitting.tolerances import FIRST_WIDTH, MANY_MORE, MORE_THAN_A_FEW, MOST_SWAPS
+from provenet.fitting.tolerances import (
+    FIRST_WIDTH,
+    MANY_MORE,
+    MORE_THAN_A_FEW,
+    MOST_SWAPS,
+    POLISH_LAST_STEPS,
+    POLISH_STEPS,
+    POLISH_TOLERANCE,
+)
 from provenet.fitting.workspace import Workspace
 
 
@@ -86,9 +94,18 @@ def pruned(workspace: Workspace, wide: Fit) -> Chain:
     problem = workspace.problem.searching().with_free_norms()
     with workspace.stage("prune"):
         fit, rejected = prune(problem, wide, workspace.units)
+        if rejected is None and problem.crawls(fit):
+            fit, rejected = _pruned_from_the_end(problem, fit, workspace.units)
     tried = rejected is not None and rejected.ended is not Ended.OUT_OF_TIME
     narrower = rejected.rms if tried and rejected is not None else np.inf
     return Chain(fit, _evidence(workspace, wide, fit, rejected), narrower)
+
+
+def _pruned_from_the_end(problem: Problem, fit: Fit, units: int | None) -> tuple[Fit, Fit | None]:
+    """Pruned once more from zero, if the fit gets there: only from there it shows that no unit of
+    it is in vain. Of several layers that crawl, pruning went below it while little was left."""
+    end = problem.refine_in_steps(fit.parameters, POLISH_STEPS, POLISH_TOLERANCE, POLISH_LAST_STEPS)
+    return prune(problem, end, units) if problem.is_zero(end) else (fit, None)
 
 
 def first_width(problem: Problem, units: int | None) -> int:

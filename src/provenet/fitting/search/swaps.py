@@ -8,6 +8,7 @@ import numpy as np
 
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.search.floor import at_floor
 from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.tolerances import (
@@ -47,11 +48,14 @@ def expand(
     Yields the best fit so far after each step; the last one is the result.
     """
     scores: dict[int, float] = {}
-    before = np.inf
+    before, narrower = np.inf, None
     while True:
         width = sum(fit.parameters.widths)
         part = problem.for_width(*fit.parameters.widths)
         fit = part.refine_near_zero(fit)
+        if (rest := at_floor(problem, narrower, fit)) is not None:
+            yield rest
+            return
         # In the first chain growing is cheaper than swapping while it pays, but for opposites.
         first = swaps == 1 and not problem.policy.mirrored
         failures = swaps if first and fit.rms**2 < GROWING_PAYS * before else 0
@@ -64,6 +68,7 @@ def expand(
             fit = min(fit, trial, key=lambda f: f.rss)
             little = problem.layers > 1 and part.is_near_zero(fit)
             yield fit
+        narrower = fit
         if part is not problem:
             last = part.is_zero(fit)
             whole = problem.with_free_norms() if last else problem
