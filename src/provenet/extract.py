@@ -62,6 +62,9 @@ from provenet.validation import (
 
 _CHECKS = 30
 """Points that guide the lines."""
+_CORNERS = 100
+"""Corners of a box that do, too. A convention: units that are on at a hundredth of these are found,
+which are on at one in a thousand of other points, and in a million."""
 _QUERIES_A_PARAMETER, _MORE_QUERIES = 2, 600
 """What may be asked without a budget once the number of units is known. A convention: 400 of these
 are for points that may refute the answer."""
@@ -195,7 +198,7 @@ class _Run:
 
     def _traced(self) -> Recovery:
         """One layer, if that explains the answers and no more are asked for; else several."""
-        X = self.box.sample(_CHECKS, self.rng)
+        X = np.vstack([self.box.sample(_CHECKS, self.rng), self.box.corners(_CORNERS, self.rng)])
         if self.layers is not None and self.layers > 1:
             guides = Answered(X, self._ask(X))
             return self._several().answer(guides, guides)
@@ -308,8 +311,10 @@ class _Run:
         to_tell_depth = 0 if self.layers == 1 else POINTS_A_KINK * RECURRING_PLACES
         most = _enough(self._parameters(units)) + refuted * to_judge + to_tell_depth
         if self.oracle.budget is not None:
-            most = self.oracle.budget
-        return max(0, most - self.oracle.used - to_judge)
+            return max(0, self.oracle.budget - self.oracle.used - to_judge)
+        # In a box more lines are followed, which is no reason to know the units less well.
+        least = 0 if self.box.unlimited else self._parameters(units)
+        return max(least, most - self.oracle.used - to_judge)
 
     def _sampled(self, kind: AnswerKind) -> Recovery:
         exact = 0.0 if kind in (AnswerKind.EXACT, AnswerKind.SMOOTH) else None

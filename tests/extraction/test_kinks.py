@@ -110,9 +110,29 @@ def test_a_gradient_whose_steps_cross_a_kink_is_measured_again() -> None:
 
     line = Segment(np.zeros(2), np.array([1.0, 1.0]) / np.sqrt(2), (-1.0, 1.0), 1.0)
     place, box = np.array([[1.0, 0.0]]), Box.of(None, None, 2)
-    first = measured_pieces(f, line, place, np.array([0.01]), box, (1e-15, 0.0))
+    first = measured_pieces(f, line, place, np.array([0.01]), box)
     assert not first.believed[0]
     assert abs(first.gradients[0, 0, 1] - 1.5) < 1e-9  # half of the step is beyond the kink
-    shorter = measured_pieces(f, line, place, np.array([0.001]), box, (1e-15, 0.0))
+    shorter = measured_pieces(f, line, place, np.array([0.001]), box)
     assert shorter.believed[0]
     np.testing.assert_allclose(shorter.gradients[0, 0], [1.0, 0.0], atol=1e-9)
+
+
+@pytest.mark.parametrize("half", [0.5, 1.0])
+def test_in_a_box_lines_go_on_while_they_explain_more(half: float) -> None:
+    """No line in it meets all units: 6 or more are followed, each for units that are missing."""
+    net = pn.random_network(10, 20, rng=3)
+    result = pn.extract(net, 20, low=-half, high=half, layers=1, rng=3)
+    assert result.status is pn.Status.EXACT
+    assert pn.parameter_error(result.network, net) < 1e-8  # each unit relatively to 1e-9
+
+
+def test_units_without_a_kink_in_the_box_are_a_linear_term() -> None:
+    """Of 16 units some are always on, others off: the function is exact, and that is said."""
+    net = pn.random_network(16, 30, rng=1)
+    half = 0.05
+    result = pn.extract(net, 30, low=-half, high=half, layers=1, rng=1)
+    X = np.random.default_rng(0).uniform(-half, half, (2000, 30))
+    assert result.status is pn.Status.PARTIAL and "the function is exact" in result.message
+    assert any("without a kink" in open_ for open_ in result.ambiguities)
+    assert np.abs(result.network(X) - net(X)).max() < 1e-9 * np.ptp(net(X))

@@ -42,3 +42,17 @@ def test_a_curve_ends_without_an_answer() -> None:
     trace = trace_line(curve, np.zeros(2), np.array([1.0, 0.0]), (-1e3, 1e3), 0.1)
     assert not trace.complete
     assert asked < 20_000
+
+
+def test_a_place_where_tangents_meet_beyond_all_kinks_is_none() -> None:
+    """What is left dips, and the last piece crosses zero at 3.43: there the tangents meet.
+
+    Just before it the values differ from zero by the slope times a step, which must be long enough
+    for values that are known to 1e-11 only.
+    """
+
+    def dip(X: np.ndarray) -> np.ndarray:
+        return -0.0094 * np.maximum(X - 2.4, 0) + 0.0124 * np.maximum(X - 2.65, 0)
+
+    trace = trace_line(dip, np.zeros(1), np.ones(1), (-1.5, 5.8), 0.3, 1e-11, 1e-11)
+    np.testing.assert_allclose(trace.kinks, [2.4, 2.65], atol=1e-4)

@@ -2,7 +2,7 @@
 
 Answers are exact to rounding, so the questions are few and strict. *exact* needs that
 
-- the search came to its end, and followed some line from end to end;
+- the search came to its end, and followed some line;
 - points that nothing was learned from, and those that led the search, are predicted. The fresh ones
   are random, and so many that at most `MOST_OFF` of all inputs can be off (`answered`);
 - so are points where a function that is no such network differs most easily: the extremes of the
@@ -46,6 +46,7 @@ from provenet.common.words import counted
 
 METHOD = "kinks"
 SEARCHED = "points at extremes and on fresh lines"
+_NO_KINK = "without a kink in reach"
 TO_AGREE = f"all, each output to {AGREES:.0e} of its size"
 
 
@@ -115,12 +116,12 @@ def _when_stopped(candidate: TracedCandidate) -> str:
 
 def _traced_from_end_to_end(candidate: TracedCandidate) -> Check:
     return Check(
-        "the function was traced from end to end",
+        "the function was traced",
         candidate.complete,
         counted(len(candidate.kinks), "line"),
-        "one at least that could be measured in every piece",
-        f"No line could be measured from end to end. {candidate.lines} There are more units than "
-        f"can be told apart, or {_no_network(candidate)}.",
+        "one at least with a piece that could be measured",
+        f"No line could be measured. {candidate.lines} There are more units than can be told "
+        f"apart, or {_no_network(candidate)}.",
         _unless_stopped(candidate),
     )
 
@@ -250,20 +251,24 @@ def _why_no_kink(candidate: TracedCandidate) -> str:
 
 
 def _no_linear_term(candidate: TracedCandidate) -> Check:
-    why = (
-        "It belongs to units without a kink in reach, to two units with one hyperplane, or to "
-        "units that are not zero below it: a wider box may show them."
-        if not candidate.untried
-        else f"Signs of the units may explain it. {_open_signs(candidate)}: {candidate.untried}"
-    )
     left = candidate.network.linear is not None
     return Check(
         "no linear term is left",
         not left,
         "one" if left else "none",
         "none",
-        f"{_explained(candidate)} and a linear term. {why}",
+        f"{_explained(candidate)} and a linear term. {_why_linear(candidate)}",
         Status.PARTIAL,
+    )
+
+
+def _why_linear(candidate: TracedCandidate) -> str:
+    if candidate.untried:
+        return f"Signs of the units may explain it. {_open_signs(candidate)}: {candidate.untried}"
+    known = f"So the function is exact: {candidate.room}. " if _is_confirmed(candidate) else ""
+    return (
+        f"{known}The term belongs to units {_NO_KINK}, to two units with one hyperplane, or to "
+        "units that are not zero below it: a wider box may show them."
     )
 
 
@@ -350,6 +355,8 @@ def _of_signs(candidate: TracedCandidate) -> tuple[str, ...]:
         return (
             "The network has a linear term, so the sign of each unit is a convention: "
             "reversing it changes only the linear term.",
+            f"Units {_NO_KINK} are linear wherever it was asked: the linear term is all that is "
+            "known of them.",
         )
     if candidate.alternatives:
         others = counted(candidate.alternatives, "other pattern")
@@ -358,6 +365,10 @@ def _of_signs(candidate: TracedCandidate) -> tuple[str, ...]:
 
 
 def _open_signs(candidate: TracedCandidate) -> str:
-    confirmed = len(candidate.fresh) > 0 and len(candidate.off) == 0
-    known = "The function is exact; " if confirmed else ""
+    known = "The function is exact; " if _is_confirmed(candidate) else ""
     return f"{known}{counted(candidate.open_signs, 'sign')} of units are open"
+
+
+def _is_confirmed(candidate: TracedCandidate) -> bool:
+    """Whether all points that might refute the function do not."""
+    return len(candidate.fresh) > 0 and len(candidate.off) == 0

@@ -48,7 +48,7 @@ class TracedCandidate:
     kinks: tuple[int, ...]
     """How many each line met, one line after the other."""
     complete: bool
-    """Whether some line could be followed from end to end and measured in every piece."""
+    """Whether some line could be followed, and measured in a piece at least."""
     asked: int
     """Points that were used to find it."""
     alternatives: int = 0

@@ -44,6 +44,7 @@ from provenet.extraction.tolerances import (
 )
 from provenet.networks.any_network import AnyNetwork
 from provenet.networks.cells import gradient, inputs_of_units, kinks_along
+from provenet.networks.network import Network
 
 
 def number_of_fresh(remaining: int | None, others: int, looks: int) -> int:
@@ -60,7 +61,8 @@ def number_of_fresh(remaining: int | None, others: int, looks: int) -> int:
 def searched_points(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
     """Extremes of answers, inputs and units, and points along fresh lines, in random order."""
     X = _extremes(network, box, rng)
-    parts = [X, _climbed(network, X, box), _on_lines(network, box, rng), _corners(box, rng)]
+    corners = box.corners(CORNERS, rng), _against_linear(network, box)
+    parts = [X, _climbed(network, X, box), _on_lines(network, box, rng), *corners]
     return np.asarray(rng.permutation(np.unique(np.vstack(parts), axis=0)))
 
 
@@ -112,11 +114,20 @@ def _further_up(network: AnyNetwork, x: Array, uphill: Array, box: Box) -> Array
     return np.asarray(box.nearest(np.where(np.isfinite(corner), corner, beside)[None])[0])
 
 
-def _corners(box: Box, rng: np.random.Generator) -> Array:
-    """Random corners of the box, of which every halfspace that cuts it has one; none without."""
-    X = box.sample(0 if box.unlimited else CORNERS, rng)
-    ends = np.where(rng.random(X.shape) < 0.5, box.low, box.high)
-    return box.nearest(np.where(np.isfinite(ends), ends, X))
+def _against_linear(network: AnyNetwork, box: Box) -> Array:
+    """Corners of the box at which a linear term is extreme, but for what units may have of it.
+
+    There units switch, if any do, that seem to be always on elsewhere.
+    """
+    linear = network.linear if isinstance(network, Network) else None
+    if linear is None or box.unlimited:
+        return np.empty((0, network.features))
+    rows = np.atleast_2d(linear)[:EXTREME_UNITS]
+    assert isinstance(network, Network)
+    ours = np.linalg.lstsq(network.weights.T, rows.T, rcond=None)[0]
+    rest = rows - ours.T @ network.weights
+    corners = np.where(np.vstack([rest, -rest]) > 0, box.high, box.low)
+    return box.nearest(np.where(np.isfinite(corners), corners, box.centre))
 
 
 def _on_lines(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:

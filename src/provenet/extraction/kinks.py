@@ -6,10 +6,13 @@ is measured by `features + 2` questions close to each other (`gradients`); acros
 hyperplane. What is left of all kinks on the line is linear; `sum_i` of the units that are reversed
 explains it, or it stays as a linear term (units without a kink in reach).
 
-Units beside a narrow piece are known poorly, and are measured again where there is room
-(`sharpen`). Fresh points then confirm the network; where they do not, a unit was missed or two were
-taken for one: what is left, `f - network`, is traced along a line through such a point, and its
-kinks are added. Units found twice are one.
+In a box a line meets few of the hyperplanes, and beside narrow pieces nothing is known. So units
+are all taken to be off where one gradient was measured well: what known units leave of f is zero
+there, and wherever all others are off. Guiding points, in a box many of its corners, show where it
+is not. A line from a point that is explained to one that is not meets kinks of missing units; each
+costs one more gradient, since on the near side nothing is left. Lines go on while they explain
+more. Units found twice are one, and those beside a narrow piece are measured again where there is
+room (`sharpen`). Fresh points then confirm the network, or guide further lines.
 
 Where the function may be deeper, that shows at once: units do not switch elsewhere on their
 hyperplanes (`recurring`). Then the lines end, and `layers` goes on.
@@ -25,11 +28,17 @@ import numpy as np
 from provenet.certify.answered import AGREES, Answered
 from provenet.common.exceptions import Spent
 from provenet.common.stages import Stages
-from provenet.common.typing import Array
+from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
-from provenet.extraction.gradients import pieces_at, pieces_between, places_between, units_of
+from provenet.extraction.gradients import (
+    pieces_at,
+    pieces_between,
+    pieces_of_rest,
+    places_between,
+    units_of,
+)
 from provenet.extraction.lines import trace_line
 from provenet.extraction.questions import Ask
 from provenet.extraction.recurring import recurs
@@ -37,6 +46,7 @@ from provenet.extraction.segments import Segment, random_line
 from provenet.extraction.sharpen import Sharpened, sharpened
 from provenet.extraction.tolerances import (
     BESIDE_CENTRE,
+    CERTAIN,
     LINES,
     REACH_OF_REST,
     ROUGHLY,
@@ -61,7 +71,7 @@ class Traced:
     kinks: tuple[int, ...]
     """How many each line met."""
     complete: bool
-    """Whether some line could be followed from end to end and measured in every piece."""
+    """Whether some line could be followed, and measured in a piece at least."""
     spent: Spent | None = None
     """What ended the search too early."""
 
@@ -139,7 +149,7 @@ class Tracing:
     other_rng: np.random.Generator = field(init=False)
     """For what is asked only where the function may be deep: lines are the same without it."""
     pieces: Pieces | None = None
-    """All that was measured; None until a line could be measured from end to end."""
+    """All that was measured, first where all units are off; None until a line could be measured."""
     kinks: list[int] = field(default_factory=list)
     may_be_deep: bool = False
     """Whether the lines are to end where units do not recur."""
@@ -161,15 +171,19 @@ class Tracing:
         deadline: Deadline = NEVER,
         lines: int = LINES,
     ) -> Traced:
-        """Follow lines until the guides are explained, or so many were followed."""
+        """Follow lines until the guides are explained, or so many have explained no more."""
+        most, without = -1, 0
         try:
-            for _ in range(lines):
+            while without < lines:
                 with stages.stage("trace", f"line {len(self.kinks) + 1}"):
                     self.follow(self.next_line())
                 with stages.stage("sharpen", counted(len(self.found.units), "unit")):
                     self.sharpen(spare, deadline)
                 if self.deeper or self.traced().explained:
                     break
+                explained = int(np.sum(self.about_explained))
+                without = without + 1 if explained <= most else 0
+                most = max(most, explained)
         except Spent as spent:
             return self.traced(spent)
         return self.traced()
@@ -184,40 +198,77 @@ class Tracing:
         self.checks = np.vstack([self.checks, points.X])
         self.answers = np.vstack([self.answers, points.values / self.scale])
 
-    def next_line(self) -> Segment:
-        """Near the centre; later from a point that is not explained to one that is.
+    @property
+    def known(self) -> float:
+        """How far the worst unit may be off, relatively."""
+        return float(np.clip(self.found.errors.max(initial=0.0), *ROUNDING_OF_REST))
 
-        A kink lies between the two.
+    @property
+    def about_explained(self) -> AnyArray:
+        """Which guides are, as far as units are known."""
+        deviations = self.traced().deviations
+        return np.asarray(deviations <= max(AGREES, CERTAIN * self.known))
+
+    def next_line(self) -> Segment:
+        """Near the centre; later from a point that is explained to one that is not.
+
+        A kink lies between the two: any that is off, and the nearest that is not.
         """
         if self.pieces is None:
             return random_line(self.box, self.rng, self.start)
-        off = self.traced().deviations
-        through, towards = self.checks[int(np.argmax(off))], self.checks[int(np.argmin(off))]
-        return random_line(self.box, self.rng, through, towards)
+        explained = self.about_explained
+        if explained.all():
+            explained = self.traced().deviations <= AGREES
+        off = self.checks[self.rng.choice(np.flatnonzero(~explained))]
+        known = np.vstack([self.pieces.X[:1], self.checks[explained]])
+        apart = np.linalg.norm((known - off) / self.box.width, axis=1)
+        return random_line(self.box, self.rng, known[int(np.argmin(apart))], off)
 
     def follow(self, line: Segment) -> None:
         """Add the units whose kinks the line meets."""
         if self.pieces is None:
-            measured = self._measured(self.ask, line, ROUNDING, 0.0)
-            self._add(measured, line)
+            self._add(line, self._kinks(self.ask, line, ROUNDING))
             return
-        known = self.found.errors.max(initial=0.0)
-        rounding = float(np.clip(known, *ROUNDING_OF_REST))
         if self.may_be_deep and self._few_recur():
             self.deeper = True
             return
-        rest, near = _beside(self.ask, self.found.units), replace(line, reach=_near(line))
-        least = rounding * float(np.abs(self.answers).max())
-        self._add(self._measured(rest, near, rounding, least), near)
+        near = replace(line, reach=_near(line))
+        rest = _beside(self.ask, self.found.units)
+        least = self.known * float(np.abs(self.answers).max())
+        self._add_rest(near, self._kinks(rest, near, self.known, least))
 
-    def _measured(self, ask: Ask, line: Segment, rounding: float, least: float) -> Pieces | None:
-        trace = trace_line(ask, line.origin, line.direction, line.reach, line.scale, rounding)
+    def _kinks(self, ask: Ask, line: Segment, rounding: float, least: float = 0.0) -> Array:
+        along = line.origin, line.direction, line.reach, line.scale
+        trace = trace_line(ask, *along, rounding, least)
         self.kinks.append(len(trace.kinks))
         if self.may_be_deep and self.pieces is None:
             self.deeper = self._none_recurs(line, trace.kinks)
-        if self.deeper or not trace.complete:
-            return None
-        return pieces_between(ask, line, trace.kinks, self.box, rounding, least)
+        return trace.kinks
+
+    def _add(self, line: Segment, kinks: Array) -> None:
+        """The units of a first line, and the linear part of the piece that is known best."""
+        if self.deeper:
+            return
+        pieces = pieces_between(self.ask, line, kinks, self.box)
+        if not pieces.believed.any():
+            return
+        base = int(np.argmin(np.where(pieces.believed, pieces.errors, np.inf)))
+        units = units_of(pieces, line, kinks, base)
+        order = np.append(base, np.delete(np.arange(len(pieces.X)), base))
+        self.pieces = (pieces[order])[pieces.believed[order]]
+        self.found = Sharpened.as_measured(units, self.pieces)
+
+    def _add_rest(self, line: Segment, kinks: Array) -> None:
+        """The units of a later line, which begins where the known ones leave nothing."""
+        assert self.pieces is not None, "a first line was measured"
+        if len(kinks) == 0:
+            return
+        known, base = self.found.units, int(np.searchsorted(kinks, 0.0))
+        pieces = pieces_of_rest(self.ask, line, kinks, self.box, known, base)
+        units = known + units_of(pieces.without(known), line, kinks, base)
+        own = pieces.believed & (np.arange(len(pieces.X)) != base)
+        self.pieces = self.pieces + pieces[own]
+        self.found = Sharpened.as_measured(units, self.pieces)
 
     def _none_recurs(self, line: Segment, kinks: Array) -> bool:
         """Whether of the kinks with most room some were tested, and none is elsewhere, too.
@@ -229,12 +280,12 @@ class Tracing:
         tested = False
         for k in np.argsort(-room)[:TESTED_FIRST]:
             both = slice(k, k + 2)
-            beside = pieces_at(
-                self.ask, line, places[both], distances[both], self.box, (ROUNDING, 0.0)
-            )
+            beside = pieces_at(self.ask, line, places[both], distances[both], self.box)
             if not beside.believed.all():
                 continue
-            unit = units_of(beside, line)
+            unit = units_of(beside, line, kinks[k : k + 1], 0)
+            if len(unit) == 0:
+                continue
             error = np.sqrt(len(line.origin)) * beside.errors.sum() / np.linalg.norm(unit.A)
             seen = recurs(self.ask, unit, 0, float(error), self.box, self.other_rng)
             if seen:
@@ -251,13 +302,6 @@ class Tracing:
             seen = recurs(self.ask, units, int(i), float(known[i]), self.box, self.other_rng)
             none += 0 if seen is None else 1 - 2 * seen
         return none > 0
-
-    def _add(self, measured: Pieces | None, line: Segment) -> None:
-        if measured is None:
-            return
-        known, pieces = self.found.units, self.pieces
-        self.found = Sharpened.of(known + units_of(measured, line))
-        self.pieces = measured if pieces is None else pieces + measured.beside(known)
 
     def sharpen(self, spare: Callable[[int], int], deadline: Deadline) -> None:
         """Measure the units again, unless one is missing."""

@@ -20,6 +20,7 @@ import numpy as np
 from provenet.common.typing import Array
 from provenet.extraction.questions import Ask, ask_in_blocks
 from provenet.extraction.tolerances import (
+    COARSER,
     MOST_OPEN,
     MOST_ROUNDS,
     NARROW,
@@ -117,13 +118,15 @@ def trace_line(
     reach: tuple[float, float],
     scale: float,
     rounding: float = ROUNDING,
+    least: float = 0.0,
 ) -> Trace:
     """The kinks of `t -> f(origin + t direction)` between two places; most are within `scale`.
 
-    `rounding` is the relative error of the function's values.
+    `rounding` is the relative error of the function's values, and `least` an absolute one: what
+    known units leave of a function is small, but their errors are not.
     """
     low, high = reach
-    line = _AlongLine(ask, origin, direction, scale, rounding)
+    line = _AlongLine(ask, origin, direction, scale, rounding, least)
     margin = NEAR_AN_END * (high - low)
     middle = 0.0 if low + margin < 0 < high - margin else (low + high) / 2
     (centre,) = line.tangents([(middle, high - low)], centred=True)
@@ -152,6 +155,7 @@ class _AlongLine:
     direction: Array
     scale: float
     rounding: float
+    least: float
     steepness: float = 0.0
     """Size of the gradient: inputs are rounded too, and units that cancel each other are."""
 
@@ -192,15 +196,19 @@ class _AlongLine:
         ]
 
     def _step(self, t: float, room: float) -> float:
-        """Short against the room, and against the distance between kinks in this place."""
-        return float(np.copysign(TANGENT_STEP * min(abs(room), abs(t) + self.scale), room))
+        """Short against the room, and against the distance between kinks in this place.
+
+        The coarser the values are, the longer: a slope is as good as they are over the step.
+        """
+        part = TANGENT_STEP * (self.rounding / ROUNDING) ** COARSER
+        return float(np.copysign(part * min(abs(room), abs(t) + self.scale), room))
 
     def judged(self, tangent: Tangent) -> Tangent:
         """A tangent with the errors that rounding may have."""
         a, b = tangent.places
         values = max(float(np.abs(tangent.first).max()), float(np.abs(tangent.last).max()))
         reach = abs(tangent.t) + float(np.linalg.norm(self.origin))
-        error = self.rounding * (values + self.steepness * reach)
+        error = self.rounding * (values + self.steepness * reach) + self.least
         return replace(tangent, value_error=error, slope_error=2 * error / abs(b - a))
 
 

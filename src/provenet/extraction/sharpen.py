@@ -55,6 +55,13 @@ class Sharpened:
         """Nothing is known of the errors."""
         return cls(units, np.full(len(units), np.inf))
 
+    @classmethod
+    def as_measured(cls, units: Units, pieces: Pieces) -> Sharpened:
+        """Units as they are, with the errors of what was measured."""
+        S, weights = units.pattern(pieces.X), 1 / pieces.errors
+        _, C = _least_squares(S, weights, np.zeros((len(S), 0)), _prior(units))
+        return cls(units, _relative_errors(units, C))
+
 
 @dataclass(frozen=True)
 class _Places:

@@ -58,6 +58,9 @@ ROUNDING = 8.0 * EPS
 TANGENT_STEP = 2e-5
 """Half the width over which a slope is measured, as a part of the room for it. Derived: rounding
 over it leaves slopes known to 1e-11, and a kink lies inside once in 25,000."""
+COARSER = 0.4
+"""Power of the error of values with which that width grows. A convention: half of the digits lost
+are the slope's, and in single precision a kink lies inside once in 40."""
 NEAR_AN_END = 0.02
 """Part of an interval: tangents that meet nearer to its end do not split it there. A convention."""
 SPLIT = 0.47
@@ -75,9 +78,9 @@ REACH = 1e5
 nearly parallel to a line once in 100,000."""
 REACH_OF_REST = 30.0
 """The same for what earlier lines left: far out it is rounding. A convention."""
-ROUNDING_OF_REST = (1e-11, 1e-8)
-"""Least and most relative error of what earlier lines left: as far as their units are known, but no
-better than `WELL_KNOWN`. A convention."""
+ROUNDING_OF_REST = (1e-12, 1e-6)
+"""Least and most relative error of what earlier lines left: as far as their units are known. A
+convention."""
 KINK_SCALE, KINKS_IN_BOX = 0.1, 20.0
 """Distance of typical kinks: a tenth of the distance of typical inputs, and at most a twentieth of
 the line. A convention."""
@@ -85,7 +88,8 @@ BESIDE_CENTRE = 1e-2
 """How far the first line passes the centre, where symmetric models have their kinks; beside the
 box's width. A convention."""
 LINES = 6
-"""Lines that are followed at most. A convention: each later one is for a unit that was missed."""
+"""Lines that are followed without another guiding point explained. A convention: each later one is
+for a unit that was missed."""
 
 # ---------------------------------------------------------------- one layer, or more
 
@@ -110,11 +114,19 @@ GRADIENT_STEP = 0.02
 hyperplanes off the line may be nearer."""
 SHORTER, GRADIENT_TRIES = 0.1, 3
 """Factor for a gradient that is not believed, and how often it is tried. A convention."""
+ALONG_A_PIECE = np.linspace(0.1, 0.9, 17)
+"""Parts of a piece at which there may be room for a gradient. A convention."""
 BELIEVED = 1e-13
 """Relative error of a rise along the line that a gradient may leave. Derived: as `DOUBLE`."""
 FROM_EDGE, FROM_FAR_EDGE = 3.0, 0.5
 """Distance of a place from the kinks beside it: so many distances of typical kinks and, far out,
 this part of the kink's own distance from the origin. A convention."""
+ONE_UNIT = 1e-3
+"""Of the jump between two places on a line: what it may be at the kink between them, where that of
+one unit is zero. A convention: far above the error of gradients, far below what two units make."""
+POORLY = 1e-4
+"""Relative error of a jump that is no unit yet: another line measures it. A convention: `ROUGHLY`
+leaves a hundred of them."""
 TYPICAL_ERROR = 0.25
 """Of the largest error of a value: what it is on average. A convention, on which `BOUND` rests."""
 ROUGHLY = 1e-2

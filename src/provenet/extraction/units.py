@@ -150,8 +150,24 @@ class Pieces:
             np.append(self.believed, other.believed),
         )
 
-    def beside(self, known: Units) -> Pieces:
-        """The same for the function, if these were measured on what `known` leaves of it."""
-        more = np.einsum("nm,mod->nod", known.pattern(self.X), known.affine)
-        gradients, constants = self.gradients + more[:, :, :-1], self.constants + more[:, :, -1]
+    def __getitem__(self, rows: AnyArray | slice) -> Pieces:
+        """Some of them."""
+        return Pieces(
+            self.X[rows],
+            self.gradients[rows],
+            self.constants[rows],
+            self.errors[rows],
+            self.believed[rows],
+        )
+
+    @classmethod
+    def known_at(cls, x: Array, units: Units) -> Pieces:
+        """What units that are known make near a point."""
+        own = np.einsum("nm,mod->nod", units.pattern(x[None]), units.affine)
+        return cls(x[None], own[:, :, :-1], own[:, :, -1], np.zeros(1), np.ones(1, dtype=bool))
+
+    def without(self, known: Units) -> Pieces:
+        """The same for what known units leave of the function."""
+        less = np.einsum("nm,mod->nod", known.pattern(self.X), known.affine)
+        gradients, constants = self.gradients - less[:, :, :-1], self.constants - less[:, :, -1]
         return Pieces(self.X, gradients, constants, self.errors, self.believed)
