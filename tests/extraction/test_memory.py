@@ -53,7 +53,7 @@ def test_gradients_on_a_line_are_measured_in_blocks() -> None:
     direction = rng.standard_normal(FEATURES) / np.sqrt(FEATURES)
     line = Segment(X[0], direction, (-1.0, 1.0), 1.0)
     steps = np.full(4, 1e-6)
-    used = peak(lambda: measured_pieces(ask, line, X, steps, BOX, (1e-15, 0.0)))
+    used = peak(lambda: measured_pieces(ask, line, X, steps, BOX))
     assert used < SQUARE / 2  # four of them at once were 72 MB and more
 
 
