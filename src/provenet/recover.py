@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
+
+import numpy as np
 
 from provenet.certify.agreement import (
     best_of,
@@ -17,16 +19,20 @@ from provenet.certify.agreement import (
 )
 from provenet.certify.checks import Claim, Status
 from provenet.certify.conclude import conclude
+from provenet.certify.found_link import ByLink, best_by_link, with_link
 from provenet.certify.result import Recovery
 from provenet.certify.shared_layer import shared_layer
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Progress, Seed
 from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import Watch, watched, working_time
+from provenet.data.sources import Source
+from provenet.data.sources.linked import LinkedSource
 from provenet.fitting.workspace import Wishes, Workspace, prepare
 from provenet.methods import METHODS, Method
 from provenet.networks.activations import Activation
 from provenet.validation import (
+    OPEN,
     as_generator,
     as_source,
     check_data,
@@ -35,6 +41,7 @@ from provenet.validation import (
     open_checkpoint,
     read_activation,
     read_layers,
+    read_link,
 )
 
 __all__ = ["METHODS", "recover"]
@@ -43,6 +50,11 @@ _LOG = logging.getLogger("provenet")
 
 DEFAULT_BUDGET = 120.0
 """Seconds after which no new attempt is begun."""
+SHORTEST_SHARE = 1.0
+"""Convention: seconds that the last link is tried, however long the first took."""
+FIRST_SHARE = 0.1
+"""Convention: share of the time for a first look at each link: the right one often needs no more,
+and the wrong one would use up all of it."""
 
 
 def recover(
@@ -57,6 +69,7 @@ def recover(
     rng: Seed = None,
     progress: Progress | None = None,
     budget: float = DEFAULT_BUDGET,
+    link: str = OPEN,
     faithful: bool = False,
     refine: bool | None = None,
     objective: str = "auto",
@@ -88,6 +101,11 @@ def recover(
         Called as `progress(stage, fraction, message)`; a negative fraction means unknown.
     budget
         Seconds after which no further attempt is begun.
+    link
+        How labels came from the network's outputs: "identity", as they are; "logit", as a
+        probability between 0 and 1, or one a column; "softmax", as probabilities of classes, a
+        column each. With "auto" rows that sum to 1 are probabilities, and labels between 0 and 1
+        are tried as both. The network returned has the link, and `predict_proba`.
     faithful
         Run the algorithm of the method's paper, corrected where it is misprinted, and nothing after
         it. An option that a method does not have is refused; `provenet methods` lists what each
@@ -139,28 +157,79 @@ def recover(
     check_surroundings(progress, checkpoint=checkpoint)
     generator = as_generator(rng)
     source = as_source(X, y)
-    report = _Reporter(progress)
-    kept = None if checkpoint is None else open_checkpoint(checkpoint, source, report.tell_pass)
-    with one_blas_thread(), watched(Watch(source, report.tell_pass, kept)):
+    links = read_link(link, source, plans[0][0])
+    door = _Door(plans, generator, _Reporter(progress), checkpoint)
+    if links == ("identity",):
+        return door.recovered(source, budget)
+    return _by_links(door, source, links, budget)
+
+
+def _by_links(door: _Door, source: Source, links: tuple[str, ...], budget: float) -> Recovery:
+    """One link after the other, until one settles it; each shortly first, if there are several."""
+    end, found = working_time() + budget, dict[str, ByLink]()
+    for share in (FIRST_SHARE, 1.0) if len(links) > 1 else (1.0,):
+        for number, link in enumerate(links):
+            if link in found and found[link].result.success:
+                continue
+            left = (end - working_time()) / (len(links) - number)
+            result = door.through_link(source, link, max(share * left, SHORTEST_SHARE))
+            found[link] = ByLink(link, result)
+            if found[link].settles:
+                return best_by_link([*found.values()], *source.rows(0, source.size))
+    return best_by_link([*found.values()], *source.rows(0, source.size))
+
+
+@dataclass(frozen=True)
+class _Door:
+    """What a recovery is to do, whatever the samples."""
+
+    plans: list[tuple[Method, Wishes]]
+    rng: np.random.Generator
+    report: _Reporter
+    checkpoint: str | PathLike[str] | None
+
+    def through_link(self, source: Source, link: str, budget: float) -> Recovery:
+        """From labels that came by this link."""
+        if link == "identity":
+            return self.recovered(source, budget)
         try:
-            standardisation = check_data(source, plans[0][1].total_units, plans[0][0])
+            linked = LinkedSource(source, link)
         except NoAnswer as why:
-            return Recovery.nothing(plans[0][0].name, str(why), _claim(plans[0][0]))
+            return self._nothing(str(why))
+        # They lie in memory: passes over them are short, and are not kept.
+        return with_link(replace(self, checkpoint=None).recovered(linked, budget), link)
+
+    def recovered(self, source: Source, budget: float) -> Recovery:
+        """From labels as they are."""
+        tell = self.report.tell_pass
+        kept = None if self.checkpoint is None else open_checkpoint(self.checkpoint, source, tell)
+        with one_blas_thread(), watched(Watch(source, tell, kept)):
+            return self._watched(source, budget)
+
+    def _watched(self, source: Source, budget: float) -> Recovery:
+        try:
+            standardisation = check_data(source, self.plans[0][1].total_units, self.plans[0][0])
+        except NoAnswer as why:
+            return self._nothing(str(why))
         end, results = working_time() + budget, list[Recovery]()
-        for number, (chosen, wishes) in enumerate(plans):
-            share = (end - working_time()) / (len(plans) - number)
+        for number, (chosen, wishes) in enumerate(self.plans):
+            share = (end - working_time()) / (len(self.plans) - number)
             workspace = prepare(
                 source,
                 wishes,
                 standardisation,
-                rng=generator,
-                progress=report,
+                rng=self.rng,
+                progress=self.report,
                 deadline=working_time() + share,
             )
             results.append(_best_of(workspace, chosen))
             if results[-1].success:
                 break
         return deepest_needed(results)
+
+    def _nothing(self, why: str) -> Recovery:
+        method = self.plans[0][0]
+        return Recovery.nothing(method.name, why, _claim(method))
 
 
 class _Reporter:

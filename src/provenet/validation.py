@@ -19,6 +19,7 @@ from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.data.checkpoint import Checkpoint
 from provenet.data.passes import Report
+from provenet.data.probabilities import possible_links
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import (
     Standardisation,
@@ -31,6 +32,7 @@ from provenet.fitting.workspace import Wishes
 from provenet.methods import Method
 from provenet.methods.options import OPTIONS, Option
 from provenet.networks.activations import RELU, Activation, get_activation
+from provenet.networks.links import LINKS
 from provenet.networks.own_activation import check_own_activation
 
 _LARGEST = 1e70
@@ -106,6 +108,28 @@ def read_depth(layers: Any, units: Any) -> int | None:
             "many as there are layers."
         )
     return int(layers)
+
+
+def read_link(link: Any, source: Source, method: Method) -> tuple[str, ...]:
+    """The links to try, the likeliest first; labels of a lowest layer have none."""
+    if link == OPEN:
+        readable = source.fixed and source.bytes <= MOST_BYTES_IN_MEMORY
+        if not readable or method.lowest_layer:
+            return ("identity",)
+        first = possible_links(source.rows(0, min(source.size, ROWS_AT_ONCE))[1])
+        if first == ("identity",) or source.size <= ROWS_AT_ONCE:
+            return first
+        return possible_links(source.rows(0, source.size)[1])
+    if link not in LINKS:
+        raise InvalidInput(
+            f"link must be one of {', '.join(LINKS)} or {OPEN!r}, not {link!r}: leave it out."
+        )
+    if link != "identity" and method.lowest_layer:
+        raise InvalidInput(
+            f"The method {method.name!r} takes labels as they are: give link='identity', or "
+            'method="auto".'
+        )
+    return (str(link),)
 
 
 def _method_for(depth: int, method: Any, methods: Mapping[str, Method]) -> Any:

@@ -15,6 +15,7 @@ from provenet.cli.progress import StageProgress
 from provenet.cli.shared import (
     NETWORK_FILES,
     Json,
+    Link,
     Quiet,
     Seed,
     check_network_to_write,
@@ -37,6 +38,7 @@ from provenet.recover import DEFAULT_BUDGET
 from provenet.recover import recover as recover_network
 from provenet.report import check_report, write_report
 from provenet.report import console as show
+from provenet.validation import OPEN
 
 
 @with_method_options
@@ -78,6 +80,7 @@ def recover(
             help="Of the units, or the method's own; auto finds it; of leaky_relu the slope."
         ),
     ] = "relu",
+    link: Link = OPEN,
     noise: Annotated[
         float | None,
         typer.Option(min=0, callback=finite, help="Label noise, if known; else estimated."),
@@ -126,6 +129,7 @@ def recover(
             method=method,
             activation=activation,
             noise=noise,
+            link=link,
             rng=seed,
             progress=progress,
             budget=budget,
@@ -161,7 +165,8 @@ def _engine(scheduler: str | None) -> Iterator[Callable[[Source], Source]]:
 
 def _load_truth(path: Path, features: int, outputs: int) -> AnyNetwork:
     truth = load_any_network_file(path)
-    own = truth.features, truth.outputs or 1
+    two_columns = truth.link == "logit" and (truth.outputs or 1) == 1 and outputs == 2
+    own = truth.features, 2 if two_columns else truth.outputs or 1
     if own != (features, outputs):
         sizes = " and ".join(map(counted, own, ("feature", "output")))
         way_out = (

@@ -61,6 +61,12 @@ def finite(value: float | None) -> float | None:
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="One line of result, no progress.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
+Link = Annotated[
+    str,
+    typer.Option(
+        help="How outputs become labels: identity, logit, softmax (probabilities); auto tells them."
+    ),
+]
 Features = Annotated[int, typer.Option(min=1, help="Number of inputs.")]
 Units = Annotated[int, typer.Option(min=1, help="Number of hidden units.")]
 Outputs = Annotated[int, typer.Option(min=1, help="Number of outputs.")]

@@ -86,3 +86,14 @@ CLEARLY_COARSER = 1.1
 NARROW_GAPS = 64
 """Convention: differences of neighbours, the smallest, from which a step is found: wide ones are so
 many steps that digits are lost."""
+
+SUM_OF_PROBABILITIES = 1e-3
+"""Convention: by how much the probabilities of a row may miss 1: ten of them, rounded to four
+digits, do by half of it."""
+ROUNDED_PROBABILITY = 2.0
+"""Convention: roundings by which a probability may be off, to both sides together: of itself and of
+the exponential."""
+LEAST_TOLD = 1e3
+"""Convention: labels known this much worse than the best one are left out: of logits in double
+precision, those beyond 7 or so, which are known to 1e-13. All others can be fitted to the last
+digits with one weight."""

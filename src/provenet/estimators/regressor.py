@@ -232,6 +232,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 activation=self.activation,
                 noise=self.noise,
                 budget=search_budget(self.budget),
+                link="identity",  # what is predicted is y as it is
                 rng=seed,
             )
         except InvalidInput as why:  # the options are checked: these samples show no network

@@ -223,7 +223,8 @@ def prepare(
     held = np.isin(group, rng.permutation(distinct)[:count])
     samples = ArraySource(standardisation.apply(X[~held]), y[~held])
     fitted = fitted_form(wishes.activation, wishes.layers)
-    precision, spread = label_precision(y), standardisation.label_spread
+    precision = drawn.precision or label_precision(y)
+    spread = standardisation.label_spread
     rounding = precision.rms
     fine = rounding <= FINE * spread
     return Workspace(

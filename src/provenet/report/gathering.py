@@ -28,6 +28,7 @@ from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array, Seed
 from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import ArraySource, Source
+from provenet.data.sources.linked import LinkedSource
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
@@ -120,6 +121,9 @@ def gather(
         if result.asked is None:
             return _without_samples(result, truth)
         source = ArraySource(result.asked.X, result.asked.y)
+    if given and result.network is not None and result.network.link != "identity":
+        source = LinkedSource(source, result.network.link)
+    result, known = replace(result, network=_before_link(result.network)), _before_link(truth)
     generator = np.random.default_rng(rng)
     with one_blas_thread():
         some = source.draw(min(source.size, MOST_DRAWN), generator)
@@ -131,9 +135,13 @@ def gather(
             outputs=source.outputs,
             spectrum=_spectrum(source, drawn) if given and _one_layer(result) else None,
             held_out=_held_out(result, source, drawn, refit),
-            curve=_error_curve(result, source, drawn, truth, refit),
+            curve=_error_curve(result, source, drawn, known, refit),
             truth=truth,
         )
+
+
+def _before_link(network: AnyNetwork | None) -> AnyNetwork | None:
+    return None if network is None else network.replace(link="identity")
 
 
 def _without_samples(result: Recovery, truth: AnyNetwork | None) -> ReportData:

@@ -12,6 +12,7 @@ import numpy as np
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
+from provenet.data.label_precision import LabelPrecision
 from provenet.data.parallel import sum_over, workers
 from provenet.data.passes import Term, add_up
 from provenet.data.standardisation import LinearSums, Standardisation, standardisation_from
@@ -34,6 +35,8 @@ class Draw:
     y: Array
     rows: AnyArray | None = None
     """Their numbers in the source; None where they were made afresh."""
+    precision: LabelPrecision | None = None
+    """How finely labels are written, where the source knows it; else the labels tell."""
 
 
 class Source(ABC):
