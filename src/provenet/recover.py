@@ -22,7 +22,7 @@ from provenet.certify.conclude import conclude
 from provenet.certify.found_link import ByLink, best_by_link, with_link
 from provenet.certify.result import Recovery
 from provenet.certify.shared_layer import shared_layer
-from provenet.common.exceptions import NoAnswer
+from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import Progress, Seed
 from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import Watch, watched, working_time
@@ -172,7 +172,8 @@ def _by_links(door: _Door, source: Source, links: tuple[str, ...], budget: float
             if link in found and found[link].result.success:
                 continue
             left = (end - working_time()) / (len(links) - number)
-            result = door.through_link(source, link, max(share * left, SHORTEST_SHARE))
+            only = len(links) == 1
+            result = door.through_link(source, link, max(share * left, SHORTEST_SHARE), only=only)
             found[link] = ByLink(link, result)
             if found[link].settles:
                 return best_by_link([*found.values()], *source.rows(0, source.size))
@@ -188,16 +189,20 @@ class _Door:
     report: _Reporter
     checkpoint: str | PathLike[str] | None
 
-    def through_link(self, source: Source, link: str, budget: float) -> Recovery:
-        """From labels that came by this link."""
+    def through_link(self, source: Source, link: str, budget: float, *, only: bool) -> Recovery:
+        """From labels that came by this link; where it is not the only one, it may not serve."""
         if link == "identity":
             return self.recovered(source, budget)
         try:
             linked = LinkedSource(source, link)
+            # They lie in memory: passes over them are short, and are not kept.
+            return with_link(replace(self, checkpoint=None).recovered(linked, budget), link)
         except NoAnswer as why:
             return self._nothing(str(why))
-        # They lie in memory: passes over them are short, and are not kept.
-        return with_link(replace(self, checkpoint=None).recovered(linked, budget), link)
+        except InvalidInput as why:
+            if only:
+                raise
+            return self._nothing(str(why))
 
     def recovered(self, source: Source, budget: float) -> Recovery:
         """From labels as they are."""

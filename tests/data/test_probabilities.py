@@ -79,6 +79,7 @@ BAD = {
     "sums": (np.array([[0.5, 0.3], [0.4, 0.6]]), "logit", ("Row 0", "sums to 0.8", "0.2")),
     "classes": (np.array([[0.5, 0.3, 0.1]] * 5), "softmax", ("Row 0", "5 rows off", "0.1")),
     "one column": (expit(U), "softmax", ("a column for every class", "logit")),
+    "a gap": (np.array([0.5, np.nan]), "logit", ("not finite", "row 1")),
     "0 and 1": (np.array([0.0, 1.0, 1.0]), "logit", ("classes", "probabilities")),
     "one class": (np.ones(5), "logit", ("All labels are of class 1",)),
     "one of three": (np.array([[0.0, 1.0, 0.0]] * 4), "softmax", ("All labels are of class 1",)),

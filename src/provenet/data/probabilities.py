@@ -62,6 +62,11 @@ def possible_links(y: Array) -> tuple[str, ...]:
 
 def check_probabilities(y: Array, link: str) -> None:
     """Raise unless labels are probabilities that this link can have given."""
+    finite = np.isfinite(y.reshape(len(y), -1)).all(axis=1)
+    if not finite.all():
+        raise InvalidInput(
+            f"y is not finite in row {int(np.argmin(finite))}: remove or repair such rows."
+        )
     outside = (y.reshape(len(y), -1) < 0) | (y.reshape(len(y), -1) > 1)
     if outside.any():
         row, column = (int(i) for i in np.argwhere(outside)[0])
