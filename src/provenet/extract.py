@@ -109,7 +109,8 @@ def extract(
         Number of outputs; found when left out.
     activation
         Of the units: a name such as "tanh", or a `provenet.Activation`. "auto" finds it where
-        answers are exact; where they are not, units are taken to be ReLU.
+        answers are exact, also the slope of leaky ReLU; where they are not, units are taken to be
+        ReLU.
     noise
         Standard deviation of the answers' noise, if known; estimated when left out.
     units
@@ -272,7 +273,13 @@ class _Run:
     def _confirmed(self, traced: Traced, looks: int = 1) -> TracedCandidate:
         with self.stages.stage("verify", counted(len(traced.units), "unit")):
             return confirmed(
-                traced, self.oracle, self.box, self.rng, looks=looks, wanted=self.wishes.units
+                traced,
+                self.oracle,
+                self.box,
+                self.rng,
+                looks=looks,
+                wanted=self.wishes.units,
+                activation=None if self.wishes.open_activation else self.wishes.activation,
             )
 
     def _unfinished(self, traced: Traced, spent: Spent) -> Recovery:

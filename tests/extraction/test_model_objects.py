@@ -384,8 +384,8 @@ def test_pickles_are_never_loaded(name: str, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- Keras
 
 
-class KerasModel:
-    """As much of a Keras model as a client uses: callable, but asked by `predict`."""
+class KerasModel(Module):
+    """As much of a Keras model as a client uses; with torch behind it, it is a module as well."""
 
     __module__ = "keras.src.models.model"
     input_shape: Any = (None, 4)

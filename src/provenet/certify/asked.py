@@ -13,6 +13,7 @@ Answers are exact to rounding, so the questions are few and strict. *exact* need
   kink of that one lies inside the strip; with opposite signs it lies at the strip's edge, and
   beside it answers are off by the slope times the distance;
 - rounding lets no unit be off by more than `traced.KNOWN`;
+- one slope below zero of all units, where it is not that of ReLU, is told by equations to spare;
 - no linear term is left, which is what units without a kink in reach, or two units with one
   hyperplane, leave; and the signs of the units are the only ones that explain the function.
 
@@ -39,7 +40,7 @@ from provenet.certify.asked_layers import (
 from provenet.certify.checks import Check, Status, asked
 from provenet.certify.result import Recovery
 from provenet.certify.summary import units_in_words
-from provenet.certify.tolerances import MOST_OFF
+from provenet.certify.tolerances import MOST_OFF, SLOPE_BITS
 from provenet.certify.traced import KNOWN, TracedCandidate
 from provenet.common.typing import AnyArray
 from provenet.common.words import counted
@@ -86,6 +87,8 @@ def _questions(candidate: TracedCandidate) -> Iterator[Check]:
         yield every_weight_shows(candidate, _explained(candidate))
     yield _no_linear_term(candidate)
     yield _a_unit_shows(candidate)
+    if candidate.spare_bits < np.inf:
+        yield _one_slope_is_told(candidate)
     yield _signs_are_determined(candidate)
     if candidate.wanted is not None:
         yield _as_many_as_asked_for(candidate, candidate.wanted)
@@ -268,7 +271,8 @@ def _why_linear(candidate: TracedCandidate) -> str:
     known = f"So the function is exact: {candidate.room}. " if _is_confirmed(candidate) else ""
     return (
         f"{known}The term belongs to units {_NO_KINK}, to two units with one hyperplane, or to "
-        "units that are not zero below it: a wider box may show them."
+        "units that are not zero below it: a wider box may show them, or activation="
+        '"leaky_relu".'
     )
 
 
@@ -297,6 +301,19 @@ def _signs_are_determined(candidate: TracedCandidate) -> Check:
     )
 
 
+def _one_slope_is_told(candidate: TracedCandidate) -> Check:
+    activation = candidate.network.activation
+    return Check(
+        "one slope of all units explains the linear part",
+        candidate.spare_bits >= SLOPE_BITS,
+        f"{candidate.spare_bits:.0f} bits to spare",
+        f"{SLOPE_BITS:.0f}, so that it is no chance",
+        f"{_explained(candidate)}, each of {activation.name}, but ReLU units and a linear term "
+        f'might do as well: if it is so, say activation="{activation.family}".',
+        Status.PARTIAL,
+    )
+
+
 def _as_many_as_asked_for(candidate: TracedCandidate, wanted: int | tuple[int, ...]) -> Check:
     network = candidate.network
     found = network.widths if isinstance(wanted, tuple) else network.units
@@ -318,6 +335,11 @@ def _units(candidate: TracedCandidate) -> str:
     return units_in_words(candidate.network)
 
 
+def _of_a_slope(candidate: TracedCandidate) -> str:
+    slope = candidate.network.activation.slope
+    return f" of slope {slope:.6g} below zero" if slope else ""
+
+
 def _explained(candidate: TracedCandidate) -> str:
     return f"All {len(candidate.fresh)} fresh points are explained by {_units(candidate)}"
 
@@ -326,7 +348,8 @@ def _praise(candidate: TracedCandidate) -> str:
     fresh = candidate.fresh
     left = (candidate.network(fresh.X) - fresh.y) / fresh.spread
     return (
-        f"Recovered to about {candidate.error:.0e}: {_units(candidate)}. {len(fresh)} fresh "
+        f"Recovered to about {candidate.error:.0e}: {_units(candidate)}{_of_a_slope(candidate)}. "
+        f"{len(fresh)} fresh "
         f"points are predicted to {np.sqrt(np.mean(left**2)):.0e} of the answers' spread: "
         f"{candidate.room}."
     )
@@ -361,6 +384,9 @@ def _of_signs(candidate: TracedCandidate) -> tuple[str, ...]:
     if candidate.alternatives:
         others = counted(candidate.alternatives, "other pattern")
         return (f"{_open_signs(candidate)}: {others} of signs give the same function.",)
+    slope = candidate.network.activation.slope or 0.0
+    if -1 < slope < 0:
+        return (f"A slope of {slope:.4g} below zero is one of {1 / slope:.4g} of opposite units.",)
     return ()
 
 

@@ -198,6 +198,9 @@ CONFIDENCE = 0.95
 MOST_OFF = 0.02
 """Convention: part of all inputs that may be off, at CONFIDENCE, of a network that is called exact:
 149 random points, all predicted. Without a budget 300 are asked, for half of it."""
+SLOPE_BITS = 20.0
+"""Convention: bits beyond one a sign from which one slope of all units is believed: a linear term
+of ReLU units looks so once in a million."""
 FEWEST_TO_PLACE = 3
 """Convention: points that are off from which one may see where."""
 MORE_AT_THE_END, OUTLIERS_AT_THE_END = 6.0, 4

@@ -57,6 +57,9 @@ class TracedCandidate:
     """How many units have another sign in some of these, or have signs that were not all tried."""
     untried: str = ""
     """Why signs were left untried, and what would decide them, as a clause; empty if none were."""
+    spare_bits: float = np.inf
+    """Where one slope of all units was found: what the equations for it tell beyond a bit a sign.
+    Infinite where units are of the activation that was asked for, or ReLU."""
     looks: int = 1
     """How many networks, with this one, were put to fresh points of their own."""
     showing: Answered | None = None

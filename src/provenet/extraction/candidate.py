@@ -35,11 +35,13 @@ from provenet.extraction.tolerances import (
 )
 from provenet.extraction.units import Units, binary_scale
 from provenet.fitting.parameters import Parameters
+from provenet.networks.activations import LEAKY_RELU, RELU, Activation
 from provenet.networks.any_network import AnyNetwork
 from provenet.networks.conversions import as_absolute, as_rectified
 from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.lattice_signs import signs_by_lattice
 from provenet.networks.network import Network
+from provenet.networks.one_slope import OneSlope, one_slope
 from provenet.networks.sign_ambiguities import flip_sets
 from provenet.networks.signs import Signs, signs_from_linear_part, unit_terms
 from provenet.networks.tolerances import FLIP_BUDGET
@@ -53,13 +55,16 @@ def confirmed(
     *,
     looks: int,
     wanted: int | tuple[int, ...] | None,
+    activation: Activation | None = RELU,
 ) -> TracedCandidate:
     """The units found, with the model's answers to points that may refute them.
 
-    `looks` counts the networks that were found, this one and those that were refuted before.
+    `looks` counts the networks that were found, this one and those that were refuted before. Units
+    are of a piecewise linear activation, or, where it is None, of the one that explains them.
     """
     asked = oracle.used
-    signed = _signed(traced, one=oracle.outputs is None, deadline=oracle.deadline)
+    one = oracle.outputs is None
+    signed = _signed(traced, one=one, deadline=oracle.deadline, activation=activation)
     put = _Put(signed.network, traced.guides, _error_bound(traced), looks)
     candidate = _candidate(traced, signed, put.to(oracle, box, rng), asked)
     return replace(candidate, looks=looks, wanted=wanted)
@@ -164,6 +169,7 @@ def _candidate(traced: Traced, signed: Signed, points: _Points, asked: int) -> T
         alternatives=signed.alternatives,
         open_signs=signed.open_signs,
         untried=signed.untried,
+        spare_bits=signed.spare_bits,
         **vars(points),
     )
 
@@ -205,10 +211,18 @@ class Signed:
     """How many units have more than one sign in these, or in patterns that were not tried."""
     untried: str = ""
     """Why signs were left untried, as a clause; empty if none were."""
+    spare_bits: float = np.inf
+    """Of a slope that was found: what the equations tell beyond a bit a sign (`one_slope`)."""
 
 
-def _signed(traced: Traced, *, one: bool, deadline: Deadline) -> Signed:
-    """Signs from the linear part, every output being as large as the others."""
+def _signed(
+    traced: Traced, *, one: bool, deadline: Deadline, activation: Activation | None = RELU
+) -> Signed:
+    """Signs from the linear part, every output being as large as the others.
+
+    Units of another slope below zero than 0 are looked for where ReLU does not explain it, unless
+    ReLU was asked for.
+    """
     found = traced.units
     sizes = np.linalg.norm(found.A, axis=1) + np.linalg.norm(found.linear, axis=1)
     scale = binary_scale(sizes)
@@ -217,16 +231,50 @@ def _signed(traced: Traced, *, one: bool, deadline: Deadline) -> Signed:
     parameters = Parameters.of(absolute)
     m = parameters.units
     terms = 2 * parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
+    allowed = NO_LINEAR * float(np.linalg.norm(sizes / scale))
+    own, spare_bits = RELU, np.inf
     signs, untried = _signs(*terms, _error_bound(traced), deadline)
-    size = float(np.linalg.norm(sizes / scale))
-    left = np.linalg.norm(signs.remainder) > NO_LINEAR * size
-    network = plain if left else as_rectified(absolute, signs.signs).replace(linear=None)
+    if np.linalg.norm(signs.remainder) > allowed and activation is not RELU:
+        sloped = _sloped(*terms, _error_bound(traced), allowed, deadline, activation)
+        if sloped is not None:
+            own, signs, untried = sloped.activation, sloped.signs, ""
+            spare_bits = sloped.spare_bits if activation is None else np.inf
+    left = np.linalg.norm(signs.remainder) > allowed
+    network = plain if left else as_rectified(absolute, signs.signs, own).replace(linear=None)
     network = _of_outputs(network, scale, one)
     if untried:
         return Signed(network, open_signs=m, untried=untried)
     others = () if left else signs.alternatives
     different = np.any([signs.signs != other for other in others], axis=0)
-    return Signed(network, len(others), int(np.sum(different)))
+    return Signed(network, len(others), int(np.sum(different)), spare_bits=spare_bits)
+
+
+def _sloped(
+    a: Array,
+    W: Array,
+    v: Array,
+    relative_error: float,
+    allowed: float,
+    deadline: Deadline,
+    activation: Activation | None,
+) -> OneSlope | None:
+    """Units of one slope that explain a linear part: of the activation asked for, if one was.
+
+    Without equations to spare a slope is told by nothing, so it must be asked for.
+    """
+    error = min(relative_error, NO_LINEAR) * float(np.linalg.norm(unit_terms(a / 2, W)))
+    found = one_slope(a / 2, W, v, error, allowed, lambda: deadline.passed)
+    if found is None or (activation is None and found.spare_bits <= 0):
+        return None
+    slope = found.activation.slope
+    wanted = None if activation in (None, LEAKY_RELU) else activation
+    if wanted is not None and (wanted.slope is None or not _same_slope(slope, wanted.slope)):
+        return None
+    return found
+
+
+def _same_slope(found: float | None, wanted: float) -> bool:
+    return found is not None and abs(found - wanted) <= NO_LINEAR
 
 
 def _signed_layers(traced: TracedLayers, *, one: bool, deadline: Deadline) -> Signed:

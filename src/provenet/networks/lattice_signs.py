@@ -53,7 +53,13 @@ def signs_by_lattice(
     a: Array, W: Array, v: Array, error: float, stopped: Callable[[], bool] = lambda: False
 ) -> LatticeSigns:
     """The only signs xi with `sum_i xi_i a_i w_i / 2 = v` up to an error (of the norm)."""
-    M, v = unit_terms(a, W) / 2, v.ravel()
+    return lattice_signs(unit_terms(a, W) / 2, v.ravel(), error, stopped)
+
+
+def lattice_signs(
+    M: Array, v: Array, error: float, stopped: Callable[[], bool] = lambda: False
+) -> LatticeSigns:
+    """The only signs xi with `M xi = v` up to an error (of the norm)."""
     units = M.shape[1]
     bits = equation_bits(M, error)
     if bits < units + SPARE_BITS:

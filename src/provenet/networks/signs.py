@@ -58,17 +58,22 @@ class Signs:
 
 def signs_from_linear_part(a: Array, W: Array, v: Array) -> Signs:
     """The signs xi that bring `sum_i xi_i a_i w_i / 2` closest to v."""
-    M, v = unit_terms(a, W) / 2, v.ravel()
+    return signs_of_terms(unit_terms(a, W) / 2, v.ravel())
+
+
+def signs_of_terms(M: Array, v: Array) -> Signs:
+    """The signs xi that bring `M xi` closest to v."""
+    units = M.shape[1]
     if _independent(M):
         xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
         return Signs(xi, v - M @ xi)
-    if len(W) <= EXHAUSTIVE_UNITS:
+    if units <= EXHAUSTIVE_UNITS:
         return _exhaustive(M, v)
-    exact = _exact(M, v) if len(W) <= MOST_VECTORS else _exact_with_few_free(M, v)
+    exact = _exact(M, v) if units <= MOST_VECTORS else _exact_with_few_free(M, v)
     if exact is not None:
         return exact
     xi = _local_search(M, v)
-    return Signs(xi, v - M @ xi, complete=len(W) <= MOST_VECTORS)
+    return Signs(xi, v - M @ xi, complete=units <= MOST_VECTORS)
 
 
 def nearest_signs(a: Array, W: Array, v: Array, most: int) -> list[Array]:

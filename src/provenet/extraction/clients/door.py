@@ -41,10 +41,10 @@ def client_of(
         return HttpClient(f, known, outputs, timeout=timeout, retries=retries)
     if isinstance(f, (str, PathLike)):
         return _file_client(Path(f), features, outputs, output)
+    if is_predictor(f):  # a Keras model may be a torch module as well
+        return PredictorClient(f, features, outputs, output)
     if is_torch_module(f):
         return TorchClient(f, features, outputs, output)
-    if is_predictor(f):
-        return PredictorClient(f, features, outputs, output)
     if not callable(f):
         raise InvalidInput(
             "A model is a function, an object with predict, a file or an address, not "
