@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         Source,
     )
     from provenet.datasets import random_network, sample
-    from provenet.estimators import HalfspaceClassifier, NetworkRegressor
+    from provenet.estimators import HalfspaceClassifier, NetworkClassifier, NetworkRegressor
     from provenet.extract import extract
     from provenet.learn_top import learn_top
     from provenet.methods import METHODS
@@ -54,6 +54,7 @@ __all__ = [
     "InvalidInput",
     "LayeredNetwork",
     "Network",
+    "NetworkClassifier",
     "NetworkRegressor",
     "PopulationSource",
     "QuerySource",
@@ -94,6 +95,7 @@ _HOMES = {
     "InvalidInput": "common.exceptions",
     "LayeredNetwork": "networks.layered",
     "Network": "networks.network",
+    "NetworkClassifier": "estimators",
     "NetworkRegressor": "estimators",
     "PopulationSource": "data.sources",
     "QuerySource": "data.sources",

@@ -32,6 +32,7 @@ X, Y = pn.sample(TRUTH, 300, rng=2)
 @parametrize_with_checks(
     [
         pn.NetworkRegressor(units=1, budget=1e-9, random_state=0),
+        pn.NetworkClassifier(units=1, random_state=0),
         pn.HalfspaceClassifier(units=1, random_state=0),
     ]
 )

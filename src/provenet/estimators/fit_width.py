@@ -12,13 +12,19 @@ pruned.
 
 Linear regression is the first of the candidates, so a network is chosen only where it predicts
 unseen samples better.
+
+For class labels everything is the same with the deviance in place of the square (`fitting.losses`):
+labels are not scaled, every part has its share of each class, and logistic regression is the first
+of the candidates. Samples may have weights. Equal samples are one sample that counts as much as
+they do together, and samples are put into an order of their own: a weight of two and a sample given
+twice are the same thing, and no sample is judged by its twin.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from sklearn.model_selection import KFold
@@ -45,6 +51,7 @@ from provenet.estimators.tolerances import (
     USELESS,
     WIDTHS,
 )
+from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.units import promising_units
@@ -63,9 +70,10 @@ class WidthFit:
     ridge: float
     """The penalty on the weights, for inputs and labels of spread 1."""
     error: float
-    """Mean square held-out error over the labels' variance; 1 or so says nothing was learned."""
+    """Mean held-out deviance: of class labels, twice the log-loss; else the square error over the
+    labels' variance, of which 1 or so says that nothing was learned."""
     linear_error: float
-    """The same of linear regression."""
+    """The same of linear, or logistic, regression."""
     chosen: bool
     """Whether the width was chosen, not given."""
     errors: dict[tuple[float, int], float] = field(repr=False)
@@ -78,11 +86,17 @@ class _Scaled:
 
     X: Array
     Y: Array
+    weights: Array | None
     standardisation: Standardisation
     label_scale: Array
+    loss: Loss
 
     def rows(self, which: AnyArray) -> _Scaled:
-        return _Scaled(self.X[which], self.Y[which], self.standardisation, self.label_scale)
+        weights = None if self.weights is None else _of_mean_one(self.weights[which])
+        return replace(self, X=self.X[which], Y=self.Y[which], weights=weights)
+
+    def penalised(self, ridge: float, kind: _UnitKind) -> Penalised:
+        return Penalised(self.X, self.Y, ridge, kind.fitted, self.loss, self.weights)
 
 
 def fit_width(
@@ -93,20 +107,23 @@ def fit_width(
     units: int | None = None,
     rng: np.random.Generator,
     deadline: float = np.inf,
+    loss: Loss = SQUARES,
+    weights: Array | None = None,
 ) -> WidthFit:
     """Fit samples (n, features) and (n,) or (n, outputs) by as many units as held-out error wants.
 
     With `units` the width is that one. After `deadline` the step that is under way is the last.
+    `weights` (n,) say what each sample counts.
     """
-    scaled = _scaled(X, y)
+    scaled = _scaled(*_merged(X, y.reshape(len(y), -1), weights), loss)
     kind = _UnitKind(activation)
-    widths = _widths(len(X), units)
+    widths = _widths(len(scaled.X), units)
     with one_blas_thread():
         choice = _choose(scaled, kind, widths, rng, choice_deadline(deadline), units)
         parameters = _refitted(scaled, kind, choice, widths, rng, units, deadline)
     network = _to_user(parameters, kind, scaled, several=y.ndim > 1)
     best = choice.errors[choice.ridge, choice.width]
-    linear = choice.errors[0.0, 0]
+    linear = min(error for (_, width), error in choice.errors.items() if width == 0)
     return WidthFit(network, choice.width, choice.ridge, best, linear, units is None, choice.errors)
 
 
@@ -132,22 +149,39 @@ def _widths(samples: int, units: int | None) -> tuple[int, ...]:
     return (*(w for w in WIDTHS if w < units), units)
 
 
-def _scaled(X: Array, y: Array) -> _Scaled:
-    Y = y.reshape(len(y), -1)
-    mean, label_mean = X.mean(axis=0), Y.mean(axis=0)
-    scale, label_scale = _spread(X, mean), _spread(Y, label_mean)
+def _merged(X: Array, Y: Array, weights: Array | None) -> tuple[Array, Array, Array | None]:
+    """Samples that differ, in an order of their own, and what each counts (None: all alike)."""
+    weights = np.ones(len(X)) if weights is None else weights
+    X, Y, weights = X[weights > 0], Y[weights > 0], weights[weights > 0]
+    both, group = np.unique(np.column_stack([X, Y]), axis=0, return_inverse=True)
+    if len(both) == len(X) and np.ptp(weights) == 0:
+        return X, Y, None
+    total = np.bincount(group.ravel(), weights, len(both)).astype(float)
+    features = X.shape[1]
+    return both[:, :features], both[:, features:], _of_mean_one(total)
+
+
+def _of_mean_one(weights: Array) -> Array:
+    return np.asarray(weights / weights.mean())
+
+
+def _scaled(X: Array, Y: Array, weights: Array | None, loss: Loss) -> _Scaled:
+    mean, label_mean = np.average(X, 0, weights), np.zeros(Y.shape[1])
+    scale, label_scale = _spread(X, mean, weights), np.ones(Y.shape[1])
+    if loss is SQUARES:
+        label_mean = np.average(Y, 0, weights)
+        label_scale = _spread(Y, label_mean, weights)
     whiten = np.diag(np.where(np.isfinite(scale), 1 / scale, 0.0))
     standardisation = Standardisation(
         mean, whiten, label_mean, 1.0, np.zeros((Y.shape[1], len(mean))), len(X)
     )
-    return _Scaled(
-        standardisation.apply(X), (Y - label_mean) / label_scale, standardisation, label_scale
-    )
+    labels = (Y - label_mean) / label_scale
+    return _Scaled(standardisation.apply(X), labels, weights, standardisation, label_scale, loss)
 
 
-def _spread(values: Array, mean: Array) -> Array:
+def _spread(values: Array, mean: Array, weights: Array | None) -> Array:
     """Standard deviations; infinite for what is constant, so that it is divided to zero."""
-    spread = values.std(axis=0)
+    spread = np.sqrt(np.average((values - mean) ** 2, 0, weights))
     return np.where(spread > CONSTANT * np.abs(mean) + TINY_SPREAD, spread, np.inf)
 
 
@@ -172,13 +206,15 @@ def _choose(
     """Penalty and width of the least held-out error."""
     splits = list(_splits(scaled, rng))
     seeds = rng.integers(2**32, size=len(splits))
-    plain = [Penalised(train.X, train.Y, 0.0, kind.fitted) for train, _ in splits]
-    errors = {(0.0, 0): _held_out(splits, kind, [p.linear_fit(kind.linear) for p in plain])}
+    errors = {}
+    if scaled.loss is SQUARES:  # without a penalty classes that can be told apart have no fit
+        plain = [train.penalised(0.0, kind).linear_fit(kind.linear) for train, _ in splits]
+        errors[0.0, 0] = _held_out(splits, kind, plain)
     lowest, failures = np.inf, 0
     for ridge in RIDGES:
         along = _errors_by_width(splits, kind, ridge, widths, seeds, deadline, units)
         errors |= {(ridge, width): error for width, error in along.items()}
-        reached = min(along.values())
+        reached = min(along.values()) if units is None else along[units]
         failures = 0 if reached < lowest else failures + 1
         lowest = min(lowest, reached)
         if failures == PATIENCE or is_over(deadline):
@@ -194,8 +230,18 @@ def _splits(scaled: _Scaled, rng: np.random.Generator) -> Iterator[tuple[_Scaled
     if len(order) == 1:
         yield scaled, scaled
         return
-    for seen, unseen in KFold(min(FOLDS, len(order))).split(order):  # the order is random already
-        yield scaled.rows(order[seen]), scaled.rows(order[unseen])
+    parts = min(FOLDS, len(order))
+    if scaled.loss is not SQUARES:  # of each class every so many to the same part
+        order = order[np.argsort(_classes(scaled.Y[order]), kind="stable")]
+        folds = [np.arange(len(order)) % parts == part for part in range(parts)]
+    else:
+        folds = [np.isin(np.arange(len(order)), u) for _, u in KFold(parts).split(order)]
+    for unseen in folds:
+        yield scaled.rows(order[~unseen]), scaled.rows(order[unseen])
+
+
+def _classes(Y: Array) -> AnyArray:
+    return np.asarray(Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1))
 
 
 def _errors_by_width(
@@ -213,7 +259,11 @@ def _errors_by_width(
         for (train, _), seed in zip(splits, seeds, strict=True)
     ]
     if units is not None:
-        return {units: _held_out(splits, kind, [deque(path, maxlen=1)[0] for path in paths])}
+        none = _held_out(splits, kind, [next(path) for path in paths])
+        return {
+            0: none,
+            units: _held_out(splits, kind, [deque(path, maxlen=1)[0] for path in paths]),
+        }
     errors: dict[int, float] = {}
     lowest, failures = np.inf, 0
     for width in (0, *widths):
@@ -234,8 +284,9 @@ def _path(
     deadline: float,
 ) -> Iterator[Parameters]:
     """Without units, then of each width in turn, each grown from the one before it."""
-    penalised = Penalised(samples.X, samples.Y, ridge, kind.fitted)
-    problem = Problem(ArraySource(samples.X, samples.Y), 1.0, activation=kind.fitted)
+    penalised = samples.penalised(ridge, kind)
+    source = ArraySource(samples.X, samples.Y)
+    problem = Problem(source, 1.0, activation=kind.fitted, loss=samples.loss)
     parameters = penalised.linear_fit(kind.linear)
     yield parameters
     for width in widths:
@@ -247,13 +298,15 @@ def _path(
 def _held_out(
     splits: Sequence[tuple[_Scaled, _Scaled]], kind: _UnitKind, fits: Sequence[Parameters]
 ) -> float:
-    """Mean square error on the samples left out, over the labels' variance."""
-    squares, count = 0.0, 0
+    """Mean deviance of the samples left out, an output where labels are numbers."""
+    total, count = 0.0, 0
     for (_, unseen), fit in zip(splits, fits, strict=True):
-        left = model_features(fit, kind.fitted, unseen.X)[1] @ fit.beta - unseen.Y
-        squares += float(np.vdot(left, left))
-        count += len(left) * max(int(np.isfinite(unseen.label_scale).sum()), 1)
-    return squares / count
+        values = model_features(fit, kind.fitted, unseen.X)[1] @ fit.beta
+        deviance = unseen.loss.deviance(values, unseen.Y)
+        total += float(deviance.sum() if unseen.weights is None else deviance @ unseen.weights)
+        varied = int(np.isfinite(unseen.label_scale).sum()) if unseen.loss is SQUARES else 1
+        count += len(values) * max(varied, 1)
+    return total / count
 
 
 # ---------------------------------------------------------------- the network
@@ -269,7 +322,7 @@ def _refitted(
     deadline: float,
 ) -> Parameters:
     """The chosen width and penalty on all samples; a mean of several fits where that is free."""
-    penalised = Penalised(scaled.X, scaled.Y, choice.ridge, kind.fitted)
+    penalised = scaled.penalised(choice.ridge, kind)
     if choice.width == 0:
         return penalised.linear_fit(kind.linear)
     path = [width for width in widths if width <= choice.width]

@@ -1,13 +1,14 @@
-"""Least squares with a penalty on the weights, for labels that no network made.
+"""A fit with a penalty on the weights, for labels that no network made.
 
 With `h = sigma(W x + b)` and labels of spread 1 it minimises, over all of W, b, A, v and c,
 
     |y - A h - v.x - c|^2 / (2 n) + (ridge / 2) (|W|^2 + |A|^2 + |v|^2)
 
-by L-BFGS. Biases are free. Where sigma is positively homogeneous of degree 1 the scale of a unit is
-free as well, and at the minimum its penalty is `ridge |w_i| |a_i|`: units that do not pay vanish,
-as coefficients of a lasso do. Piecewise linear units are fitted as absolute values beside a linear
-part, as in `search`.
+by L-BFGS; of class labels the deviance stands in place of the square (`fitting.losses`). Samples
+may count unequally: n is the sum of their weights then. Biases are free. Where sigma is positively
+homogeneous of degree 1 the scale of a unit is free as well, and at the minimum its penalty is
+`ridge |w_i| |a_i|`: units that do not pay vanish, as coefficients of a lasso do. Piecewise linear
+units are fitted as absolute values beside a linear part, as in `search`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from scipy.optimize import minimize
 
 from provenet.common.typing import Array
 from provenet.estimators.deadlines import stop_after
-from provenet.estimators.tolerances import FLAT, LEAST_SCALE, MEMORY
+from provenet.estimators.tolerances import FLAT, LEAST_SCALE, MEMORY, OUTPUT_ITERATIONS
+from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.parameters import Parameters, model_features
 from provenet.networks.activations import Activation
 
@@ -32,6 +34,9 @@ class Penalised:
     Y: Array
     ridge: float
     activation: Activation
+    loss: Loss = SQUARES
+    weights: Array | None = None
+    """What each sample counts, of mean 1; all alike if left out."""
 
     def linear_fit(self, linear: bool) -> Parameters:
         """The best model without units, with a linear part or a constant alone."""
@@ -41,14 +46,12 @@ class Penalised:
 
     def outputs_fitted(self, parameters: Parameters) -> Parameters:
         """The best output layer for given units, their scale shared with their output weights."""
-        n, m = len(self.X), parameters.units
+        m, theta = parameters.units, parameters.theta
         phi = model_features(parameters, self.activation, self.X)[1]
-        penalty = np.full(phi.shape[1], np.sqrt(n * self.ridge))
-        penalty[-1] = 0.0
-        nothing = np.zeros((len(penalty), self.Y.shape[1]))
-        stacked, labels = np.vstack([phi, np.diag(penalty)]), np.vstack([self.Y, nothing])
-        beta = np.asarray(np.linalg.lstsq(stacked, labels, rcond=None)[0])
-        theta = parameters.theta
+        if self.loss is SQUARES:
+            beta = self._least_squares(phi)
+        else:
+            beta = self._most_likely(phi, parameters.beta)
         if self.activation.degree == 1 and m:
             weights = np.linalg.norm(theta[:, :-1], axis=1)
             scale = np.sqrt(
@@ -56,6 +59,39 @@ class Penalised:
             )
             theta, beta[:m] = theta * scale[:, None], beta[:m] / scale[:, None]
         return Parameters(theta, beta)
+
+    def _least_squares(self, phi: Array) -> Array:
+        penalty = np.full(phi.shape[1], np.sqrt(len(phi) * self.ridge))
+        penalty[-1] = 0.0
+        nothing = np.zeros((len(penalty), self.Y.shape[1]))
+        root = np.ones((len(phi), 1)) if self.weights is None else np.sqrt(self.weights)[:, None]
+        stacked = np.vstack([root * phi, np.diag(penalty)])
+        labels = np.vstack([root * self.Y, nothing])
+        return np.asarray(np.linalg.lstsq(stacked, labels, rcond=None)[0])
+
+    def _most_likely(self, phi: Array, start: Array) -> Array:
+        """L-BFGS on beta alone."""
+
+        def value_and_gradient(flat: Array) -> tuple[float, Array]:
+            beta = flat.reshape(start.shape)
+            value, r = self._misfit(phi @ beta)
+            penalised = beta.copy()
+            penalised[-1] = 0.0
+            value += self.ridge * float(np.vdot(penalised, penalised)) / 2
+            return value, (phi.T @ r / len(phi) + self.ridge * penalised).ravel()
+
+        options = {"maxiter": OUTPUT_ITERATIONS, "maxcor": MEMORY, "gtol": FLAT}
+        found = minimize(
+            value_and_gradient, start.ravel(), jac=True, method="L-BFGS-B", options=options
+        )
+        return np.asarray(found.x).reshape(start.shape)
+
+    def _misfit(self, F: Array) -> tuple[float, Array]:
+        """Half the mean deviance, and the samples' own part in its gradient by F, times n."""
+        deviance, r = self.loss.deviance(F, self.Y), self.loss.excess(F, self.Y)
+        if self.weights is not None:
+            deviance, r = deviance * self.weights, r * self.weights[:, None]
+        return float(deviance.sum()) / (2 * len(F)), r
 
     def minimise(
         self, start: Parameters, iterations: int, tolerance: float, deadline: float = np.inf
@@ -79,14 +115,14 @@ class Penalised:
         parameters = _unpacked(packed, like)
         n, m = len(self.X), like.units
         z, phi = model_features(parameters, self.activation, self.X)
-        r = phi @ parameters.beta - self.Y
+        misfit, r = self._misfit(phi @ parameters.beta)
         penalised = _penalised(parameters)
         theta_gradient = np.empty_like(parameters.theta)
         slope = (r @ parameters.beta[:m].T) * self.activation.derivative(z)
         theta_gradient[:, :-1], theta_gradient[:, -1] = slope.T @ self.X, slope.sum(axis=0)
         gradient = np.concatenate([theta_gradient.ravel(), (phi.T @ r).ravel()])
-        value = np.vdot(r, r) / n + self.ridge * np.vdot(penalised, penalised)
-        return float(value) / 2, gradient / n + self.ridge * penalised
+        value = misfit + self.ridge * float(np.vdot(penalised, penalised)) / 2
+        return value, gradient / n + self.ridge * penalised
 
 
 def _unpacked(packed: Array, like: Parameters) -> Parameters:

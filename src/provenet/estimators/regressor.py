@@ -11,7 +11,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from provenet.certify.checks import Status
 from provenet.certify.result import Recovery
@@ -112,11 +117,21 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.reservoir = reservoir
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Recover or fit a network from inputs (n, features), labels (n,) or (n, outputs)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Recover or fit a network from inputs (n, features), labels (n,) or (n, outputs).
+
+        `sample_weight` (n,) is what each sample counts in a fit. A recovery takes all samples alike
+        that have a weight: a network that made them is the same whatever they count.
+        """
         X, y = self._checked(X, y, first=True)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+            X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
+            if not len(X):
+                raise InvalidInput("No sample has a weight above zero: nothing is left to fit.")
         self.stream_: ReservoirSource | None = None
-        return self._learn(ArraySource(X, y), self._seeds())
+        return self._learn(ArraySource(X, y), self._seeds(), weights)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Take in one more batch, and recover or fit anew from all that has come.
@@ -199,7 +214,9 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------ the work
 
-    def _learn(self, source: ArraySource, seeds: tuple[int, int, int]) -> Self:
+    def _learn(
+        self, source: ArraySource, seeds: tuple[int, int, int], weights: Array | None = None
+    ) -> Self:
         self.n_outputs_ = source.outputs or 1
         self.used_features_ = usable_columns(source.linear_sums()[0])
         started = working_time()
@@ -207,7 +224,8 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         network, self.width_fit_ = self.recovery_.network, None
         self.fitted_only_ = network is None or not _explains(self.recovery_)
         if network is None or self.fitted_only_:
-            self.width_fit_ = self._fitted(source, seeds[1], fit_deadline(started, self.budget))
+            deadline = fit_deadline(started, self.budget)
+            self.width_fit_ = self._fitted(source, weights, seeds[1], deadline)
             self.network_ = self.width_fit_.network
             self.message_ = _fit_message(self.recovery_, self.width_fit_)
         else:
@@ -238,9 +256,11 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         except InvalidInput as why:  # the options are checked: these samples show no network
             return Recovery.nothing(self.method, str(why))
 
-    def _fitted(self, source: ArraySource, seed: int, deadline: float) -> WidthFit:
-        rng = np.random.default_rng(seed)
-        drawn = source.draw(min(source.size, MOST_ROWS_TO_FIT), rng)
+    def _fitted(
+        self, source: ArraySource, weights: Array | None, seed: int, deadline: float
+    ) -> WidthFit:
+        to_draw, rng = np.random.default_rng(seed).spawn(2)
+        drawn = source.draw(min(source.size, MOST_ROWS_TO_FIT), to_draw)
         return fit_width(
             drawn.X,
             drawn.y,
@@ -248,6 +268,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             units=self.units,
             rng=rng,
             deadline=deadline,
+            weights=None if weights is None else weights[drawn.rows],
         )
 
     def _activation_to_fit(self) -> Activation:

@@ -40,6 +40,8 @@ SAMPLES_A_UNIT = 5
 """Convention: fewer cannot determine a unit of even one feature (three parameters)."""
 ITERATIONS, TOLERANCE = 40, 1e-5
 """Convention: of L-BFGS while a width is chosen; a rough minimum tells which width is best."""
+OUTPUT_ITERATIONS = 100
+"""Convention: of L-BFGS for the output layer alone, where it is no least-squares problem."""
 LAST_ITERATIONS, LAST_TOLERANCE = 300, 1e-9
 """Convention: of L-BFGS for the fit that is kept."""
 FITS_TO_AVERAGE = 5

@@ -24,6 +24,7 @@ from provenet.data.sources.base import Source
 from provenet.fitting.iterative_step import IterativeStep, PassCurvature
 from provenet.fitting.layered_equations import layered_step
 from provenet.fitting.linearised import KeptSamples, Linearised
+from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.normal_equations import (
     DenseStep,
     input_gram,
@@ -32,6 +33,7 @@ from provenet.fitting.normal_equations import (
 )
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.scoring import Scoring
 from provenet.fitting.tolerances import (
     ACCURACIES,
     DENSE_IN_PASSES,
@@ -58,6 +60,7 @@ class Fit:
 
     parameters: Parameters
     rss: float
+    """The sum of squares, or the deviance."""
     labels: int
     """Samples times outputs."""
     iterations: int
@@ -83,6 +86,7 @@ def refine(
     largest: float = np.inf,
     deadline: float = np.inf,
     part: Source | None = None,
+    loss: Loss = SQUARES,
 ) -> Fit:
     """Levenberg-Marquardt from the given parameters.
 
@@ -92,10 +96,14 @@ def refine(
     Ends when the residual is below `zero * spread`, when an iteration lowers the sum of squares by
     less than the fraction `tolerance` or promises no more, when no step lowers it, or when
     iterations or time are over; after `iterations` there are `further` ones while each still lowers
-    the sum well.
+    the sum well. Of class labels (`loss`) the deviance stands for the sum of squares (`scoring`).
     """
     start = parameters.normalised(activation).capped(activation, largest)
-    model = _model(source, start, activation, spread, part)
+    model: _Model
+    if loss is SQUARES:
+        model = _model(source, start, activation, spread, part)
+    else:
+        model = Scoring(source, activation, loss)
     taken = 0
 
     def settled(before: float, point: _FitPoint) -> Ended | None:

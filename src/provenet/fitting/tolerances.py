@@ -525,3 +525,17 @@ MAYBE_NEEDLESS = 5.0
 be needless."""
 MISSING_TRIES = 3
 """Convention: units, each the best of a pool, that are tried where labels are not inside."""
+
+# ---- Class labels
+
+LEAST_WEIGHT = 1e-3
+"""Convention: of a sample in a step of scoring, at least: one that a model is all but sure of, and
+wrongly, would outweigh all others."""
+CLASS_PENALTY = 1e-6
+"""Convention: on the square of the output weights, of the deviance a sample: log-odds of separable
+labels end near ten; where labels overlap the information is a hundred thousand times as large."""
+BETA_STEPS, BETA_STILL = 5, 1e-3
+"""Convention: of Newton's steps in beta for given units, and the fall of the deviance after which
+there is no further one: a thousandth of what chance moves it by."""
+HALVINGS = 8
+"""Convention: how often such a step is halved at most."""

@@ -7,11 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from provenet.common.ended import Ended
+from provenet.common.typing import Array
 from provenet.data.passes import working_time
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.levenberg_marquardt import Fit, refine
+from provenet.fitting.losses import SQUARES, Loss
+from provenet.fitting.normal_equations import LinearPart, linear_part
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.scoring import Scoring, weighted_linear_part
 from provenet.fitting.search.policy import Policy, policy_of
 from provenet.fitting.tolerances import (
     AT_ZERO,
@@ -47,6 +51,8 @@ class Problem:
     """Share of what counts as zero at which a fit ends; 0: when rounding is left."""
     layers: int = 1
     """Hidden layers of the model."""
+    loss: Loss = SQUARES
+    """What is to be lowered."""
 
     @property
     def policy(self) -> Policy:
@@ -110,10 +116,35 @@ class Problem:
 
     def criterion(self, fit: Fit, price: float = 1.0) -> float:
         """Schwarz's criterion, its price of a parameter multiplied by `price`."""
+        p = self.parameters(*fit.parameters.widths)
+        return float(self.misfit(fit.rss) + price * p * np.log(self.samples.labels))
+
+    def misfit(self, rss: float) -> float:
+        """The criterion's first term: what is left, as its logarithm or as the deviance it is."""
+        if self.loss is not SQUARES:
+            return rss
         n = self.samples.labels
         floor = (ROUNDING_ZERO * self.spread) ** 2 * n
-        p = self.parameters(*fit.parameters.widths)
-        return float(n * np.log(max(fit.rss, floor)) + price * p * np.log(n))
+        return float(n * np.log(max(rss, floor)))
+
+    def growth(self, fit: Fit, more: Array) -> Array:
+        """By how much the criterion's first term would rise with so much more left."""
+        if self.loss is not SQUARES:
+            return more
+        return np.asarray(self.samples.labels * np.log1p(more / fit.rss))
+
+    def linear_part(self, parameters: Parameters) -> LinearPart:
+        """The sums that determine beta near where it is."""
+        if self.loss is SQUARES:
+            return linear_part(self.samples, parameters, self.activation)
+        return weighted_linear_part(self.samples, parameters, self.activation, self.loss)
+
+    def best_linear_part(self, parameters: Parameters, passes: int = 1) -> tuple[Parameters, float]:
+        """The best beta for given units, and what it leaves."""
+        if self.loss is SQUARES:
+            return fit_linear_part(self.samples, parameters, self.activation, passes)
+        at = Scoring(self.samples, self.activation, self.loss).evaluate(parameters, passes)
+        return at.parameters, at.rss
 
     def is_zero(self, fit: Fit) -> bool:
         """Whether a fit leaves nothing."""
@@ -128,7 +159,12 @@ class Problem:
         return self.is_near_zero(fit) and self.policy.crawls
 
     def for_width(self, *widths: int) -> Problem:
-        """The same problem on as many samples as a model of this width, or widths, needs."""
+        """The same problem on as many samples as a model of this width, or widths, needs.
+
+        Of class labels all of them: each tells little.
+        """
+        if self.loss is not SQUARES:
+            return self
         d = self.samples.features
         # Each linear piece of the function needs its own samples, however many the outputs.
         a_piece = ROWS_A_FEATURE * (d + 1) if self.outputs > 1 else 0
@@ -158,7 +194,7 @@ class Problem:
     def refine(self, parameters: Parameters, iterations: int, tolerance: float) -> Fit:
         """Levenberg-Marquardt within the deadline; without units the linear part alone."""
         if parameters.units == 0:
-            fitted, rss = fit_linear_part(self.samples, parameters, self.activation, passes=2)
+            fitted, rss = self.best_linear_part(parameters, passes=2)
             return Fit(fitted, rss, self.samples.labels, 0, Ended.CONVERGED)
         return refine(
             self.samples,
@@ -171,6 +207,7 @@ class Problem:
             zero=max(ROUNDING_ZERO, self.enough * self.zero / self.spread),
             largest=self.largest,
             deadline=self.deadline,
+            loss=self.loss,
         )
 
     def refine_near_zero(self, fit: Fit) -> Fit:

@@ -8,8 +8,8 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.levenberg_marquardt import Fit
-from provenet.fitting.normal_equations import linear_part, solve_scaled, without_each_unit
-from provenet.fitting.output_layer import fit_linear_part
+from provenet.fitting.losses import working_labels
+from provenet.fitting.normal_equations import solve_scaled, without_each_unit
 from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.tolerances import (
@@ -57,7 +57,7 @@ class OneLayer:
         if problem.is_zero(fit):
             useless = cost < n * problem.zero**2
         else:
-            useless = n * np.log1p(cost / fit.rss) < problem.a_unit * np.log(n)
+            useless = problem.growth(fit, cost) < problem.a_unit * np.log(n)
         several = int(useless.sum()) // 2
         if several > 1:
             yield _without(fit.parameters, order[:several])
@@ -114,8 +114,10 @@ def promising_units(
     """
     X, y = problem.samples.rows(0, min(rows, problem.samples.size))
     _, Phi = model_features(parameters, problem.activation, X)
+    beta, Y = parameters.beta.reshape(len(parameters.beta), -1), y.reshape(len(y), -1)
+    root, Y = working_labels(problem.loss, Phi @ beta, Y)
+    Phi *= root
     gram = Phi.T @ Phi
-    Y = y.reshape(len(y), -1)
     left = np.sum((Y - Phi @ solve_scaled(gram, Phi.T @ Y, RIDGE_OF_POOL)) ** 2, axis=1)
     # Half of the kinks through any samples, half through those that are explained worst.
     pool = np.vstack(
@@ -125,11 +127,18 @@ def promising_units(
             -parameters.theta[: len(parameters.theta) if problem.policy.mirrored else 0],
         ]
     )
-    return pool[_most_gaining(problem.activation, X, Phi, gram, Y, pool, units)]
+    return pool[_most_gaining(problem.activation, X, root, Phi, gram, Y, pool, units)]
 
 
 def _most_gaining(
-    activation: Activation, X: Array, Phi: Array, gram: Array, Y: Array, pool: Array, units: int
+    activation: Activation,
+    X: Array,
+    root: Array,
+    Phi: Array,
+    gram: Array,
+    Y: Array,
+    pool: Array,
+    units: int,
 ) -> list[int]:
     """Which units of a pool lower the residual most, one after another.
 
@@ -139,6 +148,7 @@ def _most_gaining(
     P, x, w = (a.astype(np.float32) for a in (Phi, X, pool))
     z: AnyArray = x @ w[:, :-1].T + w[:, -1]
     F = activation(z).astype(np.float32, copy=False)
+    F *= root.astype(np.float32)
     left = (Y - Phi @ solve_scaled(gram, Phi.T @ Y, RIDGE_OF_POOL)).astype(np.float32)
     overlap = (P.T @ F).astype(float)
     explained = solve_scaled(gram, overlap, RIDGE_OF_POOL)
@@ -169,9 +179,7 @@ def _most_gaining(
 
 def usefulness(problem: Problem, parameters: Parameters) -> Array:
     """How much the sum of squares would grow without each unit, the rest refitted linearly."""
-    return without_each_unit(
-        linear_part(problem.samples, parameters, problem.activation), parameters
-    )
+    return without_each_unit(problem.linear_part(parameters), parameters)
 
 
 def calmed(problem: Problem, parameters: Parameters, rng: np.random.Generator) -> Parameters:
@@ -193,12 +201,11 @@ def calmed(problem: Problem, parameters: Parameters, rng: np.random.Generator) -
 
 def _best_opposites(problem: Problem, best: Parameters, rng: np.random.Generator) -> Parameters:
     """Units reversed, one after the other, where that lowers the residual of a linear fit."""
-    samples, activation = problem.samples, problem.activation
-    best, least = fit_linear_part(samples, best, activation)
+    best, least = problem.best_linear_part(best)
     for i in rng.permutation(best.units):
         theta = best.theta.copy()
         theta[i] *= -1
-        other, rss = fit_linear_part(samples, Parameters(theta, best.beta), activation)
+        other, rss = problem.best_linear_part(Parameters(theta, best.beta))
         if rss < least:
             best, least = other, rss
     return best
