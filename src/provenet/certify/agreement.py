@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from provenet.certify.checks import Check, Claim, Status
+from provenet.certify.class_labels import ClassDetails
 from provenet.certify.network_checks import few_stand_out
 from provenet.certify.noise_checks import NO_DEPENDENCE
 from provenet.certify.result import Recovery
@@ -145,6 +146,8 @@ def _needs_a_second_search(best: Recovery) -> bool:
     assert certificate is not None
     if best.network is not None and best.network.layers > 1:
         return _deep_is_in_doubt(best)
+    if isinstance(best.details, ClassDetails):  # each label tells little
+        return True
     fine = certificate.relative_residual <= SMALL_RESIDUAL
     if certificate.noise == 0:
         return _hardly_known(best)

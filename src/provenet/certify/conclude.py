@@ -12,6 +12,8 @@ import numpy as np
 
 from provenet.certify.candidate import Candidate
 from provenet.certify.checks import Check, Claim, Status, asked, judge
+from provenet.certify.class_checks import class_checks
+from provenet.certify.class_labels import ClassCandidate, gather_classes
 from provenet.certify.deep import DeepCandidate, DeepEvidence, gather_deep
 from provenet.certify.deep_checks import deep_checks
 from provenet.certify.evidence import Evidence, gather
@@ -29,9 +31,14 @@ from provenet.fitting.workspace import Workspace
 
 
 def conclude(
-    workspace: Workspace, candidate: Candidate | DeepCandidate | LayerCandidate, method: str
+    workspace: Workspace,
+    candidate: Candidate | ClassCandidate | DeepCandidate | LayerCandidate,
+    method: str,
 ) -> Recovery:
     """What a candidate of a method is worth."""
+    if isinstance(candidate, ClassCandidate):
+        with workspace.stage("certify"):
+            return _classes(workspace.with_loss(candidate.loss), candidate, method)
     if isinstance(candidate, DeepCandidate):
         with workspace.stage("certify"):
             return _deep(workspace, candidate, method)
@@ -61,6 +68,27 @@ def conclude(
             ambiguities=_ambiguities(candidate, evidence),
             details=_details(candidate, own),
         )
+
+
+def _classes(workspace: Workspace, candidate: ClassCandidate, method: str) -> Recovery:
+    """What a network of class labels is worth: all weights, or its probabilities alone."""
+    evidence = gather_classes(workspace, candidate)
+    checks = asked(class_checks(workspace, evidence))
+    determined = all(check.holds for check in checks)
+    return Recovery.judged(
+        evidence.network,
+        checks,
+        Status.WITHIN_NOISE,
+        f"The most likely network with {units_in_words(evidence.network)}: labels that no fit saw "
+        f"have a log-loss of {evidence.unseen.log_loss:.4g} where it says "
+        f"{evidence.unseen.expected:.4g}.",
+        method=method,
+        claim=Claim.NETWORK if determined else Claim.PREDICTOR,
+        certificate=evidence.certificate,
+        standard_errors=evidence.standard_errors if determined else None,
+        ambiguities=evidence.ambiguities,
+        details=evidence.details,
+    )
 
 
 def _deep(workspace: Workspace, candidate: DeepCandidate, method: str) -> Recovery:

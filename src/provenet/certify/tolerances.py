@@ -231,3 +231,11 @@ REVERSALS = 3
 NEARLY_REVERSIBLE = 0.1
 """Convention: share of what a set of units feeds on that may be left linear when all of them are
 reversed, for least squares to be tried from there."""
+
+# ---- Class labels
+
+FLIPS_A_PARAMETER = 10
+"""Convention: coin flips' worth of labels a parameter, the usual rule of ten events a variable."""
+CLASS_SIGMAS = 5.0
+"""Convention: standard errors by which a unit's output weight and its weights differ from none, and
+it from any other unit: the likelihood is no parabola further out."""

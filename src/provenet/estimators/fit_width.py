@@ -36,6 +36,7 @@ from provenet.data.standardisation import Standardisation
 from provenet.estimators.deadlines import choice_deadline, is_over
 from provenet.estimators.penalised import Penalised
 from provenet.estimators.tolerances import (
+    CLASS_PATIENCE,
     CONSTANT,
     FITS_TO_AVERAGE,
     FOLDS,
@@ -217,7 +218,7 @@ def _choose(
         reached = min(along.values()) if units is None else along[units]
         failures = 0 if reached < lowest else failures + 1
         lowest = min(lowest, reached)
-        if failures == PATIENCE or is_over(deadline):
+        if failures == _patience(splits) or is_over(deadline):
             break
     candidates = [key for key in errors if units is None or key[1] == units]
     ridge, width = min(candidates, key=lambda key: errors[key])
@@ -238,6 +239,10 @@ def _splits(scaled: _Scaled, rng: np.random.Generator) -> Iterator[tuple[_Scaled
         folds = [np.isin(np.arange(len(order)), u) for _, u in KFold(parts).split(order)]
     for unseen in folds:
         yield scaled.rows(order[~unseen]), scaled.rows(order[unseen])
+
+
+def _patience(splits: Sequence[tuple[_Scaled, _Scaled]]) -> int:
+    return PATIENCE if splits[0][0].loss is SQUARES else CLASS_PATIENCE
 
 
 def _classes(Y: Array) -> AnyArray:
@@ -270,7 +275,7 @@ def _errors_by_width(
         errors[width] = _held_out(splits, kind, [next(path) for path in paths])
         failures = 0 if errors[width] < lowest else failures + 1
         lowest = min(lowest, errors[width])
-        if failures == PATIENCE or is_over(deadline):
+        if failures == _patience(splits) or is_over(deadline):
             break
     return errors
 

@@ -51,7 +51,7 @@ class Penalised:
         if self.loss is SQUARES:
             beta = self._least_squares(phi)
         else:
-            beta = self._most_likely(phi, parameters.beta)
+            beta = self._most_likely(phi, parameters.beta, m)
         if self.activation.degree == 1 and m:
             weights = np.linalg.norm(theta[:, :-1], axis=1)
             scale = np.sqrt(
@@ -69,7 +69,7 @@ class Penalised:
         labels = np.vstack([root * self.Y, nothing])
         return np.asarray(np.linalg.lstsq(stacked, labels, rcond=None)[0])
 
-    def _most_likely(self, phi: Array, start: Array) -> Array:
+    def _most_likely(self, phi: Array, start: Array, units: int) -> Array:
         """L-BFGS on beta alone."""
 
         def value_and_gradient(flat: Array) -> tuple[float, Array]:
@@ -80,7 +80,8 @@ class Penalised:
             value += self.ridge * float(np.vdot(penalised, penalised)) / 2
             return value, (phi.T @ r / len(phi) + self.ridge * penalised).ravel()
 
-        options = {"maxiter": OUTPUT_ITERATIONS, "maxcor": MEMORY, "gtol": FLAT}
+        iterations = OUTPUT_ITERATIONS[int(units > 0)]
+        options = {"maxiter": iterations, "maxcor": MEMORY, "gtol": FLAT}
         found = minimize(
             value_and_gradient, start.ravel(), jac=True, method="L-BFGS-B", options=options
         )

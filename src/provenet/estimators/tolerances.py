@@ -34,14 +34,17 @@ FOLDS = 5
 """Convention: parts of the samples, of which one at a time is left out."""
 PATIENCE = 3
 """Convention: steps without gain after which neither width nor penalty is driven further."""
+CLASS_PATIENCE = 2
+"""Convention: the same of class labels, whose log-loss rises soon once it rises."""
 MOST_ROWS_TO_CHOOSE = 2000
 """Convention: samples that a width is chosen on, which bounds the work of one step."""
 SAMPLES_A_UNIT = 5
 """Convention: fewer cannot determine a unit of even one feature (three parameters)."""
 ITERATIONS, TOLERANCE = 40, 1e-5
 """Convention: of L-BFGS while a width is chosen; a rough minimum tells which width is best."""
-OUTPUT_ITERATIONS = 100
-"""Convention: of L-BFGS for the output layer alone, where it is no least-squares problem."""
+OUTPUT_ITERATIONS = (100, 10)
+"""Convention: of L-BFGS for the output layer alone, where it is no least-squares problem: without
+units, where that is all, and with some, where all weights follow."""
 LAST_ITERATIONS, LAST_TOLERANCE = 300, 1e-9
 """Convention: of L-BFGS for the fit that is kept."""
 FITS_TO_AVERAGE = 5

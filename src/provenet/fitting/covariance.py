@@ -149,7 +149,7 @@ def covariance(source: Source, network: Network, standardisation: Standardisatio
     diagonal = np.diag(equations.hessian)
     size = np.repeat(np.sum(parameters.output_weights**2, axis=0), parameters.theta.shape[1])
     scale = _positive(np.sqrt(diagonal[:thetas] * size))
-    inverse, free = _inverse(
+    inverse, free = inverse_of_scaled(
         S / scale / scale[:, None] + _scale_projector(parameters, scale, network.activation)
     )
     inverse = inverse / scale / scale[:, None]
@@ -359,11 +359,11 @@ def _scale_projector(parameters: Parameters, scale: Array, activation: Activatio
 def _scaled_inverse(G: Array) -> tuple[Array, int]:
     """Inverse of a positive semidefinite matrix of any scales, and its rank deficiency."""
     scale = _positive(np.sqrt(np.diag(G)))
-    inverse, deficiency = _inverse(G / scale / scale[:, None])
+    inverse, deficiency = inverse_of_scaled(G / scale / scale[:, None])
     return inverse / scale / scale[:, None], deficiency
 
 
-def _inverse(H: Array) -> tuple[Array, int]:
+def inverse_of_scaled(H: Array) -> tuple[Array, int]:
     """Inverse of a scaled positive semidefinite matrix, and its rank deficiency."""
     if H.size == 0:
         return H, 0

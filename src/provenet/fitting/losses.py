@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import expit
 
 from provenet.common.typing import Array
 from provenet.fitting.tolerances import LEAST_WEIGHT
@@ -41,6 +41,15 @@ class Loss(Protocol):
 
     def weights(self, F: Array) -> Array:
         """One number a sample in place of the Fisher information, (samples, 1)."""
+
+
+def loss_of_classes(y: Array) -> Loss | None:
+    """The loss of labels 0 and 1, or of rows with a single one among zeros; None for any others."""
+    if not np.isin(y, (0.0, 1.0)).all():
+        return None
+    if y.ndim == 1:
+        return LOGISTIC
+    return SOFTMAX if y.shape[1] > 1 and (y.sum(axis=1) == 1).all() else None
 
 
 def working_labels(loss: Loss, F: Array, Y: Array) -> tuple[Array, Array]:
@@ -83,23 +92,29 @@ class _Logistic:
         return np.asarray(expit(F) * expit(-F))
 
 
+def _log_softmax(F: Array) -> Array:
+    """As scipy has it, without what it does for other libraries' arrays: small ones are many."""
+    F = F - F.max(axis=1, keepdims=True)
+    return np.asarray(F - np.log(np.exp(F).sum(axis=1, keepdims=True)))
+
+
 class _Softmax:
     link = "softmax"
 
     def deviance(self, F: Array, Y: Array) -> Array:
-        return np.asarray(-2 * np.sum(Y * log_softmax(F, axis=1), axis=1))
+        return np.asarray(-2 * np.sum(Y * _log_softmax(F), axis=1))
 
     def excess(self, F: Array, Y: Array) -> Array:
-        return np.asarray(softmax(F, axis=1) - Y)
+        return np.asarray(np.exp(_log_softmax(F)) - Y)
 
     def root(self, F: Array) -> Array:
-        p = softmax(F, axis=1)
+        p = np.exp(_log_softmax(F))
         s = np.sqrt(p)
         return np.asarray(s[:, :, None] * (np.eye(F.shape[1]) - p[:, None, :]))
 
     def weights(self, F: Array) -> Array:
         """The mean of the eigenvalues of the information that are not zero."""
-        p = softmax(F, axis=1)
+        p = np.exp(_log_softmax(F))
         return np.asarray((1 - np.sum(p**2, axis=1)) / (F.shape[1] - 1))[:, None]
 
 

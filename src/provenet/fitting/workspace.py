@@ -17,6 +17,7 @@ from provenet.data.label_precision import LabelPrecision, label_precision
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import Standardisation
+from provenet.fitting.losses import Loss
 from provenet.fitting.search import Problem
 from provenet.fitting.search.policy import fitted_form
 from provenet.fitting.tolerances import DRAWN_A_FEATURE, FINE, MOST_HELD_OUT, SAMPLES_DRAWN
@@ -165,6 +166,10 @@ class Workspace:
         problem = replace(self.problem, activation=fitted)
         known = self.wishing(activation=activation, open_activation=False)
         return replace(known, problem=problem)
+
+    def with_loss(self, loss: Loss) -> Workspace:
+        """The same recovery of labels that are told by another loss."""
+        return replace(self, problem=replace(self.problem, loss=loss))
 
     def fitting_all(self) -> Workspace:
         """The same recovery, all samples being there to fit: none is unseen."""

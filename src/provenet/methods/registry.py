@@ -21,6 +21,7 @@ from provenet.networks.activations import RELU, Activation, get_activation
 
 if TYPE_CHECKING:
     from provenet.certify.candidate import Candidate
+    from provenet.certify.class_labels import ClassCandidate
     from provenet.certify.deep import DeepCandidate
     from provenet.certify.layer import LayerCandidate
     from provenet.fitting.workspace import Workspace
@@ -35,7 +36,11 @@ class Method:
     needs: str
     paper: str
     candidates: Callable[
-        [Workspace], Iterator[Candidate] | Iterator[DeepCandidate] | Iterator[LayerCandidate]
+        [Workspace],
+        Iterator[Candidate]
+        | Iterator[ClassCandidate]
+        | Iterator[DeepCandidate]
+        | Iterator[LayerCandidate],
     ]
     independent_units: bool = False
     """Whether the units must have linearly independent weights, so at most as many as features."""
@@ -131,6 +136,16 @@ METHODS = {
             any_smooth=True,
             options=(),
             deep=True,
+        ),
+        Method(
+            "likelihood",
+            "class labels by maximum likelihood: expand-prune with the deviance, width found",
+            "labels 0 and 1, or a column a class; that overlap; any inputs in general position",
+            "none: the likelihood judges",
+            _recipe("likelihood"),
+            activations=("relu", "abs"),
+            any_smooth=True,
+            options=(),
         ),
         Method(
             "lifting",

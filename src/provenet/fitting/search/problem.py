@@ -31,6 +31,7 @@ from provenet.fitting.tolerances import (
     SWAP_STEPS,
 )
 from provenet.networks.activations import ABS, Activation
+from provenet.networks.links import free_outputs
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ class Problem:
 
     @property
     def outputs(self) -> int:
-        """Number of outputs, 1 for plain labels."""
-        return self.samples.outputs or 1
+        """Number of outputs, 1 for plain labels; of softmax those that are free."""
+        return free_outputs(self.samples.outputs, self.loss.link)
 
     @property
     def widest(self) -> int:
@@ -117,7 +118,8 @@ class Problem:
     def criterion(self, fit: Fit, price: float = 1.0) -> float:
         """Schwarz's criterion, its price of a parameter multiplied by `price`."""
         p = self.parameters(*fit.parameters.widths)
-        return float(self.misfit(fit.rss) + price * p * np.log(self.samples.labels))
+        told = self.samples.labels if self.loss is SQUARES else self.samples.size
+        return float(self.misfit(fit.rss) + price * p * np.log(told))
 
     def misfit(self, rss: float) -> float:
         """The criterion's first term: what is left, as its logarithm or as the deviance it is."""

@@ -1,0 +1,265 @@
+"""What is asked of a network whose log-odds are said to be behind class labels.
+
+The claim "network" is made where the likelihood determines all weights: labels overlap, and tell
+enough; unseen ones come as often as they were said to; what is left knows nothing of the inputs;
+every unit is pinned down, signs too, and further units gain nothing. Labels that the network tells
+apart without error have no noise to measure its log-odds by: the boundary may be right, its scale
+is open. Where anything fails, what is left is a predictor, and is called partial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from provenet.certify.certificate import clearness, unresolved_units
+from provenet.certify.checks import Check, Status
+from provenet.certify.class_labels import ClassEvidence, class_matrix
+from provenet.certify.evidence import fewest_to_confirm
+from provenet.certify.noise_checks import NO_DEPENDENCE
+from provenet.certify.residual_form import NOT_CHANCE, correlation, hermite_terms, joint_dependence
+from provenet.certify.smoothers import Smoothed, best_smoother
+from provenet.certify.tolerances import (
+    CLASS_SIGMAS,
+    ERROR_SIGMAS,
+    FEWEST_SMOOTHED,
+    FLIPS_A_PARAMETER,
+    FURTHER_TRIES,
+    MOST_DIRECTIONS,
+    SMOOTHER_SIGMAS,
+)
+from provenet.common.typing import Array
+from provenet.fitting.parameters import Parameters
+from provenet.fitting.search.problem import Problem
+from provenet.fitting.search.units import promising_units
+from provenet.fitting.tolerances import POLISH_TOLERANCE, SWAP_STEPS
+from provenet.fitting.workspace import Workspace
+from provenet.networks.links import probabilities
+
+
+def class_checks(workspace: Workspace, evidence: ClassEvidence) -> Iterator[Check]:
+    """All questions, in order."""
+    yield _some_unit(evidence)
+    yield _unseen_labels(evidence)
+    yield _not_separated(evidence)
+    yield _labels_are_enough(evidence)
+    yield from _as_asked(workspace, evidence)
+    yield _no_linear_term(evidence)
+    yield _signs_are_determined(evidence)
+    yield _every_unit_is_clear(evidence)
+    yield _every_parameter_is_determined(evidence)
+    left = _left(workspace, evidence)
+    yield _no_dependence(workspace, left)
+    yield from _no_smoother(workspace, evidence, left)
+    yield _further_units_gain_nothing(workspace, evidence)
+
+
+def _some_unit(evidence: ClassEvidence) -> Check:
+    straight = evidence.network.linear is not None
+    return Check(
+        "a unit stands above chance",
+        evidence.network.units > 0,
+        evidence.network.units,
+        "at least 1",
+        "The labels are explained by a linear function of the inputs as well as by any units: "
+        "logistic regression says as much."
+        if straight
+        else "Nothing in the labels depends on the inputs beyond chance: take more samples.",
+        Status.PARTIAL if straight else Status.FAILED,
+    )
+
+
+def _unseen_labels(evidence: ClassEvidence) -> Check:
+    unseen = evidence.unseen
+    return Check(
+        "unseen labels come as often as was said",
+        unseen.sigmas <= ERROR_SIGMAS,
+        f"log-loss {unseen.log_loss:.3g} where {unseen.expected:.3g} is expected, "
+        f"{unseen.sigmas:.2g} standard errors",
+        f"at most {ERROR_SIGMAS:g}",
+        f"Labels that no fit saw have a log-loss of {unseen.log_loss:.3g}, where the network says "
+        f"{unseen.expected:.3g}: its probabilities are not theirs. Take more samples, or ask for "
+        "fewer units.",
+        samples=unseen.samples,
+    )
+
+
+def _not_separated(evidence: ClassEvidence) -> Check:
+    return Check(
+        "labels overlap",
+        not evidence.details.separated,
+        "none is on the wrong side" if evidence.details.separated else "some on the wrong side",
+        "some on the wrong side",
+        "The network tells all labels apart without error: they have no noise, so the scale of its "
+        "log-odds is open (it was kept bounded), and its boundary is one of many. If one class is "
+        'a union or an intersection of halfspaces, method="halfspaces" finds them; where '
+        "probabilities can be had, recover from those.",
+        Status.PARTIAL,
+    )
+
+
+def _labels_are_enough(evidence: ClassEvidence) -> Check:
+    told, p = evidence.details.informative, evidence.certificate.parameters
+    distinct = min(told, evidence.certificate.distinct_inputs)
+    return Check(
+        "labels are enough for the parameters",
+        distinct >= FLIPS_A_PARAMETER * p,
+        f"{told:,.0f} coin flips' worth at {evidence.certificate.distinct_inputs:,} inputs",
+        f"at least {FLIPS_A_PARAMETER * p:,} of each",
+        f"The labels tell as much as {told:,.0f} coin flips, too little for {p:,} parameters: take "
+        "more samples, or samples where the classes are less sure.",
+        Status.PARTIAL,
+    )
+
+
+def _as_asked(workspace: Workspace, evidence: ClassEvidence) -> Iterator[Check]:
+    wanted = workspace.units
+    if wanted is None:
+        return
+    yield Check(
+        "there are as many units as were asked for",
+        evidence.network.units == wanted,
+        evidence.network.units,
+        str(wanted),
+        "The labels do not tell so many units apart: take more samples, or leave units= out.",
+        Status.PARTIAL,
+    )
+
+
+def _no_linear_term(evidence: ClassEvidence) -> Check:
+    return Check(
+        "no linear term is left",
+        evidence.network.linear is None,
+        "none" if evidence.network.linear is None else "one",
+        "none",
+        "A linear term is needed beside the units: others are missing, or switch where hardly any "
+        "sample is. Take more samples.",
+        Status.PARTIAL,
+    )
+
+
+def _signs_are_determined(evidence: ClassEvidence) -> Check:
+    open_signs = len(evidence.ambiguities)
+    return Check(
+        "signs are determined",
+        not open_signs,
+        f"{open_signs} other choices are as likely",
+        "none",
+        "Some units may as well have the opposite sign (result.ambiguities names them): take more "
+        "samples.",
+        Status.PARTIAL,
+    )
+
+
+def _every_unit_is_clear(evidence: ClassEvidence) -> Check:
+    network, errors = evidence.network, evidence.standard_errors
+    sides = evidence.certificate.rarer_side
+    loose = unresolved_units(network, errors, sides, fewest_to_confirm(network))
+    A, unsure = np.atleast_2d(network.output_weights), np.atleast_2d(errors.output_weights)
+    felt = np.max(np.abs(A) / np.maximum(unsure, np.finfo(float).tiny), axis=0, initial=0.0)
+    clear = np.minimum(felt, clearness(network, errors)) if network.units else np.zeros(0)
+    least = float(clear.min(initial=np.inf))
+    return Check(
+        "every unit is pinned down",
+        not len(loose) and least >= CLASS_SIGMAS,
+        f"{len(loose)} of unknown direction or on one side only; the least clear one "
+        f"{least:.3g} standard errors from none",
+        f"none, and at least {CLASS_SIGMAS:g}",
+        "The labels do not pin every unit down: take more samples.",
+        Status.PARTIAL,
+    )
+
+
+def _every_parameter_is_determined(evidence: ClassEvidence) -> Check:
+    free = evidence.certificate.undetermined
+    return Check(
+        "the samples determine every parameter",
+        free == 0,
+        f"{free} directions are free",
+        "none",
+        f"Other networks nearby explain the labels as well: {free} directions of the parameters "
+        "are free. Take more samples, or ask for fewer units.",
+        Status.PARTIAL,
+    )
+
+
+# ---------------------------------------------------------------- what is left
+
+
+def _left(workspace: Workspace, evidence: ClassEvidence) -> Array:
+    """Labels less their probabilities, a column a class; one is enough for two."""
+    drawn = workspace.drawn
+    values = evidence.network(workspace.standardisation.undo(drawn.X))
+    left = class_matrix(drawn.y) - probabilities(values, evidence.network.link)
+    return left[:, 1:] if left.shape[1] == 2 else left
+
+
+def _no_dependence(workspace: Workspace, left: Array) -> Check:
+    Z = workspace.drawn.X
+    terms = hermite_terms(Z)
+    sigmas = max(correlation(terms, column[: terms.shape[1]]) for column in left.T)
+    sigmas = max(sigmas, joint_dependence(Z, left))
+    return Check(
+        NO_DEPENDENCE,
+        sigmas <= NOT_CHANCE,
+        f"{sigmas:.2g} standard errors",
+        f"at most {NOT_CHANCE:g}",
+        f"What is left of the labels is predicted by the inputs ({sigmas:.0f} standard errors): "
+        "they come from more units, or not from such a network.",
+        Status.PARTIAL,
+        len(Z),
+    )
+
+
+def _no_smoother(workspace: Workspace, evidence: ClassEvidence, left: Array) -> Iterator[Check]:
+    """Whether plain smoothers predict what is left beyond chance."""
+    Z = workspace.drawn.X
+    if len(Z) < FEWEST_SMOOTHED:
+        return
+    W = evidence.network.weights @ np.linalg.inv(workspace.standardisation.whiten)
+    size = np.linalg.norm(W, axis=1, keepdims=True)
+    directions = (W / size)[:MOST_DIRECTIONS]
+    found: list[Smoothed] = [best_smoother(Z, directions, column) for column in left.T]
+    best = max(found, key=lambda smoothed: smoothed.sigmas)
+    yield Check(
+        "nothing of what is left is predicted by plain smoothers",
+        best.sigmas <= SMOOTHER_SIGMAS,
+        f"{best.sigmas:.2g} standard errors",
+        f"at most {SMOOTHER_SIGMAS:g}",
+        f"What is left of the labels is no chance: {best.name}, given that of other samples, "
+        f"predicts it ({best.sigmas:.2g} standard errors, {best.samples} samples). They are not "
+        "those of such a network, or units were not resolved: take more samples.",
+        Status.PARTIAL,
+        samples=best.samples,
+    )
+
+
+def _further_units_gain_nothing(workspace: Workspace, evidence: ClassEvidence) -> Check:
+    """Do further units lower Schwarz's criterion, at the price that growth must earn?"""
+    problem, own = workspace.problem, evidence.own.parameters
+    activation = evidence.network.activation
+    samples = workspace.drawn
+    problem = Problem(
+        samples, problem.spread, problem.deadline, activation, loss=problem.loss
+    ).searching()
+    before = problem.refine(own, 1, POLISH_TOLERANCE).rss
+    price = evidence.network.parameters_a_unit * np.log(samples.size)
+    gains = []
+    for _ in range(FURTHER_TRIES):
+        wider = own.widened(promising_units(problem, own, 1, workspace.rng))
+        gains.append(before - _refined(problem, wider))
+    gain = max(gains) / price
+    return Check(
+        "further units gain nothing",
+        gain < 1 and not problem.out_of_time,
+        f"{gain:.2g} of their price",
+        "less than 1 (Schwarz), in time",
+        "Further units may explain more of the labels: give more time with budget=, or take more "
+        "samples.",
+        Status.PARTIAL,
+    )
+
+
+def _refined(problem: Problem, wider: Parameters) -> float:
+    return problem.refine(wider, SWAP_STEPS, POLISH_TOLERANCE).rss

@@ -1,0 +1,27 @@
+"""`"likelihood"`: class labels, 0 and 1 or a one in the column of the class.
+
+No paper and no theorem: the search is that of `"expand-prune"` with the deviance in place of the
+sum of squares (`fitting.losses`), and Schwarz's criterion for the number of units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provenet.certify.class_labels import ClassCandidate
+from provenet.common.exceptions import NoAnswer
+from provenet.fitting.losses import loss_of_classes
+from provenet.fitting.search.chains import chains
+from provenet.fitting.workspace import Workspace
+
+
+def likelihood(workspace: Workspace) -> Iterator[ClassCandidate]:
+    """Chains of expanding and pruning from random units."""
+    loss = loss_of_classes(workspace.drawn.y)
+    if loss is None:
+        raise NoAnswer(
+            "The labels are no classes: give 0 and 1, or a column a class with a one in that of "
+            "each sample's own; for probabilities, link= with another method."
+        )
+    for chain in chains(workspace.with_loss(loss)):
+        yield ClassCandidate(chain.fit.parameters, chain.evidence, loss)
