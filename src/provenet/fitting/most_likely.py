@@ -76,8 +76,8 @@ def most_likely(workspace: Workspace, found: Parameters) -> MostLikely:
     settled = best.parameters.network(network.activation)
     rivals = [fit.parameters for fit in fits.values() if fit.rss - best.rss < CLEARLY_WORSE]
     shown = settled.canonical()
-    found = [_reversed(shown, other.network(network.activation).canonical()) for other in rivals]
-    told = tuple(describe_reversal(workspace, shown, units) for units in found if units.any())
+    turned = [_reversed(shown, other.network(network.activation).canonical()) for other in rivals]
+    told = tuple(describe_reversal(workspace, shown, units) for units in turned if units.any())
     return MostLikely(settled, best, told)
 
 
