@@ -8,7 +8,7 @@ sizes are such that a picture four inches wide is readable on a phone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -82,8 +82,15 @@ def spectrum(
     return _legend(ax)
 
 
-def weights(ax: Any, network: AnyNetwork, like: AnyNetwork | None = None) -> Any:
+def weights(
+    ax: Any,
+    network: AnyNetwork,
+    like: AnyNetwork | None = None,
+    names: Sequence[str] = (),
+) -> Any:
     """Heat map: a row a unit; weights, output weights and bias in columns.
+
+    `names` are those of the inputs, which are numbered from 1 if they have none.
 
     Blue is negative, red positive. Each of the three blocks has colours of its own scale, written
     below: up to its largest value, or that of the network `like`, to compare the two. Of a deep
@@ -92,17 +99,17 @@ def weights(ax: Any, network: AnyNetwork, like: AnyNetwork | None = None) -> Any
     network = with_one_layer(network, "A heat map")
     like = None if like is None else with_one_layer(like, "A heat map")
     values, scales = _blocks(network), _blocks(network if like is None else like)
-    left, (ticks, names), ranges = 0.0, _thinned(network.features), []
+    left, (ticks, labels), ranges = 0.0, _thinned(network.features, names), []
     for name, block in values.items():
         largest = _largest(scales[name])
         width = max(block.shape[1], _NARROWEST * network.features)
         _heat_map(ax, block, left, width, largest)
         ranges.append(f"{name} ±{largest:.3g}")
         if name != "weights":
-            ticks, names = [*ticks, left + width / 2], [*names, name]
+            ticks, labels = [*ticks, left + width / 2], [*labels, name]
         left += width + _GAP * network.features
     _label(ax, ", ".join(ranges), "unit")
-    ax.set_xticks(ticks, names)
+    ax.set_xticks(ticks, labels, rotation=45 if names else 0, ha="right" if names else "center")
     places, numbers = _units(network.units)
     ax.set_yticks(places, numbers)
     ax.set(xlim=(0, left - _GAP * network.features), ylim=(network.units, 0))
@@ -127,6 +134,29 @@ def predicted_against_observed(
     )
     _label(ax, "observed", "predicted")
     return _legend(ax)
+
+
+def residuals(ax: Any, values: Array, left: Array, name: str) -> Any:
+    """What a network leaves of labels, against anything that is known of the samples.
+
+    At most 2000 are drawn, evenly spaced among those given.
+    """
+    every = -(-len(values) // MOST_POINTS)
+    ax.axhline(0.0, lw=1, color=GREY)
+    ax.scatter(values[::every], left[::every], s=9, alpha=0.5, lw=0, color=BLUE, rasterized=True)
+    _label(ax, name, "observed - predicted")
+    return ax
+
+
+def importance(ax: Any, shares: Array, names: Sequence[str]) -> Any:
+    """Bars by falling length: by what share of their variance predictions hang on each input."""
+    order = np.argsort(-shares)
+    places = np.arange(len(order))
+    ax.barh(places, shares[order], color=BLUE, height=0.7)
+    ax.set_yticks(places, [names[k] for k in order])
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    _label(ax, "share of the variance of predictions", "")
+    return ax
 
 
 def error_against_samples(
@@ -242,11 +272,11 @@ def _heat_map(ax: Any, block: Array, left: float, width: float, largest: float) 
         )
 
 
-def _thinned(number: int) -> tuple[list[float], list[str]]:
-    """Centres and names of columns numbered from 1: all of few, some of many."""
+def _thinned(number: int, names: Sequence[str] = ()) -> tuple[list[float], list[str]]:
+    """Centres and names of columns, or their numbers from 1: all of few, some of many."""
     step = _step(number)
     shown = [1, *range(step, number + 1, step)] if step > 2 else list(range(1, number + 1, step))
-    return [k - 0.5 for k in shown], [str(k) for k in shown]
+    return [k - 0.5 for k in shown], [names[k - 1] if names else str(k) for k in shown]
 
 
 def _units(number: int) -> tuple[list[float], list[str]]:

@@ -64,7 +64,7 @@ def test_side_by_side_shows_the_values_and_the_error_of_each_unit() -> None:
     lines = [" ".join(line.split()) for line in pair(estimate, truth)]
     assert "0 2.0000 0.5000 1.0000 0.0000 2.0010 0.5000 1.0000 0.0000 1.0e-03" in lines
     assert "1 -1.0000 -0.2500 0.0000 1.0000 -1.0000 -0.2500 0.0000 1.0000 0" in lines
-    assert "Output bias: 0.7500 truth, 0.7000 estimate, error 5.0e-02" in lines
+    assert "Output bias: 0.7500 truth, 0.7000 estimate, error 0.05" in lines
 
 
 @pytest.mark.parametrize(("found", "hidden"), [(2, 3), (3, 2)])

@@ -220,6 +220,7 @@ def test_a_page_has_every_layer_and_no_spectrum(exact: Case, tmp_path: Path) -> 
         assert check.name in text and check.figure in text
     assert re.findall(r"<h3>(.*?)</h3>", page) == [
         "Predicted against observed",
+        "Which inputs matter",
         "Error against samples used",
         "Truth against estimate",
         "Units of layer 1",

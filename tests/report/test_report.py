@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import re
 import sys
@@ -76,15 +77,17 @@ def test_an_exact_report_has_the_numbers_of_the_result(exact: Case, exact_page: 
     assert network is not None
     for parameter in (*network.weights.ravel(), *network.biases, *network.output_weights):
         assert f" {parameter:.6f} " in text
-    assert "✓ Exact A network of 5 features, 3 ReLU units was found in 400 samples" in text
+    number = len(exact.result.checks)
+    assert f"Exact: 3 units, {number} of {number} checks hold A network of 5 features" in text
+    assert "5 features, 3 ReLU units was found in 400 samples" in text
     assert exact.result.message in text
     assert f"compared with the truth: {pn.parameter_error(network, exact.truth):.1e}." in text
     assert "provenet recover Seed 7 Samples 400, with 5 features" in text
     assert f"provenet {pn.__version__}, numpy {np.__version__}" in text
     titles = re.findall(r"<h3>(.*?)</h3>", exact_page)
     assert titles == [
-        "Spectrum of the second moment",
         "Predicted against observed",
+        "Which inputs matter",
         "Error against samples used",
         "Truth against estimate",
         "Truth and estimate, unit by unit",
@@ -96,9 +99,36 @@ def test_a_page_needs_nothing_else_and_is_light(exact_page: str) -> None:
     images = re.findall(r'<img src="([^"]*)" alt="([^"]+)"', page)
     assert len(images) == page.count("<img") == 5  # each with words in its place
     assert all(uri.startswith("data:image/svg+xml;base64,") for uri, _ in images)
-    rest = re.sub(r'src="data:[^"]*"', "", page)
+    rest = re.sub(r'(src|href)="data:[^"]*"', "", page)
     assert not re.search(r"https?://|<script|@import|url\(", rest)
     assert len(page) < 500_000
+
+
+def test_the_page_carries_the_network(exact: Case, exact_page: str, tmp_path: Path) -> None:
+    """What the page's link gives is the network itself, to the last digit."""
+    (content,) = re.findall(r'download="network.npz" href="data:[^,]*,([^"]+)"', exact_page)
+    (tmp_path / "network.npz").write_bytes(base64.b64decode(content))
+    loaded = pn.load_network(tmp_path / "network.npz")
+    assert exact.result.network is not None
+    assert np.array_equal(loaded.weights, exact.result.network.weights)
+
+
+def test_every_link_of_the_page_leads_somewhere(exact_page: str) -> None:
+    links = re.findall(r'href="#([^"]+)"', exact_page)
+    places = set(re.findall(r'id="([^"]+)"', exact_page))
+    assert {"certificate", "pictures", "units", "again"} <= set(links) <= places
+
+
+def test_inputs_that_do_not_matter_have_no_share() -> None:
+    """A linear function: the share of an input is its part of the variance, here 0.8, 0.2 and 0."""
+    rng = np.random.default_rng(0)
+    network = pn.Network(np.zeros((1, 3)), output_weights=[0.0], linear=[2.0, 1.0, 0.0])
+    result = replace(pn.Recovery.nothing("auto", "."), network=network)
+    X = rng.standard_normal((2000, 3))
+    shares = gather(result, pn.ArraySource(X, network(X)), rng=0).shares
+    # 2000 samples know a variance to a few parts in a hundred.
+    assert shares is not None and np.abs(shares - [0.8, 0.2, 0.0]).max() < 0.05
+    assert shares[2] == 0
 
 
 def test_a_noisy_report_has_standard_errors(noisy: Case, tmp_path: Path) -> None:
@@ -115,7 +145,7 @@ def test_a_noisy_report_has_standard_errors(noisy: Case, tmp_path: Path) -> None
 def test_a_failed_report_has_the_advice_and_what_was_measured(failed: Case, tmp_path: Path) -> None:
     assert failed.result.status is Status.FAILED
     text = words(failed.page(tmp_path / "r.html"))
-    assert "✗ Failed" in text and failed.result.message in text
+    assert "Failed: " in text and failed.result.message in text
     assert any(not check.holds and check.name in text for check in failed.result.checks)
     assert "Error against samples used" not in text  # of parameters that mean nothing
 
@@ -211,7 +241,9 @@ def test_held_out_samples_are_not_fitted(noisy: Case) -> None:
 
 
 def test_spectrum_is_that_of_the_second_moment(noisy: Case) -> None:
-    spectrum = gather(noisy.result, noisy.source, rng=0).spectrum
+    assert gather(noisy.result, noisy.source, rng=0).spectrum is None  # nothing was read off it
+    by_moments = replace(noisy.result, method="biased-relu")
+    spectrum = gather(by_moments, noisy.source, rng=0).spectrum
     assert spectrum is not None and spectrum.samples == 4000
     X, y = noisy.source.X, noisy.source.y
     Z = (X - X.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(X.T, bias=True))).T
@@ -239,7 +271,7 @@ def test_the_command_line_writes_a_report_whatever_was_found(samples: Path, tmp_
     assert ended.exit_code == NOT_RECOVERED
     assert f"Wrote {report}" in ended.stderr.replace("\n", "")
     text = words(report.read_text(encoding="utf-8"))
-    assert "✗ Failed" in text and "Seed 4" in text
+    assert "Failed: " in text and "Seed 4" in text
 
 
 def test_the_command_line_checks_the_report_first(

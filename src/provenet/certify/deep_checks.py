@@ -176,7 +176,7 @@ def _known_to_rounding(evidence: DeepEvidence) -> Check:
         bound <= LARGEST_EXACT_ERROR,
         bound,
         f"at most {LARGEST_EXACT_ERROR:g}",
-        f"{_found(evidence)}, but rounding leaves parameters open by {bound:.1e}: take more "
+        f"{_found(evidence)}, but rounding leaves parameters open by {bound:.2g}: take more "
         "samples, or samples further out.",
         Status.PARTIAL,
     )
@@ -190,8 +190,8 @@ def _no_fewer_do(workspace: Workspace, evidence: DeepEvidence) -> Check:
     return Check(
         NO_FEWER,
         bool(tried and left > limit),
-        f"one fewer leaves {left / workspace.spread:.1e} of the labels' spread",
-        f"more than {limit / workspace.spread:.1e}",
+        f"one fewer leaves {left / workspace.spread:.2g} of the labels' spread",
+        f"more than {limit / workspace.spread:.2g}",
         f"{_found(evidence)}, but fewer units may explain them as well: give more time with "
         "budget=, or take more samples.",
         Status.PARTIAL,

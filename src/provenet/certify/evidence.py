@@ -211,7 +211,7 @@ def _width_evidence(candidate: Candidate, without: float) -> str:
         return candidate.width_evidence
     return (
         f"{candidate.width_evidence} Without its weakest unit the residual would be "
-        f"{without:.1e} of the labels' spread."
+        f"{without:.2g} of the labels' spread."
     )
 
 

@@ -31,7 +31,7 @@ class OtherActivation:
     @property
     def told(self) -> str:
         """What it leaves, in words."""
-        return f"{self.name} with {counted(self.units, 'unit')} leaves {self.left:.1e}"
+        return f"{self.name} with {counted(self.units, 'unit')} leaves {self.left:.2g}"
 
 
 @dataclass(frozen=True)

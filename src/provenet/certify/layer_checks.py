@@ -156,7 +156,7 @@ class LayerQuestions:
             share = self.held.size / self.workspace.spread
             return (
                 f"{self.held.size:.3g} is left of {self.held.samples} samples that were not "
-                f"fitted, {share:.1e} of the labels' spread"
+                f"fitted, {share:.2g} of the labels' spread"
             )
         if not self.statement.complete:
             own, all_ = int(self.all.sides[0].sum()), self.all.samples

@@ -75,7 +75,7 @@ def what_is_left(workspace: Workspace, evidence: Evidence) -> Iterator[Check]:
 def unseen_are_predicted(workspace: Workspace, certificate: Certificate, seen: Unseen) -> Check:
     """Are samples predicted that no fit saw? Asked of networks of any depth."""
     spread = workspace.spread
-    left = f"A residual of {certificate.relative_residual:.1e} of the labels' spread is left"
+    left = f"A residual of {certificate.relative_residual:.2g} of the labels' spread is left"
     if seen.samples == 0:
         return _none_unseen(certificate, seen, left)
     if seen.exact:
@@ -139,7 +139,7 @@ class _About:
     @property
     def left(self) -> str:
         relative = self.certificate.relative_residual
-        return f"A residual of {relative:.1e} of the labels' spread is left"
+        return f"A residual of {relative:.2g} of the labels' spread is left"
 
     @property
     def found(self) -> str:

@@ -44,7 +44,7 @@ def noise_checks(workspace: Workspace, own: Network, found: str) -> Iterator[Che
     yield Check(
         "what is left has mean zero everywhere",
         worst.chance >= UNLIKELY,
-        f"chance {worst.chance:.1e} {worst.where}",
+        f"chance {worst.chance:.2g} {worst.where}",
         f"at least {UNLIKELY:g}, in {len(groups.names)} places",
         f"{found}, but {worst.where} they are {worst.mean:+.2g} off in the mean: labels there "
         "come from something else, as when they are clipped, or a unit is missing.",

@@ -189,7 +189,7 @@ def _message(certificate: Certificate, units: int, error: float) -> str:
     message = (
         f"A predictor with {counted(units, 'unit')}: root mean square error "
         f"{certificate.residual:.3g} on {certificate.samples_held_out} samples that were not "
-        f"fitted, {certificate.relative_residual:.1e} of their spread; its weights need not be "
+        f"fitted, {certificate.relative_residual:.2g} of their spread; its weights need not be "
         "those of the network."
     )
     if error <= max(MUCH_LARGER * certificate.residual, ROUNDINGS * certificate.rounding):

@@ -43,6 +43,8 @@ class Recovery:
     ambiguities: tuple[str, ...] = ()
     details: Any = None
     timings: Mapping[str, float] = field(default_factory=dict)
+    feature_names: tuple[str, ...] = ()
+    """Names of the inputs, where a table or a file has them; else none."""
     queries: int | None = None
     asked: Answered | None = None
 

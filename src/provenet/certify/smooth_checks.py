@@ -68,8 +68,8 @@ def _no_fewer_do(workspace: Workspace, evidence: Evidence, found: str) -> Check:
     return Check(
         "no fewer units explain them",
         narrower.parameters.units == own.units and left > FEWER_LEAVE * problem.zero,
-        f"{fewer} leave {left / problem.spread:.1e} of the labels' spread",
-        f"more than {FEWER_LEAVE * problem.zero / problem.spread:.1e}",
+        f"{fewer} leave {left / problem.spread:.2g} of the labels' spread",
+        f"more than {FEWER_LEAVE * problem.zero / problem.spread:.2g}",
         f"{found}, but {fewer} explain them nearly as well: these are not determined by the "
         "samples. Ask for fewer units, or take more samples.",
         Status.PARTIAL,

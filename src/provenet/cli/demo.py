@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from provenet.certify.checks import Status
-from provenet.cli.ending import exit_unless, stderr, stdout
+from provenet.cli.ending import exit_unless, note, stderr, stdout
 from provenet.cli.progress import StageProgress
 from provenet.cli.shared import (
     EXACT,
@@ -18,17 +18,21 @@ from provenet.cli.shared import (
     Noise,
     Outputs,
     Quiet,
+    ReportFile,
     Samples,
     Seed,
     Units,
+    check_reported,
+    command_line,
     error_of,
     random_network_of,
     summary_of,
 )
+from provenet.data.sources import ArraySource
 from provenet.datasets import sample
 from provenet.recover import recover as recover_network
 from provenet.report import console as show
-from provenet.report import tables
+from provenet.report import tables, write_report
 
 
 def demo(
@@ -37,11 +41,13 @@ def demo(
     outputs: Outputs = 1,
     samples: Samples = 1000,
     noise: Noise = 0.0,
+    report: ReportFile = None,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Make a random network, hide it, and recover it from its samples."""
+    check_reported(report)
     rng = np.random.default_rng(seed)
     truth = random_network_of(units, features, outputs, bias_scale=1.5, rng=rng)
     out = stdout()
@@ -52,6 +58,10 @@ def demo(
         began = time.perf_counter()
         result = recover_network(X, y, rng=seed, progress=progress)
         seconds = time.perf_counter() - began
+        if report is not None:
+            progress("Writing the report", -1)
+            source = ArraySource(X, y)
+            write_report(report, result, source, truth=truth, command=command_line(), seed=seed)
     error = error_of(result, truth)
     if json:
         typer.echo(show.to_json(summary_of(result, parameter_error=error, truth=truth.canonical())))
@@ -61,6 +71,8 @@ def demo(
         )
     else:
         show.reveal(out, result, truth, error, seconds)
+    if report is not None:
+        note(f"Wrote {report}", quiet)
     # The truth is known here, so a certificate that is wrong does not pass.
     right = error <= EXACT if result.status is Status.EXACT else math.isfinite(error)
     exit_unless(result.success and right)

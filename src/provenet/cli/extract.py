@@ -13,8 +13,10 @@ from provenet.cli.progress import StageProgress
 from provenet.cli.shared import (
     Json,
     Quiet,
+    ReportFile,
     Seed,
     check_network_to_write,
+    check_reported,
     check_written,
     command_line,
     depth,
@@ -30,8 +32,8 @@ from provenet.extract import extract as extract_network
 from provenet.extraction.clients.base import counted_queries
 from provenet.extraction.oracle import Oracle, open_oracle
 from provenet.networks.any_network import AnyNetwork
-from provenet.report import check_report, write_report
 from provenet.report import console as show
+from provenet.report import write_report
 from provenet.validation import OPEN
 
 _ADDRESS = "://"
@@ -92,9 +94,7 @@ def extract(
         typer.Option(help="Write the network here (.npz, .safetensors or .onnx)."),
     ] = None,
     truth: Annotated[Path | None, typer.Option(help="The true network, to compare.")] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a page with pictures here (.html).")
-    ] = None,
+    report: ReportFile = None,
     timeout: Annotated[
         float, typer.Option(help="Seconds a request to an address may take.")
     ] = 30.0,
@@ -108,8 +108,7 @@ def extract(
     """Recover the network in a model that may be asked: a file or an address."""
     check_network_to_write(out)
     read = None if _ADDRESS in model else Path(model)
-    if report is not None:
-        check_report(report)
+    check_reported(report)
     check_written((out, cache, report), inputs=(read, truth))
     known = None if truth is None else load_any_network_file(truth)
     with StageProgress(stderr(), quiet=quiet) as progress:

@@ -17,8 +17,10 @@ from provenet.cli.shared import (
     Json,
     Link,
     Quiet,
+    ReportFile,
     Seed,
     check_network_to_write,
+    check_reported,
     check_written,
     command_line,
     depth,
@@ -36,8 +38,8 @@ from provenet.data.sources import Source
 from provenet.networks.any_network import AnyNetwork
 from provenet.recover import DEFAULT_BUDGET
 from provenet.recover import recover as recover_network
-from provenet.report import check_report, write_report
 from provenet.report import console as show
+from provenet.report import write_report
 from provenet.validation import OPEN
 
 
@@ -103,9 +105,7 @@ def recover(
     scheduler: Annotated[
         str | None, typer.Option(help="Add up on a Dask cluster: tcp://host:8786.")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a page with pictures here (.html).")
-    ] = None,
+    report: ReportFile = None,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -115,8 +115,7 @@ def recover(
     check_network_to_write(out)
     if corrupted is not None:
         check_mask_name(corrupted)
-    if report is not None:
-        check_report(report)
+    check_reported(report)
     check_written((out, corrupted, checkpoint, report), inputs=(samples, labels, truth))
     with StageProgress(stderr(), quiet=quiet) as progress, _engine(scheduler) as spread:
         progress("Reading samples", -1)

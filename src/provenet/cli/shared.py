@@ -23,6 +23,7 @@ from provenet.networks.any_network import AnyNetwork
 from provenet.networks.formats import check_network_name
 from provenet.networks.matching import parameter_error
 from provenet.networks.network import Network, load_network
+from provenet.report import check_report
 from provenet.validation import OPEN
 
 NETWORK_FILES = ".npz, .safetensors or .onnx"
@@ -67,6 +68,9 @@ Link = Annotated[
         help="How outputs become labels: identity, logit, softmax (probabilities); auto tells them."
     ),
 ]
+ReportFile = Annotated[
+    Path | None, typer.Option("--report", help="Write a page with pictures here (.html).")
+]
 Features = Annotated[int, typer.Option(min=1, help="Number of inputs.")]
 Units = Annotated[int, typer.Option(min=1, help="Number of hidden units.")]
 Outputs = Annotated[int, typer.Option(min=1, help="Number of outputs.")]
@@ -80,6 +84,13 @@ def check_network_to_write(path: Path | None) -> None:
     """Raise unless a network can be written under this name, if one is given."""
     if path is not None:
         check_network_name(path)
+
+
+def check_reported(path: Path | None) -> None:
+    """Raise before any work is done if a report was asked for that could not be made."""
+    if path is not None:
+        check_report(path)
+        check_writable(path)
 
 
 def check_written(paths: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:

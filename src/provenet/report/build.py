@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import platform
+import tempfile
 from importlib import import_module
 from importlib.resources import files
 from os import PathLike
@@ -15,7 +17,7 @@ import scipy
 
 from provenet.certify.checks import Claim, Status
 from provenet.certify.result import Recovery
-from provenet.certify.summary import facts, figure
+from provenet.certify.summary import facts, figure, units_in_words
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable, write_atomically
 from provenet.common.version import __version__
@@ -27,6 +29,7 @@ from provenet.report.console import describe, why_infinite
 from provenet.report.gathering import ReportData, gather
 from provenet.report.pictures import pictures
 from provenet.report.tables import small
+from provenet.report.tolerances import LARGEST_DOWNLOAD
 from provenet.report.units import unit_tables
 
 _ENDINGS = (".html", ".htm")
@@ -90,6 +93,7 @@ def _render(result: Recovery, data: ReportData, command: str | None, seed: int |
     page: str = environment.from_string(template).render(
         status=result.status.value,
         mark=_MARKS[result.status],
+        headline=_headline(result),
         message=result.message,
         found=_found(result, data),
         comparison=_comparison(result, data.truth),
@@ -98,9 +102,34 @@ def _render(result: Recovery, data: ReportData, command: str | None, seed: int |
         notes=[(name.capitalize(), text) for name, text in facts(result)],
         tables=unit_tables(result, data.truth),
         pictures=pictures(result, data),
+        download=_download(result.network),
         reproduction=_reproduction(result, data, command, seed),
     )
     return page
+
+
+def _headline(result: Recovery) -> str:
+    """Status, size, and how many questions were answered well: what is read first."""
+    status, number = result.status.capitalize(), len(result.checks)
+    held = sum(check.holds for check in result.checks)
+    size = "nothing found" if result.network is None else units_in_words(result.network)
+    return f"{status}: {size}, {held} of {counted(number, 'check')} hold"
+
+
+def _download(network: AnyNetwork | None) -> str | None:
+    """The network as a file inside the page; None where there is none, or it is large."""
+    if network is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "network.npz"
+        try:
+            network.save(path)
+        except InvalidInput:  # an activation of the user's own has no name
+            return None
+        content = path.read_bytes()
+    if len(content) > LARGEST_DOWNLOAD:
+        return None
+    return f"data:application/octet-stream;base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def _found(result: Recovery, data: ReportData) -> str:

@@ -102,6 +102,8 @@ class ReportData:
     held_out: HeldOut | None
     curve: ErrorCurve | None
     truth: AnyNetwork | None
+    shares: Array | None = None
+    """Of the variance of predictions, what hangs on each input: see `_shares`."""
 
 
 def gather(
@@ -133,10 +135,11 @@ def gather(
             samples=source.size,
             features=source.features,
             outputs=source.outputs,
-            spectrum=_spectrum(source, drawn) if given and _one_layer(result) else None,
+            spectrum=_spectrum(source, drawn) if given and _by_moments(result) else None,
             held_out=_held_out(result, source, drawn, refit),
             curve=_error_curve(result, source, drawn, known, refit),
             truth=truth,
+            shares=_shares(result, drawn.X[:MOST_HELD_OUT_SHOWN], generator),
         )
 
 
@@ -162,11 +165,16 @@ def _standardisation(source: Source) -> Standardisation | None:
 # ---------------------------------------------------------------- spectrum
 
 
-def _one_layer(result: Recovery) -> bool:
-    """Whether the second moment's rank would be the number of units."""
-    if result.layers_found is not None:
-        return False
-    return result.network is None or result.network.layers == 1
+_BY_MOMENTS = (
+    *("biased-relu", "rectified", "overcomplete", "regression"),
+    *("landscape", "lowest-layer", "symmetric-inputs", "sparse-noise"),
+)
+"""Methods that read their units off the second moment."""
+
+
+def _by_moments(result: Recovery) -> bool:
+    """Whether its spectrum was used."""
+    return result.method in _BY_MOMENTS
 
 
 def _spectrum(source: Source, drawn: ArraySource) -> Spectrum | None:
@@ -292,6 +300,27 @@ def _held_out(
     last = held if refit is None else held + refit.affordable(drawn.size - held)
     fitted = None if refit is None else refit.on(drawn.X[held:last], drawn.y[held:last])
     return HeldOut(fitted or predict, X, y, unseen=fitted is not None)
+
+
+def _shares(result: Recovery, X: Array, rng: np.random.Generator) -> Array | None:
+    """How far predictions move when the values of one input change places among the samples.
+
+    Half of the mean square of that over the variance of predictions: Sobol's total index where
+    inputs are independent.
+    """
+    predict = _predictor(result)
+    if predict is None or len(X) < 2:
+        return None
+    values = predict(X).reshape(len(X), -1)
+    whole = float(np.mean(np.var(values, axis=0)))
+    if not 0 < whole < np.inf:
+        return None
+    shares = np.empty(X.shape[1])
+    for k in range(X.shape[1]):
+        other = X.copy()
+        other[:, k] = X[rng.permutation(len(X)), k]
+        shares[k] = np.mean((predict(other).reshape(len(X), -1) - values) ** 2) / (2 * whole)
+    return shares
 
 
 def _never_fitted(result: Recovery) -> bool:

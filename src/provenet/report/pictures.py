@@ -12,13 +12,19 @@ import numpy as np
 
 from provenet import plotting
 from provenet.certify.result import Recovery
+from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.networks.any_network import AnyNetwork
 from provenet.networks.matching import matched_layers
 from provenet.networks.network import Network
 from provenet.report.gathering import ErrorCurve, HeldOut, ReportData, Spectrum
 from provenet.report.tables import small
-from provenet.report.tolerances import HEAT_MAP_HEIGHTS, ROW_HEIGHT
+from provenet.report.tolerances import (
+    HEAT_MAP_HEIGHTS,
+    MOST_BARS,
+    MOST_FEATURES_SHOWN,
+    ROW_HEIGHT,
+)
 
 _DPI = 150
 """Of clouds of points and heat maps, the only parts that are not lines."""
@@ -46,15 +52,30 @@ def _all(result: Recovery, data: ReportData) -> Iterator[Picture]:
         yield _spectrum(data.spectrum, network)
     if data.held_out is not None:
         yield _held_out(data.held_out)
+        if not _is_rounding(result):
+            yield from _residuals(data.held_out, data.shares, _names(result, data.features))
+    if data.shares is not None:
+        yield _importance(data.shares, _names(result, data.features))
     if data.curve is not None:
         yield _curve(data.curve)
     if network is None or network.units == 0:
         return
     if truth is None or not _comparable(truth, network):
-        yield from _weights(network)
+        yield from _weights(network, result.feature_names)
     else:
         yield _scatter(truth, network)
-        yield from _beside(truth, network) if network.layers == 1 else _weights(network)
+        names = result.feature_names
+        flat = network.layers == 1
+        yield from _beside(truth, network, names) if flat else _weights(network, names)
+
+
+def _is_rounding(result: Recovery) -> bool:
+    """Whether what is left are last digits, of which a picture tells nothing."""
+    return result.certificate is not None and result.certificate.noise == 0 and result.success
+
+
+def _names(result: Recovery, features: int) -> tuple[str, ...]:
+    return result.feature_names or tuple(f"x{k + 1}" for k in range(features))
 
 
 def _comparable(truth: AnyNetwork, network: AnyNetwork) -> bool:
@@ -102,6 +123,55 @@ def _held_out(held: HeldOut) -> Picture:
     )
 
 
+def _residuals(held: HeldOut, shares: Array | None, names: tuple[str, ...]) -> Iterator[Picture]:
+    """What is left of the first output against its prediction, then against inputs."""
+    predicted = held.predict(held.X).reshape(len(held.X), -1)[:, 0]
+    left = held.y.reshape(len(held.y), -1)[:, 0] - predicted
+    first = " of the first output" if held.y.ndim > 1 else ""
+    figure = plotting.new_figure()
+    plotting.residuals(figure.add_subplot(), predicted, left, "predicted")
+    yield Picture(
+        "Residuals against prediction",
+        f"What is left{first}. Noise has no shape: a bend, a funnel or a trend is something that "
+        "the network misses.",
+        f"Residuals of {counted(len(left), 'sample')} against their predictions.",
+        _as_uri(figure),
+    )
+    order = np.arange(len(names)) if shares is None else np.argsort(-shares)
+    shown = order[:MOST_FEATURES_SHOWN]
+    rows = -(-len(shown) // 2)
+    figure = plotting.new_figure(5.2, 0.4 + 1.7 * rows)
+    axes = np.atleast_1d(figure.subplots(rows, min(len(shown), 2), sharey=True)).ravel()
+    for ax, k in zip(axes, shown, strict=False):
+        plotting.residuals(ax, held.X[:, k], left, names[k])
+        ax.set_ylabel("")
+    for ax in axes[len(shown) :]:
+        ax.set_visible(False)
+    few = f"the {len(shown)} inputs that matter most"
+    which = "each input" if len(shown) == len(names) else few
+    yield Picture(
+        "Residuals against inputs",
+        f"What is left{first}, against {which}.",
+        f"Residuals against {', '.join(names[k] for k in shown)}.",
+        _as_uri(figure),
+    )
+
+
+def _importance(shares: Array, names: tuple[str, ...]) -> Picture:
+    order = np.argsort(-shares)[:MOST_BARS]
+    figure = plotting.new_figure(4.0, 0.9 + 0.22 * len(order))
+    plotting.importance(figure.add_subplot(), shares[order], [names[k] for k in order])
+    cut = "" if len(order) == len(names) else f" The first {len(order)} of {len(names)} inputs."
+    top = ", ".join(f"{names[k]} {small(float(shares[k]))}" for k in order[:3])
+    return Picture(
+        "Which inputs matter",
+        "How much predictions move when the values of one input change places among the samples, "
+        f"as a share of their variance. Shares overlap where inputs act together.{cut}",
+        f"The inputs that predictions hang on most: {top}.",
+        _as_uri(figure),
+    )
+
+
 def _curve(curve: ErrorCurve) -> Picture:
     figure = plotting.new_figure()
     goal = "the truth" if curve.against_truth else "the answer"
@@ -125,12 +195,12 @@ _COLOURS = (
 )
 
 
-def _weights(network: AnyNetwork) -> Iterator[Picture]:
+def _weights(network: AnyNetwork, names: tuple[str, ...]) -> Iterator[Picture]:
     """A heat map a hidden layer that has units."""
     for number in np.flatnonzero(network.widths).tolist():
         layer = network.layer(number)
         figure = plotting.new_figure(4.0, 0.6 + _heat_map_height(layer.units))
-        plotting.weights(figure.add_subplot(), layer)
+        plotting.weights(figure.add_subplot(), layer, names=() if number else names)
         title, fed = "Units", ""
         if network.layers > 1:
             title = f"Units of layer {number + 1}"
@@ -163,15 +233,15 @@ def _scatter(truth: AnyNetwork, network: AnyNetwork) -> Picture:
     )
 
 
-def _beside(truth: AnyNetwork, network: AnyNetwork) -> Iterator[Picture]:
+def _beside(truth: AnyNetwork, network: AnyNetwork, names: tuple[str, ...]) -> Iterator[Picture]:
     """Both heat maps, one above the other, in the order and the colours of the truth."""
     left, right = plotting.in_matched_order(truth, network)
     heights = [0.6 + _heat_map_height(net.units) for net in (left, right)]
     figure = plotting.new_figure(4.0, sum(heights) + 0.4)
     axes = figure.subplots(2, 1, height_ratios=heights)
-    for ax, net, name in zip(axes, (left, right), ("truth", "found"), strict=True):
-        plotting.weights(ax, net, like=left)
-        ax.set_title(name, fontsize=10, loc="left")
+    for ax, net, title in zip(axes, (left, right), ("truth", "found"), strict=True):
+        plotting.weights(ax, net, like=left, names=names)
+        ax.set_title(title, fontsize=10, loc="left")
     yield Picture(
         "Truth and estimate, unit by unit",
         f"A row for each unit, partners in the same row. {_COLOURS}",

@@ -37,12 +37,12 @@ def number(value: float, decimals: int = 4) -> str:
 
 
 def small(value: float) -> str:
-    """An error: two digits and a power of ten."""
+    """An error: two digits, and a power of ten where it is tiny or huge."""
+    if not math.isfinite(value):
+        return "unknown" if math.isnan(value) else "infinite"
     if value == 0:
         return "0"
-    return (
-        f"{value:.1e}" if math.isfinite(value) else "unknown" if math.isnan(value) else "infinite"
-    )
+    return f"{value:.1e}" if not 1e-3 <= abs(value) < 1e3 else f"{value:.2g}"
 
 
 def is_leaky(network: AnyNetwork) -> bool:

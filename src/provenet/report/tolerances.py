@@ -40,6 +40,16 @@ ROW_HEIGHT = 0.16
 HEAT_MAP_HEIGHTS = (1.2, 3.6)
 """Convention: inches of a heat map at least and at most, from a strip to nearly a square."""
 
+MOST_FEATURES_SHOWN = 6
+"""Convention: inputs against which residuals are drawn: those on which predictions hang most."""
+MOST_BARS = 20
+"""Convention: inputs that have a bar: more would be too thin to read."""
+
+# ---- Downloads
+
+LARGEST_DOWNLOAD = 2_000_000
+"""Convention: bytes of a network that a page carries: it is to stay light enough to be sent."""
+
 # ---- Tables
 
 MOST_CONSOLE_WEIGHTS = 8

@@ -46,7 +46,7 @@ def unit_tables(result: Recovery, truth: AnyNetwork | None) -> tuple[UnitTable, 
         tables.append(
             UnitTable(
                 shown.title(number),
-                ("unit", *extra, *_headings(layer)),
+                ("unit", *extra, *_headings(layer, () if number else result.feature_names)),
                 tuple(_rows(layer, spread, decimals, list(extra.values()))),
                 (*below, *_cut(layer)),
             )
@@ -93,11 +93,12 @@ def _matched(network: AnyNetwork, truth: AnyNetwork) -> tuple[MatchedLayer, ...]
     return matched_layers(network, truth) if same else ()
 
 
-def _headings(layer: UnitLayer) -> list[str]:
+def _headings(layer: UnitLayer, inputs: tuple[str, ...]) -> list[str]:
     names = [f"out{q + 1}" for q in range(min(layer.outputs or 0, MOST_PAGE_OUTPUTS))]
     if layer.output_weights is not None and layer.outputs is None:
         names = ["output"]
-    return [*names, "bias", *(f"w{k + 1}" for k in range(min(layer.inputs, MOST_PAGE_WEIGHTS)))]
+    inputs = inputs or tuple(f"w{k + 1}" for k in range(layer.inputs))
+    return [*names, "bias", *inputs[:MOST_PAGE_WEIGHTS]]
 
 
 def _columns(layer: UnitLayer) -> Array:

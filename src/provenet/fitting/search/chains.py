@@ -84,7 +84,7 @@ def _expanded(workspace: Workspace, first: Parameters, swaps: int, widest: int) 
         for better in expand(problem, fit, swaps, widest, workspace.rng):
             fit = better
             units = in_words(fit.parameters.widths)
-            message = f"{units} units, residual {fit.rms / workspace.spread:.1e}"
+            message = f"{units} units, residual {fit.rms / workspace.spread:.2g}"
             workspace.progress("search", workspace.budget_used, message)
     return fit
 
@@ -129,7 +129,7 @@ def _evidence(workspace: Workspace, wide: Fit, fit: Fit, rejected: Fit | None) -
         return f"{pruned}; time was over before fewer were tried to the end."
     return (
         f"{pruned}; with {units - 1}, refined, the residual is "
-        f"{rejected.rms / workspace.spread:.1e} of the labels' spread."
+        f"{rejected.rms / workspace.spread:.2g} of the labels' spread."
     )
 
 

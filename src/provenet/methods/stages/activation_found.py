@@ -171,7 +171,7 @@ class Race:
             self.best[name] = fit
         if space.problem.is_zero(fit):
             self.best[name], self.winner = fit, name
-        message = f"{name}: {fit.parameters.units} units, residual {fit.rms / space.spread:.1e}"
+        message = f"{name}: {fit.parameters.units} units, residual {fit.rms / space.spread:.2g}"
         space.progress("search", space.budget_used, message)
 
 
