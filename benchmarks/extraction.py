@@ -4,6 +4,7 @@
     python benchmarks/extraction.py --rows 10,5 --seeds 5
     python benchmarks/extraction.py --rows 20,10,1e-4 trained,float64
     python benchmarks/extraction.py --rows 20,10,tanh --seeds 10
+    python benchmarks/extraction.py --rows 20,10,box0.5 20,10,float32 20,10,decimals4
     python benchmarks/extraction.py --deep 10-10-10-1,80-40-20-1 --seeds 0:10
     python benchmarks/extraction.py --trained --seeds 3 --seconds 60
 
@@ -17,6 +18,12 @@ table.
 `trained` rows are ONNX files of an MLPRegressor with 16 units that was fitted to scikit-learn's
 diabetes data. In float32 there is no limit on queries, and rounding is the noise.
 
+In a `box` (of inputs up to so far from zero in every feature) the network is `random_network`'s,
+and a success is a function that is exact there: 10,000 uniform inputs are predicted to 1e-8 of the
+answers' spread. `float32` networks compute in single precision, `decimals` are those of the
+answers: all parameters to 10 times their rounding, and 10 queries a parameter at most. Seconds are
+those of the processor, and memory is the most that the process has had so far.
+
 `--deep` and `--trained` print another table instead, of networks with several hidden layers beside
 the published attacks: see `extraction_layers.py`.
 """
@@ -24,6 +31,7 @@ the published attacks: see `extraction_layers.py`.
 from __future__ import annotations
 
 import argparse
+import resource
 import tempfile
 import time
 import warnings
@@ -49,7 +57,11 @@ RELU, SMOOTH_OUTPUT_BIAS = "relu", 0.3
 SMOOTH_QUERIES = 3
 """A parameter, at most, of smooth units."""
 NOISES = (1e-8, 1e-4, 1e-2)
-TITLES = ("network", "noise", "recovered", "queries a parameter", "median error", "s")
+TITLES = ("network", "noise", "recovered", "queries a parameter", "median error", "s", "peak MB")
+BOX, SINGLE, DECIMALS = "box", "float32", "decimals"
+IN_BOX, BOX_ERROR = 10_000, 1e-8
+ROUNDED_QUERIES = 10
+"""A parameter, at most, where answers are rounded."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,11 @@ class Row:
     noise: float = 0.0
     seeds: int = 20
     activation: str = RELU
+
+    @property
+    def limit(self) -> float | None:
+        """No box."""
+        return None
 
     @property
     def name(self) -> str:
@@ -93,6 +110,69 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Boxed(Row):
+    """A size, and how far inputs may be from zero."""
+
+    half: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """In a table."""
+        return f"{super().name}, inputs up to {self.half:g}"
+
+    @property
+    def limit(self) -> float:
+        """Of all features."""
+        return self.half
+
+    def truth(self, seed: int) -> pn.Network:
+        """The hidden network."""
+        return pn.random_network(self.units, self.features, rng=seed)
+
+    def error(self, found: pn.Network, truth: pn.Network, seed: int) -> float:
+        """The worst of many inputs in the box, beside the answers' spread."""
+        rng = np.random.default_rng([seed, 2])
+        X = rng.uniform(-self.half, self.half, (IN_BOX, self.features))
+        y = truth(X)
+        return float(np.abs(found(X) - y).max() / y.std())
+
+
+@dataclass(frozen=True)
+class Rounded(Row):
+    """A size, and single precision or so many decimals of the answers."""
+
+    decimals: int | None = None
+
+    @property
+    def name(self) -> str:
+        """In a table."""
+        kind = SINGLE if self.decimals is None else f"{self.decimals} decimals"
+        return f"{super().name}, {kind}"
+
+    @property
+    def rounding(self) -> float:
+        """Of an answer."""
+        if self.decimals is not None:
+            return float(10.0**-self.decimals)
+        return float(np.finfo(np.float32).eps)
+
+    def truth(self, seed: int) -> pn.Network:
+        """The hidden network, whose parameters are numbers of single precision."""
+        net = pn.random_network(self.units, self.features, rng=seed)
+        parts = (net.weights, net.biases, net.output_weights)
+        return pn.Network(*(part.astype(np.float32).astype(float) for part in parts))
+
+    def model(self, truth: pn.Network, seed: int, folder: Path) -> Callable[[Array], Array]:
+        """What may be asked."""
+        if self.decimals is not None:
+            decimals = self.decimals
+            return lambda X: np.asarray(np.round(truth(X), decimals))
+        parts = (truth.weights, truth.biases, truth.output_weights)
+        W, b, a = (part.astype(np.float32) for part in parts)
+        return lambda X: np.maximum(X.astype(np.float32) @ W.T + b, 0) @ a
+
+
+@dataclass(frozen=True)
 class Trained:
     """A network that was fitted to data, in a file of some precision."""
 
@@ -101,6 +181,11 @@ class Trained:
     features: int = 10
     budget: None = None
     activation: str = RELU
+
+    @property
+    def limit(self) -> float | None:
+        """No box."""
+        return None
 
     @property
     def name(self) -> str:
@@ -137,12 +222,18 @@ ROWS: tuple[AnyRow, ...] = (
     Trained("float64"),
     Trained("float32"),
     *(Row(20, 10, seeds=10, activation=name) for name in ("tanh", "gelu")),
+    *(Boxed(*size, half=half) for size in ((20, 10), (30, 16)) for half in (0.5, 1.0, 2.0)),
+    *(Rounded(*size, decimals=k) for size in ((10, 16), (20, 10)) for k in (None, 4, 6)),
 )
 QUICK: tuple[AnyRow, ...] = (Row(10, 5), Row(20, 10), Row(50, 20), Trained("float64"))
 
 
 def allowed_error(row: AnyRow) -> float:
-    """Parameters may be off by this."""
+    """Parameters may be off by this; in a box the function."""
+    if isinstance(row, Boxed):
+        return BOX_ERROR
+    if isinstance(row, Rounded):
+        return TIMES_NOISE * row.rounding
     return TIMES_NOISE * row.noise or EXACT_ERROR
 
 
@@ -150,6 +241,10 @@ def allowed_queries(row: AnyRow, truth: pn.Network) -> float:
     """What a success may cost."""
     if row.noise:
         return row.budget or float("inf")
+    if isinstance(row, Rounded):
+        return ROUNDED_QUERIES * truth.free_parameters
+    if isinstance(row, Boxed):
+        return float("inf")
     if row.activation != RELU:
         return SMOOTH_QUERIES * truth.free_parameters
     return 2 * truth.free_parameters + 600
@@ -163,6 +258,7 @@ class Trial:
     queries_a_parameter: float
     error: float
     seconds: float
+    megabytes: float
 
 
 def trial(row: AnyRow, seed: int) -> Trial:
@@ -170,16 +266,29 @@ def trial(row: AnyRow, seed: int) -> Trial:
     truth = row.truth(seed)
     with tempfile.TemporaryDirectory() as folder:
         model: Any = row.model(truth, seed, Path(folder))
-        begin = time.perf_counter()
+        begin = time.process_time()
         result = pn.extract(
-            model, row.features, activation=row.activation, budget=row.budget, rng=seed
+            model,
+            row.features,
+            activation=row.activation,
+            budget=row.budget,
+            rng=seed,
+            low=None if row.limit is None else -row.limit,
+            high=row.limit,
         )
-        seconds = time.perf_counter() - begin
+        seconds = time.process_time() - begin
     found, queries = result.network, result.queries or 0
-    error = float("inf") if found is None else pn.parameter_error(found, truth)
+    error = float("inf")
+    if found is not None:
+        error = (
+            row.error(found, truth, seed)
+            if isinstance(row, Boxed)
+            else pn.parameter_error(found, truth)
+        )
     within = error <= allowed_error(row) and queries <= allowed_queries(row, truth)
-    recovered = result.success and within
-    return Trial(recovered, queries / truth.free_parameters, error, seconds)
+    recovered = within and (result.success or isinstance(row, Boxed))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return Trial(recovered, queries / truth.free_parameters, error, seconds, peak)
 
 
 def cells(row: AnyRow, trials: list[Trial]) -> list[str]:
@@ -192,6 +301,7 @@ def cells(row: AnyRow, trials: list[Trial]) -> list[str]:
         f"{np.mean(queries):.2f} ({max(queries):.2f} at most)",
         f"{np.median([done.error for done in trials]):.1e}",
         f"{np.mean([done.seconds for done in trials]):.2f}",
+        f"{max(done.megabytes for done in trials):.0f}",
     ]
 
 
@@ -218,6 +328,12 @@ def parsed(text: str) -> AnyRow:
     if text.startswith("trained,"):
         return Trained(text.partition(",")[2])
     features, units, *more = text.split(",")
+    kind = more[0] if more else ""
+    if kind.startswith(BOX):
+        return Boxed(int(features), int(units), half=float(kind.removeprefix(BOX)))
+    if kind == SINGLE or kind.startswith(DECIMALS):
+        decimals = None if kind == SINGLE else int(kind.removeprefix(DECIMALS))
+        return Rounded(int(features), int(units), decimals=decimals)
     if more and more[0].isidentifier():
         return Row(int(features), int(units), activation=more[0])
     return Row(int(features), int(units), float(more[0]) if more else 0.0)

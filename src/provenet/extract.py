@@ -36,7 +36,7 @@ from provenet.extraction.layers.tolerances import MOST_ANSWERS
 from provenet.extraction.oracle import Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
 from provenet.extraction.sampling import METHODS_OF_DEPTH as SAMPLED
-from provenet.extraction.sampling import sampled
+from provenet.extraction.sampling import kinks_seen, sampled
 from provenet.extraction.several_layers import LayerByLayer
 from provenet.extraction.tolerances import (
     ASKED_AGAIN,
@@ -194,7 +194,7 @@ class _Run:
             return _smooth(found)
         if kinked and found.kind is AnswerKind.EXACT and not self.wishes.noise:
             return self._traced()
-        result = self._sampled(found.kind)
+        result = self._sampled(found)
         return replace(result, message=f"{found}. {result.message}")
 
     def _traced(self) -> Recovery:
@@ -323,7 +323,11 @@ class _Run:
         least = 0 if self.box.unlimited else self._parameters(units)
         return max(least, most - self.oracle.used - to_judge)
 
-    def _sampled(self, kind: AnswerKind) -> Recovery:
+    def _sampled(self, found: Probe) -> Recovery:
+        kind = found.kind
+        rounded = kind is AnswerKind.ROUNDED and self.wishes.activation.kinked
+        with self.stages.stage("trace", "how many units"):
+            seen = kinks_seen(self.oracle, self.box, self.rng, found.level) if rounded else 0
         exact = 0.0 if kind in (AnswerKind.EXACT, AnswerKind.SMOOTH) else None
         is_open = self.wishes.open_activation and kind is AnswerKind.SMOOTH
         return sampled(
@@ -334,6 +338,7 @@ class _Run:
             noise=self.wishes.noise or exact,
             units=self.wishes.units,
             layers=self.layers or 1,
+            seen=seen,
             progress=self.stages.progress,
         )
 

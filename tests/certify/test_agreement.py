@@ -50,6 +50,17 @@ def test_smooth_units_that_rounding_hardly_pins_down_need_two(exact: Recovery) -
     assert check.holds
 
 
+def test_kinks_that_leave_hardly_anything_need_one_search(exact: Recovery) -> None:
+    """As single precision does; smooth units may be others, and in more noise units hide."""
+    assert exact.network is not None
+    for left, enough in ((1e-6, exact.network.activation.kinked), (1e-2, False)):
+        noisy = replace(failed_at(exact, left), status=pn.Status.WITHIN_NOISE)
+        assert noisy.certificate is not None
+        many = noisy.certificate.samples_fitted
+        few = replace(noisy, certificate=replace(noisy.certificate, parameters=many))
+        assert is_settled(few, [few]) is enough
+
+
 def test_exact_networks_agree_to_half_of_their_digits(exact: Recovery) -> None:
     assert exact.network is not None
     weights = exact.network.weights

@@ -1,11 +1,11 @@
 """When is an answer beyond doubt? With noise: when independent searches end at the same network.
 
 Without noise a residual of zero on unseen samples speaks for itself, unless smooth units are so
-much alike that others might leave as little. With noise and few samples a
-parameter, many different networks may explain the samples equally well, and none of them need be
-the one that made them. Least squares has one best network when the samples do come from a network:
-then searches from different starts meet there. Searches that end in different places say that
-the samples come from something else, or are too few.
+much alike that others might leave as little; so does one that is hardly more, as single precision
+leaves it. With noise and few samples a parameter, many different networks may explain the samples
+equally well, and none of them need be the one that made them. Least squares has one best network
+when the samples do come from a network: then searches from different starts meet there. Searches
+that end in different places say that the samples come from something else, or are too few.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from provenet.certify.noise_checks import NO_DEPENDENCE
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import (
     CLOSE,
+    HARDLY_NOISE,
     IN_VAIN,
     LARGEST_EXACT_ERROR,
     MANY_SAMPLES_A_PARAMETER,
@@ -153,8 +154,16 @@ def _needs_a_second_search(best: Recovery) -> bool:
         return _hardly_known(best)
     if certificate.rounded and fine:
         return False
+    if best.success and _speaks_for_itself(best):
+        return False
     enough = MANY_SAMPLES_A_PARAMETER * certificate.parameters
     return not best.success or certificate.labels_fitted < enough
+
+
+def _speaks_for_itself(best: Recovery) -> bool:
+    """Whether kinked units leave hardly anything of labels that were not fitted."""
+    assert best.certificate is not None and best.network is not None
+    return best.network.activation.kinked and best.certificate.relative_residual <= HARDLY_NOISE
 
 
 def _deep_is_in_doubt(best: Recovery) -> bool:

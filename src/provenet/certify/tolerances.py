@@ -35,6 +35,9 @@ VISIBLE = 0.2
 """Convention: share of the residual that a further unit would have to explain to be seen."""
 SMALL_RESIDUAL = 1e-3
 """Convention: of the labels' spread; in so little no unit hides by chance."""
+HARDLY_NOISE = 1e-4
+"""Convention: of the labels' spread; a network that leaves so little of labels that were not fitted
+is no other's: a tenth of what rounding may leave."""
 UNKNOWN_DIRECTION = 0.5
 """Convention: standard error, in radians or of their norm, beyond which a unit's weights have no
 direction to speak of."""

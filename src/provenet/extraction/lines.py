@@ -24,6 +24,8 @@ from provenet.extraction.tolerances import (
     MOST_OPEN,
     MOST_ROUNDS,
     NARROW,
+    NARROW_COARSER,
+    NARROWEST,
     NEAR_AN_END,
     ROUNDING,
     SPLIT,
@@ -177,9 +179,14 @@ class _AlongLine:
         for interval, middle in zip(intervals, middles, strict=True):
             if interval.is_kink_at(middle):
                 kinks.append(middle.t)
-            elif interval.length > NARROW * (abs(middle.t) + self.scale):
+            elif interval.length > self._narrow * (abs(middle.t) + self.scale):
                 parts += [_Interval(interval.left, middle), _Interval(middle, interval.right)]
         return parts
+
+    @property
+    def _narrow(self) -> float:
+        """Relative length of an interval that is not split: of coarse values a longer one."""
+        return float(min(NARROWEST, NARROW * (self.rounding / ROUNDING) ** NARROW_COARSER))
 
     def tangents(self, places: list[tuple[float, float]], centred: bool = False) -> list[Tangent]:
         """Tangents at places with the (signed) room beside each; two questions a place."""

@@ -1,6 +1,8 @@
 """Random questions, in growing batches, until `recover` is sure.
 
-For noisy or rounded answers, and for smooth units, which have no kinks to be traced. Exact answers
+For noisy or rounded answers, and for smooth units, which have no kinks to be traced. Where answers
+are rounded, a line shows most of the units (`kinks_seen`): the first batch is as large as these
+need, and mostly the last. Exact answers
 of smooth units cost little but questions: batches grow slowly, attempts with too few of them are
 short, and an answer must predict what may refute it (`confirming.few_searched_points`).
 """
@@ -20,9 +22,12 @@ from provenet.common.words import counted
 from provenet.extraction.box import Box
 from provenet.extraction.confirming import few_searched_points
 from provenet.extraction.deadline import Deadline
+from provenet.extraction.lines import trace_line
 from provenet.extraction.oracle import Oracle
+from provenet.extraction.segments import random_line
 from provenet.extraction.tolerances import (
     ASKED_AGAIN,
+    BESIDE_CENTRE,
     FIRST,
     FIRST_A_FEATURE,
     FIRST_UNITS,
@@ -31,6 +36,9 @@ from provenet.extraction.tolerances import (
     MOST_POINTS_A_FEATURE,
     MOST_SECONDS,
     POINTS_A_PARAMETER,
+    REACH_OF_REST,
+    ROUNDED_POINTS,
+    ROUNDED_SECONDS,
     SEARCHED_BEYOND,
     SECONDS_A_BATCH,
     SHORTEST,
@@ -56,14 +64,20 @@ def sampled(
     noise: float | None = None,
     units: int | tuple[int, ...] | None = None,
     layers: int = 1,
+    seen: int = 0,
     progress: Progress | None = None,
 ) -> Recovery:
     """Ask and recover until it succeeds, or the questions or the time are used up.
 
-    Noise of 0 says that answers are exact.
+    Noise of 0 says that answers are exact. Where answers are rounded, `seen` units were.
     """
     total = sum(units) if isinstance(units, tuple) else units
-    batches = _exact_batches(oracle, total) if noise == 0 else _noisy_batches(oracle)
+    if noise == 0:
+        batches = _exact_batches(oracle, total)
+    elif seen:
+        batches = _rounded_batches(oracle, total or seen)
+    else:
+        batches = _noisy_batches(oracle)
     limit, size = _limit(oracle, batches, total), batches.first
     method = METHODS_OF_DEPTH[layers > 1]
     X, y = np.empty((0, oracle.features)), None
@@ -122,6 +136,29 @@ class _Questions:
 def _noisy_batches(oracle: Oracle) -> _Questions:
     first = max(FIRST, FIRST_A_FEATURE * oracle.features)
     return _Questions(first, GROWTH, SECONDS_A_BATCH, power=1.0, beyond=0)
+
+
+def _rounded_batches(oracle: Oracle, units: int) -> _Questions:
+    """As many as so many units take, and more if there are more of them."""
+    outputs = oracle.outputs or 1
+    parameters = units * (oracle.features + 1 + outputs) + outputs
+    first = max(FIRST, int(ROUNDED_POINTS * parameters / outputs))
+    seconds = ROUNDED_SECONDS * max(1.0, first / 1000) ** SMOOTH_POWER
+    return _Questions(first, GROWTH, seconds, SMOOTH_POWER, beyond=0)
+
+
+def kinks_seen(oracle: Oracle, box: Box, rng: np.random.Generator, level: float) -> int:
+    """How many kinks a line meets where answers are rounded to so much of their size: at least so
+    many units there are.
+    """
+    line = random_line(box, rng, box.centre + BESIDE_CENTRE * rng.standard_normal() * box.width)
+    far = REACH_OF_REST * np.sqrt(oracle.features)
+    reach = max(line.reach[0], -far), min(line.reach[1], far)
+
+    def ask(X: Array) -> Array:
+        return oracle.ask(X).reshape(len(X), -1)
+
+    return len(trace_line(ask, line.origin, line.direction, reach, line.scale, level).kinks)
 
 
 def _exact_batches(oracle: Oracle, units: int | None) -> _Questions:

@@ -73,6 +73,9 @@ MOST_OPEN = 1000
 NARROW = 1e-9
 """Relative length of an interval that is not split any more. A convention: kinks that near are not
 told apart by tangents known to 1e-11."""
+NARROW_COARSER, NARROWEST = 0.9, 0.05
+"""Power of the error of values with which that length grows, and its most. A convention: in single
+precision a hundredth."""
 REACH = 1e5
 """How far out kinks are looked for, in distances of a typical one. Derived: a random unit is so
 nearly parallel to a line once in 100,000."""
@@ -261,6 +264,11 @@ FIRST, FIRST_A_FEATURE = 200, 12
 unit or so a feature."""
 GROWTH = 1.6
 """Of points and seconds from one attempt to the next. A convention: at most that much is wasted."""
+ROUNDED_POINTS, ROUNDED_SECONDS = 6.0, 20.0
+"""Where answers are rounded: random points a parameter of the units that a line shows, and seconds
+of a first attempt with up to a thousand points. A convention: a line shows about 9 of 10 units in
+single precision and half of them where four decimals are given, and three points a parameter can
+do (`benchmarks/extraction.py --rows 20,10,float32 20,10,4`)."""
 FIRST_UNITS, POINTS_A_PARAMETER = 2, 2.5
 """Where answers are exact and units smooth: the width that is guessed at first, and random points a
 parameter of it. A convention: of 20 features and 10 tanh units most networks are found at 2.2 to

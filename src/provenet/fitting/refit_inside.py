@@ -16,11 +16,13 @@ from provenet.fitting.polish import polish
 from provenet.fitting.search.swaps import grown
 from provenet.fitting.tolerances import (
     DENSE_LIMIT,
+    INTERVAL_COST,
     MAYBE_NEEDLESS,
     MISSING_TRIES,
     POLISH_STEPS,
     POLISH_TOLERANCE,
     ROUNDED,
+    ROWS_OF_INTERVALS,
 )
 from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import ABS, Activation
@@ -34,8 +36,9 @@ def explained_by_rounding(workspace: Workspace, residual: float) -> bool:
 
 
 def refit_inside(workspace: Workspace, network: Network) -> IntervalFit | None:
-    """Of all samples drawn; None where this does not settle."""
-    if not network.units or network.weights.size > DENSE_LIMIT:
+    """Of all samples drawn; None where this does not settle, or a round would take seconds."""
+    size = network.weights.size
+    if not network.units or size > DENSE_LIMIT or ROWS_OF_INTERVALS * size**3 > INTERVAL_COST:
         return None
     drawn = workspace.drawn
     intervals = Intervals.around(drawn.X, drawn.y, workspace.precision.widths)
