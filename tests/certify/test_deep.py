@@ -229,6 +229,24 @@ def test_parameters_that_rounding_leaves_open() -> None:
 # ---------------------------------------------------------------- wrong under noise
 
 
+def test_rounding_that_labels_share_is_in_the_errors() -> None:
+    """Where the highest layer is off all labels are the output bias, 0.4 of a step off: errors of
+    independent rounding, which shrink with the samples, would be a tenth of that."""
+    truth = pn.random_network(WIDTHS, FEATURES, activation="relu", rng=0).canonical()
+    (b, c, _), step = truth.biases, 1e-3
+    truth = truth.replace(biases=[b, c - 0.4, np.array([0.5 + 0.4 * step])])
+    X, y = pn.sample(truth, 3000, rng=1)
+    assert 0.2 < np.mean(y == 0.5 + 0.4 * step) < 0.9
+    workspace = workspace_of(X, np.round(y, 3), "relu")
+    evidence = evidence_of(workspace, truth)
+    off = abs(evidence.network.biases[-1][0] - truth.canonical().biases[-1][0])
+    assert 0.2 * step < off < 3 * evidence.standard_errors.biases[-1][0]
+    noisy = workspace_of(
+        X, np.round(y + 0.01 * np.random.default_rng(2).normal(size=3000), 3), "relu"
+    )
+    assert evidence_of(noisy, truth).standard_errors.biases[-1][0] < 0.1 * 0.01
+
+
 def test_more_noise_than_was_given() -> None:
     truth, workspace = problem(n=1500, noise=0.02)
     given = replace(workspace, wishes=replace(workspace.wishes, noise=0.01))

@@ -57,14 +57,42 @@ def test_norms_of_relu_units_are_no_parameters(outputs: int | None) -> None:
     samples = ArraySource(*pn.sample(network, 1500, rng=1))
     found = deep_covariance(samples, network)
     assert found.rank_deficiency == 0
-    hidden = (row for W in network.weights[:-1] for row in W)
-    turns = (block_diag(null_space(w[None]), np.eye(1)) for w in hidden)
-    last = network.weights[-1].size + network.biases[-1].size
-    basis = block_diag(*turns, np.eye(last))
+    basis = relu_turns(network)
     # A small step, so that hardly a sample changes sides.
     J = numerical_jacobian(network, samples.X, 1e-7) @ basis
     expected = np.linalg.norm(basis @ np.linalg.pinv(J), axis=1)
     np.testing.assert_allclose(flat(found.errors), expected, rtol=0.01)
+
+
+def relu_turns(network: pn.DeepNetwork) -> Array:
+    """A basis of changes: units of norm 1 turn, biases and the last layer are free."""
+    hidden = (row for W in network.weights[:-1] for row in W)
+    turns = (block_diag(null_space(w[None]), np.eye(1)) for w in hidden)
+    last = network.weights[-1].size + network.biases[-1].size
+    return np.asarray(block_diag(*turns, np.eye(last)))
+
+
+@pytest.mark.parametrize("outputs", [None, 2])
+def test_an_error_that_labels_share_moves_what_least_squares_says(outputs: int | None) -> None:
+    """Labels off by one wherever the network is constant, each output by itself."""
+    network = deep((4, 2), "relu", outputs, seed=3)
+    b, c, d = network.biases
+    network = network.replace(biases=[b, c - 0.4, d])
+    samples = ArraySource(*pn.sample(network, 1500, rng=1))
+    constant = np.all(network(samples.X).reshape(1500, -1) == d, axis=1)
+    assert 100 < constant.sum() < 1400
+    basis, outs = relu_turns(network), outputs or 1
+    J = numerical_jacobian(network, samples.X, 1e-7) @ basis
+    labels = [np.outer(constant, np.arange(outs) == q).ravel() for q in range(outs)]
+    moved = [basis @ np.linalg.lstsq(J, e, rcond=None)[0] for e in labels]
+    shared = flat(deep_covariance(samples, network).shared)
+    np.testing.assert_allclose(shared, np.linalg.norm(moved, axis=0), rtol=0.02, atol=1e-3)
+
+
+def test_labels_of_a_network_that_is_nowhere_constant_share_nothing() -> None:
+    network = deep((3, 2), "tanh")
+    samples = ArraySource(*pn.sample(network, 800, rng=1))
+    assert not np.any(flat(deep_covariance(samples, network).shared))
 
 
 def with_a_copy(network: pn.DeepNetwork) -> pn.DeepNetwork:
@@ -128,6 +156,7 @@ def test_the_largest_error_is_of_a_unit_and_errors_scale() -> None:
     assert errors.largest == 5.0
     assert errors.times(2.0).largest == 10.0
     np.testing.assert_array_equal(errors.times(2.0).biases[0], [8.0, 0.0])
+    np.testing.assert_array_equal(errors.beside(errors.times(0.75)).biases[0], [5.0, 0.0])
 
 
 @pytest.mark.parametrize(("activation", "widths"), [("tanh", (3, 2)), ("relu", (3, 2))])

@@ -14,11 +14,11 @@ import numpy as np
 from provenet.certify.certificate import Certificate, condition_number, residual_kurtosis
 from provenet.certify.deep_signs import reversals
 from provenet.certify.evidence import Unseen, look_at_unseen
-from provenet.certify.tolerances import SPARE_ON_A_PIECE
+from provenet.certify.tolerances import NOISE_UNROUNDS, SPARE_ON_A_PIECE
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.arrays import ArraySource
-from provenet.fitting.layered_covariance import DeepErrors, deep_covariance
+from provenet.fitting.layered_covariance import DeepCovariance, DeepErrors, deep_covariance
 from provenet.fitting.layered_equations import LayeredPoint
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
@@ -127,13 +127,20 @@ def gather_deep(workspace: Workspace, candidate: DeepCandidate) -> DeepEvidence:
             gaussian=workspace.gaussian,
             warnings=() if workspace.gaussian.ok else (workspace.gaussian.message,),
         ),
-        found.errors.times(noise),
+        _errors(found, noise, workspace.precision.rms),
         unseen,
         sides,
         candidate.narrower,
         reversals(user, samples, problem.zero, problem.deadline),
         crossings(user, samples.X),
     )
+
+
+def _errors(found: DeepCovariance, noise: float, rounding: float) -> DeepErrors:
+    """Of noise; and of rounding that labels share, unless noise makes it another for each."""
+    errors = found.errors.times(noise)
+    shares = 0 < noise <= NOISE_UNROUNDS * rounding
+    return errors.beside(found.shared.times(rounding)) if shares else errors
 
 
 def _network(workspace: Workspace, fit: Fit) -> DeepNetwork:

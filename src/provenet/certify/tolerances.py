@@ -235,6 +235,10 @@ NEARLY_REVERSIBLE = 0.1
 """Convention: share of what a set of units feeds on that may be left linear when all of them are
 reversed, for least squares to be tried from there."""
 
+NOISE_UNROUNDS = 2.0
+"""Derived: noise of so many times the rounding's root mean square, beyond half a step (1.7 times),
+makes rounding errors of equal labels independent: their mean is off by less than a percent."""
+
 # ---- Class labels
 
 FLIPS_A_PARAMETER = 10

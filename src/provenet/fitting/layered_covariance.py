@@ -4,21 +4,29 @@ The letters are those of `layered_equations`. For noise of size one the layers' 
 covariance `S^-1`, and the output weights of output q `G^-1 + G^-1 C_q^T S^-1 C_q G^-1`. Where the
 activation is positively homogeneous the norm of a hidden unit's weights is a convention: with rows
 of norm 1 only changes at right angles to them count, so S is inverted there.
+
+Labels that are rounded have errors that count as noise, but for those where a kinked network is
+constant, its highest layer off: there all labels are one number, rounded once. An error that m of n
+labels share moves the output weights first, by `d = m G^-1 e`, e the constant, then the layers by
+`-S^-1 C_q d`, and with them the output weights again: no number of samples makes that smaller.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import block_diag, null_space
 
 from provenet.common.typing import Array
 from provenet.data.sources.base import Source
-from provenet.fitting.layered_equations import layered_equations
+from provenet.fitting.layered_equations import LayeredPoint, layered_equations
 from provenet.fitting.normal_equations import solver_scaled
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import LAYERED_RANK, RIDGE_OF_COVARIANCE
+from provenet.networks.activations import Activation
 from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.tolerances import TINY
 
@@ -37,6 +45,13 @@ class DeepErrors:
             tuple(factor * errors for errors in self.biases),
         )
 
+    def beside(self, other: DeepErrors) -> DeepErrors:
+        """Together with others that are independent of these."""
+        return DeepErrors(
+            tuple(map(np.hypot, self.weights, other.weights)),
+            tuple(map(np.hypot, self.biases, other.biases)),
+        )
+
     @property
     def largest(self) -> float:
         """The largest error of a unit's weights and bias together."""
@@ -51,10 +66,13 @@ class DeepCovariance:
 
     errors: DeepErrors
     rank_deficiency: int
+    shared: DeepErrors
+    """By how much an error of size one moves them that all labels share where the network is
+    constant."""
 
 
 def deep_covariance(samples: Source, network: DeepNetwork) -> DeepCovariance:
-    """Of a normalised network on these samples, in one pass over them."""
+    """Of a normalised network on these samples, in two passes over them."""
     parameters = Parameters.of_deep(network)
     sums = layered_equations(samples, parameters, network.activation)
     best_linear_part = solver_scaled(sums.gram, RIDGE_OF_COVARIANCE)
@@ -68,7 +86,37 @@ def deep_covariance(samples: Source, network: DeepNetwork) -> DeepCovariance:
     for C in sums.cross:
         moved = best_linear_part(C.T @ root)
         outputs.append(np.sqrt(constant + np.sum(moved**2, axis=1)))
-    return DeepCovariance(_in_shape(parameters, hidden, np.array(outputs)), deficiency)
+    d = best_linear_part(_constant_sum(samples, parameters, network.activation))
+    moved, again = _moved_together(sums.cross, root, best_linear_part, d)
+    return DeepCovariance(
+        _in_shape(parameters, hidden, np.array(outputs)),
+        deficiency,
+        _in_shape(parameters, moved, again),
+    )
+
+
+def _constant_sum(samples: Source, parameters: Parameters, activation: Activation) -> Array:
+    """`m e`: the sum of the features of all samples on which the highest layer is off."""
+    off = samples.total(partial(_samples_off, parameters, activation))
+    return np.append(np.zeros(len(parameters.beta) - 1), float(off))
+
+
+def _samples_off(parameters: Parameters, activation: Activation, X: Array, y: Array) -> int:
+    return int(np.sum(~np.any(LayeredPoint.at(parameters, activation, X).phi[:, :-1], axis=1)))
+
+
+def _moved_together(
+    cross: Array, root: Array, best_linear_part: Callable[[Array], Array], d: Array
+) -> tuple[Array, Array]:
+    """Sizes of what the layers, and the weights of each output, move by: each output has an error
+    of its own."""
+    hidden, outputs = np.zeros(len(root)), np.zeros((len(cross), len(d)))
+    for q, C in enumerate(cross):
+        moved = -root @ (root.T @ (C @ d))
+        hidden += moved**2
+        for p, other in enumerate(cross):
+            outputs[p] += (float(p == q) * d - best_linear_part(other.T @ moved)) ** 2
+    return np.sqrt(hidden), np.sqrt(outputs)
 
 
 def _free_directions(parameters: Parameters, homogeneous: bool) -> Array:
