@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from provenet.datasets import random_network, sample
     from provenet.estimators import HalfspaceClassifier, NetworkClassifier, NetworkRegressor
     from provenet.extract import extract
+    from provenet.extraction.clients.endpoint import Endpoint
     from provenet.learn_top import learn_top
     from provenet.methods import METHODS
     from provenet.methods.identifiability import Identifiability, identifiability
@@ -47,6 +48,7 @@ __all__ = [
     "Check",
     "Claim",
     "DeepNetwork",
+    "Endpoint",
     "FileSource",
     "FlipSets",
     "HalfspaceClassifier",
@@ -88,6 +90,7 @@ _HOMES = {
     "Check": "certify.checks",
     "Claim": "certify.checks",
     "DeepNetwork": "networks.deep_network",
+    "Endpoint": "extraction.clients.endpoint",
     "FileSource": "data.sources",
     "FlipSets": "networks.sign_ambiguities",
     "HalfspaceClassifier": "estimators",

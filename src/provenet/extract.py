@@ -96,8 +96,9 @@ def extract(
     ----------
     f
         A function of an array (n, features); a model object: a fitted scikit-learn estimator or
-        pipeline, a Keras model, a torch module; an .onnx or TorchScript file; an address; or an
-        oracle.
+        pipeline, a Keras model, a torch module; an .onnx or TorchScript file; an address, which is
+        sent `{"inputs": [[..], ..]}` and answers `{"outputs": [..]}`, or a `provenet.Endpoint`
+        that says how it is asked otherwise; or an oracle.
     features
         Number of inputs; only needed where nothing tells it.
     budget

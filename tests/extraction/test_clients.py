@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import types
 import warnings
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from email.utils import formatdate
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -277,15 +278,9 @@ def test_the_server_may_say_when_to_come_back(wish: str, seconds: float, server:
 
 
 def test_the_server_may_name_a_date(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Noon(datetime):
-        """A day on which it is always noon."""
-
-        @classmethod
-        def now(cls, tz: tzinfo | None = None) -> datetime:
-            return datetime(2030, 1, 1, 12, 0, 0, tzinfo=tz)
-
-    monkeypatch.setattr(http_module, "datetime", Noon)
-    at = datetime(2030, 1, 1, 12, 0, 30, tzinfo=UTC).timestamp()
+    noon = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC).timestamp()
+    monkeypatch.setattr("urllib3.util.retry.time", types.SimpleNamespace(time=lambda: noon))
+    at = noon + 30
     server.script += [says("", 429, Retry_After=formatdate(at, usegmt=True))]
     waits = Waits()
     http_oracle(server, waits).ask(X)

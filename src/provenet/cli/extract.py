@@ -30,6 +30,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.words import counted
 from provenet.extract import extract as extract_network
 from provenet.extraction.clients.base import counted_queries
+from provenet.extraction.clients.endpoint import Endpoint
 from provenet.extraction.oracle import Oracle, open_oracle
 from provenet.networks.any_network import AnyNetwork
 from provenet.report import console as show
@@ -101,6 +102,26 @@ def extract(
     retries: Annotated[
         int, typer.Option(min=0, help="How often a request that failed is tried again.")
     ] = 5,
+    request: Annotated[
+        str | None,
+        typer.Option(
+            help="JSON to send to an address, with {inputs} or {data}, {rows}, {features} in it: "
+            "'{\"instances\": {inputs}}'."
+        ),
+    ] = None,
+    answer: Annotated[
+        str | None,
+        typer.Option(help="Where the answer of an address is: predictions, outputs.0.data."),
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(help="'Name: text' to send with it; as many as wanted.")
+    ] = None,
+    token_env: Annotated[
+        str | None, typer.Option(help="Variable that holds a token: Authorization: Bearer.")
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="float32 for an address that computes in it.")
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -110,11 +131,12 @@ def extract(
     read = None if _ADDRESS in model else Path(model)
     check_reported(report)
     check_written((out, cache, report), inputs=(read, truth))
+    endpoint = _endpoint(model, request, answer, header, token_env, dtype)
     known = None if truth is None else load_any_network_file(truth)
     with StageProgress(stderr(), quiet=quiet) as progress:
         progress("Opening the model", -1)
         oracle = open_oracle(
-            model,
+            endpoint or model,
             features,
             outputs=outputs if known is None else outputs or known.outputs or 1,
             budget=budget,
@@ -138,7 +160,7 @@ def extract(
         )
         if report is not None:
             progress("Writing the report", -1)
-            made_by = command_line({model: oracle.name})
+            made_by = command_line({model: oracle.name, **dict(map(_without_text, header or ()))})
             write_report(report, result, truth=known, command=made_by, seed=seed)
     error = None if known is None else error_of(result, known)
     if json:
@@ -152,6 +174,46 @@ def extract(
     if report is not None:
         note(f"Wrote {report}", quiet)
     exit_unless(result.success)
+
+
+def _endpoint(
+    model: str,
+    request: str | None,
+    answer: str | None,
+    header: list[str] | None,
+    token_env: str | None,
+    dtype: str | None,
+) -> Endpoint | None:
+    """How an address is asked, if that was said."""
+    headers = dict(map(_named_text, header)) if header else None
+    said = {
+        "request": request,
+        "answer": answer,
+        "headers": headers,
+        "token_env": token_env,
+        "dtype": dtype,
+    }
+    given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    if not given:
+        return None
+    if _ADDRESS not in model:
+        raise InvalidInput(
+            f"{model} is a file: --request, --answer, --header, --token-env and --dtype are for "
+            "addresses."
+        )
+    return Endpoint(model, **given)
+
+
+def _named_text(header: str) -> tuple[str, str]:
+    name, colon, text = header.partition(":")
+    if not colon or not name.strip():
+        raise InvalidInput("A header is a name and a text with a colon between: 'X-Key: ...'.")
+    return name.strip(), text.strip()
+
+
+def _without_text(header: str) -> tuple[str, str]:
+    """A header, and what may be shown of it."""
+    return header, f"{_named_text(header)[0]}: ***"
 
 
 def cost(result: Recovery, oracle: Oracle) -> str:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from provenet.common.exceptions import InvalidInput
+from provenet.common.optional import package
 from provenet.extraction.clients.base import Client
 from provenet.extraction.clients.callables import CallableClient
-from provenet.extraction.clients.http import HttpClient
+from provenet.extraction.clients.endpoint import Endpoint, checked_address
 from provenet.extraction.clients.onnx_file import OnnxClient
 from provenet.extraction.clients.predictors import PredictorClient, is_predictor
 from provenet.extraction.clients.torch_module import (
@@ -37,8 +38,9 @@ def client_of(
 ) -> Client:
     """The client that knows how to ask `f`; raises if nothing does."""
     if isinstance(f, str) and f.lower().startswith(_ADDRESSES):
-        known = _needed(features)
-        return HttpClient(f, known, outputs, timeout=timeout, retries=retries)
+        f = Endpoint(f)
+    if isinstance(f, Endpoint):
+        return _http_client(f, _needed(features), outputs, timeout, retries)
     if isinstance(f, (str, PathLike)):
         return _file_client(Path(f), features, outputs, output)
     if is_predictor(f):  # a Keras model may be a torch module as well
@@ -51,6 +53,15 @@ def client_of(
             f"{type(f).__name__}: give f(X)."
         )
     return CallableClient(f, _needed(features, f), outputs, output)
+
+
+def _http_client(
+    endpoint: Endpoint, features: int, outputs: int | None, timeout: float, retries: int
+) -> Client:
+    package("urllib3", checked_address(endpoint.url), '"provenet[http]"')
+    from provenet.extraction.clients.http import HttpClient
+
+    return HttpClient(endpoint, features, outputs, timeout=timeout, retries=retries)
 
 
 def _file_client(

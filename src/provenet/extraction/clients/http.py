@@ -1,10 +1,11 @@
-"""A model behind HTTP that is asked: POST `{"inputs": [[..], ..]}` -> `{"outputs": [..]}`.
+"""A model behind HTTP that is asked: a POST of JSON a batch, on urllib3.
 
-One number, or one list of numbers, is answered to each row. Every request ends by one deadline,
-however slowly the server trickles. Connections that fail or are dropped, requests that are too
-slow, and the statuses that mean "later" are tried again: half a second after the first failure, and
-twice as long after each further one, or when the server says. What is not an answer at all is not
-tried again: it is told, with the query.
+What is sent and where the answer is, `endpoint` says: `{"inputs": [[..], ..]}` and
+`{"outputs": [..]}` unless told otherwise, with one number, or one list of numbers, to each row.
+Every request ends by one deadline, however slowly the server trickles (`timed`). Connections that
+fail or are dropped, requests that are too slow, and the statuses that mean "later" are tried again:
+half a second after the first failure, and twice as long after each further one, or when the server
+says. What is not an answer at all is not tried again: it is told, with the query.
 """
 
 from __future__ import annotations
@@ -14,20 +15,16 @@ import json
 import math
 import ssl
 import time
-from collections.abc import Callable
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit, urlunsplit
-from urllib.request import Request
 
 import numpy as np
+from urllib3 import BaseHTTPResponse, Retry, Timeout
+from urllib3.exceptions import HTTPError, InvalidHeader, MaxRetryError
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
-from provenet.data.fingerprint import fingerprint
 from provenet.extraction.clients.base import (
     BatchTooLarge,
     TooLate,
@@ -38,7 +35,8 @@ from provenet.extraction.clients.base import (
     shown,
     such_as,
 )
-from provenet.extraction.clients.timed import timed_opener
+from provenet.extraction.clients.endpoint import Endpoint, checked_address
+from provenet.extraction.clients.timed import TooLong, timed_pools
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.tolerances import (
     FIRST_WAIT,
@@ -51,7 +49,7 @@ from provenet.extraction.tolerances import (
 
 _TOO_LARGE, _LATER = 413, (408, 425, 429)
 """Derived: statuses of HTTP: too large; a timeout, too early, too many requests, which all pass."""
-_HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
+_HIDDEN = "***"
 
 
 class HttpClient:
@@ -61,7 +59,7 @@ class HttpClient:
 
     def __init__(
         self,
-        url: str,
+        endpoint: Endpoint | str,
         features: int,
         outputs: int | None = None,
         *,
@@ -70,171 +68,189 @@ class HttpClient:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Nothing is asked yet; `sleep` waits between two tries."""
-        self.name = _checked_address(url)
+        self._endpoint = Endpoint(endpoint) if isinstance(endpoint, str) else endpoint
+        self.name = checked_address(self._endpoint.url)
         self.features, self.outputs = features, outputs
-        self.input_dtype = np.dtype(np.float64)
+        self.input_dtype = np.dtype(self._endpoint.dtype)
         self.answer_dtype: np.dtype[Any] | None = np.dtype(np.float64)
         self.batch = rows_at_once(REQUEST_BATCH, features)
-        self.identity = fingerprint(url)
-        self._url, self._timeout, self._retries = url, timeout, retries
-        self._sleep = sleep
-        self._opener = timed_opener(secure=url.lower().startswith("https"))
+        self.identity = self._endpoint.identity
+        self._headers = self._endpoint.all_headers()
+        self._timeout, self._sleep = timeout, sleep
+        self._tries = Retry(
+            total=retries,
+            backoff_factor=FIRST_WAIT,
+            backoff_max=LONGEST_WAIT,
+            retry_after_max=int(LONGEST_WISH),
+            allowed_methods=None,
+        )
+        self._pools = timed_pools(self._endpoint.url, MOST_BYTES)
 
     def answers(self, X: AnyArray, deadline: Deadline = NEVER) -> Array:
         """The answers to one batch, after as many tries as it takes or is allowed."""
-        body = json.dumps({"inputs": X.tolist()}).encode()
-        for tries in range(1, self._retries + 2):
+        body, tries = self._endpoint.body(X), self._tries
+        while True:
             try:
                 timeout = min(self._timeout, max(deadline.left, SHORTEST))
-                return _as_numbers(self.name, X, self._post(body, X, timeout))
+                return self._as_numbers(X, self._parsed(self._post(body, timeout), X))
             except _TryAgain as problem:
-                last = problem
-            wait = max(_back_off(tries), last.wish) if tries <= self._retries else 0.0
-            if wait >= deadline.left:
-                raise TooLate
-            if tries <= self._retries:
-                self._sleep(wait)
-        raise Unreachable(self._retries + 1, last.reason)
+                tries = self._once_more(tries, problem, deadline)
 
-    def _post(self, body: bytes, X: AnyArray, timeout: float) -> Any:
-        """What the server says, as parsed JSON."""
-        request = Request(self._url, body, _HEADERS, method="POST")
+    def _once_more(self, tries: Retry, problem: _TryAgain, deadline: Deadline) -> Retry:
+        """Wait for the next try; raises if there is none."""
         try:
-            with self._opener.open(request, timeout=timeout) as response:
-                return self._parsed(response, X)
-        except HTTPError as error:
-            with error:
-                raise self._refusal(error, X) from None
-        except URLError as error:
-            raise self._failure(error.reason) from None
-        except (OSError, http.client.HTTPException) as error:
+            tries = tries.increment("POST", error=problem)
+        except MaxRetryError:
+            if deadline.passed:
+                raise TooLate from None
+            raise Unreachable(len(tries.history) + 1, problem.reason) from None
+        wait = max(tries.get_backoff_time(), FIRST_WAIT, _wish(tries, problem.response))
+        if wait >= deadline.left:
+            raise TooLate
+        self._sleep(wait)
+        return tries
+
+    def _post(self, body: bytes, timeout: float) -> BaseHTTPResponse:
+        """What the server says, read whole."""
+        try:
+            return self._pools.urlopen(
+                "POST",
+                self._endpoint.url,
+                body=body,
+                headers=self._headers,
+                timeout=Timeout(total=timeout),
+                retries=False,
+                redirect=False,
+            )
+        except TooLong:
+            raise InvalidInput(
+                f"{self.name} answered with more than {MOST_BYTES:,} bytes: check the address."
+            ) from None
+        except (HTTPError, OSError, http.client.HTTPException) as error:
             raise self._failure(error) from None
 
-    def _parsed(self, response: http.client.HTTPResponse, X: AnyArray) -> Any:
-        ends_by_closing = response.length is None and not response.chunked
-        text = response.read(MOST_BYTES)
-        if response.length and len(text) < MOST_BYTES:
-            raise _TryAgain("its answer broke off")
+    def _parsed(self, response: BaseHTTPResponse, X: AnyArray) -> Any:
+        """The answer as parsed JSON, where it is one."""
+        if not 200 <= response.status < 300:
+            raise self._refusal(response, X)
+        text = response.data
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
-            if ends_by_closing and text.lstrip().startswith(b"{"):
+            if _ends_by_closing(response) and text.lstrip()[:1] in (b"{", b"["):
                 raise _TryAgain("its answer broke off") from None
-            raise _nonsense(self.name, first_line(text.decode(errors="replace")), X) from None
+            raise self._nonsense(self._told(text), X) from None
 
-    def _refusal(self, error: HTTPError, X: AnyArray) -> Exception:
+    def _refusal(self, response: BaseHTTPResponse, X: AnyArray) -> Exception:
         """What a status other than success means."""
-        status = f"HTTP {error.code} {error.reason}".strip()
-        if error.code == _TOO_LARGE and len(X) > 1:
+        code = response.status
+        status = self._hidden(f"HTTP {code} {response.reason or ''}".strip())
+        if code == _TOO_LARGE and len(X) > 1:
             self.batch = len(X) // 2
             return BatchTooLarge()
-        if error.code in _LATER or error.code >= 500:
-            return _TryAgain(status, _wish(error.headers.get("Retry-After")))
-        if 300 <= error.code < 400:
-            place = error.headers.get("Location", "nowhere")
+        if code in _LATER or code >= 500:
+            return _TryAgain(status, response)
+        if 300 <= code < 400:
+            place = self._hidden(response.headers.get("Location", "nowhere"))
             return InvalidInput(f"{self.name} points to {place} ({status}): give that address.")
         return InvalidInput(
-            f"{self.name} answered {status} ({_body(error)}) {such_as(X)}: check the address and "
-            "what it takes."
+            f"{self.name} answered {status} ({self._told(response.data)}) {such_as(X)}: check the "
+            "address and what it takes."
         )
 
-    def _failure(self, error: Any) -> Exception:
+    def _failure(self, error: Exception) -> Exception:
         """What a connection that failed means."""
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return InvalidInput(
-                f"{self.name} has a certificate that is not trusted ({error.verify_message}): "
-                "check the address, or add its authority to the system's."
-            )
-        return _TryAgain(_reason(error, self._timeout))
+        for cause in _causes(error):
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return InvalidInput(
+                    f"{self.name} has a certificate that is not trusted ({cause.verify_message}): "
+                    "check the address, or add its authority to the system's."
+                )
+        return _TryAgain(self._hidden(_reason(error, self._timeout)))
+
+    def _told(self, text: bytes) -> str:
+        """The first line of what a server says, without what it was told in confidence."""
+        return self._hidden(first_line(text.decode(errors="replace"), most=10_000))[:200]
+
+    def _hidden(self, text: str) -> str:
+        for value in self._headers.values():
+            for secret in {value, value.removeprefix("Bearer ")} - {"application/json", ""}:
+                text = text.replace(secret, _HIDDEN)
+        return text
+
+    # ------------------------------------------------------------ numbers
+
+    def _nonsense(self, said: str, X: AnyArray) -> InvalidInput:
+        path = self._endpoint.answer
+        where = f'{{"{path}": [..]}}' if path == "outputs" else f"a list at {path or 'its root'}"
+        return InvalidInput(
+            f"{self.name} answered {said} {such_as(X)}: it must answer JSON, {where}, with one "
+            "number or one list of numbers an input."
+        )
+
+    def _as_numbers(self, X: AnyArray, answer: Any) -> Array:
+        """(n, outputs), if there is an answer of as many finite numbers to every row."""
+        rows = self._endpoint.found_in(answer)
+        if not isinstance(rows, list):
+            raise self._nonsense(self._hidden(_brief(answer)), X)
+        if len(rows) != len(X):
+            said = f"with {counted(len(rows), 'answer')} to {counted_queries(len(X))}"
+            raise self._nonsense(said, X)
+        listed = [row if isinstance(row, list) else [row] for row in rows]
+        for i, values in enumerate(listed):
+            if not values or len(values) != len(listed[0]) or not all(map(_is_number, values)):
+                said = self._hidden(_brief(rows[i]))
+                raise InvalidInput(
+                    f"{self.name} answered {said} to the query {shown(X[i])} (number {i + 1:,} of "
+                    f"{len(X):,}): it must answer each with as many finite numbers."
+                )
+        return np.array(listed, dtype=float)
 
 
 class _TryAgain(Exception):
-    """A request failed in a way that may pass; the server may wish for a time, in seconds."""
+    """A request failed in a way that may pass; an answer may say when."""
 
-    def __init__(self, reason: str, wish: float = 0.0) -> None:
+    def __init__(self, reason: str, response: BaseHTTPResponse | None = None) -> None:
         super().__init__(reason)
-        self.reason, self.wish = reason, wish
+        self.reason, self.response = reason, response
 
 
-def _checked_address(url: str) -> str:
-    """The address without what may be secret in it; raises if it cannot be one."""
-    try:
-        parts = urlsplit(url)
-        port = "" if parts.port is None else f":{parts.port}"
-    except ValueError as error:
-        raise InvalidInput(f"{url} is not an address ({error}): check it.") from None
-    plain = url.isascii() and url.isprintable() and " " not in url
-    if not plain or not parts.hostname or parts.username is not None:
-        raise InvalidInput(
-            f"{url!r} is not an address that can be asked: give http://host:port/path, in plain "
-            "ASCII and without a user's name."
-        )
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return urlunsplit((parts.scheme, host + port, parts.path, "", ""))
-
-
-def _back_off(tries: int) -> float:
-    return min(FIRST_WAIT * 2.0 ** (tries - 1), LONGEST_WAIT)
-
-
-def _wish(header: str | None) -> float:
+def _wish(tries: Retry, response: BaseHTTPResponse | None) -> float:
     """Seconds of a Retry-After header, a number or a date, within reason."""
     try:
-        seconds = float(header or 0)
-    except ValueError:
-        seconds = _seconds_until(header or "")
-    return min(seconds, LONGEST_WISH) if seconds > 0 else 0.0
-
-
-def _seconds_until(date: str) -> float:
-    try:
-        return (parsedate_to_datetime(date) - datetime.now(UTC)).total_seconds()
-    except (TypeError, ValueError):
+        return 0.0 if response is None else tries.get_retry_after(response) or 0.0
+    except InvalidHeader:
         return 0.0
 
 
-def _reason(error: Any, timeout: float) -> str:
-    if isinstance(error, TimeoutError):
+def _ends_by_closing(response: BaseHTTPResponse) -> bool:
+    """Whether only the end of the connection says where the answer ends."""
+    return "Content-Length" not in response.headers and "Transfer-Encoding" not in response.headers
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error and those that it was made of."""
+    yield error
+    inner = [part for part in (*error.args, error.__cause__) if isinstance(part, BaseException)]
+    for part in inner:
+        yield from _causes(part)
+
+
+def _reason(error: Exception, timeout: float) -> str:
+    causes = list(_causes(error))
+    if any(
+        isinstance(cause, TimeoutError) or "Timeout" in type(cause).__name__ for cause in causes
+    ):
         return f"no answer within {timeout:g} s"
-    if isinstance(error, http.client.IncompleteRead):
+    if any(isinstance(cause, http.client.IncompleteRead) for cause in causes):
         return "its answer broke off"
-    if isinstance(error, ConnectionResetError | BrokenPipeError | ConnectionAbortedError):
+    if any(isinstance(cause, ConnectionResetError | BrokenPipeError) for cause in causes):
         return "the connection was dropped"
-    if isinstance(error, http.client.HTTPException):
-        return f"it does not speak HTTP: {type(error).__name__}"
-    return first_line(getattr(error, "strerror", None) or error)
-
-
-def _body(error: HTTPError) -> str:
-    try:
-        return first_line(error.read(2000).decode(errors="replace"))
-    except (OSError, http.client.HTTPException):
-        return "no message"
-
-
-def _nonsense(name: str, said: str, X: AnyArray) -> InvalidInput:
-    return InvalidInput(
-        f'{name} answered {said} {such_as(X)}: it must answer JSON, {{"outputs": [..]}}, with one '
-        "number or one list of numbers an input."
-    )
-
-
-def _as_numbers(name: str, X: AnyArray, answer: Any) -> Array:
-    """(n, outputs), if there is an answer of as many finite numbers to every row."""
-    rows = answer.get("outputs") if isinstance(answer, dict) else None
-    if not isinstance(rows, list):
-        raise _nonsense(name, _brief(answer), X)
-    if len(rows) != len(X):
-        said = f"with {counted(len(rows), 'answer')} to {counted_queries(len(X))}"
-        raise _nonsense(name, said, X)
-    listed = [row if isinstance(row, list) else [row] for row in rows]
-    for i, values in enumerate(listed):
-        if not values or len(values) != len(listed[0]) or not all(map(_is_number, values)):
-            raise InvalidInput(
-                f"{name} answered {_brief(rows[i])} to the query {shown(X[i])} (number {i + 1:,} "
-                f"of {len(X):,}): it must answer each with as many finite numbers."
-            )
-    return np.array(listed, dtype=float)
+    for cause in causes:
+        if isinstance(cause, http.client.HTTPException):
+            return f"it does not speak HTTP: {type(cause).__name__}"
+    texts = (getattr(cause, "strerror", None) for cause in reversed(causes))
+    return first_line(next(filter(None, texts), type(error).__name__))
 
 
 def _is_number(value: Any) -> bool:

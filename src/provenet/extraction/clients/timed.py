@@ -1,7 +1,8 @@
-"""Requests over HTTP that end by one deadline, however slowly the server trickles.
+"""Connections of urllib3 whose answers end by one deadline, however slowly the server trickles.
 
-A timeout of the standard library is one for each read: a server that sends a byte now and then is
-never late. Here every read is given what is left of the whole request's time.
+A timeout of urllib3, as of the standard library, is one for each read: a server that sends a byte
+now and then is never late. Here every read is given what is left of the whole request's time, and
+an answer that is too long is no answer.
 """
 
 from __future__ import annotations
@@ -12,28 +13,23 @@ import ssl
 import time
 from functools import partial
 from typing import Any
-from urllib.request import (
-    HTTPHandler,
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    Request,
-    build_opener,
-)
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, ProxyManager
+from urllib3.connection import HTTPConnection, HTTPSConnection
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """A redirected POST would arrive as a GET without its inputs, so none is followed."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
+class TooLong(Exception):
+    """An answer has more bytes than are read."""
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads of a socket that all end by one deadline."""
+    """Reads of a socket that all end by one deadline, and after so many bytes."""
 
-    def __init__(self, sock: Any, deadline: float) -> None:
-        self._sock, self._raw, self._deadline = sock, sock.makefile("rb", 0), deadline
+    def __init__(self, sock: Any, deadline: float, most: int) -> None:
+        self._sock, self._raw = sock, sock.makefile("rb", 0)
+        self._deadline, self._left = deadline, most
 
     def readable(self) -> bool:
         return True
@@ -43,7 +39,10 @@ class _TimedReader(io.RawIOBase):
         if left <= 0:
             raise TimeoutError
         self._sock.settimeout(left)
-        count: int | None = self._raw.readinto(buffer)
+        count: int = self._raw.readinto(buffer)
+        self._left -= count
+        if self._left < 0:
+            raise TooLong
         return count
 
     def close(self) -> None:
@@ -54,40 +53,43 @@ class _TimedReader(io.RawIOBase):
 class _TimedSocket:
     """The part of a socket that a response uses."""
 
-    def __init__(self, sock: Any, deadline: float) -> None:
-        self._sock, self._deadline = sock, deadline
+    def __init__(self, sock: Any, deadline: float, most: int) -> None:
+        self._reader = partial(_TimedReader, sock, deadline, most)
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_TimedReader(self._sock, self._deadline))
+        return io.BufferedReader(self._reader())
 
 
-def _timed_response(deadline: float, sock: Any, **options: Any) -> http.client.HTTPResponse:
-    return http.client.HTTPResponse(_TimedSocket(sock, deadline), **options)  # type: ignore[arg-type]
+class _Timed:
+    """Begins the time of an answer when it is waited for."""
+
+    most = 0
+
+    def getresponse(self) -> Any:
+        """The answer, read by a deadline."""
+        ends = time.monotonic() + self.timeout  # type: ignore[attr-defined]
+        most = self.most
+
+        def response(sock: Any, **options: Any) -> http.client.HTTPResponse:
+            timed: Any = _TimedSocket(sock, ends, most)
+            return http.client.HTTPResponse(timed, **options)
+
+        self.response_class = response
+        return super().getresponse()  # type: ignore[misc]
 
 
-def _timed(kind: Any, host: str, *, timeout: float, **options: Any) -> Any:
-    """A connection of a kind, for one request, whose deadline begins now."""
-    connection = kind(host, timeout=timeout, **options)
-    connection.response_class = partial(_timed_response, time.monotonic() + timeout)
-    return connection
-
-
-class _TimedHttp(HTTPHandler):
-    def http_open(self, request: Request) -> http.client.HTTPResponse:
-        return self.do_open(partial(_timed, http.client.HTTPConnection), request)
-
-
-class _TimedHttps(HTTPSHandler):
-    def __init__(self, context: ssl.SSLContext) -> None:
-        super().__init__(context=context)
-        self._trust = context
-
-    def https_open(self, request: Request) -> http.client.HTTPResponse:
-        secure = partial(_timed, http.client.HTTPSConnection, context=self._trust)
-        return self.do_open(secure, request)
-
-
-def timed_opener(*, secure: bool) -> OpenerDirector:
-    """Requests with a deadline and without redirects, through the system's proxy if it has one."""
-    handlers: list[Any] = [_NoRedirects(), _TimedHttp()]
-    return build_opener(*handlers, *([_TimedHttps(ssl.create_default_context())] * secure))
+def timed_pools(url: str, most: int) -> PoolManager:
+    """Connections with a deadline, through the system's proxy if it has one for this address."""
+    plain = type("TimedHttp", (_Timed, HTTPConnection), {"most": most})
+    secure = type("TimedHttps", (_Timed, HTTPSConnection), {"most": most})
+    parts = urlsplit(url)
+    trust: Any = ssl.create_default_context() if parts.scheme.lower() == "https" else None
+    proxy = None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme.lower())
+    pools = (
+        PoolManager(ssl_context=trust) if proxy is None else ProxyManager(proxy, ssl_context=trust)
+    )
+    pools.pool_classes_by_scheme = {
+        "http": type("Pool", (HTTPConnectionPool,), {"ConnectionCls": plain}),
+        "https": type("SecurePool", (HTTPSConnectionPool,), {"ConnectionCls": secure}),
+    }
+    return pools
