@@ -8,6 +8,7 @@ sampled (`sampling`).
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from provenet.certify.result import Recovery
 from provenet.certify.traced import TracedCandidate
 from provenet.common.arguments import check_seconds
 from provenet.common.exceptions import BudgetSpent, Spent
+from provenet.common.progress import StageProgress
 from provenet.common.stages import Stages
 from provenet.common.typing import Array, Progress, Seed
 from provenet.common.words import counted
@@ -89,6 +91,7 @@ def extract(
     output: str | int | None = None,
     rng: Seed = None,
     progress: Progress | None = None,
+    verbose: bool = False,
 ) -> Recovery:
     """Recover the network in a model that may be asked.
 
@@ -131,6 +134,8 @@ def extract(
         Seed or generator; the same seed gives the same answer.
     progress
         Called as `progress(stage, fraction, message)`; a negative fraction means unknown.
+    verbose
+        Show bars of progress on stderr, as the command line does, unless `progress` is given.
 
     Raises
     ------
@@ -161,9 +166,10 @@ def extract(
     )
     oracle.deadline = Deadline.after(seconds)
     box = Box.of(oracle.low, oracle.high, oracle.features)
-    stages = Stages(progress)
+    bars = StageProgress.on_stderr() if verbose and progress is None else None
+    stages = Stages(bars or progress)
     run = _Run(oracle, box, generator, wishes, number, stages)
-    with one_blas_thread():
+    with one_blas_thread(), bars or nullcontext():
         try:
             result = run.answer()
         except Spent as spent:

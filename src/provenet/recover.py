@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -23,6 +24,7 @@ from provenet.certify.found_link import ByLink, best_by_link, with_link
 from provenet.certify.result import Recovery
 from provenet.certify.shared_layer import shared_layer
 from provenet.common.exceptions import InvalidInput, NoAnswer
+from provenet.common.progress import StageProgress
 from provenet.common.typing import Progress, Seed
 from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import Watch, watched, working_time
@@ -76,6 +78,7 @@ def recover(
     threshold: float | None = None,
     order: int | None = None,
     checkpoint: str | PathLike[str] | None = None,
+    verbose: bool = False,
 ) -> Recovery:
     """Recover the network behind samples `(X, y)`, or behind a `Source` given in place of both.
 
@@ -126,6 +129,8 @@ def recover(
     checkpoint
         File in which long passes over the samples are kept: a recovery that was killed and is
         started again with the same data, options and seed goes on from there.
+    verbose
+        Show bars of progress on stderr, as the command line does, unless `progress` is given.
 
     Raises
     ------
@@ -158,10 +163,14 @@ def recover(
     generator = as_generator(rng)
     source = as_source(X, y)
     links = read_link(link, source, plans[0][0])
-    door = _Door(plans, generator, _Reporter(progress), checkpoint)
-    if links == ("identity",):
-        return door.recovered(source, budget)
-    return _by_links(door, source, links, budget)
+    bars = StageProgress.on_stderr() if verbose and progress is None else None
+    door = _Door(plans, generator, _Reporter(bars or progress), checkpoint)
+    with bars or nullcontext():
+        if links == ("identity",):
+            result = door.recovered(source, budget)
+        else:
+            result = _by_links(door, source, links, budget)
+    return replace(result, feature_names=source.feature_names)
 
 
 def _by_links(door: _Door, source: Source, links: tuple[str, ...], budget: float) -> Recovery:

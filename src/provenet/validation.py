@@ -251,7 +251,10 @@ def as_source(X: Any, y: Any) -> Source:
             raise InvalidInput("A source brings its own labels: leave y out.")
         if isinstance(X, ArraySource):
             checked = as_source(X.X, X.y)
-            return X if checked.outputs == X.outputs else checked
+            if checked.outputs == X.outputs:
+                return X
+            checked.feature_names = X.feature_names
+            return checked
         return X
     if _is_dask(X) or _is_dask(y):
         return _dask_source(X, y)
@@ -261,7 +264,15 @@ def as_source(X: Any, y: Any) -> Source:
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     _check_shapes(inputs, labels)
-    return ArraySource(inputs, labels)
+    source = ArraySource(inputs, labels)
+    source.feature_names = names_of_columns(X)
+    return source
+
+
+def names_of_columns(table: Any) -> tuple[str, ...]:
+    """Names of a table's columns, of pandas or like it; none where not all of them are words."""
+    names = tuple(getattr(table, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else ()
 
 
 def _is_dask(data: Any) -> bool:

@@ -34,7 +34,7 @@ def as_text(result: Recovery) -> str:
         _columns("Beside them", list(facts(result))),
     ]
     if result.network is not None and result.network.units:
-        parts.append(_columns("Units", _unit_rows(result.network)))
+        parts.append(_columns("Units", _unit_rows(result.network, result.feature_names)))
     return "\n\n".join(filter(None, parts))
 
 
@@ -43,7 +43,7 @@ def as_html(result: Recovery) -> str:
     rows = [(c.name, "yes" if c.holds else "NO", c.figure, c.needed) for c in result.checks]
     tables = [_html_table(("check", "holds", "measured", "needed"), rows)]
     if result.network is not None and result.network.units:
-        head, *units = _unit_rows(result.network)
+        head, *units = _unit_rows(result.network, result.feature_names)
         tables.append(_html_table(head, units))
     lines = "".join(f"<li>{escape(n)}: {escape(t)}</li>" for n, t in facts(result))
     return (
@@ -126,25 +126,26 @@ def _timings(timings: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {seconds:.2g} s" for name, seconds in timings.items())
 
 
-def _unit_rows(network: AnyNetwork) -> Sequence[tuple[str, ...]]:
+def _unit_rows(network: AnyNetwork, names: Sequence[str]) -> Sequence[tuple[str, ...]]:
     """A heading and a row a unit, those of every layer one after the other."""
     if network.layers == 1:
-        return _layer_rows(network.layer(0))
+        return _layer_rows(network.layer(0), names)
     head: tuple[str, ...] = ()
     rows: list[tuple[str, ...]] = []
     for number in range(network.layers):
-        own, *units = _layer_rows(network.layer(number))
+        own, *units = _layer_rows(network.layer(number), ())
         head = ("layer", *own)
         rows += [(str(number + 1), *unit) for unit in units]
     return [head, *rows]
 
 
-def _layer_rows(network: Network) -> Sequence[tuple[str, ...]]:
+def _layer_rows(network: Network, names: Sequence[str]) -> Sequence[tuple[str, ...]]:
     """A heading and a row a unit: index, output weight or its size, bias, the first weights."""
     A = np.atleast_2d(network.output_weights)
     size = A[0] if len(A) == 1 else np.linalg.norm(A, axis=0)
     shown = min(network.features, _MOST_WEIGHTS)
-    rows = [("unit", "output" if len(A) == 1 else "|output|", "bias", "weights ...")]
+    named = " ".join(f"{name[:8]:>8}" for name in names[:shown]) or "weights ..."
+    rows = [("unit", "output" if len(A) == 1 else "|output|", "bias", named)]
     for i in range(min(network.units, _MOST_UNITS)):
         weights = " ".join(f"{w:8.4f}" for w in network.weights[i, :shown])
         more = " ..." if network.features > shown else ""

@@ -10,7 +10,6 @@ import typer
 
 from provenet.certify.checks import Status
 from provenet.cli.ending import exit_unless, note, stderr, stdout
-from provenet.cli.progress import StageProgress
 from provenet.cli.shared import (
     EXACT,
     Features,
@@ -28,6 +27,7 @@ from provenet.cli.shared import (
     random_network_of,
     summary_of,
 )
+from provenet.common.progress import StageProgress
 from provenet.data.sources import ArraySource
 from provenet.datasets import sample
 from provenet.recover import recover as recover_network

@@ -9,7 +9,6 @@ import typer
 
 from provenet.certify.result import Recovery
 from provenet.cli.ending import exit_unless, note, stderr, stdout
-from provenet.cli.progress import StageProgress
 from provenet.cli.shared import (
     Json,
     Quiet,
@@ -27,6 +26,7 @@ from provenet.cli.shared import (
     widths,
 )
 from provenet.common.exceptions import InvalidInput
+from provenet.common.progress import StageProgress
 from provenet.common.words import counted
 from provenet.extract import extract as extract_network
 from provenet.extraction.clients.base import counted_queries

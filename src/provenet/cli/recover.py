@@ -11,7 +11,6 @@ import typer
 
 from provenet.cli.ending import exit_unless, note, stderr, stdout
 from provenet.cli.options import with_method_options
-from provenet.cli.progress import StageProgress
 from provenet.cli.shared import (
     NETWORK_FILES,
     Json,
@@ -32,6 +31,7 @@ from provenet.cli.shared import (
     widths,
 )
 from provenet.common.exceptions import InvalidInput
+from provenet.common.progress import StageProgress
 from provenet.common.words import counted
 from provenet.data.sample_files.door import check_mask_name, open_samples
 from provenet.data.sources import Source
@@ -49,7 +49,7 @@ def recover(
         Path,
         typer.Argument(
             metavar="SAMPLES",
-            help=".npz, .h5 or .zarr (X, y), .csv or .parquet (y last), or .npy for X.",
+            help=".npz, .h5 or .zarr (X, y), .csv, .tsv or .parquet (y last), or .npy for X.",
         ),
     ],
     labels: Annotated[
@@ -74,6 +74,10 @@ def recover(
     outputs: Annotated[
         int | None,
         typer.Option(min=1, help="Number of outputs: the last columns of a .csv or .parquet."),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Label column of a table, if not the last; repeatable."),
     ] = None,
     method: Annotated[str, typer.Option(help="See: provenet methods.")] = "auto",
     activation: Annotated[
@@ -119,7 +123,7 @@ def recover(
     check_written((out, corrupted, checkpoint, report), inputs=(samples, labels, truth))
     with StageProgress(stderr(), quiet=quiet) as progress, _engine(scheduler) as spread:
         progress("Reading samples", -1)
-        source = spread(open_samples(samples, labels, outputs))
+        source = spread(open_samples(samples, labels, outputs, target))
         known = None if truth is None else _load_truth(truth, source.features, source.outputs or 1)
         result = recover_network(
             source,

@@ -165,6 +165,7 @@ def summary_of(result: Recovery, **extra: Any) -> dict[str, Any]:
     """A result for JSON."""
     fields = ("status", "success", "message", "method", "claim", "checks", "network")
     more = (
+        "feature_names",
         "standard_errors",
         "certificate",
         "ambiguities",

@@ -9,7 +9,6 @@ import numpy as np
 import typer
 
 from provenet.cli.ending import note, stderr
-from provenet.cli.progress import StageProgress
 from provenet.cli.shared import (
     NETWORK_FILES,
     Features,
@@ -25,6 +24,7 @@ from provenet.cli.shared import (
     random_network_of,
     widths,
 )
+from provenet.common.progress import StageProgress
 from provenet.common.words import counted
 from provenet.data.sample_files.door import check_pairing, save_samples
 from provenet.datasets import random_network, sample

@@ -97,3 +97,5 @@ LEAST_TOLD = 1e3
 """Convention: labels known this much worse than the best one are left out: of logits in double
 precision, those beyond 7 or so, which are known to 1e-13. All others can be fitted to the last
 digits with one weight."""
+MOST_NAMES = 12
+"""Convention: names of columns that a message lists."""

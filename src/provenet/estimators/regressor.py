@@ -219,6 +219,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         self.n_outputs_ = source.outputs or 1
         self.used_features_ = usable_columns(source.linear_sums()[0])
+        source.feature_names = tuple(getattr(self, "feature_names_in_", ()))
         started = working_time()
         self.recovery_ = self._recovered(source, seeds[0])
         network, self.width_fit_ = self.recovery_.network, None

@@ -177,13 +177,19 @@ def _linear_note(network: AnyNetwork, name: str) -> list[Text]:
     return [Text(f"Linear term beside the units ({name}): norm {number(norm)}")]
 
 
-def network_table(console: Console, network: AnyNetwork, errors: Any = None) -> RenderableType:
-    """A network's units, a table a layer, with standard errors where they are seen."""
+def network_table(
+    console: Console, network: AnyNetwork, errors: Any = None, names: Sequence[str] = ()
+) -> RenderableType:
+    """A network's units, a table a layer, with standard errors where they are seen.
+
+    `names` are those of the inputs, which are numbered if they have none.
+    """
     shown, (seen, decimals) = Layered.of(network), seen_errors(errors, network)
     parts: list[RenderableType] = []
     for number, layer in enumerate(shown.layers):
         spread = None if seen is None else seen.layers[number]
-        parts += _titled(shown, number, _layer_table(console, layer, spread, decimals))
+        table = _layer_table(console, layer, spread, decimals, () if number else names)
+        parts += _titled(shown, number, table)
     c, c_errors = shown.output_bias, None if seen is None else seen.output_bias
     first = range(min(len(c), MOST_CONSOLE_OUTPUTS))
     biases = "  ".join(with_error(c, c_errors, i, decimals) for i in first)
@@ -215,15 +221,25 @@ def _decimals_of(errors: Layered) -> int:
 
 
 def _layer_table(
-    console: Console, layer: UnitLayer, errors: UnitLayer | None, decimals: int
+    console: Console,
+    layer: UnitLayer,
+    errors: UnitLayer | None,
+    decimals: int,
+    names: Sequence[str],
 ) -> Table:
-    return _widest(console, layer, lambda shown: _parameters(layer, errors, decimals, shown))
+    return _widest(console, layer, lambda shown: _parameters(layer, errors, decimals, shown, names))
 
 
-def _parameters(layer: UnitLayer, errors: UnitLayer | None, decimals: int, shown: _Shown) -> Table:
+def _parameters(
+    layer: UnitLayer,
+    errors: UnitLayer | None,
+    decimals: int,
+    shown: _Shown,
+    names: Sequence[str],
+) -> Table:
     table = plain_table()
     table.add_column("unit", justify="right", style="dim")
-    for heading in _headings(layer, shown):
+    for heading in _headings(layer, shown, names):
         table.add_column(heading, justify="right")
     values = _columns(layer, shown)
     spreads = None if errors is None else _columns(errors, shown)
@@ -255,12 +271,13 @@ def plain_table(gap: int = 1) -> Table:
     )
 
 
-def _headings(layer: UnitLayer, shown: _Shown) -> list[str]:
+def _headings(layer: UnitLayer, shown: _Shown, names: Sequence[str] = ()) -> list[str]:
     """Names of the columns of `_columns`."""
     outputs = [f"out{i + 1}" for i in range(shown.outputs)]
     if layer.output_weights is not None and not shown.outputs:
         outputs = ["output" if layer.outputs is None else "|out|"]
-    return [*outputs, "bias", *(f"w{i + 1}" for i in range(shown.weights))]
+    inputs = names or [f"w{i + 1}" for i in range(layer.inputs)]
+    return [*outputs, "bias", *inputs[: shown.weights]]
 
 
 def _columns(layer: UnitLayer, shown: _Shown) -> Array:

@@ -215,7 +215,6 @@ def test_tables_with_and_without_a_header(tmp_path: Path, text: str, rows: int) 
         ("a,b,y\n1,2,3\n\n4,5\n", ["line 4", "2 columns", "have 3"]),
         ("1,2,3\n4,5,6,7\n", ["line 2", "4 columns", "have 3"]),
         ("1\n2\n", ["single column", "commas"]),
-        ("1;2;3\n4;5;6\n", ["single column", "commas"]),
         ("1+2j,3,4\n1,2,3\n", ["line 1", "column 1"]),
         ("1_000,3,4\n", ["line 1", "column 1"]),
     ],

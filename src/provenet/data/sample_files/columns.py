@@ -1,18 +1,21 @@
 """Tables: which of the columns are labels.
 
-They are the last column, or as many of the last as `outputs` says; names `x1, x2, .., y1, y2, ..`,
-as `save_samples` writes them, say so themselves.
+They are the last column, or as many of the last as `outputs` says, or those that are named as
+targets; names `x1, x2, .., y1, y2, ..`, as `save_samples` writes them, say so themselves.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray
 from provenet.common.words import counted
 from provenet.data.sample_files.checks import plain_labels
+from provenet.data.tolerances import MOST_NAMES
 
 _LABEL = re.compile(r"(y|labels?|targets?|out(puts?)?)[ _.(\[-]*\d+[)\]]*", re.IGNORECASE)
 """A column that may be one label of several."""
@@ -64,6 +67,40 @@ def _trailing_labels(names: list[str]) -> int:
     return count
 
 
-def split(table: AnyArray, labels: int) -> tuple[AnyArray, AnyArray]:
-    """Inputs and labels of a table."""
-    return table[:, :-labels], plain_labels(table[:, -labels:])
+@dataclass(frozen=True)
+class ColumnOrder:
+    """Which columns of a table are inputs, and which labels."""
+
+    inputs: list[int]
+    labels: list[int]
+    input_names: tuple[str, ...]
+    """Empty if the columns have none."""
+
+    def split(self, table: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Inputs and labels of a table."""
+        return table[:, self.inputs], plain_labels(table[:, self.labels])
+
+
+def order_of_columns(
+    path: Path, names: Sequence[str], columns: int, outputs: int | None, target: Sequence[str]
+) -> ColumnOrder:
+    """By the names of the labels if they are given; else they are the last columns."""
+    known = [name.lstrip("# ") for name in names]
+    if target:
+        labels = [_place_of(path, known, name) for name in target]
+    else:
+        count = label_columns(path, list(names), columns, outputs)
+        labels = list(range(columns - count, columns))
+    inputs = [k for k in range(columns) if k not in labels]
+    if not inputs:
+        raise InvalidInput(f"{path} has no column left for the inputs: name fewer targets.")
+    return ColumnOrder(inputs, labels, tuple(known[k] for k in inputs) if known else ())
+
+
+def _place_of(path: Path, names: list[str], target: str) -> int:
+    if not names:
+        raise InvalidInput(f"{path} has no names of columns: leave the target out, labels last.")
+    if target not in names:
+        shown = ", ".join(names[:MOST_NAMES]) + (", ..." if len(names) > MOST_NAMES else "")
+        raise InvalidInput(f"{path} has no column {target!r}: its columns are {shown}.")
+    return names.index(target)

@@ -1,4 +1,7 @@
-"""A table in comma-separated text, with or without a header, parsed a few thousand lines at once.
+"""A table in text, with or without a header, parsed a few thousand lines at once.
+
+Cells are parted by commas, semicolons or tabs: by tabs in `.tsv`, else by what the first line has.
+Beside semicolons a comma is a decimal point, as spreadsheets of half of Europe write it.
 
 The number of rows is not known before the last: it is estimated from the file's size and the length
 of lines here and there.
@@ -7,7 +10,8 @@ of lines here and there.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO
@@ -16,42 +20,67 @@ import numpy as np
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray
-from provenet.data.sample_files.columns import column_names, label_columns, split
+from provenet.data.sample_files.columns import ColumnOrder, column_names, order_of_columns
 from provenet.data.sample_files.spool import Blocks, gather
 from provenet.data.sources import ArraySource
 from provenet.data.tolerances import CSV_LINES_AT_ONCE, CSV_LOOK_BYTES, CSV_LOOKS
 
 
-def open_csv(path: Path, outputs: int | None) -> ArraySource:
-    """The samples of a table, its last columns the labels."""
+@dataclass(frozen=True)
+class _Layout:
+    """How a table is written."""
+
+    path: Path
+    delimiter: str
+    names: list[str]
+    """Of the columns; empty if they have none."""
+    skip: int
+    """Lines before the numbers."""
+    columns: int
+
+
+def open_csv(path: Path, outputs: int | None, target: Sequence[str] = ()) -> ArraySource:
+    """The samples of a table; its labels are the last columns, or those named in `target`."""
     try:
-        names, skip, columns = _layout(path)
-        labels = label_columns(path, names, columns, outputs)
-        needed = 8 * columns * _estimated_rows(path)
-        return gather(path, _blocks(path, skip, columns, labels), needed)
+        layout = _layout(path)
+        order = order_of_columns(path, layout.names, layout.columns, outputs, target)
+        needed = 8 * layout.columns * _estimated_rows(path)
+        source = gather(path, _blocks(layout, order), needed)
     except (UnicodeDecodeError, csv.Error):
         raise InvalidInput(
             f"{path} is not a text file: write it as comma-separated text."
         ) from None
+    source.feature_names = order.input_names
+    return source
 
 
-def save_csv(file: IO[bytes], X: AnyArray, y: AnyArray) -> None:
+def save_csv(file: IO[bytes], X: AnyArray, y: AnyArray, delimiter: str = ",") -> None:
     """Every digit, under a header."""
-    header = ",".join(column_names(X, y))
+    header = delimiter.join(column_names(X, y))
     table = np.column_stack([X, y])
-    np.savetxt(file, table, fmt="%.17g", delimiter=",", header=header, comments="")
+    np.savetxt(file, table, fmt="%.17g", delimiter=delimiter, header=header, comments="")
 
 
-def _layout(path: Path) -> tuple[list[str], int, int]:
-    """Names of the columns if there are any, lines before the numbers, number of columns."""
-    line, first = next(_rows(path), (0, []))
+def _layout(path: Path) -> _Layout:
+    """How the cells are parted, and what the first line is."""
+    delimiter = _delimiter(path)
+    line, first = next(_rows(path, delimiter), (0, []))
     skip = line if _is_header(first) else 0
-    columns = next((len(row) for number, row in _rows(path) if number > skip), 0)
+    columns = next((len(row) for number, row in _rows(path, delimiter) if number > skip), 0)
     if len(first) == 1:
         columns = 1
     elif columns == 0:
         raise InvalidInput(f"{path} holds no samples: write one a line, the label last.")
-    return first if skip else [], skip, columns
+    return _Layout(path, delimiter, first if skip else [], skip, columns)
+
+
+def _delimiter(path: Path) -> str:
+    """A tab in a `.tsv`; else a semicolon or a tab if the first line has one; else a comma."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    with open(path, encoding="utf-8-sig", newline="") as text:
+        first = next((line for line in text if line.strip()), "")
+    return next((mark for mark in ";\t" if mark in first), ",")
 
 
 def _estimated_rows(path: Path) -> int:
@@ -65,37 +94,47 @@ def _estimated_rows(path: Path) -> int:
     return -(-size * lines // sum(map(len, looks)))
 
 
-def _blocks(path: Path, skip: int, columns: int, labels: int) -> Blocks:
-    with open(path, encoding="utf-8-sig") as text:
-        line = sum(1 for _ in islice(text, skip))
+def _blocks(layout: _Layout, order: ColumnOrder) -> Blocks:
+    with open(layout.path, encoding="utf-8-sig") as text:
+        line = sum(1 for _ in islice(text, layout.skip))
         while lines := list(islice(text, CSV_LINES_AT_ONCE)):
             filled = [content for content in lines if content != "\n"]
             if filled:
-                yield split(_parse(path, filled, line, columns), labels)
+                yield order.split(_parse(layout, filled, line))
             line += len(lines)
 
 
-def _parse(path: Path, lines: list[str], before: int, columns: int) -> AnyArray:
+def _parse(layout: _Layout, lines: list[str], before: int) -> AnyArray:
     """The numbers in some lines, before which there are `before` others."""
-    reason = "columns are missing"
+    reason, mark = "columns are missing", layout.delimiter
+    plain = [line.replace(",", ".") for line in lines] if mark == ";" else lines
     try:
-        table = np.loadtxt(lines, delimiter=",", comments=None, quotechar='"', ndmin=2)
-        if table.shape[1] == columns:
+        table = np.loadtxt(plain, delimiter=mark, comments=None, quotechar='"', ndmin=2)
+        if table.shape[1] == layout.columns:
             return table
     except ValueError as error:
         reason = str(error)
-    problem = next(_problems(path, before, columns), f"cannot be read ({reason})")
-    raise InvalidInput(f"{path}, {problem}: correct it and try again.")
+    problem = next(_problems(layout, before), f"cannot be read ({reason})")
+    raise InvalidInput(f"{layout.path}, {problem}: correct it and try again.")
 
 
-def _rows(path: Path, before: int = 0) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, delimiter: str, before: int = 0) -> Iterator[tuple[int, list[str]]]:
     """Line numbers, from 1, and stripped cells of the lines after `before` that are not blank."""
     with open(path, encoding="utf-8-sig", newline="") as text:
         skipped = sum(1 for _ in islice(text, before))
-        reader = csv.reader(text)
+        reader = csv.reader(text, delimiter=delimiter)
         for row in reader:
             if row:
-                yield skipped + reader.line_num, [cell.strip() for cell in row]
+                cells = [cell.strip() for cell in row]
+                if delimiter == ";":
+                    cells = [_with_point(cell) for cell in cells]
+                yield skipped + reader.line_num, cells
+
+
+def _with_point(cell: str) -> str:
+    """A number with a decimal point; words stay as they are."""
+    other = cell.replace(",", ".")
+    return other if _is_number(other) else cell
 
 
 def _is_header(cells: list[str]) -> bool:
@@ -106,10 +145,10 @@ def _is_header(cells: list[str]) -> bool:
     return any(cells) and counted and (words or len(cells) > 2)
 
 
-def _problems(path: Path, before: int, columns: int) -> Iterator[str]:
-    for line, row in _rows(path, before):
-        if len(row) != columns:
-            yield f"line {line} has {len(row)} columns where earlier lines have {columns}"
+def _problems(layout: _Layout, before: int) -> Iterator[str]:
+    for line, row in _rows(layout.path, layout.delimiter, before):
+        if len(row) != layout.columns:
+            yield f"line {line} has {len(row)} columns where earlier lines have {layout.columns}"
         for column, cell in enumerate(row, start=1):
             if not _is_number(cell):
                 found = f"{cell[:40]!r} is not a number" if cell else "the cell is empty"

@@ -3,7 +3,7 @@
 - `.npy`: a pair, inputs and labels; mapped into memory.
 - `.npz`: arrays X and y; mapped where they lie, or unpacked if compressed.
 - `.h5`, `.hdf5`, `.zarr` and `.zip` (of a Zarr group): datasets X and y; read by slices of rows.
-- `.csv`, `.parquet`: tables whose last columns are the labels; read once.
+- `.csv`, `.tsv`, `.parquet`: tables whose last columns are the labels, or those named; read once.
 
 Labels are (samples,) or (samples, outputs). What cannot be read by slices is held in memory if it
 is small and else in a temporary file, so samples larger than memory can be used in every format.
@@ -14,7 +14,7 @@ problem, a way out.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -42,6 +42,7 @@ _PACKAGES = {
     ".npy": "numpy",
     ".npz": "numpy",
     ".csv": "numpy",
+    ".tsv": "numpy",
     ".parquet": "pyarrow",
     ".h5": "h5py",
     ".hdf5": "h5py",
@@ -56,8 +57,9 @@ _OPENERS: dict[str, Callable[[Path, Reopen], Source]] = {
     ".zarr": open_zarr,
     ".zip": open_zarr,
 }
-_TABLES: dict[str, Callable[[Path, int | None], Source]] = {
+_TABLES: dict[str, Callable[[Path, int | None, Sequence[str]], Source]] = {
     ".csv": open_csv,
+    ".tsv": open_csv,
     ".parquet": open_parquet,
 }
 _SAVERS: dict[str, Callable[[Path, AnyArray, AnyArray], None]] = {
@@ -69,30 +71,44 @@ _SAVERS: dict[str, Callable[[Path, AnyArray, AnyArray], None]] = {
 }
 _KINDS = (
     "name a file in .npz, .h5, .hdf5, .zarr or .zip (arrays X and y), .npy (and a second .npy for "
-    "y), .csv or .parquet"
+    "y), .csv, .tsv or .parquet"
 )
 
 
 def open_samples(
-    path: FilePath, labels: FilePath | None = None, outputs: int | None = None
+    path: FilePath,
+    labels: FilePath | None = None,
+    outputs: int | None = None,
+    target: str | Sequence[str] | None = None,
 ) -> Source:
     """The samples in a file, or in a pair of `.npy` files (`path` and `labels`), as a source.
 
     `outputs` is the number of label columns of a table, `.csv` or `.parquet` (1 unless its header
-    says otherwise); in files of the other kinds the labels must have that many.
+    says otherwise); in files of the other kinds the labels must have that many. `target` is the
+    name of a table's label column, or several names, where labels are not the last columns.
     """
     check_pairing(path, labels)
+    targets = _targets(path, target)
     file, second = _existing(path), None if labels is None else _existing(labels)
     reopen = partial(open_samples, file.absolute(), second and second.absolute(), outputs)
     suffix = file.suffix.lower()
     if second is not None:
         source: Source = open_npy(file, second, reopen)
     elif suffix in _TABLES:
-        source = _TABLES[suffix](file, outputs)
+        source = _TABLES[suffix](file, outputs, targets)
     else:
         source = _OPENERS[suffix](file, reopen)
     _check_outputs(source, outputs, f"y in {path}" if suffix in _OPENERS else str(labels or path))
     return source
+
+
+def _targets(path: FilePath, target: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Names of the label columns; only a table has names."""
+    if target is None or len(target) == 0:
+        return ()
+    if Path(path).suffix.lower() not in _TABLES:
+        raise InvalidInput(f"{path} has no columns with names: leave the target out.")
+    return (target,) if isinstance(target, str) else tuple(target)
 
 
 def save_samples(path: FilePath, X: Any, y: Any, labels: FilePath | None = None) -> None:
@@ -104,8 +120,9 @@ def save_samples(path: FilePath, X: Any, y: Any, labels: FilePath | None = None)
         save_npy(path, X, labels, y)
     elif suffix == ".npz":
         write_npz(path, {"X": X, "y": y})
-    elif suffix == ".csv":
-        write_atomically(path, lambda file: save_csv(file, X, y))
+    elif suffix in (".csv", ".tsv"):
+        mark = "," if suffix == ".csv" else "\t"
+        write_atomically(path, lambda file: save_csv(file, X, y, mark))
     else:
         make_atomically(path, lambda place: _SAVERS[suffix](place, X, y))
 

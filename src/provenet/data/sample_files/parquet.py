@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 from provenet.common.typing import AnyArray
 from provenet.data.sample_files.checks import plain_labels
-from provenet.data.sample_files.columns import column_names, label_columns
+from provenet.data.sample_files.columns import ColumnOrder, column_names, order_of_columns
 from provenet.data.sample_files.spool import Blocks, gather
 from provenet.data.sources import ArraySource
 from provenet.data.tolerances import PARQUET_BUFFER_BYTES, PARQUET_GROUP_ROWS, PARQUET_ROWS_AT_ONCE
@@ -21,13 +22,13 @@ _INDEX = re.compile(r"__index_level_\d+__")
 """What pandas calls row labels that it writes as a column: they are no samples."""
 
 
-def open_parquet(path: Path, outputs: int | None) -> ArraySource:
-    """The samples of a table, its last columns the labels."""
+def open_parquet(path: Path, outputs: int | None, target: Sequence[str] = ()) -> ArraySource:
+    """The samples of a table; its labels are the last columns, or those named in `target`."""
     parquet = package("pyarrow.parquet", path)
     try:
         # Whole row groups are read ahead otherwise, and a file may be a single one.
         with parquet.ParquetFile(path, pre_buffer=False, buffer_size=PARQUET_BUFFER_BYTES) as table:
-            return _gathered(path, table, outputs)
+            return _gathered(path, table, outputs, target)
     except InvalidInput:
         raise
     except (OSError, ValueError, NotImplementedError) as error:
@@ -37,16 +38,20 @@ def open_parquet(path: Path, outputs: int | None) -> ArraySource:
         ) from None
 
 
-def _gathered(path: Path, table: Any, outputs: int | None) -> ArraySource:
+def _gathered(path: Path, table: Any, outputs: int | None, target: Sequence[str]) -> ArraySource:
     fields = [field for field in table.schema_arrow if not _INDEX.fullmatch(field.name)]
     types = _types(path, fields)
     names = [field.name for field in fields]
     if table.metadata.num_rows == 0 or not names:
         raise InvalidInput(f"{path} holds no samples: write one a row, the label last.")
-    labels = label_columns(path, names, len(names), outputs)
-    kinds = np.result_type(*types[:-labels]), np.result_type(*types[-labels:])
-    row = (len(names) - labels) * kinds[0].itemsize + labels * kinds[1].itemsize
-    return gather(path, _blocks(path, table, names, labels, kinds), row * table.metadata.num_rows)
+    order = order_of_columns(path, names, len(names), outputs, target)
+    parts = order.inputs, order.labels
+    kinds = tuple(np.result_type(*(types[k] for k in part)) for part in parts)
+    row = sum(len(part) * kind.itemsize for part, kind in zip(parts, kinds, strict=True))
+    blocks = _blocks(path, table, names, order, kinds)
+    source = gather(path, blocks, row * table.metadata.num_rows)
+    source.feature_names = order.input_names
+    return source
 
 
 def _types(path: Path, fields: list[Any]) -> list[np.dtype[Any]]:
@@ -68,12 +73,12 @@ def _numeric_type(arrow: Any) -> np.dtype[Any] | None:
 
 
 def _blocks(
-    path: Path, table: Any, names: list[str], labels: int, kinds: tuple[np.dtype[Any], ...]
+    path: Path, table: Any, names: list[str], order: ColumnOrder, kinds: tuple[np.dtype[Any], ...]
 ) -> Blocks:
     first = 0
     for batch in table.iter_batches(PARQUET_ROWS_AT_ONCE, columns=names):
         columns = [_numbers(path, batch.column(name), name, first) for name in names]
-        X, y = columns[:-labels], columns[-labels:]
+        X, y = ([columns[k] for k in part] for part in (order.inputs, order.labels))
         yield _stacked(X, kinds[0]), plain_labels(_stacked(y, kinds[1]))
         first += batch.num_rows
 

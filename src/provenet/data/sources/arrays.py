@@ -35,7 +35,10 @@ class ArraySource(Source):
 
     def columns(self, which: AnyArray) -> ArraySource:
         """The same samples with some of their inputs."""
-        return ArraySource(self.X[:, which], self.y)
+        source = ArraySource(self.X[:, which], self.y)
+        if self.feature_names:
+            source.feature_names = tuple(np.array(self.feature_names, dtype=object)[which])
+        return source
 
     def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """A random subset, or all rows in random order when `n` is as many as there are."""

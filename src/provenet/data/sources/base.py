@@ -48,6 +48,8 @@ class Source(ABC):
 
     features: int
     size: int
+    feature_names: tuple[str, ...] = ()
+    """Names of the inputs, where they have any."""
     fixed: bool = True
     """Whether the samples are given; a source that is not fixed makes as many as are asked for."""
     outputs: int | None = None

@@ -124,6 +124,7 @@ class DaskFiles(DaskSource):
         """`source` travels as the names of its files."""
         self.source = source
         self.size, self.features, self.outputs = source.size, source.features, source.outputs
+        self.feature_names = source.feature_names
         node = dask.delayed(source, traverse=False, pure=False)
         self._chunks = [
             _Chunk(rows.start, rows.stop, (node,), rows.start)

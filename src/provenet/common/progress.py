@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
 
 _PATIENCE = 1.0
 """Convention: seconds before anything is shown: what takes less needs no bar."""
@@ -29,6 +30,13 @@ class StageProgress:
         self._stage = self._message = ""
         self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
+
+    @classmethod
+    def on_stderr(cls) -> StageProgress:
+        """For those who call from Python."""
+        from rich.console import Console
+
+        return cls(Console(stderr=True))
 
     def __enter__(self) -> StageProgress:
         """Begin to count the first second."""
@@ -84,6 +92,8 @@ class StageProgress:
     def _show_line(self, stage: str) -> None:
         with self._lock:
             if self._open and stage == self._stage:
+                from rich.text import Text
+
                 line = ": ".join(filter(None, (_capital(stage), self._message)))
                 self._console.print(Text(line), soft_wrap=True)
 
@@ -93,6 +103,8 @@ def _capital(text: str) -> str:
 
 
 def _bar(console: Console) -> Progress:
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),

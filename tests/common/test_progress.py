@@ -9,8 +9,9 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
-from provenet.cli import progress as module
-from provenet.cli.progress import StageProgress
+import provenet as pn
+from provenet.common import progress as module
+from provenet.common.progress import StageProgress
 
 
 class Timers:
@@ -130,3 +131,24 @@ def test_the_real_timer_waits_and_then_shows(monkeypatch: pytest.MonkeyPatch) ->
     with StageProgress(console) as progress:
         progress("Fitting", 0.1)
         assert shown.wait(60.0)
+
+
+@pytest.mark.parametrize("door", ["recover", "extract"])
+def test_verbose_shows_the_bars_of_the_command_line(
+    door: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    class Recorded(StageProgress):
+        def __call__(self, stage: str, fraction: float, message: str = "") -> None:
+            told.append(stage)
+
+    bars = Recorded(Console(file=io.StringIO()))
+    monkeypatch.setattr(StageProgress, "on_stderr", lambda: bars)
+    hidden = pn.random_network(1, 2, rng=0)
+    X, y = pn.sample(hidden, 60, rng=1)
+    given = (X, y) if door == "recover" else (hidden, 2)
+    for verbose in (False, True):
+        assert not told
+        getattr(pn, door)(*given, rng=0, verbose=verbose)
+    assert told and not bars._open
