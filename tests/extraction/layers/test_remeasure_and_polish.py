@@ -9,9 +9,12 @@ import provenet as pn
 from deep_searches import deep
 from layered_problems import frame_of, kink_of
 from provenet.common.typing import Array
+from provenet.extraction.layers.first_layer import rows_from_gradients
 from provenet.extraction.layers.known import Frame, KnownLayer, KnownLayers
-from provenet.extraction.layers.polish import ask_for_polish, polished
+from provenet.extraction.layers.pieces import Measuring, axis_gradient
+from provenet.extraction.layers.polish import polished
 from provenet.extraction.layers.remeasure import Nearly, remeasured
+from provenet.extraction.layers.settling import SettledLayers, settled
 
 OFF = 1e-7
 """What the rows are perturbed by, relatively."""
@@ -20,6 +23,8 @@ AGAIN = 1e-10
 cells that are not round by up to 100."""
 LIVELY = {1: (1, 4, 8, 12, 13), 3: (4, 9, 11, 12, 14)}
 """By outputs: seeds of 6-5-4 networks all of whose units are on for a fair part of all inputs."""
+LIVELY_IN_12 = (0, 1, 2)
+"""Seeds of such 12-5-4-1 networks."""
 CASES = [(outputs, seed) for outputs, seeds in LIVELY.items() for seed in seeds]
 
 
@@ -107,38 +112,90 @@ def rows_of(net: pn.DeepNetwork) -> pn.DeepNetwork:
     return pn.DeepNetwork(net.weights, net.biases, outputs=len(net.weights[-1]))
 
 
+def kinks_of(net: pn.DeepNetwork, rng: np.random.Generator) -> Array:
+    """A place on the kink of every unit."""
+    return np.array(
+        [
+            kink_of(net, number, unit, rng)
+            for number, width in enumerate(net.widths)
+            for unit in range(width)
+        ]
+    )
+
+
 @pytest.mark.parametrize(("outputs", "seed"), CASES)
 def test_polishing_finds_the_network_from_nearby(outputs: int, seed: int) -> None:
+    """What it lacks it asks for; its stated error is one deviation, so true ones are near it."""
     net, rng = rows_of(normalised(deep(6, 5, 4, outputs, rng=seed))), np.random.default_rng(seed)
-    U = 2 * rng.standard_normal((400, 6))
-    found = polished(changed(net, 1e-8, rng), U, net(U))
-    assert found is not None and found.below == 0
-    off = pn.parameter_error(found.network, net)
-    assert off < 1e-12 and found.error > off / 100  # an error of a row; `off` sums three parts
-
-
-def test_too_few_answers_are_not_polished() -> None:
-    net, rng = rows_of(normalised(deep(6, 5, 4, 1, rng=1))), np.random.default_rng(0)
-    U = rng.standard_normal((net.free_parameters, 6))
-    assert polished(net, U, net(U)) is None
-
-
-def test_answers_that_leave_a_weight_free_have_no_error() -> None:
-    """One unit of the first layer is off at all points: its weights could be any."""
-    net, rng = rows_of(normalised(deep(6, 5, 4, 1, rng=1))), np.random.default_rng(0)
-    U = 2 * rng.standard_normal((2000, 6))
-    U = U[net.values(U, 0)[:, 0] == 0]
-    found = polished(net, U, net(U))
-    assert found is None or np.isinf(found.error)
-
-
-def test_every_weight_is_asked_for() -> None:
-    """From answers at which one unit is never on: at those asked for it is."""
-    net, rng = rows_of(normalised(deep(6, 5, 4, 1, rng=1))), np.random.default_rng(0)
-    U = 2 * rng.standard_normal((300, 6))
     frame = frame_of(net)
-    frame(U[net.values(U, 0)[:, 0] == 0])
-    ask_for_polish(frame, net, np.array([kink_of(net, 0, 0, rng)]), rng)
-    assert (net.values(frame.answers()[0], 0)[:, 0] > 0).sum() >= 3
-    found = polished(changed(net, 1e-8, rng), *frame.answers())
-    assert found is not None and pn.parameter_error(found.network, net) < 1e-11
+    frame(2 * rng.standard_normal((50, 6)))
+    found = polished(frame, changed(net, 1e-8, rng), kinks_of(net, rng), 1e-7, rng)
+    assert found is not None
+    off = pn.parameter_error(found.network, net)
+    assert off < 1e-11 and off / 10 < found.error < 2e-11
+
+
+def test_a_weight_that_no_answer_tells_has_the_error_that_it_had() -> None:
+    """A unit that is off wherever questions can be asked: its weights could be any."""
+    net, rng = rows_of(normalised(deep(6, 5, 4, 1, rng=1))), np.random.default_rng(0)
+    biases = [net.biases[0].copy(), *net.biases[1:]]
+    biases[0][0] = -1e4
+    net = net.replace(biases=biases)
+    frame = frame_of(net)
+    frame(rng.standard_normal((20, 6)))
+    found = polished(frame, net, np.zeros((1, 6)), 1e-7, rng)
+    assert found is not None and found.error > 1e-8
+
+
+def test_large_networks_are_not_polished() -> None:
+    net = rows_of(normalised(deep(70, 60, 30, 1, rng=0)))
+    found = polished(frame_of(net), net, np.zeros((1, 70)), 1e-7, np.random.default_rng(0))
+    assert found is None
+
+
+# ---------------------------------------------------------------- the first layer and the whole
+
+
+def settled_from_gradients(seed: int, off: float) -> tuple[pn.DeepNetwork, SettledLayers]:
+    """A 12-5-4-1 network, known nearly and by two gradients a unit of the first layer."""
+    net, rng = normalised(deep(12, 5, 4, 1, rng=seed)), np.random.default_rng(seed)
+    frame, before = nearly(net, off, rng)
+    for x in rng.standard_normal((10, 12)):
+        axis_gradient(frame, x, np.full(12, 1e-4))
+    return net, settled(frame, before, net.biases[-1], rng)
+
+
+@pytest.mark.parametrize("seed", LIVELY_IN_12)
+def test_the_whole_is_settled_in_the_row_space_and_across_it(seed: int) -> None:
+    """Rows are off by 1e-7 in all directions, those across the row space too."""
+    net, found = settled_from_gradients(seed, OFF)
+    assert found.frame.Q is not None
+    off = pn.parameter_error(found.network, net)
+    assert off < 1e-10 and off / 10 < found.error < 1e-10
+
+
+def test_gradients_tell_the_rows_where_the_layers_above_are_known() -> None:
+    net, rng = normalised(deep(12, 5, 4, 1, rng=LIVELY_IN_12[0])), np.random.default_rng(0)
+    frame = frame_of(net)
+    for x in rng.standard_normal((20, 12)):
+        axis_gradient(frame, x, np.full(12, 1e-4))
+    W = net.weights[0] + OFF * rng.standard_normal(net.weights[0].shape)
+    found = rows_from_gradients(frame, net.replace(weights=(W, *net.weights[1:])))
+    off = np.linalg.norm(found.W - net.weights[0], axis=1)
+    assert (off < 10 * found.errors).all() and off.max() < OFF / 100
+
+
+def test_gradients_in_the_span_of_others_cost_only_its_directions() -> None:
+    """Of 20 pieces of a line, some five tell the span of five rows in 30 inputs."""
+    net, rng = normalised(deep(30, 5, 4, 1, rng=1)), np.random.default_rng(1)
+    frame, asked = frame_of(net), 0
+    measuring = Measuring(frame, KnownLayers(30), rng)
+    for x in rng.standard_normal((20, 30)):
+        piece = measuring.at(x, 0.05)
+        if piece is not None:
+            asked += 1
+            on = net.values(x[None], 0)[0] > 0
+            above = net.values(x[None], 1)[0] > 0
+            g = (net.weights[2] * above) @ (net.weights[1] * on) @ net.weights[0]
+            assert np.abs(piece.g - g).max() < 1e-9
+    assert asked > 15 and len(measuring.span.rows) == 5 and len(frame.gradients) < 10

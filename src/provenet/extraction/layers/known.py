@@ -8,7 +8,7 @@ switches, `h = J u + c`: a cell.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,9 +16,7 @@ from provenet.common.exceptions import TimeSpent
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
-from provenet.extraction.layers.tolerances import (
-    NO_SLOPE,
-)
+from provenet.extraction.layers.tolerances import MOST_CLOSE, NO_SLOPE, OUT_OF_SPACE
 
 Ask = Callable[[Array], Array]
 """Answers (n, outputs) to the rows of an array."""
@@ -151,6 +149,24 @@ class KnownLayers:
         return J, c, np.vstack(rows), np.concatenate(sides)
 
 
+@dataclass(frozen=True)
+class AxisGradient:
+    """Slopes of the outputs at an input, each measured by one step along an axis."""
+
+    x: Array
+    value: Array
+    along: Array
+    """(outputs, features)."""
+    steps: Array
+    """Along every axis."""
+    rounding: float
+    """How far it lets a value be off."""
+
+    def points(self) -> tuple[Array, Array]:
+        """What was asked: the ends of the steps, and the answers there."""
+        return self.x + np.diag(self.steps), self.value + (self.along * self.steps).T
+
+
 @dataclass
 class Frame:
     """Questions in coordinates: `x = base + Q u`; answers worth keeping are kept."""
@@ -163,6 +179,10 @@ class Frame:
     kept: list[tuple[Array, Array]] = field(default_factory=list)
     """Inputs, and the answers to them."""
     deadline: Deadline = NEVER
+    close: list[tuple[Array, Array]] = field(default_factory=list)
+    """The same, close to others: they tell nothing new of the whole, but of slopes."""
+    gradients: list[AxisGradient] = field(default_factory=list)
+    """Along all axes of the inputs."""
 
     def check_time(self) -> None:
         """For loops that ask nothing: raises `TimeSpent` after the deadline."""
@@ -188,7 +208,7 @@ class Frame:
         if Q is not None and self.Q is not None:  # turned to be as near as can be to what it was
             left, _, right = np.linalg.svd(Q.T @ self.Q)
             Q = Q @ left @ right
-        return Frame(self.ask, self.base, Q, self.box, self.kept, self.deadline)
+        return replace(self, Q=Q)
 
     def __call__(self, U: Array) -> Array:
         """Answers, kept."""
@@ -198,8 +218,12 @@ class Frame:
         return Y
 
     def beside(self, U: Array) -> Array:
-        """Answers that are not kept: close to others, they tell nothing new of the whole."""
-        return self.answered(self.inputs(U))
+        """Answers close to others: they tell nothing new of the whole."""
+        X = self.inputs(U)
+        Y = self.answered(X)
+        if sum(points.size for points, _ in self.close) + X.size <= MOST_CLOSE:
+            self.close.append((X, Y))
+        return Y
 
     def answered(self, X: Array) -> Array:
         """Answers to inputs; raises `OutsideTheBox`, before anything is asked, if one is."""
@@ -211,6 +235,19 @@ class Frame:
         """All that is kept, inputs as coordinates."""
         X = np.vstack([X for X, _ in self.kept])
         return self.coordinates_of(X), np.vstack([Y for _, Y in self.kept])
+
+    def in_space(self, *, close: bool = True) -> tuple[Array, Array]:
+        """All that was asked in the space of the coordinates, whose weights alone matter there."""
+        every = [*self.kept, *(self.close if close else ())]
+        if close and self.Q is None:
+            every += [gradient.points() for gradient in self.gradients]
+        X, Y = (np.vstack(part) for part in zip(*every, strict=True))
+        U = self.coordinates_of(X)
+        if self.Q is None:
+            return U, Y
+        away = np.linalg.norm(X - self.inputs(U), axis=1)
+        inside = away <= OUT_OF_SPACE * (1 + np.linalg.norm(U, axis=1))
+        return U[inside], Y[inside]
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Random inputs."""

@@ -2,24 +2,26 @@
 
 The gradient is measured along an orthonormal basis V of the row space of J alone (`rank J + 2`
 questions: the point, a step along each column of V, one more that must be predicted): along all
-other directions the known layers do not change. Steps are short against the distance to the next
-kink on the line over the root of the rank: a hyperplane that the line meets at random is nearer by
-about that.
+other directions the known layers do not change. By the inputs themselves all gradients lie in the
+span of the first layer's rows: once they span it, it is enough to measure along that.
+
+Steps are short against the distance to the next kink on the line over the root of the rank: a
+hyperplane that the line meets at random is nearer by about that.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
+from provenet.extraction.layers.known import AxisGradient, Frame, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.tolerances import (
     DEEP_GRADIENT_STEP,
     DEEP_GRADIENT_TRIES,
     DEEP_SHORTER,
-    NUMBERS_A_BLOCK,
     PREDICTED,
     RANK,
     SAME_PLACE,
@@ -29,8 +31,11 @@ from provenet.extraction.layers.tolerances import (
     SCREENED_STEP,
     SCREENED_WAYS,
     SCREENINGS,
+    SPAN_KNOWN,
+    SPAN_PROBES,
 )
 from provenet.extraction.lines import trace_line
+from provenet.extraction.questions import ask_gradients
 from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import (
     FROM_EDGE,
@@ -163,6 +168,49 @@ class Piece:
     """Of an entry of g."""
 
 
+@dataclass(frozen=True)
+class GradientSpan:
+    """What gradients by the inputs span: that of the first layer's rows once all were on.
+
+    A gradient that is the sum of c_k times those of the span is off it, by what these are off, by
+    the norm of the c_k times their errors.
+    """
+
+    rows: Array
+    """Orthonormal."""
+    gradients: Array
+    """That span it, each over its error."""
+    size: float = 0.0
+    """The largest of them."""
+
+    @classmethod
+    def nothing(cls, features: int) -> GradientSpan:
+        """Before any gradient is known."""
+        return cls(np.empty((0, features)), np.empty((0, features)))
+
+    @cached_property
+    def _inverse(self) -> Array:
+        return np.asarray(np.linalg.pinv(self.gradients), dtype=float)
+
+    def unsure(self, g: Array) -> float:
+        """How far gradients (outputs, features) in the span may lie outside."""
+        return float(np.linalg.norm(g @ self._inverse, axis=1).max())
+
+    def with_rows(self, gradients: Array, error: float) -> GradientSpan:
+        """With gradients (outputs, features) that are known to an error in every entry."""
+        span = self
+        for g in gradients:
+            outside = g - (g @ span.rows.T) @ span.rows
+            outside -= (outside @ span.rows.T) @ span.rows
+            size, own = float(np.linalg.norm(outside)), error * float(np.sqrt(len(g)))
+            if own + span.unsure(g[None]) >= SPAN_KNOWN * size:  # rounding, or known too poorly
+                continue
+            rows = np.vstack([span.rows, outside / size])
+            largest = max(span.size, float(np.linalg.norm(g)))
+            span = GradientSpan(rows, np.vstack([span.gradients, g / own]), largest)
+        return span
+
+
 @dataclass
 class Measuring:
     """Gradients, each measured once."""
@@ -171,6 +219,17 @@ class Measuring:
     known: KnownLayers
     rng: np.random.Generator
     pieces: dict[tuple[int, int], Piece | None] = field(default_factory=dict)
+    span: GradientSpan = field(init=False)
+
+    def __post_init__(self) -> None:
+        """No gradient is known."""
+        self.span = GradientSpan.nothing(self.frame.coordinates)
+
+    def roomiest_first(self, number: int, line: Line, pieces: AnyArray) -> None:
+        """Measure some pieces of a line: those with the most room tell the span best."""
+        _, distance = line.places()
+        for i in sorted(pieces.tolist(), key=lambda i: -distance[i]):
+            self.piece(number, line, i)
 
     def piece(self, number: int, line: Line, i: int) -> Piece | None:
         """Piece i of a line; None where it cannot be measured."""
@@ -190,7 +249,7 @@ class Measuring:
     def _at(self, u: Array, distance: float) -> Piece | None:
         """The same, if the point's cell is clean."""
         if not self.known.layers:
-            return self._gradient(u, u, np.ones(len(u), dtype=bool), None, distance)
+            return self._at_inputs(u, distance)
         state = self.known.state(u[None])
         h, J = state.h[0], state.J[0]
         on = h > 0
@@ -200,6 +259,42 @@ class Measuring:
         if size[-1] < RANK * size[0]:
             return None
         return self._gradient(u, h, on, (J[on], V), min(distance, float(state.room[0])))
+
+    def _at_inputs(self, u: Array, distance: float) -> Piece | None:
+        """The gradient by the inputs: in the span of those before, if it lies there."""
+        everything, d = np.ones(len(u), dtype=bool), len(u)
+        if d < SCREENED or len(self.span.rows) + SPAN_PROBES >= d:
+            return self._gradient(u, u, everything, None, distance)
+        step, inside = self._step(u, None, d, distance), True
+        for _ in range(DEEP_GRADIENT_TRIES):
+            inside = inside and not self._leaves_span(u, step)
+            found = self._slopes(u, self.span.rows if inside else None, step)
+            if found is not None:
+                break
+            step *= DEEP_SHORTER
+        else:
+            return None
+        along, value, error = found
+        if inside:
+            along = along @ self.span.rows
+            error += self.span.unsure(along) / float(np.sqrt(d))
+        else:
+            self.span = self.span.with_rows(along, error)
+        return Piece(u, u, everything, along, value - along @ u, error)
+
+    def _leaves_span(self, u: Array, step: float) -> bool:
+        """Whether answers change across the span of the gradients so far."""
+        rows = self.span.rows
+        if len(rows) == 0:
+            return True
+        ways = self.rng.standard_normal((SPAN_PROBES, len(u)))
+        ways -= (ways @ rows.T) @ rows
+        ways *= SCREENED_FAR * step / np.linalg.norm(ways, axis=1, keepdims=True)
+        seen = self.frame.beside(np.vstack([u, u + ways]))
+        size = self.span.size * (float(np.linalg.norm(u)) + SCREENED_FAR * step)
+        rounding = ROUNDING * (float(np.abs(seen).max()) + size)
+        unsure = self.span.unsure(self.span.rows) * self.span.size * SCREENED_FAR * step
+        return bool(np.abs(seen[1:] - seen[0]).max() > PREDICTED * (rounding + unsure))
 
     def _gradient(
         self, u: Array, h: Array, on: AnyArray, cell: tuple[Array, Array] | None, distance: float
@@ -262,22 +357,29 @@ class Slopes:
 
 def slopes(frame: Frame, u: Array, V: Array | None, step: float) -> Slopes:
     """Slopes along the rows of V, by one step each; without V along the inputs' own axes."""
-    value, x = frame(u[None])[0], frame.inputs(u[None])[0]
-    rank = len(x) if V is None else len(V)
-    along = np.empty((len(value), rank))
-    block = max(1, NUMBERS_A_BLOCK // len(x))
-    for first in range(0, rank, block):
-        rows = np.arange(first, min(rank, first + block))
-        if V is None:
-            points = np.repeat(x[None], len(rows), axis=0)
-            points[np.arange(len(rows)), rows] += step
-            taken = points[np.arange(len(rows)), rows] - x[rows]
-            answers = frame.answered(points)
-        else:
-            points = u + step * V[rows]
-            taken = np.einsum("ij,ij->i", points - u, V[rows])
-            answers = frame.beside(points)
-        along[:, rows] = (answers - value).T / taken
+    if V is None:
+        found = axis_gradient(frame, frame.inputs(u[None])[0], np.full(len(frame.base), step))
+        return Slopes(found.along, found.value, found.rounding)
+    value = frame(u[None])[0]
+    points = u + step * V
+    taken = np.einsum("ij,ij->i", points - u, V)
+    along = (frame.beside(points) - value).T / taken
+    return Slopes(along, value, _rounding(value, along, frame.inputs(u[None])[0], step))
+
+
+def axis_gradient(frame: Frame, x: Array, steps: Array) -> AxisGradient:
+    """Slopes at an input by a step along each axis; kept."""
+    value, *ends = ask_gradients(frame.answered, x[None], steps[None])[0]
+    taken = (x + steps) - x
+    along = (np.array(ends) - value).T / taken
+    rounding = _rounding(value, along, x, float(np.abs(steps).max()))
+    found = AxisGradient(x, value, along, taken, rounding)
+    frame.kept.append((x[None], value[None]))
+    frame.gradients.append(found)
+    return found
+
+
+def _rounding(value: Array, along: Array, x: Array, step: float) -> float:
+    """How far rounding lets a value be off, of the answer and of what the inputs' makes of it."""
     steep = float(np.linalg.norm(along))
-    size = float(np.abs(value).max()) + steep * (float(np.linalg.norm(x)) + step)
-    return Slopes(along, value, ROUNDING / 2 * size)
+    return ROUNDING / 2 * (float(np.abs(value).max()) + steep * (float(np.linalg.norm(x)) + step))

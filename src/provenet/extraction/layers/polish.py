@@ -1,156 +1,146 @@
-"""All parameters at once on the answers that are kept; of large networks those of the last layer.
+"""All parameters at once, on all that was asked in the space of the first layer's rows.
 
-Rows are measured one by one (`remeasure`), each as well as its place allows; least squares on all
-answers makes the best of them together. It is the refinement that samples have, too, and its
-covariance says how far rounding lets a row be off. Answers far out are left out: rounding is larger
-there.
+Rows are found one by one, each as well as its place allows; least squares on all answers makes the
+best of them together (`fitting.layered_newton`), and its covariance says how far rounding lets each
+be off. Answers outside of the row space are left out, since they depend on what lies outside of it
+too, and so are those far out, where rounding is larger. Where the answers so far leave a unit known
+too poorly, further ones are asked: of many random points, near and about the units' own kinks, the
+one whose answer is the least sure by what is known, then the next, as if it had been asked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.data.sources.arrays import ArraySource
+from provenet.extraction.aiming import Wish, aimed, best_starts
+from provenet.extraction.box import Box
 from provenet.extraction.layers.known import Frame
 from provenet.extraction.layers.tolerances import (
+    AIMED_WEIGHTS,
     AROUND_A_PLACE,
+    ASKED_A_ROUND,
+    LEAST_UNSURE_ANSWER,
     MOST_POLISHED,
-    POLISH_DAMPING,
-    POLISH_GAIN,
     POLISH_ROUNDING,
-    POLISH_STEPS,
+    POLISH_ROUNDS,
+    POLISHED_TO,
     POLISHED_WITHIN,
     POOL,
     POOL_A_PLACE,
     SCALES,
-    SHOWN_AT,
     SPARE_ANSWERS,
 )
-from provenet.fitting.layered_covariance import deep_covariance
-from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters
-from provenet.networks.cells import inputs_of_units, slopes
+from provenet.extraction.layers.top import weights_far_out
+from provenet.extraction.tolerances import AIM_STARTS
+from provenet.fitting.layered_newton import NearlyExact, Newton, WeightedSamples
 from provenet.networks.deep_network import DeepNetwork
 
 
 @dataclass(frozen=True)
 class PolishedLayers:
-    """A network in coordinates, and how far rounding lets a row be off."""
+    """A network in coordinates, and how far rounding lets a row be off: a standard error."""
 
     network: DeepNetwork
     error: float
-    """Infinite where the answers leave directions of the parameters free."""
-    below: int = 0
-    """Hidden layers that were left as they are."""
 
 
-def ask_for_polish(
-    frame: Frame, network: DeepNetwork, places: Array, rng: np.random.Generator
-) -> None:
-    """Answers that polishing needs beside those that are kept: some for every weight.
+def polished(
+    frame: Frame, network: DeepNetwork, places: Array, unsure: float, rng: np.random.Generator
+) -> PolishedLayers | None:
+    """The network that fits the answers best; None where it is too large for that.
 
-    They are chosen among random points, near and about the units' own kinks (`places`): where two
-    units are on together and the output depends on the upper one, it tells the weight between.
+    `places` are on the units' kinks, `unsure` is about what rows are off by.
     """
-    part = polished_layers(network)
-    if part == 0:
-        return
-    U, Y = frame.answers()
-    around = np.repeat(places, POOL_A_PLACE, axis=0)
-    spread = np.exp(rng.uniform(np.log(AROUND_A_PLACE), 0.0, len(around)))
-    pool = [s * rng.standard_normal((POOL, network.features)) for s in SCALES]
-    pool.append(around + spread[:, None] * rng.standard_normal(around.shape))
-    candidates = frame.inside(np.vstack(pool))
-    kept = _needed_for_weights(network, part, U[_near(U)], candidates, rng)
-    missing = int(np.ceil(SPARE_ANSWERS * _upper(network, part).free_parameters / Y.shape[1]))
-    missing -= int(np.sum(_near(U))) + len(kept)
-    more = frame.sample(max(0, missing), rng)
-    if len(kept) + len(more):
-        frame(np.vstack([candidates[kept], more]))
+    size = sum(W.size + len(b) for W, b in network.affine_maps)
+    if size > MOST_POLISHED:
+        return None
+    _ask_enough(frame, int(np.ceil(SPARE_ANSWERS * size / len(network.weights[-1]))), rng)
+    samples = new = _samples(frame)
+    noise = POLISH_ROUNDING * float(np.abs(samples.weights[:, None] * samples.Y).max())
+    fits = Newton(network, unsure, noise)
+    for _ in range(POLISH_ROUNDS):
+        frame.check_time()
+        fit = fits.fitted(samples, new)
+        level = max(fit.rms, noise)
+        error = level * fit.errors.largest
+        if error <= POLISHED_TO:
+            break
+        more = _most_telling(fit, _pool(frame, fit, POLISHED_TO / level, places, rng))
+        if len(more) == 0:
+            break
+        new = _weighted(more, frame(more))
+        samples = samples + new
+    return PolishedLayers(fit.network, error)
 
 
-def _needed_for_weights(
-    network: DeepNetwork, part: int, U: Array, candidates: Array, rng: np.random.Generator
-) -> AnyArray:
-    """Candidates such that every weight of the last layers shows at a few points, if it can be."""
-    seen, offered = _activity(network, U)[-part:], _activity(network, candidates)[-part:]
-    chosen = list[int]()
-    for (on, below), (new_on, new_below) in zip(seen, offered, strict=True):
-        counts = on.T.astype(float) @ below
-        for k, j in zip(*np.nonzero(counts < SHOWN_AT), strict=True):
-            fits = np.flatnonzero(new_on[:, k] & new_below[:, j])
-            lacking = int(SHOWN_AT - counts[k, j])
-            chosen += rng.permutation(fits)[:lacking].tolist()
-    return np.unique(np.array(chosen, dtype=int))
+def _ask_enough(frame: Frame, number: int, rng: np.random.Generator) -> None:
+    """As many answers as that in the space of the rows, beside those close to others."""
+    U, _ = frame.in_space(close=False)
+    scales = np.resize(SCALES, max(0, number - int(np.sum(_near(U)))))
+    more = frame.inside(scales[:, None] * rng.standard_normal((len(scales), U.shape[1])))
+    if len(more):
+        frame(more)
 
 
-def _activity(network: DeepNetwork, U: Array) -> list[tuple[AnyArray, AnyArray]]:
-    """Of every layer: which units are on and matter to the output, and which below are on."""
-    z = inputs_of_units(network, U)
-    matter = slopes(network, z)
-    found = []
-    for number, (own, slope) in enumerate(zip(z, matter, strict=True)):
-        on = (own > 0) & (np.abs(slope).max(axis=1) > 0)
-        below = z[number - 1] > 0 if number else np.ones((len(U), 1), dtype=bool)
-        found.append((on, below))
-    return found
+def _samples(frame: Frame) -> WeightedSamples:
+    """What was asked in the space of the rows, not too far out."""
+    U, Y = frame.in_space()
+    return _weighted(U[_near(U)], Y[_near(U)])
 
 
 def _near(U: Array) -> AnyArray:
     return np.asarray(np.linalg.norm(U, axis=1) <= POLISHED_WITHIN * np.sqrt(U.shape[1]))
 
 
-def polished_layers(network: DeepNetwork) -> int:
-    """How many hidden layers, the last ones, are polished: all, or the last, or none."""
-    for part in (network.layers, 1):
-        if _upper(network, part).free_parameters <= MOST_POLISHED:
-            return part
-    return 0
+def _weighted(U: Array, Y: Array) -> WeightedSamples:
+    return WeightedSamples(U, Y, weights_far_out(U)[:, 0])
 
 
-def _upper(network: DeepNetwork, part: int) -> DeepNetwork:
-    """The last hidden layers with the outputs, as a network of what feeds them."""
-    kept = slice(network.layers - part, None)
-    return DeepNetwork(network.weights[kept], network.biases[kept], outputs=network.outputs)
+def _pool(
+    frame: Frame, fit: NearlyExact, wanted: float, places: Array, rng: np.random.Generator
+) -> Array:
+    """Random points, near and about the units' own kinks, and some where poor weights show."""
+    network = fit.network
+    around = np.repeat(places, POOL_A_PLACE, axis=0)
+    spread = np.exp(rng.uniform(np.log(AROUND_A_PLACE), 0.0, len(around)))
+    near = [s * rng.standard_normal((POOL, network.features)) for s in SCALES]
+    near.append(around + spread[:, None] * rng.standard_normal(around.shape))
+    U = np.vstack(near)
+    return frame.inside(np.vstack([U, *_where_they_show(fit, wanted, U)]))
 
 
-def polished(network: DeepNetwork, U: Array, Y: Array) -> PolishedLayers | None:
-    """The network that fits the answers best; None where they are too few, or it is too large."""
-    part = polished_layers(network)
-    U, Y = U[_near(U)], Y[_near(U)]
-    if part == 0 or Y.size < SPARE_ANSWERS * _upper(network, part).free_parameters:
-        return None
-    below = network.layers - part
-    H = network.values(U, below - 1) if below else U
-    found = _fitted(_upper(network, part), H, Y)
-    if found is None:
-        return None
-    weights = (*network.weights[:below], *found.network.weights)
-    biases = (*network.biases[:below], *found.network.biases)
-    whole = network.replace(weights=weights, biases=biases)
-    return PolishedLayers(whole, found.error, below)
+def _where_they_show(fit: NearlyExact, wanted: float, U: Array) -> Iterator[Array]:
+    """Points where both units of a weight are on that is known worse than wanted, worst first."""
+    box = Box.of(None, None, U.shape[1])
+    poor = [
+        (-errors[j, i], layer, j, i)
+        for layer, errors in enumerate(fit.errors.weights[1:-1], start=1)
+        for j, i in np.argwhere(errors > wanted)
+    ]
+    for _, layer, j, i in sorted(poor)[:AIMED_WEIGHTS]:
+        wishes = [Wish(layer - 1, i), Wish(layer, j)]
+        yield aimed(fit.network, wishes, best_starts(fit.network, wishes, U, AIM_STARTS), box)
 
 
-def _fitted(network: DeepNetwork, H: Array, Y: Array) -> PolishedLayers | None:
-    """Least squares from where the network is."""
-    samples, spread = ArraySource(H, Y), float(np.std(Y))
-    fit = refine(
-        samples,
-        Parameters.of_deep(network),
-        network.activation,
-        spread=spread,
-        iterations=POLISH_STEPS,
-        tolerance=POLISH_GAIN,
-        damping=POLISH_DAMPING,
-    )
-    found = fit.parameters.deep_network(network.activation).normalised()
-    if found.widths != network.widths:
-        return None
-    covariance = deep_covariance(samples, found)
-    if covariance.rank_deficiency:  # in these directions the rows stay as they were measured
-        return PolishedLayers(found, np.inf)
-    level = max(fit.rms, POLISH_ROUNDING * float(np.abs(Y).max()))
-    return PolishedLayers(found, level * covariance.errors.largest)
+def _most_telling(fit: NearlyExact, pool: Array) -> Array:
+    """Points of a pool, the least sure first, each as if those before had been asked.
+
+    With L the rows of `leverages`, `K = L L^T` is the covariance of the answers; what is left of it
+    once an answer is known, with noise of size one, is a step of Cholesky's method.
+    """
+    L = (fit.leverages(pool) * weights_far_out(pool)[:, :, None]).reshape(-1, len(fit.root))
+    K = L @ L.T
+    chosen, outputs = list[int](), len(L) // len(pool)
+    for _ in range(int(ASKED_A_ROUND * len(fit.root) / outputs) + 1):
+        own = np.diag(K).reshape(-1, outputs).sum(axis=1)
+        best = int(np.argmax(own))
+        if own[best] < LEAST_UNSURE_ANSWER:
+            break
+        chosen.append(best)
+        for i in range(outputs * best, outputs * (best + 1)):
+            K -= np.outer(K[i], K[i]) / (1 + K[i, i])
+    return np.asarray(pool[np.unique(chosen)] if chosen else pool[:0])

@@ -27,18 +27,19 @@ from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.layers.known import Ask, Frame, KnownLayer, KnownLayers
 from provenet.extraction.layers.one_layer import LayerOutcome, find_layer
 from provenet.extraction.layers.pieces import Line, seen_from
-from provenet.extraction.layers.polish import ask_for_polish, polished
 from provenet.extraction.layers.remeasure import Nearly, remeasured
 from provenet.extraction.layers.rows import Row
+from provenet.extraction.layers.settling import settled
 from provenet.extraction.layers.stage import Stage
 from provenet.extraction.layers.tolerances import (
+    LAYERS_BOUND,
     MOST_LAYERS,
-    POLISHED_ABOVE,
+    POORLY_SETTLED,
     SETTLED,
+    WELL_SETTLED,
 )
 from provenet.extraction.layers.top import Top, left_of, outputs
 from provenet.extraction.layers.traced import TracedLayers
-from provenet.extraction.tolerances import BOUND
 from provenet.networks.deep_network import DeepNetwork
 
 
@@ -88,6 +89,8 @@ class _LayersSearch:
     note: tuple[list[Row], str] = field(default_factory=lambda: ([], ""))
     """Rows of the layer that could not be finished, and why."""
     error: float = np.inf
+    poor: int = 0
+    """How often a network explained everything though some of its rows were known poorly."""
     stage: Stage | None = None
     """The layer that is looked for."""
 
@@ -133,18 +136,30 @@ class _LayersSearch:
     # ------------------------------------------------------------ the whole network
 
     def _settled(self, top: Top, rows: list[Row]) -> DeepNetwork | None:
-        """All rows measured again and polished; None if they do not explain all answers then."""
+        """All rows polished; None if they do not explain all answers then.
+
+        Where they do not, or some are known poorly (two may be one), each is measured again first.
+        """
         with self.stages.stage("sharpen", counted(len(top.W), "unit")):
             frame, nearly = self._nearly(top, rows)
-            if top.always_on == 0:
-                frame, nearly = remeasured(frame, nearly, self.rng)
-                self._keep(frame, nearly, rows)
-            *below, last = nearly.known.layers
-            lower = nearly.known.below(len(below))
-            A, c = outputs(lower, last.W, last.b, *frame.answers())
-            network = self._network(frame, nearly, A.T, c)
-            X, Y = (np.vstack(part) for part in zip(*frame.kept, strict=True))
-            return network if left_of(network, X - frame.base, X, Y) <= SETTLED else None
+            for again in (False, True):
+                if again:
+                    frame, nearly = remeasured(frame, nearly, self.rng)
+                *below, last = nearly.known.layers
+                lower = nearly.known.below(len(below))
+                A, c = outputs(lower, last.W, last.b, *frame.answers())
+                found = settled(frame, replace(nearly, A=A.T), c, self.rng)
+                network, self.error = found.network, found.error
+                X, Y = (np.vstack(part) for part in zip(*frame.kept, strict=True))
+                good = left_of(network, X - frame.base, X, Y) <= SETTLED
+                if top.always_on:
+                    return network if good else None
+                if good and (found.error <= WELL_SETTLED or self.poor >= POORLY_SETTLED):
+                    self._keep(found.frame, found.nearly, rows)
+                    return network
+            self.poor += 1
+            self._keep(frame, nearly, rows)
+            return None
 
     def _keep(self, frame: Frame, nearly: Nearly, rows: list[Row]) -> None:
         """What was measured again is known, whatever becomes of the whole."""
@@ -170,33 +185,12 @@ class _LayersSearch:
         every = [*self.rows, rows]
         return self.frame, _with_rows(self.known.with_layer(last), self.first, top.A, every)
 
-    def _network(self, frame: Frame, nearly: Nearly, A: Array, c: Array) -> DeepNetwork:
-        """By inputs, polished if that can be."""
-        layers = nearly.known.layers
-        weights, biases = [layer.W for layer in layers], [layer.b for layer in layers]
-        worst = [float(errors.max(initial=0.0)) for errors in nearly.errors]
-        self.error = max(worst)
-        own = DeepNetwork([*weights, A], [*biases, c], outputs=len(A))
-        if self.error > POLISHED_ABOVE:
-            ask_for_polish(frame, own, np.vstack(nearly.places), self.rng)
-        better = polished(own, *frame.answers())
-        first = nearly.first
-        if better is not None:
-            untouched = max(worst[: better.below], default=0.0)
-            self.error = min(self.error, max(better.error, untouched))
-            own = better.network
-            inside = own.weights[0] if frame.Q is None else own.weights[0] @ frame.Q.T
-            outside = 0.0 if frame.Q is None else first - (first @ frame.Q) @ frame.Q.T
-            first = inside + outside
-        bias = own.biases[0] - first @ frame.base
-        return own.replace(weights=(first, *own.weights[1:]), biases=(bias, *own.biases[1:]))
-
     def traced(self, network: DeepNetwork | None, spent: Spent | None = None) -> TracedLayers:
         """What is known by now."""
         X = np.vstack([X for X, _ in self.frame.kept])
         Y = np.vstack([Y for _, Y in self.frame.kept])
         found = self._layers() if network is None else _all_layers(network)
-        return TracedLayers(network, found, Answered(X, Y), BOUND * self.error, spent, self)
+        return TracedLayers(network, found, Answered(X, Y), LAYERS_BOUND * self.error, spent, self)
 
     def _layers(self) -> tuple[LayerFound, ...]:
         """Those that are whole, and what is known of the next."""

@@ -177,6 +177,9 @@ class Stage:
     def measure(self, line: Line, kinks: AnyArray) -> None:
         """Rows from kinks of a line."""
         number = self.lines.index(line)
+        if not self.known.layers:
+            open_ = kinks[line.owner[kinks] < 0]
+            self.measuring.roomiest_first(number, line, np.union1d(open_, open_ + 1))
         for i in kinks:
             if line.owner[i] >= 0:
                 continue

@@ -18,16 +18,25 @@ line; a factor where the gradient predicts no further step, and how often. A con
 SCREENED = 16
 """Rank from which on a few questions tell how long steps may be. Derived: six of them, beside the
 rank."""
-SCREENED_STEP, SCREENED_SHORTER, SCREENINGS = 0.3, 0.3, 8
+SCREENED_STEP, SCREENED_SHORTER, SCREENINGS = 0.15, 0.3, 8
 """The first step, as a part of the distance; a factor where f bends, and how often. A convention.
 """
-SCREENED_WAYS, SCREENED_FAR = 3, 2.5
+SCREENED_WAYS, SCREENED_FAR = 2, 2.5
 """Random directions, each asked on both sides, and how much farther than a step. A convention: what
 bends within a step along some axis bends in one of them."""
+SPAN_PROBES = 2
+"""Directions across the span of all gradients so far in which no answer may change where another
+lies in it. A convention: chance makes one of them blind, not both."""
+SPAN_KNOWN = 1e-8
+"""Relative error of a direction that may be part of the span. A convention: rows are told from it.
+"""
 PREDICTED = 8.0
 """Roundings by which a further step may differ from what slopes predict. A convention."""
-NUMBERS_A_BLOCK = 2**22
-"""Of questions made at once. A convention: 32 MB."""
+MOST_CLOSE = 2**24
+"""Numbers of inputs close to others that are kept. A convention: 128 MB."""
+OUT_OF_SPACE = 1e-4
+"""How far from the row space of the first layer, relatively, an input may lie to tell of what is in
+it. A convention: what lies outside of the rows is known to 1e-11, so that rounding hides it."""
 SAME_PLACE = 1e-6
 """Kinks on a line that are nearer, relatively, are the same. A convention: tangents known to 1e-11
 meet within 1e-8, and chance puts two kinks so near once in 10,000 lines."""
@@ -105,7 +114,7 @@ SHORTEST_LINE = 1e-3
 """Between two corners. A convention."""
 PERPENDICULAR_STEP = 0.02
 """Of the room: how far the slope perpendicular to all rows is measured. A convention."""
-WELL_APART = 1e-9
+WELL_APART = 1e-7
 """Relative error up to which a row is not measured again while its layer is searched. A convention.
 """
 FLAT = 1e-7
@@ -136,22 +145,52 @@ SETTLE_GAIN, SETTLE_AGAIN = 0.3, 2.0
 these are known better by this factor; every line makes that easier by the second. A convention."""
 SETTLED = 1e-7
 """The same once all rows were measured again. A convention: polishing comes after."""
-MOST_POLISHED, SPARE_ANSWERS = 1500, 2
-"""Parameters of networks that are polished as a whole, and answers for each. A convention: a
-second or two."""
-POLISH_STEPS, POLISH_DAMPING, POLISH_GAIN = 10, 1e-12, 0.1
-"""Of least squares, from rows that are known to 1e-9: hardly damped, until one lowers the sum of
-squares by less than this part. A convention."""
+MOST_POLISHED = 4000
+"""Parameters, in the row space of the first layer, of networks that are polished. A convention: a
+few seconds and 128 MB a matrix."""
+POLISH_ROUNDS, ASKED_A_ROUND = 5, 0.1
+"""Fits with further answers in between, and how many of these at most beside the parameters. A
+convention."""
+LEAST_UNSURE_ANSWER = 1.0
+"""Variance of an answer, beside its noise, that is worth asking. A convention."""
+AIMED_WEIGHTS = 40
+"""Poorly known weights for which points are looked for where they show. A convention."""
+SPARE_ANSWERS = 0.8
+"""Answers for each parameter in the row space, beside those close to others, before it is polished.
+A convention: what more it needs is told by its covariance."""
+POLISHED_TO = 2e-11
+"""Standard error of a row that further answers are asked for. A convention: `BOUND` times it is a
+tenth of what the judge asks for."""
 POLISHED_WITHIN = 30.0
 """Distance of answers that polishing uses, beside the root of the coordinates. A convention: units
 that are seldom on show far out, where rounding is larger."""
-POOL, POOL_A_PLACE, SHOWN_AT = 500, 20, 4
+POOL, POOL_A_PLACE = 150, 5
 """Random points at each scale, and about each unit's kink, among which answers for polishing are
-chosen, and at how many of these each weight must show. A convention."""
-POLISHED_ABOVE = 1e-10
-"""Relative error of a row for which answers are asked to polish it. A convention."""
-POLISH_ROUNDING = 1e-15
-"""Relative error of answers that polishing may rely on. Derived: a few roundings."""
+chosen. A convention."""
+UNSURE_ROWS, LEAST_UNSURE = 10.0, (1e-9, 1e-3)
+"""Errors of the worst row by which parameters may be off before they are polished, at least and at
+most. A convention."""
+AXIS_STEP, LONGEST_AXIS_STEP = 0.5, 3.0
+"""Steps along an axis beside the distance to where a unit switches, and at most. A convention."""
+FIRST_KNOWN = 2e-11
+"""Standard error of a row of the first layer up to which no more gradients are measured. A
+convention, as `POLISHED_TO`."""
+GRADIENT_OFF = 1e-4
+"""Relative difference of a gradient that a nearly right network explains. A convention."""
+PLACES_FOR_GRADIENTS = 60
+"""At each scale, among which those for further gradients are chosen. A convention."""
+WORTH_A_GRADIENT = 0.02
+"""Part of the worst variance that a gradient must take away. A convention, as `WORTH_IT`."""
+ROUGH_PRIOR = 1e-3
+"""How far rows may be off before all gradients are put together. A convention."""
+POLISH_ROUNDING = 1e-16
+"""Relative error of answers that polishing may rely on. Derived: one rounding."""
+LAYERS_BOUND = 5.0
+"""Errors are at most so many times the largest standard error of a row. Measured with
+`benchmarks/extraction.py --deep` on 10-10-10-1, seeds 0 to 19: 0.3 to 1.7 times."""
+WELL_SETTLED, POORLY_SETTLED = 1e-7, 2
+"""Standard error up to which all rows are known, and how often the search goes on where it is
+larger: two rows may be one unit's. A convention."""
 MOST_LAYERS = 12
 """Hidden layers that are looked for. A convention."""
 REWEIGHTED, ABSOLUTE_FIRST, PART_OF_MEDIAN = 25, 10, 0.1

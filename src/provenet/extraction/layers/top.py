@@ -94,12 +94,12 @@ def outputs(known: KnownLayers, W: Array, b: Array, U: Array, Y: Array) -> tuple
 
 def left_of(network: DeepNetwork, away: Array, X: Array, Y: Array) -> float:
     """The largest error of a network, weighted by distance, beside the largest answer."""
-    weights = _weights(away)
+    weights = weights_far_out(away)
     off = np.abs(weights * (network(X).reshape(Y.shape) - Y)).max()
     return float(off / max(float(np.abs(weights * Y).max()), TINIEST))
 
 
-def _weights(U: Array) -> Array:
+def weights_far_out(U: Array) -> Array:
     """Far out everything is larger, rounding too: one over the distance there."""
     far = np.linalg.norm(U, axis=1) / (NEAR * np.sqrt(U.shape[1]))
     return np.asarray(1 / np.maximum(1.0, far)[:, None])
@@ -133,7 +133,7 @@ class _WeightedAnswers:
 
     @classmethod
     def of(cls, known: KnownLayers, U: Array, Y: Array) -> _WeightedAnswers:
-        return cls(known.h(U), Y, _weights(U))
+        return cls(known.h(U), Y, weights_far_out(U))
 
     def fitted(
         self, R: Array, b: Array, trust: Array | None = None, *, linear: bool = True
