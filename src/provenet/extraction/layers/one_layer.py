@@ -142,7 +142,7 @@ class _LayerSearch:
 
     def _top(self, rows: list[Row], U: Array, Y: Array) -> TopFit:
         v = np.array([row.v / np.linalg.norm(row.v[:-1]) for row in rows])
-        error = max(row.error for row in rows)
+        error = max(self.stage.unsure_below, *(row.error for row in rows))
         return last_layer(self.stage.known, v[:, :-1], v[:, -1], U, Y, error)
 
     def _with_top(self, top: Top, rows: list[Row]) -> LayerOutcome | None:
@@ -234,6 +234,8 @@ class _LayerSearch:
         self.note = f"{signs.unexplained} of {signs.asked} gradients are not explained by these"
         if signs.unexplained or signs.asked <= len(rows) or not signs.voted.all():
             return None
+        if stage.known.layers and not self._quiet:
+            return None
         if stage.open_share < OPEN_ABOVE:
             self.note = "few kinks are left for a layer above, and answers are unexplained"
             return None
@@ -248,12 +250,16 @@ class _LayerSearch:
         stage.sharpen()
         return LayerOutcome(signs=signs.signs)
 
+    @property
+    def _quiet(self) -> bool:
+        """Whether the last lines told no further row."""
+        return len(set(self.counts[-QUIET_LINES:])) == 1
+
     def _signs_need_surfaces(self, rows: list[Row], fit: TopFit) -> bool:
         """Whether there are more units than dimensions, and no more are found."""
-        quiet = len(set(self.counts[-QUIET_LINES:])) == 1
         wide = not any(int(piece.on.sum()) >= len(rows) for piece in self.stage.pieces)
         few = fit.share < FEW_ANSWERS
-        return wide and quiet and few and self.stage.traced >= SURFACES_FROM
+        return wide and self._quiet and few and self.stage.traced >= SURFACES_FROM
 
     def _by_surfaces(self, rows: list[Row]) -> LayerOutcome | None:
         """The signs that surfaces of the layer above agree on."""

@@ -111,7 +111,8 @@ class _LayersSearch:
             if found.signs is None:
                 return None
             lines, above = self._advanced(self.stage, found)
-            self.stage = Stage(self.frame, self.known, self.rng, lines, above)
+            unsure = max(row.error for own in self.rows for row in own)
+            self.stage = Stage(self.frame, self.known, self.rng, lines, above, unsure)
         return None
 
     def _advanced(self, stage: Stage, found: LayerOutcome) -> tuple[list[Line], list[Row]]:

@@ -55,6 +55,8 @@ class Stage:
     rng: np.random.Generator
     lines: list[Line] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
+    unsure_below: float = 0.0
+    """Largest error of a row of the known layers."""
     measuring: Measuring = field(init=False)
     traced: int = 0
     """Lines of this layer's own."""
