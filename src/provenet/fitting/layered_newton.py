@@ -3,12 +3,12 @@
 So near to the answer the Jacobian D hardly changes any more: it is formed once, a block of samples
 at a time, and
 
-    H = D^T Omega D + sum over hidden units w w^T / n^2 + sigma^2 / e^2,    theta <- theta - H^-1 g,
+    H = D^T Omega D + sigma^2 / e^2,    theta <- theta - H^-1 g,
 
 g exact at every step, so that what H lacks in precision costs a step, not accuracy. Omega are
-weights of the samples. The second term holds the norm of every hidden unit's weights, which is a
-convention, and the third keeps what the samples leave open where it was measured before, to e:
-without it rounding would decide. `sigma^2 H^-1` is the covariance.
+weights of the samples. The second term keeps what the samples leave open where it was measured
+before, to e: without it rounding would decide. The norm of a hidden unit's weights is a convention,
+so H is inverted at right angles to them; `sigma^2 H^-1` is the covariance.
 
 The letters are those of `layered_equations`; beta is not eliminated, but a part of theta.
 """
@@ -87,8 +87,10 @@ class Newton:
     def fitted(self, samples: WeightedSamples, new: WeightedSamples) -> NearlyExact:
         """The network that fits the samples best, of which some are new since the last fit."""
         more = _matrix(self.network, new)
-        self.H = _held(self.network, more, self.held) if self.H is None else self.H + more
-        root = inverse_root(self.H, NEWTON_RIDGE)
+        if self.H is None:
+            more[np.diag_indices(len(more))] += self.held
+        self.H = more if self.H is None else self.H + more
+        root = _inverse_root(self.network, self.H)
         network, before = self.network, np.inf
         for _ in range(NEWTON_STEPS):
             r = samples.residuals(network)
@@ -103,16 +105,34 @@ class Newton:
         return NearlyExact(_normalised(self.network), float(np.sqrt(before / left)), root)
 
 
-def _held(network: DeepNetwork, H: Array, held: float) -> Array:
-    """With everything held a little, and the norms of the units' weights as much as these are."""
-    H[np.diag_indices(len(H))] += held
+def _inverse_root(network: DeepNetwork, H: Array) -> Array:
+    """R with `R^T R = H^-1` at right angles to the weights of every hidden unit.
+
+    Reflections turn these into axes, which are left out.
+    """
+    H, blocks = H.copy(), list(_reflections(network))
+    for own, v in blocks:
+        H[own] -= 2 * np.outer(v, v @ H[own])
+        H[:, own] -= 2 * np.outer(H[:, own] @ v, v)
+    free = np.ones(len(H), dtype=bool)
+    free[[own.start for own, _ in blocks]] = False
+    root = np.zeros((int(free.sum()), len(H)))
+    root[:, free] = inverse_root(H[np.ix_(free, free)], NEWTON_RIDGE)
+    for own, v in blocks:
+        root[:, own] -= 2 * np.outer(root[:, own] @ v, v)
+    return root
+
+
+def _reflections(network: DeepNetwork) -> Iterator[tuple[slice, Array]]:
+    """For every hidden unit its weights' places, and v: `1 - 2 v v^T` turns them into an axis."""
     first = 0
     for W, _ in network.affine_maps[:-1]:
         for row in W:
-            own = slice(first, first + len(row))
-            H[own, own] += float(np.mean(np.diag(H)[own])) * np.outer(row, row)
+            v = row.copy()
+            v[0] += np.copysign(np.linalg.norm(row), row[0])
+            size = float(np.linalg.norm(v))
+            yield slice(first, first + len(row)), v / size if size else v
             first += len(row) + 1
-    return H
 
 
 def _matrix(network: DeepNetwork, samples: WeightedSamples) -> Array:

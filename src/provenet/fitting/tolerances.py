@@ -539,6 +539,9 @@ BETA_STEPS, BETA_STILL = 5, 1e-3
 there is no further one: a thousandth of what chance moves it by."""
 HALVINGS = 8
 """Convention: how often such a step is halved at most."""
+
+# ---- Deep networks that are nearly right
+
 NEWTON_STEPS, NEWTON_GAIN, NEWTON_RIDGE = 8, 0.9, 1e-15
 """Steps of a nearly right deep network, each of which must leave less than this part of the sum of
 squares, and what is added to the diagonal of its matrix, scaled to one. A convention, and a few

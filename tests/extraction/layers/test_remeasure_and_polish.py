@@ -136,11 +136,11 @@ def test_polishing_finds_the_network_from_nearby(outputs: int, seed: int) -> Non
 
 
 def test_a_weight_that_no_answer_tells_has_the_error_that_it_had() -> None:
-    """A unit that is off wherever questions can be asked: its weights could be any."""
+    """A unit that feeds no other: its weights could be any."""
     net, rng = rows_of(normalised(deep(6, 5, 4, 1, rng=1))), np.random.default_rng(0)
-    biases = [net.biases[0].copy(), *net.biases[1:]]
-    biases[0][0] = -1e4
-    net = net.replace(biases=biases)
+    weights = [W.copy() for W in net.weights]
+    weights[1][:, 0] = 0.0
+    net = net.replace(weights=weights)
     frame = frame_of(net)
     frame(rng.standard_normal((20, 6)))
     found = polished(frame, net, np.zeros((1, 6)), 1e-7, rng)

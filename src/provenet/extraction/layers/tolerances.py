@@ -185,9 +185,9 @@ ROUGH_PRIOR = 1e-3
 """How far rows may be off before all gradients are put together. A convention."""
 POLISH_ROUNDING = 1e-16
 """Relative error of answers that polishing may rely on. Derived: one rounding."""
-LAYERS_BOUND = 5.0
+LAYERS_BOUND = 8.0
 """Errors are at most so many times the largest standard error of a row. Measured with
-`benchmarks/extraction.py --deep` on 10-10-10-1, seeds 0 to 19: 0.3 to 1.7 times."""
+`benchmarks/extraction.py --deep` on 10-10-10-1, seeds 0 to 19: 0.1 to 3 times."""
 WELL_SETTLED, POORLY_SETTLED = 1e-7, 2
 """Standard error up to which all rows are known, and how often the search goes on where it is
 larger: two rows may be one unit's. A convention."""

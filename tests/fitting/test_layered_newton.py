@@ -1,0 +1,76 @@
+"""Deep networks that are nearly right: Gauss-Newton steps with one matrix, and its covariance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from provenet.data.sources.arrays import ArraySource
+from provenet.fitting.layered_covariance import deep_covariance
+from provenet.fitting.layered_newton import Newton, WeightedSamples
+
+
+def normalised(outputs: int, seed: int) -> pn.DeepNetwork:
+    """A 5-4-3 network in canonical form, its outputs in rows."""
+    net = pn.random_network(units=(4, 3), features=5, outputs=outputs, rng=seed).canonical()
+    return pn.DeepNetwork(net.weights, net.biases, outputs=outputs)
+
+
+def samples_of(net: pn.DeepNetwork, n: int, rng: np.random.Generator) -> WeightedSamples:
+    """Answers at random inputs."""
+    X = 2 * rng.standard_normal((n, 5))
+    Y = net(X).reshape(n, -1)
+    return WeightedSamples(X, Y, np.ones(n))
+
+
+def changed(net: pn.DeepNetwork, off: float, rng: np.random.Generator) -> pn.DeepNetwork:
+    """All parameters off by so much."""
+    weights = [W + off * rng.standard_normal(W.shape) for W in net.weights]
+    biases = [b + off * rng.standard_normal(b.shape) for b in net.biases]
+    return net.replace(weights=weights, biases=biases)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_exact_answers_give_the_network_to_rounding(outputs: int, seed: int) -> None:
+    net, rng = normalised(outputs, seed), np.random.default_rng(seed)
+    samples = samples_of(net, 400, rng)
+    fit = Newton(changed(net, 1e-8, rng), 1e-7, 1e-16).fitted(samples, samples)
+    assert pn.parameter_error(fit.network, net) < 1e-11 and fit.rms < 1e-14
+
+
+def test_the_errors_are_those_of_the_covariance_of_layers() -> None:
+    """Two routes: beta kept as parameters and norms held, or eliminated and projected."""
+    net, rng = normalised(2, 0), np.random.default_rng(0)
+    samples = samples_of(net, 500, rng)
+    fit = Newton(net, 1e3, 1e-16).fitted(samples, samples)
+    other = deep_covariance(ArraySource(samples.X, samples.Y), fit.network)
+    assert other.rank_deficiency == 0
+    for own, its in zip(fit.errors.weights, other.errors.weights, strict=True):
+        np.testing.assert_allclose(own, its, rtol=1e-4)
+    for own, its in zip(fit.errors.biases, other.errors.biases, strict=True):
+        np.testing.assert_allclose(own, its, rtol=1e-4)
+
+
+def test_what_answers_leave_open_keeps_the_error_it_had() -> None:
+    net, rng = normalised(1, 0), np.random.default_rng(0)
+    dead = net.biases[0].copy()
+    dead[0] = -1e4
+    net = net.replace(biases=(dead, *net.biases[1:]))
+    samples = samples_of(net, 400, rng)
+    fit = Newton(net, 1e-3, 1e-12).fitted(samples, samples)
+    assert 1e-12 * fit.errors.weights[0][0].max() == pytest.approx(1e-3, rel=0.5)
+
+
+def test_samples_may_come_one_part_after_the_other() -> None:
+    net, rng = normalised(1, 1), np.random.default_rng(0)
+    start = changed(net, 1e-8, rng)
+    first, more = samples_of(net, 100, rng), samples_of(net, 200, rng)
+    fits = Newton(start, 1e-7, 1e-16)
+    fits.fitted(first, first)
+    fit = fits.fitted(first + more, more)
+    at_once = Newton(start, 1e-7, 1e-16).fitted(first + more, first + more)
+    assert pn.parameter_error(fit.network, net) < 1e-11
+    for own, its in zip(fit.errors.weights, at_once.errors.weights, strict=True):
+        np.testing.assert_allclose(own, its, rtol=1e-4)
