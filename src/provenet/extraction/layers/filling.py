@@ -1,8 +1,8 @@
 """A weight of a row that no kink has told yet, by one number.
 
 Where unit j of the layer below is about to switch on, the row's surface `F = 0` does not depend on
-its weight r_j. A walk along the surface, from a kink that is known, comes to such places; units
-whose weights are known are passed. Beyond the place `F + r_j z_j = 0`: where the kink is found on a
+its weight r_j. Newton's method finds such places, where no other unit is on whose weight is not
+known. Beyond the place `F + r_j z_j = 0`: where the kink is found on a
 short line across the surface tells r_j, and a second place, farther on, confirms it.
 """
 
@@ -20,17 +20,25 @@ from provenet.extraction.layers.tolerances import (
     BEYOND,
     CONFIRMED_SHORTER,
     CONFIRMED_WITHIN,
+    CROSSED,
+    CROSSING_STARTS,
+    CROSSING_STEP,
+    CROSSING_STEPS,
+    CROSSINGS,
     FARTHEST_FILL,
     FARTHEST_WALK,
     FILL_PART,
     KINK_PLACED,
     LOOK_TRIES,
+    RANK,
+    SCALES,
+    SHORTEST_LINE,
     UNSURE_PLACE,
-    WALK_STEPS,
 )
 from provenet.extraction.lines import trace_line
 from provenet.extraction.tolerances import (
     ROUNDING,
+    TINIEST,
 )
 
 
@@ -45,22 +53,66 @@ class Crossing:
 
 
 def completed(
-    frame: Frame, known: KnownLayers, row: Row, rng: np.random.Generator, walks: int
+    frame: Frame, known: KnownLayers, row: Row, rng: np.random.Generator, rounds: int
 ) -> Row:
-    """The row with the columns that so many walks from its kink along its surface tell."""
-    for _ in range(walks):
-        frame.check_time()
-        if row.cols.all():
+    """The row with the columns that so many rounds over those that are missing tell."""
+    for _ in range(rounds):
+        missing = np.flatnonzero(~row.cols)
+        before = row
+        for j in rng.permutation(missing):
+            frame.check_time()
+            for crossing in crossings(known, row, int(j), rng):
+                try:
+                    wider = filled_at(frame, known, row, int(j), crossing)
+                except OutsideTheBox:
+                    continue
+                if wider is not None:
+                    row = wider
+                    break
+        if row is before or row.cols.all():
             break
-        met = _walked(known, row, rng)
-        if met is None:
-            continue
-        try:
-            wider = filled_at(frame, known, row, met[1], met[0])
-        except OutsideTheBox:
-            continue
-        row = row if wider is None else wider
     return row
+
+
+def crossings(known: KnownLayers, row: Row, j: int, rng: np.random.Generator) -> list[Crossing]:
+    """Places where the surface meets `z_j = 0`, as far as its columns tell, those with room first.
+
+    Newton's method for both, from points about the row's kink and elsewhere; unit j is taken to be
+    off.
+    """
+    number = len(known.layers) - 1
+    top, below = known.layers[-1], known.below(number)
+    scales = np.repeat(SCALES, CROSSING_STARTS)[:, None]
+    U = scales * rng.standard_normal((len(scales), known.coordinates))
+    U[::2] += row.place
+    for _ in range(CROSSING_STEPS):
+        inner = below.state(U)
+        z = inner.h @ top.W[j] + top.b[j]
+        slope = top.W[j] @ inner.J
+        state = known.state(U, (number, j, False))
+        F, across = row.values(state.h), row.v[:-1] @ state.J
+        U = U - _to_both(F, across, z, slope)
+    size = np.abs(state.h) @ np.abs(row.v[:-1]) + abs(row.v[-1])
+    apart = np.abs(F) / size + np.abs(z) / (np.abs(inner.h) @ np.abs(top.W[j]) + abs(top.b[j]))
+    good = (apart < CROSSED) & row.knows(state.h) & (state.room > SHORTEST_LINE)
+    found = []
+    for i in np.flatnonzero(good)[np.argsort(-state.room[good])][:CROSSINGS]:
+        size = float(np.linalg.norm(across[i]))
+        way = slope[i] - across[i] * float(across[i] @ slope[i]) / size**2
+        if np.linalg.norm(way) > RANK * np.linalg.norm(slope[i]):
+            found.append(Crossing(U[i], way / np.linalg.norm(way), across[i] / size))
+    return found
+
+
+def _to_both(F: Array, across: Array, z: Array, slope: Array) -> Array:
+    """The shortest steps to where two linear functions vanish, cut where these are far."""
+    a, b = (across**2).sum(axis=1), (slope**2).sum(axis=1)
+    c = (across * slope).sum(axis=1)
+    determinant = np.maximum(a * b - c**2, RANK**2 * a * b) + TINIEST
+    p, q = (b * F - c * z) / determinant, (a * z - c * F) / determinant
+    steps = p[:, None] * across + q[:, None] * slope
+    length = np.linalg.norm(steps, axis=1, keepdims=True)
+    return np.asarray(steps * np.minimum(1.0, CROSSING_STEP / (length + TINIEST)))
 
 
 def filled_at(frame: Frame, known: KnownLayers, row: Row, j: int, crossing: Crossing) -> Row | None:
@@ -79,38 +131,6 @@ def filled_at(frame: Frame, known: KnownLayers, row: Row, j: int, crossing: Cros
         again = _again_farther(frame, known, wider, j, crossing, far)
         if again is not None:
             return again
-    return None
-
-
-def _walked(known: KnownLayers, row: Row, rng: np.random.Generator) -> tuple[Crossing, int] | None:
-    """Along the surface in a random direction to the first unit whose weight is not known."""
-    top, below = known.layers[-1], known.below(len(known.layers) - 1)
-    u, direction, last = row.place, rng.standard_normal(known.coordinates), -1
-    for _ in range(WALK_STEPS):
-        state, inner = known.state(u[None]), below.state(u[None])
-        across = row.v[:-1] @ state.J[0]
-        size = float(across @ across)
-        if size == 0 or not row.knows(state.h)[0]:
-            return None
-        u = u - across * float(row.values(state.h)[0]) / size
-        d = direction - across * (across @ direction) / size
-        d /= np.linalg.norm(d)
-        slopes = top.W @ inner.J[0]
-        z, rate = top.W @ inner.h[0] + top.b, slopes @ d
-        t = np.full(len(z), np.inf)
-        np.divide(-z, rate, out=t, where=~top.always & (rate != 0))
-        t[(t <= 0) | (np.arange(len(z)) == last)] = np.inf
-        j, room = int(np.argmin(t)), float(inner.room[0])
-        if not min(t[j], room) < FARTHEST_WALK:
-            return None
-        if room < t[j]:  # a unit further below switches before
-            u, direction, last = u + (1 + 1e-6) * room * d, d, -1
-            continue
-        u = u + t[j] * d
-        if not row.cols[j]:
-            along = slopes[j] - across * (across @ slopes[j]) / size
-            return Crossing(u, along / np.linalg.norm(along), across / np.sqrt(size)), j
-        u, direction, last = u + 1e-9 * d, d, j
     return None
 
 
@@ -141,7 +161,7 @@ def _with_weight(known: KnownLayers, row: Row, j: int, u: Array) -> Row | None:
     others[j] = 0.0
     rounding = ROUNDING * float(np.abs(h) @ np.abs(v[:-1]))
     errors[j] = (float(row.unsure(others)) + KINK_PLACED * rounding) / h[j]
-    return Row(v, cols, errors, row.place, row.hits, row.misses)
+    return replace(row, v=v, cols=cols, errors=errors)
 
 
 def _again_farther(

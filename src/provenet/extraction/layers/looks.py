@@ -2,15 +2,19 @@
 
 A place on the row's surface is found along a random segment, as far as its columns tell, and f is
 asked at six points across it: straight on either side, and a turn between them or none.
+
+Every row predicts kinks about the one it comes from. That of a deeper unit does so only while the
+units between keep their states: places where other rows of the layer have switched tell them apart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.common.typing import Array
+from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.pieces import Line
 from provenet.extraction.layers.rows import Row, predicted
@@ -31,11 +35,22 @@ _ACROSS = np.array([-1.0, -0.5, -0.02, 0.02, 0.5, 1.0])
 """Where f is asked, beside the width: two points and the middle on either side. Derived."""
 
 
-def look(frame: Frame, known: KnownLayers, row: Row, rng: np.random.Generator) -> bool | None:
-    """Whether there is a kink at a random place of a row's surface; None if none could be found."""
+def look(
+    frame: Frame,
+    known: KnownLayers,
+    row: Row,
+    rng: np.random.Generator,
+    others: Sequence[Row] = (),
+    least: int = 0,
+) -> bool | None:
+    """Whether there is a kink at a random place of a row's surface; None if none could be found.
+
+    Of the places on a segment, that with the most `others` in another state; `least` at least.
+    """
+    states = States.at(known, row.place, others)
     for _ in range(PLACE_TRIES):
-        found = _place(known, row, rng)
-        if found is None:
+        found = _place(known, row, rng, states)
+        if found is None or states.switched(known, found[0][None])[0] < least:
             continue
         try:
             seen = bends_at(frame, *found)
@@ -46,8 +61,34 @@ def look(frame: Frame, known: KnownLayers, row: Row, rng: np.random.Generator) -
     return None
 
 
+@dataclass(frozen=True)
+class States:
+    """Which rows of a layer are positive at a place."""
+
+    R: Array
+    cols: AnyArray
+    positive: AnyArray
+    told: AnyArray
+
+    @classmethod
+    def at(cls, known: KnownLayers, u: Array, rows: Sequence[Row]) -> States:
+        """The states at a point."""
+        R = np.array([row.v for row in rows]).reshape(len(rows), known.units + 1)
+        cols = np.array([row.cols for row in rows], dtype=bool).reshape(len(rows), known.units)
+        h = known.h(u[None])
+        told = ~((h > 0) @ ~cols.T)[0]
+        return cls(R, cols, R[:, :-1] @ h[0] + R[:, -1] > 0, told)
+
+    def switched(self, known: KnownLayers, U: Array) -> AnyArray:
+        """How many are in another state at the rows of U, as far as their columns tell."""
+        h = known.h(U)
+        told = ~((h > 0) @ ~self.cols.T) & self.told
+        positive = h @ self.R[:, :-1].T + self.R[:, -1] > 0
+        return np.asarray((told & (positive != self.positive)).sum(axis=1))
+
+
 def _place(
-    known: KnownLayers, row: Row, rng: np.random.Generator
+    known: KnownLayers, row: Row, rng: np.random.Generator, states: States
 ) -> tuple[Array, Array, float] | None:
     """A point of the surface, the direction across it, and the room there."""
     p, q = rng.choice(SCALES) * rng.standard_normal((2, known.coordinates))
@@ -61,7 +102,8 @@ def _place(
     t, _ = predicted(row, known, line)
     if len(t) == 0:
         return None
-    u = line.at(float(rng.choice(t)))
+    t = rng.permutation(t)
+    u = line.at(float(t[np.argmax(states.switched(known, line.at(t)))]))
     if not known.layers:
         return u, row.v[:-1] / np.linalg.norm(row.v[:-1]), LOOK_ROOM
     state = known.state(u[None])

@@ -28,7 +28,6 @@ from provenet.extraction.layers.tolerances import (
     DESCENT_STEPS,
     FEW_ANSWERS,
     FILL_FROM,
-    GRADIENTS_ELSEWHERE,
     GUIDED,
     LATE,
     LEAST_LINES,
@@ -45,8 +44,10 @@ from provenet.extraction.layers.tolerances import (
     SETTLE_GAIN,
     SURFACES_FROM,
     SURFACES_TO_AGREE,
+    UNEXPLAINED,
 )
 from provenet.extraction.layers.top import Top, TopFit, last_layer
+from provenet.extraction.layers.values import told_by_values
 from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import FAR_OUT
 from provenet.networks.deep_network import DeepNetwork
@@ -116,6 +117,9 @@ class _LayerSearch:
             return None
         answers = stage.frame.answers()
         fit = self._top(rows, *answers)
+        if fit.share > MOST_ANSWERS and not all(row.cols.all() for row in rows):
+            rows = stage.widened(told_by_values(stage.known, rows, fit, *answers))
+            fit = self._top(rows, *answers)
         self.note = f"{fit.share:.0%} of the answers are explained by these"
         if fit.top is not None:
             return self._with_top(fit.top, rows)
@@ -123,9 +127,20 @@ class _LayerSearch:
         if self.last or self.share > MOST_ANSWERS:
             self.guided = self._between(answers[0], fit.explained)
             return None
-        if self._signs_need_surfaces(rows, fit):
-            return self._by_surfaces(rows)
-        return self._by_gradients(rows)
+        return self._below_others(rows, fit)
+
+    def _below_others(self, rows: list[Row], fit: TopFit) -> LayerOutcome | None:
+        """What can be said if there are layers above: rows may be those of deeper units then."""
+        if self.stage.known.layers:
+            self.stage.confirm()
+            rows = self.stage.accepted
+        if not rows:
+            return None
+        wide = self._signs_need_surfaces(rows, fit)
+        found = self._by_surfaces(rows) if wide else self._by_gradients(rows)
+        if found is None:
+            self.stage.confirm()
+        return found
 
     def _complete(self) -> None:
         """Make rows of candidates, and rows whole."""
@@ -232,7 +247,8 @@ class _LayerSearch:
         stage = self.stage
         signs = layer_signs(rows, stage.pieces, stage.rng)
         self.note = f"{signs.unexplained} of {signs.asked} gradients are not explained by these"
-        if signs.unexplained or signs.asked <= len(rows) or not signs.voted.all():
+        refuted = signs.unexplained > UNEXPLAINED * signs.asked
+        if refuted or signs.asked <= len(rows) or not signs.voted.all():
             return None
         if stage.known.layers and not self._quiet:
             return None
@@ -241,12 +257,11 @@ class _LayerSearch:
             return None
         if not all(row.cols.all() for row in rows) and stage.traced < LATE:
             return None
-        if stage.known.layers:
-            more = stage.gradients_elsewhere(GRADIENTS_ELSEWHERE, self._alone())
-            again = layer_signs(rows, more, stage.rng, signs.signs)
-            if again.unexplained:
-                self.note = f"{again.unexplained} of {again.asked} gradients are not explained"
-                return None
+        elsewhere = stage.silence(rows, signs.signs, self._alone())
+        if not elsewhere.silent.all():
+            self.note = "units of it are missing"
+            self.guided = self._between(elsewhere.U, elsewhere.silent)
+            return None
         stage.sharpen()
         return LayerOutcome(signs=signs.signs)
 

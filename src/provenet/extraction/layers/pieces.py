@@ -256,7 +256,7 @@ class Measuring:
         if not 0 < on.sum() <= len(u) or state.room[0] <= 0:
             return None
         _, size, V = np.linalg.svd(J[on], full_matrices=False)
-        if size[-1] < RANK * size[0]:
+        if size[-1] <= RANK * size[0]:
             return None
         return self._gradient(u, h, on, (J[on], V), min(distance, float(state.room[0])))
 

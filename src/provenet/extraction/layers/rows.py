@@ -24,8 +24,11 @@ from provenet.extraction.layers.tolerances import (
     OTHER_JUMP,
     SAME_PLACE,
     SAME_ROW,
+    SEEN,
+    SEEN_AN_UNSEEN,
     SHARED,
     SHARED_PART,
+    UNSEEN,
     UNSURE_PLACE,
 )
 from provenet.extraction.tolerances import (
@@ -46,6 +49,10 @@ class Row:
     """Coordinates of a kink of it."""
     hits: int = 1
     misses: int = 0
+    seen: int = 0
+    """Kinks where it was looked for while other units were in other states."""
+    unseen: int = 0
+    """Looks in vain there."""
 
     @property
     def error(self) -> float:
@@ -60,7 +67,18 @@ class Row:
     @property
     def accepted(self) -> bool:
         """Whether it predicted enough."""
-        return self.hits >= HITS and self.hits > HITS_A_MISS * self.misses
+        enough = self.hits >= HITS and self.hits > HITS_A_MISS * self.misses
+        return enough and not self.refuted
+
+    @property
+    def refuted(self) -> bool:
+        """Whether it does not predict where other units are in other states."""
+        return self.unseen >= UNSEEN and self.seen < SEEN_AN_UNSEEN * self.unseen
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether it does: no unit of a deeper layer would."""
+        return self.seen >= SEEN and self.seen >= SEEN_AN_UNSEEN * self.unseen
 
     def values(self, h: Array) -> Array:
         """`r.h + b` at the rows of h."""
@@ -165,8 +183,16 @@ def joined(first: Row, second: Row, factor: float) -> Row:
     better = its & (~own | (f < e))
     cols = first.cols | second.cols
     place = first.place if first.cols.sum() >= second.cols.sum() else second.place
-    hits, misses = first.hits + second.hits, first.misses + second.misses
-    return Row(np.where(better, w, v), cols, np.where(better, f, e), place, hits, misses)
+    return Row(
+        np.where(better, w, v),
+        cols,
+        np.where(better, f, e),
+        place,
+        first.hits + second.hits,
+        first.misses + second.misses,
+        first.seen + second.seen,
+        first.unseen + second.unseen,
+    )
 
 
 def _scaled(first: Row, second: Row, factor: float, both: AnyArray) -> Array:

@@ -62,11 +62,10 @@ def layer_signs(
     rows: Sequence[Row],
     pieces: Sequence[Piece],
     rng: np.random.Generator,
-    given: Array | None = None,
 ) -> LayerSigns:
-    """The signs that explain the most gradients; or how many those that are given explain."""
+    """The signs that explain the most gradients."""
     seen = _seen(rows, pieces)
-    votes = _votes(seen, len(rows)) if given is None else given
+    votes = _votes(seen, len(rows))
     signs = np.where(votes < 0, -1.0, 1.0)
     open_, told = np.flatnonzero(votes == 0), votes != 0
     if 0 < len(open_) <= MOST_OPEN_SIGNS:

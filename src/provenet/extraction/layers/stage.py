@@ -8,7 +8,7 @@ questions a piece tell where it switches, and only there gradients are measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -21,11 +21,11 @@ from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.looks import look
 from provenet.extraction.layers.pieces import Line, Measuring, Piece, traced
 from provenet.extraction.layers.rows import Row, joined, match, overlap, row_between
+from provenet.extraction.layers.silence import Silence, asked_for_silence
 from provenet.extraction.layers.tolerances import (
     CELL_LINES,
-    FEW_MISSING,
     FILL_ALL_FROM,
-    FILL_WALKS,
+    FILL_ROUNDS,
     FULL_LINES,
     LEAST_LINES,
     MOST_LOOKS,
@@ -33,7 +33,10 @@ from provenet.extraction.layers.tolerances import (
     OPEN_A_LINE,
     PERPENDICULAR_STEP,
     RICH_CELLS,
+    SCALES,
     SHORTEST_LINE,
+    SILENT_PLACES,
+    SILENT_RICH,
     WELL_APART,
 )
 from provenet.extraction.segments import Segment
@@ -219,6 +222,18 @@ class Stage:
                     break
                 row.hits, row.misses = row.hits + seen, row.misses + (not seen)
 
+    def confirm(self, rows: Sequence[Row] | None = None) -> None:
+        """Look at accepted rows where the others are in other states: deeper units' rows fail."""
+        for row in sorted(self.accepted if rows is None else rows, key=lambda row: -row.hits):
+            for _ in range(MOST_LOOKS):
+                if row.confirmed or row.refuted:
+                    break
+                others = [other for other in self.accepted if other is not row]
+                seen = look(self.frame, self.known, row, self.rng, others, 1)
+                if seen is None:
+                    break
+                row.seen, row.unseen = row.seen + seen, row.unseen + (not seen)
+
     def merge(self) -> None:
         """Join rows that have become parts of each other."""
         i = 0
@@ -241,14 +256,21 @@ class Stage:
             if not (line.owner == i).any():
                 match(self.rows[i], i, self.known, line)
 
+    def widened(self, rows: Sequence[Row]) -> list[Row]:
+        """The accepted rows in place of which others, wider ones, are known now."""
+        numbers = [number for number, row in enumerate(self.rows) if row.accepted]
+        for number, row in zip(numbers, rows, strict=True):
+            self.rows[number] = row
+        self.merge()
+        return self.accepted
+
     def fill(self) -> None:
         """Ask for the columns that are missing of accepted rows."""
+        self.confirm([row for row in self.accepted if not row.cols.all()])
         for number, row in enumerate(self.rows):
-            missing = int((~row.cols).sum())
-            few = missing <= FEW_MISSING or self.traced >= FILL_ALL_FROM
-            if row.accepted and missing and few:
-                walks = FILL_WALKS * missing
-                wider = completed(self.frame, self.known, row, self.rng, walks)
+            ready = row.confirmed or self.traced >= FILL_ALL_FROM
+            if row.accepted and ready and not row.cols.all():
+                wider = completed(self.frame, self.known, row, self.rng, FILL_ROUNDS)
                 if (wider.cols & ~row.cols).any():
                     self.rows[number] = wider
         self.merge()
@@ -306,19 +328,14 @@ class Stage:
         v /= np.linalg.norm(v)
         return v if basis is None else np.asarray(v @ basis)
 
-    def gradients_elsewhere(self, number: int, others: Array) -> list[Piece]:
-        """Gradients in random clean cells and at other places, for rows that must explain them."""
-        U = self.rng.permutation(rich_places(self.known, 4 * number, self.rng))
-        number += len(others)
-        found = list[Piece]()
-        for u in np.vstack([others, U]):
-            distance = min(1.0, float(self.known.state(u[None]).room[0]))
-            piece = self.measuring.at(u, distance)
-            if piece is not None:
-                found.append(piece)
-            if len(found) == number:
-                break
-        return found
+    def silence(self, rows: Sequence[Row], signs: Array, others: Array) -> Silence:
+        """Whether f depends on nothing but these rows, at random points and others."""
+        d, parts = self.known.coordinates, [others]
+        parts += [s * self.rng.standard_normal((SILENT_PLACES, d)) for s in SCALES]
+        if self.known.layers:
+            parts.append(rich_places(self.known, SILENT_RICH, self.rng))
+        U = self.frame.inside(np.vstack(parts))
+        return asked_for_silence(self.frame, self.known, rows, signs, U, self.rng)
 
     def sharpen(self, most: float = WELL_APART) -> None:
         """Measure poorly known rows again at the kink with the most room."""

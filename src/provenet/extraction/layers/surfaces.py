@@ -27,7 +27,7 @@ from provenet.extraction.layers.known import Frame, KnownLayer, KnownLayers
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.tolerances import (
     SIGNS_OFF,
-    SURFACE_WALKS,
+    SURFACE_ROUNDS,
 )
 
 
@@ -56,7 +56,7 @@ def surface_through(
     """The surface through a kink, followed until all its turns are known; None if that fails."""
     s = -np.sign(R @ known.h(kink.place[None])[0] + b)
     above, row = _above(known, R, b, s, kink)
-    width, row = known.units, completed(frame, above, row, rng, SURFACE_WALKS * len(R))
+    width, row = known.units, completed(frame, above, row, rng, SURFACE_ROUNDS)
     if not row.cols.all():
         return None
     errors = row.errors[width:].copy()

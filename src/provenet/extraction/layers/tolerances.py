@@ -47,9 +47,13 @@ OTHER_JUMP = 1e-6
 HITS, HITS_A_MISS = 3, 3
 """Kinks a row must explain, and for one that it predicts in vain. A convention: rows of the next
 layer predict nearly all, those of deeper ones at most two of three."""
+SEEN, UNSEEN, SEEN_AN_UNSEEN = 3, 1, 6
+"""Kinks a row must predict where other units of its layer are in other states, before it is filled
+or the layer is left behind; looks in vain there that refute it, and kinks that outweigh one of
+them. A convention: a unit of a deeper layer has none there but by chance."""
 UNSURE_PLACE = 10.0
 """Errors of a row by which a predicted kink may be off. A convention."""
-SHARED, SHARED_PART = 2, 1e-2
+SHARED, SHARED_PART = 1, 1e-2
 """Columns beside the bias that two rows must share to be compared, and the part of each row that
 these must be. Derived: two ratios agree by chance with the square of `SAME_ROW`."""
 SAME_ROW = 1e-7
@@ -82,9 +86,9 @@ TURNS = 100.0
 """Roundings beyond which f turns. A convention."""
 MOST_LOOKS, MOST_MISSES = 8, 2
 """Looks at a row, and those in vain after which it is left. A convention."""
-FILL_WALKS, FEW_MISSING, FILL_ALL_FROM = 3, 4, 12
-"""Walks along a row's surface for each weight that is missing: where so few are, or after so many
-lines. A convention: kinks in other cells tell more at once, and better."""
+FILL_ROUNDS, FILL_ALL_FROM = 2, 12
+"""Rounds over the weights of a row that are missing, and lines after which those of a row are asked
+for that could not be confirmed. A convention."""
 BEYOND = 3.0
 """Lines across a surface reach so far beside the distance from where the unit switched. A
 convention: weights are seldom larger than the others together."""
@@ -98,9 +102,16 @@ over a part of the room."""
 FARTHEST_FILL, FILL_PART = 2.0, 0.6
 """How far beyond the place where a unit switched its weight is told: at most, and beside the
 distance to where the next one does. A convention."""
-SURFACE_WALKS, WALK_STEPS, FARTHEST_WALK = 6, 100, 100.0
-"""Walks along a surface for each unit that it may meet, steps of each, and the length of a step at
-most. A convention."""
+FARTHEST_WALK = 100.0
+"""How far beyond such a place others are looked for. A convention."""
+CROSSING_STARTS, CROSSING_STEPS, CROSSING_STEP = 8, 12, 10.0
+"""Random points at each scale, half of them about the row's kink, from which Newton's method goes
+to where a row's surface meets another unit's; its steps, and the longest. A convention."""
+CROSSED, CROSSINGS = 1e-9, 2
+"""How near to both it must come, relatively, and how many such places are tried. A convention."""
+SURFACE_ROUNDS = 6
+"""Rounds over the turns of a surface that are not known, each of which must tell one. A convention:
+where one is known others come into reach."""
 SIGNS_OFF = 1e-2
 """How far a sign may be from 1 where surfaces tell it. A convention: their turns are known to 1e-6.
 """
@@ -124,6 +135,9 @@ NOT_ZERO, EXPLAINED = 1e-4, 1e-5
 explain it. A convention: rows are known to 1e-9."""
 INDEPENDENT = 1e5
 """Largest condition of rows whose coordinates are believed. A convention."""
+UNEXPLAINED = 0.01
+"""Share of the gradients that rows may leave unexplained: a kink beside a point may spoil one. A
+convention: without a unit a tenth and more are."""
 MOST_GRADIENTS = 200
 """Gradients that are explained, those of highest rank first. A convention: cost."""
 MOST_OPEN_SIGNS, REFUTED_BY = 10, 2
@@ -207,9 +221,12 @@ questions a weight, and of the others. A convention."""
 OPEN_ABOVE = 0.15
 """Share of the kinks that units of higher layers make at least. A convention: they are as many as
 those of a layer; what a missing unit leaves are fewer."""
-GRADIENTS_ELSEWHERE = 8
-"""Gradients in cells where nothing was measured that a layer must explain. A convention: a unit
-that is missing is on at half of them."""
+SILENT_PLACES, SILENT_RICH = 12, 16
+"""Random points at each scale, and points where most units are on, at which a layer that is left
+behind must be all that f depends on. A convention: two questions each."""
+SILENT_STEP, NOT_SILENT, SILENT_ROUNDINGS = 0.5, 1e-6, 100.0
+"""Of the room: how far f must be constant there; a slope beside a typical one, and roundings, by
+which it may change. A convention."""
 ACROSS, LONG_STEP = 0.5, 0.4
 """How far from a unit's surface it is measured again, and how far the steps go, beside the room.
 Derived: both together stay inside."""
@@ -245,3 +262,9 @@ FEW_ANSWERS = 0.1
 """Share of the answers up to which a layer is not the last hidden one. A convention."""
 MOST_SURFACES, SURFACES_TO_AGREE = 30, 2
 """Surfaces that are followed for the signs of a layer, and those that must agree. A convention."""
+CELLS_TO_TELL = 3
+"""Cells in which answers tell the same missing weight. A convention: answers of one cell may agree
+for another reason."""
+VALUES_AGREE = 1e-4
+"""How far the weights that answers tell may be apart, relatively. A convention: a fit that leaves
+1e-6 of an answer tells them to about that."""

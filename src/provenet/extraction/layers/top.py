@@ -55,6 +55,10 @@ class TopFit:
     top: Top | None
     explained: AnyArray
     """Which of the answers are."""
+    A: Array
+    """(units, outputs), as L and c with the rows turned as they were given."""
+    L: Array
+    c: Array
 
     @property
     def share(self) -> float:
@@ -70,10 +74,12 @@ def last_layer(known: KnownLayers, R: Array, b: Array, U: Array, Y: Array, error
     allowed = float(np.clip(ERRORS_LEFT * error, *TOP_EXPLAINS))
     answers = _WeightedAnswers.of(known, U, Y)
     if len(U) < len(R) + answers.H.shape[1] + 2:
-        return TopFit(None, np.zeros(len(U), dtype=bool))
+        nothing = np.zeros((len(R), Y.shape[1])), np.zeros((R.shape[1], Y.shape[1]))
+        return TopFit(None, np.zeros(len(U), dtype=bool), *nothing, np.zeros(Y.shape[1]))
     trust, share = np.ones(len(U)), -1.0
     for turn in range(REWEIGHTED):
-        off = answers.left(*answers.fitted(R, b, trust), R, b)
+        fit = answers.fitted(R, b, trust)
+        off = answers.left(*fit, R, b)
         explained = off <= allowed
         settled = MOST_ANSWERS < explained.mean() <= share
         if explained.all() or settled:
@@ -81,9 +87,8 @@ def last_layer(known: KnownLayers, R: Array, b: Array, U: Array, Y: Array, error
         share = float(explained.mean())
         power = -0.5 if turn < ABSOLUTE_FIRST else -1.0
         trust = (off + max(PART_OF_MEDIAN * float(np.median(off)), allowed)) ** power
-    if not explained.all():
-        return TopFit(None, explained)
-    return TopFit(_top(answers, R, b, allowed), explained)
+    top = _top(answers, R, b, allowed) if explained.all() else None
+    return TopFit(top, explained, *fit)
 
 
 def outputs(known: KnownLayers, W: Array, b: Array, U: Array, Y: Array) -> tuple[Array, Array]:

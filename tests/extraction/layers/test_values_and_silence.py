@@ -1,0 +1,118 @@
+"""Missing weights told by answers; missing units by directions in which nothing may change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import provenet as pn
+from deep_searches import deep
+from layered_problems import frame_of, kink_of, layers_of, row_of
+from provenet.extraction.layers.looks import look
+from provenet.extraction.layers.rows import Row
+from provenet.extraction.layers.silence import asked_for_silence
+from provenet.extraction.layers.top import TopFit
+from provenet.extraction.layers.values import told_by_values
+
+SEEDS = range(6)
+WELL = 1e-9
+"""Weights from exact answers: rounding over values of at least 1e-4."""
+
+
+def answered(net: pn.DeepNetwork, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    U = np.vstack([s * rng.standard_normal((300, net.features)) for s in (0.5, 1.0, 3.0)])
+    return U, np.asarray(net(U)).reshape(len(U), -1)
+
+
+def true_fit(net: pn.DeepNetwork, missing: tuple[int, int], *, taken: bool = False) -> TopFit:
+    """The last layer for rows of norm 1, one of which lacks a weight; L may have taken it."""
+    known = net.weights[1].copy()
+    known[missing] = 0.0
+    size = np.linalg.norm(known, axis=1)
+    A, c = net.affine_maps[2]
+    L = np.zeros((net.weights[1].shape[1], len(A)))
+    if taken:
+        i, j = missing
+        L[j] = A[:, i] * net.weights[1][i, j]
+    return TopFit(None, np.ones(1, dtype=bool), (A * size).T, L, np.asarray(c))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_missing_weight_is_told_by_answers(seed: int, taken: bool) -> None:
+    """By units that are on where the weight matters, or by those that are off if L has it."""
+    net, rng, told = deep(6, 5, 4, 1, rng=seed), np.random.default_rng(seed), 0
+    U, Y = answered(net, rng)
+    for unit in range(4):
+        rows = [row_of(net, 1, k) for k in range(4)]
+        true = rows[unit].v[2]
+        rows[unit].v[2], rows[unit].cols[2] = 0.0, False
+        fit = true_fit(net, (unit, 2), taken=taken)
+        wider = told_by_values(layers_of(net, 1), rows, fit, U, Y)[unit]
+        if wider.cols[2]:
+            told += 1
+            assert abs(wider.v[2] - true) < WELL * np.linalg.norm(wider.v)
+    assert told > 0
+
+
+def test_answers_that_do_not_agree_tell_nothing() -> None:
+    """Another unit is missing as a whole: what it leaves is no multiple of the weight's unit."""
+    net, rng = deep(6, 5, 4, 1, rng=1), np.random.default_rng(1)
+    U, Y = answered(net, rng)
+    rows = [row_of(net, 1, k) for k in range(4)]
+    rows[0].v[2], rows[0].cols[2] = 0.0, False
+    fit = true_fit(net, (0, 2))
+    fit.A[1:] = 0.0
+    wider = told_by_values(layers_of(net, 1), rows, fit, U, Y)[0]
+    true = row_of(net, 1, 0).v[2]
+    assert not wider.cols[2] or abs(wider.v[2] - true) < WELL
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_units_are_silent_and_a_missing_one_is_not(seed: int) -> None:
+    net, rng = deep(8, 5, 4, 1, rng=seed), np.random.default_rng(seed)
+    frame, known = frame_of(net), layers_of(net, 0)
+    rows = [row_of(net, 0, k) for k in range(5)]
+    U = rng.standard_normal((60, 8))
+    assert asked_for_silence(frame, known, rows, np.ones(5), U, rng).silent.all()
+    for unit in range(5):
+        few = [row for k, row in enumerate(rows) if k != unit]
+        found = asked_for_silence(frame, known, few, np.ones(4), U, rng)
+        on = net.values(found.U, 0)[:, unit] > 0
+        assert found.silent[~on].mean() > 0.8  # it may switch on within the step
+        assert found.silent[on].mean() < 0.8
+
+
+def deeper_row(net: pn.DeepNetwork, unit: int, rng: np.random.Generator) -> Row:
+    """What a kink of layer 3 looks like from layer 1: it holds while layer 2 keeps still."""
+    u = kink_of(net, 2, unit, rng)
+    h = layers_of(net, 1).h(u[None])[0]
+    on = net.values(u[None], 1)[0] > 0
+    W, b = net.weights[2][unit] * on, net.biases[2][unit]
+    v = np.append(W @ net.weights[1], b + W @ net.biases[1])
+    assert abs(h @ v[:-1] + v[-1]) < 1e-9
+    return replace(row_of(net, 1, 0), v=v, place=u)
+
+
+def switching(net: pn.DeepNetwork, layer: int, rng: np.random.Generator) -> list[int]:
+    """Units that are on for a fair part of the inputs."""
+    on = net.values(rng.standard_normal((300, net.features)), layer) > 0
+    return [int(k) for k in np.flatnonzero((on.mean(axis=0) > 0.1) & (on.mean(axis=0) < 0.9))]
+
+
+def test_rows_of_deeper_units_fail_where_others_have_switched() -> None:
+    """Nearly always: a unit that has switched may not reach the deeper one."""
+    seen, vain = [], []
+    for seed in SEEDS:
+        net, rng = deep(8, 6, 5, 4, 1, rng=seed), np.random.default_rng(seed)
+        frame, known = frame_of(net), layers_of(net, 1)
+        rows = [row_of(net, 1, k, kink_of(net, 1, k, rng)) for k in switching(net, 1, rng)]
+        for row in rows:
+            others = [other for other in rows if other is not row]
+            seen += [look(frame, known, row, rng, others, 1) for _ in range(3)]
+        deeper = [deeper_row(net, k, rng) for k in switching(net, 2, rng)]
+        vain += [look(frame, known, row, rng, rows, 1) for row in deeper]
+    assert seen.count(True) > 20 * max(1, seen.count(False))
+    assert vain.count(False) > 5 * max(1, vain.count(True))
