@@ -34,12 +34,15 @@ from provenet.fitting.workspace import Wishes, Workspace, prepare
 from provenet.methods import METHODS, Method
 from provenet.networks.activations import Activation
 from provenet.validation import (
+    FOR_CLASSES,
+    LIKELIHOOD,
     OPEN,
     as_generator,
     as_source,
     check_data,
     check_options,
     check_surroundings,
+    link_of_classes,
     open_checkpoint,
     read_activation,
     read_layers,
@@ -107,8 +110,10 @@ def recover(
     link
         How labels came from the network's outputs: "identity", as they are; "logit", as a
         probability between 0 and 1, or one a column; "softmax", as probabilities of classes, a
-        column each. With "auto" rows that sum to 1 are probabilities, and labels between 0 and 1
-        are tried as both. The network returned has the link, and `predict_proba`.
+        column each. Labels that are 0 and 1, or rows with a single one, are classes drawn from such
+        probabilities: method "likelihood". With "auto" rows that sum to 1 are probabilities, and
+        labels between 0 and 1 are tried as both. The network returned has the link, and
+        `predict_proba`.
     faithful
         Run the algorithm of the method's paper, corrected where it is misprinted, and nothing after
         it. An option that a method does not have is refused; `provenet methods` lists what each
@@ -162,9 +167,9 @@ def recover(
     check_surroundings(progress, checkpoint=checkpoint)
     generator = as_generator(rng)
     source = as_source(X, y)
-    links = read_link(link, source, plans[0][0])
+    links = read_link(link, source, *plans[0])
     bars = StageProgress.on_stderr() if verbose and progress is None else None
-    door = _Door(plans, generator, _Reporter(bars or progress), checkpoint)
+    door = _Door(plans, generator, _Reporter(bars or progress), checkpoint, budget)
     with bars or nullcontext():
         if links == ("identity",):
             result = door.recovered(source, budget)
@@ -197,11 +202,14 @@ class _Door:
     rng: np.random.Generator
     report: _Reporter
     checkpoint: str | PathLike[str] | None
+    budget: float
 
     def through_link(self, source: Source, link: str, budget: float, *, only: bool) -> Recovery:
         """From labels that came by this link; where it is not the only one, it may not serve."""
         if link == "identity":
             return self.recovered(source, budget)
+        if link_of_classes(source) == link:
+            return self._for_classes().recovered(source, budget)
         try:
             linked = LinkedSource(source, link)
             # They lie in memory: passes over them are short, and are not kept.
@@ -212,6 +220,16 @@ class _Door:
             if only:
                 raise
             return self._nothing(str(why))
+
+    def _for_classes(self) -> _Door:
+        """The same with the method for class labels."""
+        method, wishes = self.plans[0]
+        if method.name not in FOR_CLASSES or wishes.layers > 1:
+            raise InvalidInput(
+                f"The method {method.name!r} does not serve labels 0 and 1: use {LIKELIHOOD!r}, or "
+                "give link='identity' to take them as numbers."
+            )
+        return replace(self, plans=[check_options(LIKELIHOOD, METHODS, wishes, self.budget)])
 
     def recovered(self, source: Source, budget: float) -> Recovery:
         """From labels as they are."""

@@ -28,8 +28,9 @@ from provenet.data.standardisation import (
     standardisation_from,
 )
 from provenet.data.tolerances import MOST_BYTES_IN_MEMORY, ROWS_AT_ONCE
+from provenet.fitting.losses import loss_of_classes
 from provenet.fitting.workspace import Wishes
-from provenet.methods import Method
+from provenet.methods import METHODS, Method
 from provenet.methods.options import OPTIONS, Option
 from provenet.networks.activations import RELU, Activation, get_activation
 from provenet.networks.links import LINKS
@@ -47,6 +48,10 @@ what rounding leaves (eps, 2.2e-16), since sums of many add up more."""
 
 OPEN = "auto"
 """In place of an activation's name: it is to be found."""
+LIKELIHOOD = "likelihood"
+"""The method for labels that are classes."""
+FOR_CLASSES = (OPEN, "expand-prune", LIKELIHOOD)
+"""Methods that may be asked for when labels are classes; they are served by that one."""
 
 
 def read_activation(activation: Any) -> tuple[Activation, bool]:
@@ -110,12 +115,17 @@ def read_depth(layers: Any, units: Any) -> int | None:
     return int(layers)
 
 
-def read_link(link: Any, source: Source, method: Method) -> tuple[str, ...]:
+def read_link(link: Any, source: Source, method: Method, wishes: Wishes) -> tuple[str, ...]:
     """The links to try, the likeliest first; labels of a lowest layer have none."""
     if link == OPEN:
         readable = source.fixed and source.bytes <= MOST_BYTES_IN_MEMORY
         if not readable or method.lowest_layer:
             return ("identity",)
+        plain = wishes.refine is None and not wishes.open_activation
+        plain = plain and METHODS[LIKELIHOOD].serves(wishes.activation)
+        classes = link_of_classes(source) if method.name == OPEN and plain else None
+        if classes is not None:
+            return (classes,)
         first = possible_links(source.rows(0, min(source.size, ROWS_AT_ONCE))[1])
         if first == ("identity",) or source.size <= ROWS_AT_ONCE:
             return first
@@ -130,6 +140,16 @@ def read_link(link: Any, source: Source, method: Method) -> tuple[str, ...]:
             'method="auto".'
         )
     return (str(link),)
+
+
+def link_of_classes(source: Source) -> str | None:
+    """The link of labels that are classes: 0 and 1, or rows with a single one among zeros."""
+    if not source.fixed or source.bytes > MOST_BYTES_IN_MEMORY:
+        return None
+    if loss_of_classes(source.rows(0, min(source.size, ROWS_AT_ONCE))[1]) is None:
+        return None
+    loss = loss_of_classes(source.rows(0, source.size)[1])
+    return None if loss is None else loss.link
 
 
 def _method_for(depth: int, method: Any, methods: Mapping[str, Method]) -> Any:

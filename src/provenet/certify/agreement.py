@@ -53,6 +53,8 @@ def _value(result: Recovery) -> tuple[int, float, int]:
     if certificate is None:
         return rank, -np.inf, 0
     n, p = certificate.samples_fitted, certificate.parameters
+    if isinstance(result.details, ClassDetails):
+        return rank, -result.details.criterion, -p
     if result.claim is Claim.PREDICTOR:
         return rank, -max(certificate.relative_residual, NO_ERROR), -p
     if result.status in (Status.EXACT, Status.FAILED):

@@ -56,7 +56,7 @@ def class_checks(workspace: Workspace, evidence: ClassEvidence) -> Iterator[Chec
 
 
 def _some_unit(evidence: ClassEvidence) -> Check:
-    straight = evidence.network.linear is not None
+    straight = evidence.details.dependent
     return Check(
         "a unit stands above chance",
         evidence.network.units > 0,

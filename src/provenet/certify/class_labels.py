@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import chi2
 
 from provenet.certify.certificate import (
     Certificate,
@@ -30,6 +31,7 @@ from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.losses import Loss
 from provenet.fitting.most_likely import MostLikely, likely_covariance, likely_fit, most_likely
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.tolerances import UNLIKELY
 from provenet.fitting.workspace import Workspace
 from provenet.networks.links import probabilities
 from provenet.networks.network import Network
@@ -58,6 +60,11 @@ class ClassDetails:
     """How many coin flips tell as much as the labels fitted: the sum of 4 p (1 - p)."""
     separated: bool
     """Whether no label fitted is on the wrong side: then the scale of the log-odds is open."""
+    criterion: float
+    """Schwarz's criterion, deviance and price of the parameters, by which answers compare."""
+    dependent: bool
+    """Whether the labels depend on the inputs at all, beyond what chance gives as many
+    parameters (chi squared)."""
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """For those who print."""
@@ -108,8 +115,14 @@ def gather_classes(workspace: Workspace, candidate: ClassCandidate) -> ClassEvid
     known = likely_covariance(everything, own, standardisation, loss)
     labels = class_matrix(workspace.drawn.y)
     p = probabilities(own(workspace.drawn.X), loss.link)
+    price = user.free_parameters * np.log(workspace.source.size)
     details = ClassDetails(
-        unseen.log_loss, unseen.expected, informative_labels(p), _is_separated(p, labels)
+        unseen.log_loss,
+        unseen.expected,
+        informative_labels(p),
+        _is_separated(p, labels),
+        last.rss + price,
+        _is_dependent(p, labels, user.free_parameters),
     )
     return ClassEvidence(
         user,
@@ -137,6 +150,15 @@ def _is_separated(p: Array, labels: Array) -> bool:
     own = np.sum(p * labels, axis=1)
     others = np.max(np.where(labels > 0, -1.0, p), axis=1)
     return bool(np.all(own > others))
+
+
+def _is_dependent(p: Array, labels: Array, parameters: int) -> bool:
+    """Whether the classes' shares alone explain the labels significantly worse."""
+    shares = np.maximum(labels.mean(axis=0), TINY)
+    own = np.maximum(np.sum(p * labels, axis=1), TINY)
+    gained = 2 * float(np.log(own).sum() - len(labels) * np.sum(shares * np.log(shares)))
+    spare = max(parameters - labels.shape[1] + 1, 1)
+    return bool(chi2.sf(gained, spare) < UNLIKELY)
 
 
 def _in_order(workspace: Workspace, network: Network) -> Network:

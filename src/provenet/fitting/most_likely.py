@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
+from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
 from provenet.data.standardisation import Standardisation
@@ -30,7 +31,7 @@ from provenet.fitting.levenberg_marquardt import Fit, refine
 from provenet.fitting.losses import Loss
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.polish import describe_reversal, without_linear
-from provenet.fitting.scoring import information
+from provenet.fitting.scoring import Scoring, information
 from provenet.fitting.tolerances import (
     CLEARLY_WORSE,
     NEAREST_SIGNS,
@@ -113,6 +114,9 @@ def likely_fit(
 ) -> Fit:
     """Scoring to the end on any samples."""
     problem = workspace.problem
+    if start.units == 0:
+        at = Scoring(source, activation, problem.loss).evaluate(start, passes=2)
+        return Fit(at.parameters, at.rss, source.labels, 0, Ended.CONVERGED)
     return refine(
         source,
         start,

@@ -43,6 +43,7 @@ from provenet.fitting.tolerances import (
     HALVINGS,
     RIDGE_DOUBLE,
     SATURATED_DAMPING,
+    START_SHARES,
 )
 from provenet.networks.activations import Activation
 
@@ -126,8 +127,14 @@ class Scoring:
     loss: Loss
 
     def evaluate(self, parameters: Parameters, passes: int = 1) -> Scored:
-        """So many of Newton's steps of beta, and on while the deviance falls well."""
-        at = Scored(parameters, self._value(parameters))
+        """So many of Newton's steps of beta, and on while the deviance falls well.
+
+        Where an iteration begins units may be gone: what is left of beta may be sure, and wrong,
+        and Newton's steps tell nothing there. Less of it may be a better start.
+        """
+        shares = START_SHARES if passes > 1 else START_SHARES[:1]
+        starts = (replace(parameters, beta=share * parameters.beta) for share in shares)
+        at = min((Scored(start, self._value(start)) for start in starts), key=lambda at: at.rss)
         for _ in range(passes * BETA_STEPS):
             new = self._corrected(at)
             fell, at = at.rss - new.rss, new

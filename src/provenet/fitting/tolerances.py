@@ -537,6 +537,8 @@ labels end near ten; where labels overlap the information is a hundred thousand 
 BETA_STEPS, BETA_STILL = 5, 1e-3
 """Convention: of Newton's steps in beta for given units, and the fall of the deviance after which
 there is no further one: a thousandth of what chance moves it by."""
+START_SHARES = (1.0, 0.3, 0.1, 0.0)
+"""Convention: of the output weights that an iteration of class labels begins with."""
 HALVINGS = 8
 """Convention: how often such a step is halved at most."""
 
