@@ -1,4 +1,4 @@
-"""Networks behind class labels: recovered within their errors, and never a success that is wrong."""
+"""Networks behind class labels: found within their errors, and never a success that is wrong."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_network_is_found_within_its_errors():
     ids=["logit", "softmax"],
 )
 def test_standard_errors_cover(network, loss):
-    """Fits of labels drawn anew, from the truth on: errors over their standard errors are normal."""
+    """Fits of labels drawn anew: errors over their standard errors are normal."""
     truth, z = network.canonical(), []
     for seed in range(40):
         source = ArraySource(*labelled(truth, 1000, seed))
