@@ -29,6 +29,26 @@ COMMANDS = {
     "methods": "List the methods, what they need and the papers they come from.",
 }
 """Each with what it does, as in the docstring of its function."""
+EXAMPLES = {
+    "demo": ("provenet demo", "provenet demo --noise 0.1 --samples 5000 --report demo.html"),
+    "simulate": (
+        "provenet simulate samples.npz --truth hidden.npz",
+        "provenet simulate samples.csv --units 16,8 --activation tanh",
+    ),
+    "recover": (
+        "provenet recover samples.npz --out found.npz --report page.html",
+        "provenet recover table.csv --target price",
+        "provenet recover samples.h5 --layers 2 --activation tanh --checkpoint sums.ckpt",
+    ),
+    "extract": (
+        "provenet extract model.onnx --cache answers.cache --out found.npz",
+        "provenet extract https://host/predict --features 10 --budget 5000",
+    ),
+    "compare": ("provenet compare found.npz hidden.npz",),
+    "identify": ("provenet identify network.npz --samples 2000",),
+    "methods": ("provenet methods",),
+}
+"""Each with commands that show how it is used, below its help."""
 
 
 class _LaterCommand(TyperCommand):
@@ -43,25 +63,38 @@ class _LaterCommand(TyperCommand):
 
     def get_params(self, ctx: Any) -> Any:
         """Arguments and options."""
-        return self._whole.get_params(ctx)
+        return _flags_without_type(self._whole.get_params(ctx))
 
     def invoke(self, ctx: Any) -> Any:
         """Run it."""
         return self._whole.invoke(ctx)
 
 
+def _flags_without_type(parameters: Any) -> Any:
+    """Options that take no value have no type to show in the help."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
 class _Commands(TyperGroup):
     """All commands, none of them imported yet."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Options that come before a command."""
+        return _flags_without_type(super().get_params(ctx))
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, text in COMMANDS.items():
-            self.add_command(_LaterCommand(name, help=text))
+            shown = "\n\n".join(["Examples:", *EXAMPLES[name]])
+            self.add_command(_LaterCommand(name, help=text, epilog=shown))
 
 
 app = typer.Typer(
     cls=_Commands,
-    add_completion=False,
+    add_completion=True,
     no_args_is_help=True,
     help="Recover the weights of a neural network from samples of what it does.",
     epilog="Start with: provenet demo",

@@ -10,6 +10,9 @@ import typer
 from provenet.certify.result import Recovery
 from provenet.cli.ending import exit_unless, note, stderr, stdout
 from provenet.cli.shared import (
+    FILES,
+    LIMITS,
+    MODEL,
     Json,
     Quiet,
     ReportFile,
@@ -49,25 +52,42 @@ def extract(
     ],
     features: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of inputs; only needed if the model does not tell."),
+        typer.Option(
+            min=1,
+            help="Number of inputs; only needed if the model does not tell.",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     outputs: Annotated[
-        int | None, typer.Option(min=1, help="Number of outputs; found when not given.")
+        int | None,
+        typer.Option(min=1, help="Number of outputs; found when not given.", rich_help_panel=MODEL),
     ] = None,
     output: Annotated[
-        str | None, typer.Option(help="Name or number of the output to ask, of several.")
+        str | None,
+        typer.Option(
+            help="Name or number of the output to ask, of several.", rich_help_panel=MODEL
+        ),
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(min=1, help="Most answers to use, those of the cache included.")
+        int | None,
+        typer.Option(
+            min=1, help="Most answers to use, those of the cache included.", rich_help_panel=LIMITS
+        ),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(help="Stop after so long with what was found until then.")
+        float | None,
+        typer.Option(
+            help="Stop after so long with what was found until then.", rich_help_panel=LIMITS
+        ),
     ] = None,
     activation: Annotated[
-        str, typer.Option(help="Of the units, such as tanh; auto finds it.")
+        str, typer.Option(help="Of the units, such as tanh; auto finds it.", rich_help_panel=MODEL)
     ] = OPEN,
     noise: Annotated[
-        float | None, typer.Option(min=0, help="Noise of the answers, if known; else estimated.")
+        float | None,
+        typer.Option(
+            min=0, help="Noise of the answers, if known; else estimated.", rich_help_panel=MODEL
+        ),
     ] = None,
     units: Annotated[
         Any,
@@ -75,6 +95,7 @@ def extract(
             parser=widths,
             metavar="WIDTHS",
             help="Number of units; 16,8 for two hidden layers of so many; found when not given.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     layers: Annotated[
@@ -83,24 +104,38 @@ def extract(
             parser=depth,
             metavar="NUMBER",
             help="Number of hidden layers; auto finds it where answers are exact.",
+            rich_help_panel=MODEL,
         ),
     ] = OPEN,
-    low: Annotated[float | None, typer.Option(help="Ask no input below this.")] = None,
-    high: Annotated[float | None, typer.Option(help="Ask no input above this.")] = None,
+    low: Annotated[
+        float | None, typer.Option(help="Ask no input below this.", rich_help_panel=LIMITS)
+    ] = None,
+    high: Annotated[
+        float | None, typer.Option(help="Ask no input above this.", rich_help_panel=LIMITS)
+    ] = None,
     cache: Annotated[
-        Path | None, typer.Option(help="Keep answers here: started again, it goes on.")
+        Path | None,
+        typer.Option(help="Keep answers here: started again, it goes on.", rich_help_panel=FILES),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the network here (.npz, .safetensors or .onnx)."),
+        typer.Option(
+            help="Write the network here (.npz, .safetensors or .onnx).", rich_help_panel=FILES
+        ),
     ] = None,
-    truth: Annotated[Path | None, typer.Option(help="The true network, to compare.")] = None,
+    truth: Annotated[
+        Path | None, typer.Option(help="The true network, to compare.", rich_help_panel=FILES)
+    ] = None,
     report: ReportFile = None,
     timeout: Annotated[
-        float, typer.Option(help="Seconds a request to an address may take.")
+        float,
+        typer.Option(help="Seconds a request to an address may take.", rich_help_panel=LIMITS),
     ] = 30.0,
     retries: Annotated[
-        int, typer.Option(min=0, help="How often a request that failed is tried again.")
+        int,
+        typer.Option(
+            min=0, help="How often a request that failed is tried again.", rich_help_panel=LIMITS
+        ),
     ] = 5,
     request: Annotated[
         str | None,

@@ -16,6 +16,7 @@ from provenet.methods import METHODS
 from provenet.methods.options import OPTIONS, Option
 
 Command = TypeVar("Command", bound=Callable[..., None])
+_PANEL = "Options of single methods"
 _MOST_NAMED = 2
 """Methods that a line of help names; of more it says where to look."""
 
@@ -35,7 +36,7 @@ def _parameter(option: Option) -> inspect.Parameter:
     open_if_left_out = option.default is None
     kind: Any = option.kind | None if open_if_left_out else option.kind
     off = f"/--no-{option.name}" if option.kind is bool and open_if_left_out else ""
-    shown = typer.Option(f"--{option.name}{off}", help=_help(option))
+    shown = typer.Option(f"--{option.name}{off}", help=_help(option), rich_help_panel=_PANEL)
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,

@@ -12,6 +12,9 @@ import typer
 from provenet.cli.ending import exit_unless, note, stderr, stdout
 from provenet.cli.options import with_method_options
 from provenet.cli.shared import (
+    FILES,
+    LIMITS,
+    MODEL,
     NETWORK_FILES,
     Json,
     Link,
@@ -61,6 +64,7 @@ def recover(
             parser=widths,
             metavar="WIDTHS",
             help="Number of units; 16,8 for two hidden layers of so many; found when not given.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     layers: Annotated[
@@ -69,45 +73,74 @@ def recover(
             parser=depth,
             metavar="NUMBER",
             help="Number of hidden layers; auto tries one, then two, then three.",
+            rich_help_panel=MODEL,
         ),
     ] = "1",
     outputs: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of outputs: the last columns of a .csv or .parquet."),
+        typer.Option(
+            min=1,
+            help="Number of outputs: the last columns of a .csv or .parquet.",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Label column of a table, if not the last; repeatable."),
+        typer.Option(
+            metavar="NAME",
+            help="Label column of a table, if not the last; repeatable.",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     method: Annotated[str, typer.Option(help="See: provenet methods.")] = "auto",
     activation: Annotated[
         str,
         typer.Option(
-            help="Of the units, or the method's own; auto finds it; of leaky_relu the slope."
+            help="Of the units, or the method's own; auto finds it; of leaky_relu the slope.",
+            rich_help_panel=MODEL,
         ),
     ] = "relu",
     link: Link = OPEN,
     noise: Annotated[
         float | None,
-        typer.Option(min=0, callback=finite, help="Label noise, if known; else estimated."),
+        typer.Option(
+            min=0,
+            callback=finite,
+            help="Label noise, if known; else estimated.",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     budget: Annotated[
-        float, typer.Option(min=0, callback=finite, help="Seconds to go on trying.")
+        float,
+        typer.Option(
+            min=0, callback=finite, help="Seconds to go on trying.", rich_help_panel=LIMITS
+        ),
     ] = DEFAULT_BUDGET,
     out: Annotated[
-        Path | None, typer.Option(help=f"Write the network here ({NETWORK_FILES}).")
+        Path | None,
+        typer.Option(help=f"Write the network here ({NETWORK_FILES}).", rich_help_panel=FILES),
     ] = None,
     corrupted: Annotated[
-        Path | None, typer.Option(help="Write which labels were set aside here (.npy or .npz).")
+        Path | None,
+        typer.Option(
+            help="Write which labels were set aside here (.npy or .npz).", rich_help_panel=FILES
+        ),
     ] = None,
     truth: Annotated[
-        Path | None, typer.Option(help=f"The true network, to compare ({NETWORK_FILES}).")
+        Path | None,
+        typer.Option(
+            help=f"The true network, to compare ({NETWORK_FILES}).", rich_help_panel=FILES
+        ),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Keep long passes here: started again, it goes on.")
+        Path | None,
+        typer.Option(
+            help="Keep long passes here: started again, it goes on.", rich_help_panel=FILES
+        ),
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(help="Add up on a Dask cluster: tcp://host:8786.")
+        str | None,
+        typer.Option(help="Add up on a Dask cluster: tcp://host:8786.", rich_help_panel=LIMITS),
     ] = None,
     report: ReportFile = None,
     seed: Seed = 0,

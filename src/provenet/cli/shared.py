@@ -26,6 +26,8 @@ from provenet.networks.network import Network, load_network
 from provenet.report import check_report
 from provenet.validation import OPEN
 
+MODEL, FILES, LIMITS, SHOWN = "The network", "Files", "Limits", "What is shown"
+"""Groups of options in a command's help."""
 NETWORK_FILES = ".npz, .safetensors or .onnx"
 EXACT = 1e-8
 """Parameter error at most, of what counts as recovered exactly: the project's convention."""
@@ -59,8 +61,13 @@ def finite(value: float | None) -> float | None:
     return value
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="One line of result, no progress.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=SHOWN)
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="One line of result, no progress.", rich_help_panel=SHOWN),
+]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
 Link = Annotated[
     str,
@@ -69,7 +76,10 @@ Link = Annotated[
     ),
 ]
 ReportFile = Annotated[
-    Path | None, typer.Option("--report", help="Write a page with pictures here (.html).")
+    Path | None,
+    typer.Option(
+        "--report", help="Write a page with pictures here (.html).", rich_help_panel=FILES
+    ),
 ]
 Features = Annotated[int, typer.Option(min=1, help="Number of inputs.")]
 Units = Annotated[int, typer.Option(min=1, help="Number of hidden units.")]

@@ -22,8 +22,13 @@ def written(path: Path, mark: str, decimal: str = ".") -> Path:
 
 @pytest.mark.parametrize(
     ("name", "mark", "decimal"),
-    [("a.csv", ",", "."), ("a.csv", ";", "."), ("a.csv", ";", ","), ("a.csv", "\t", ".")]
-    + [("a.tsv", "\t", ".")],
+    [
+        ("a.csv", ",", "."),
+        ("a.csv", ";", "."),
+        ("a.csv", ";", ","),
+        ("a.csv", "\t", "."),
+        ("a.tsv", "\t", "."),
+    ],
 )
 def test_labels_by_name_whatever_parts_the_cells(
     name: str, mark: str, decimal: str, tmp_path: Path
