@@ -55,6 +55,7 @@ from trials import report
 EXACT_ERROR, TIMES_NOISE = 1e-9, 10.0
 RELU, SMOOTH_OUTPUT_BIAS = "relu", 0.3
 SMOOTH_QUERIES = 3
+SLOPED = ("leaky_relu(0.1)", "abs")
 """A parameter, at most, of smooth units."""
 NOISES = (1e-8, 1e-4, 1e-2)
 TITLES = ("network", "noise", "recovered", "queries a parameter", "median error", "s", "peak MB")
@@ -160,7 +161,8 @@ class Rounded(Row):
         """The hidden network, whose parameters are numbers of single precision."""
         net = pn.random_network(self.units, self.features, rng=seed)
         parts = (net.weights, net.biases, net.output_weights)
-        return pn.Network(*(part.astype(np.float32).astype(float) for part in parts))
+        W, b, a = (part.astype(np.float32).astype(float) for part in parts)
+        return pn.Network(W, b, a)
 
     def model(self, truth: pn.Network, seed: int, folder: Path) -> Callable[[Array], Array]:
         """What may be asked."""
@@ -222,6 +224,7 @@ ROWS: tuple[AnyRow, ...] = (
     Trained("float64"),
     Trained("float32"),
     *(Row(20, 10, seeds=10, activation=name) for name in ("tanh", "gelu")),
+    *(Row(*size, activation=name) for name in SLOPED for size in ((10, 5), (20, 10), (50, 20))),
     *(Boxed(*size, half=half) for size in ((20, 10), (30, 16)) for half in (0.5, 1.0, 2.0)),
     *(Rounded(*size, decimals=k) for size in ((10, 16), (20, 10)) for k in (None, 4, 6)),
 )
@@ -245,7 +248,7 @@ def allowed_queries(row: AnyRow, truth: pn.Network) -> float:
         return ROUNDED_QUERIES * truth.free_parameters
     if isinstance(row, Boxed):
         return float("inf")
-    if row.activation != RELU:
+    if row.activation not in (RELU, *SLOPED):
         return SMOOTH_QUERIES * truth.free_parameters
     return 2 * truth.free_parameters + 600
 
@@ -334,7 +337,7 @@ def parsed(text: str) -> AnyRow:
     if kind == SINGLE or kind.startswith(DECIMALS):
         decimals = None if kind == SINGLE else int(kind.removeprefix(DECIMALS))
         return Rounded(int(features), int(units), decimals=decimals)
-    if more and more[0].isidentifier():
+    if kind[:1].isalpha():
         return Row(int(features), int(units), activation=more[0])
     return Row(int(features), int(units), float(more[0]) if more else 0.0)
 

@@ -29,6 +29,8 @@ from provenet.data.fingerprint import fingerprint
 _PLAIN_REQUEST, _PLAIN_ANSWER = '{"inputs": {inputs}}', "outputs"
 _PLACES = ("{inputs}", "{data}")
 _PRECISIONS = ("float32", "float64")
+_SECRET = 4
+"""Convention: characters from which a text may be a secret; shorter ones are in every message."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,12 @@ class Endpoint:
         """What is sent with every request; raises if the environment has no token."""
         kinds = {"Content-Type": "application/json", "Accept": "application/json"}
         return {**kinds, **self._authorization(), **self.headers}
+
+    def secrets(self) -> list[str]:
+        """What no message may show, the longest first: texts of headers, unless very short."""
+        texts = [*self._authorization().values(), *self.headers.values()]
+        words = [word for text in texts for word in (text, *text.split())]
+        return sorted({word for word in words if len(word) >= _SECRET}, key=len, reverse=True)
 
     def _authorization(self) -> dict[str, str]:
         if self.token_env is None:

@@ -173,9 +173,8 @@ class HttpClient:
         return self._hidden(first_line(text.decode(errors="replace"), most=10_000))[:200]
 
     def _hidden(self, text: str) -> str:
-        for value in self._headers.values():
-            for secret in {value, value.removeprefix("Bearer ")} - {"application/json", ""}:
-                text = text.replace(secret, _HIDDEN)
+        for secret in self._endpoint.secrets():
+            text = text.replace(secret, _HIDDEN)
         return text
 
     # ------------------------------------------------------------ numbers
