@@ -90,10 +90,15 @@ def unseen_are_predicted(workspace: Workspace, certificate: Certificate, seen: U
         seen.residual / spread,
         f"at most {limit:.2g} of the labels' spread ({what})",
         f"{left} on samples that were not fitted, {more} would leave: this is not yet the network. "
-        "Take more samples, give more time with budget=, or ask for more "
-        "units.",
+        f"Take more samples{_or_other_units(workspace, 'more', ', ')}, or give more time with "
+        "budget=.",
         samples=seen.samples,
     )
+
+
+def _or_other_units(workspace: Workspace, how: str, joined: str = ", or ") -> str:
+    """Advice to ask for another number of units, for those who asked for one."""
+    return "" if workspace.units is None else f"{joined}ask for {how} units"
 
 
 def _none_unseen(certificate: Certificate, seen: Unseen, left: str) -> Check:
@@ -315,7 +320,7 @@ class _About:
             f"unit {certificate.weakest_unit}: {certificate.weakest_margin:.3g} times {unit}",
             f"more than {needed:.3g}",
             f"{self.found}, but unit {certificate.weakest_unit} hardly contributes: it cannot be "
-            "told from nothing. Ask for fewer units, or take more samples.",
+            f"told from nothing. Take more samples{_or_other_units(self.workspace, 'fewer')}.",
             Status.PARTIAL,
         )
         if self.evidence.uneven:
@@ -359,7 +364,8 @@ class _About:
             f"unit {weakest}: {sigmas[weakest]:.3g} standard errors",
             f"more than {needed:.3g}",
             f"{self.found}, but the noise is not of the same size everywhere, and unit {weakest} "
-            "may follow it where it is loud. Take more samples, or ask for fewer units.",
+            "may follow it where it is loud. Take more samples"
+            f"{_or_other_units(self.workspace, 'fewer')}.",
             Status.PARTIAL,
         )
 

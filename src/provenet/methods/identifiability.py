@@ -114,6 +114,8 @@ class Identifiability:
     resolved: tuple[int, ...]
     """G: the units that moments resolve from so many samples (None: from any number)."""
     methods: tuple[MethodVerdict, ...]
+    largest_cosine: float | None = None
+    """In size, of any pair of units; None where there is none."""
 
     @property
     def identifiable(self) -> bool | None:
@@ -176,7 +178,9 @@ class Identifiability:
 
     def _parallel(self) -> str:
         if not self.parallel:
-            return f"no two units (cosines at most {NEARLY_PARALLEL} in size)"
+            if self.largest_cosine is None:
+                return "no two units"
+            return f"no two units (the largest cosine is {self.largest_cosine:.2g} in size)"
         pairs = [
             f"{p.first + 1} and {p.second + 1} (cosine {p.cosine:.6g}, "
             + ("the same kink)" if p.same_kink else f"kinks {p.kink_distance:.2g} apart)")
@@ -265,7 +269,15 @@ def identifiability(
         samples_needed=tuple(float(n) for n in needed),
         resolved=tuple(int(i) for i in active[seen]),
         methods=judge_methods(live),
+        largest_cosine=_largest_cosine(U),
     )
+
+
+def _largest_cosine(U: Array) -> float | None:
+    """In size, of two rows of norm 1."""
+    if len(U) < 2:
+        return None
+    return float(np.abs(np.triu(U @ U.T, 1)).max())
 
 
 def independent_powers(U: Array) -> tuple[int | None, tuple[float, ...]]:
