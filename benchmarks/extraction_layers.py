@@ -5,7 +5,7 @@ A trained one is scikit-learn's MLPRegressor on standardised data, named by the 
 layers; classes are columns of zeros and ones. Neither depth nor widths are told.
 
 *exact* counts answers that say so; *to 1e-8* those with every parameter as near as that, whatever
-they say; *function* answers that are a whole network and predict fresh standard normal inputs to
+they say (parameters of units that are never on, at 80,000 inputs near and far, are not asked for); *function* answers that are a whole network and predict fresh standard normal inputs to
 1e-8 of the answers' spread; *wrong* answers that call themselves exact and are not both; *beyond
 its bound* those with all units that call themselves exact and have a larger error than they state.
 *off at* is the largest share of fresh inputs at which an answer called exact is off, to be held
@@ -37,6 +37,8 @@ BIAS_SCALE = 0.3
 ALLOWED_ERROR = 1e-8
 FRESH, BLOCK, BLOCKS = 5000, 20_000, 10
 """Fresh inputs that judge the function; how many more, in blocks, count where it is off."""
+LIVING_AT = (1.0, 3.0, 10.0, 30.0)
+"""Scales of the blocks of inputs, one each, at which a unit that is never on is dead."""
 TRAINING_ROUNDS = 500
 
 CJM20 = "Carlini, Jagielski, Mironov, CRYPTO 2020"
@@ -149,12 +151,25 @@ class TrainedLayers:
 LayersRow = RandomLayers | TrainedLayers
 
 DEEP: tuple[RandomLayers, ...] = tuple(
-    map(RandomLayers, (*PUBLISHED_QUERIES, (64, 32, 16, 1), (784, 32, 16, 1)))
+    map(
+        RandomLayers,
+        (
+            *PUBLISHED_QUERIES,
+            (64, 32, 16, 1),
+            (784, 32, 16, 1),
+            (100, 40, 16, 8, 4),
+            (64, *(16,) * 8, 1),
+            (64, *(8,) * 8, 1),
+        ),
+    )
 )
 TRAINED: tuple[TrainedLayers, ...] = (
     TrainedLayers("diabetes", (16, 8)),
     TrainedLayers("digits", (32, 16)),
     TrainedLayers("breast-cancer", (16, 8)),
+    TrainedLayers("diabetes", (16, 8, 8)),
+    TrainedLayers("digits", (32, 16, 8)),
+    TrainedLayers("breast-cancer", (16, 8, 8)),
 )
 
 
@@ -208,6 +223,18 @@ def _share_off(found: AnyNetwork, truth: pn.DeepNetwork, seed: int) -> float:
     return float(np.mean(off))
 
 
+def _living(truth: pn.DeepNetwork) -> pn.DeepNetwork:
+    """Without units that are never on: no answer tells their weights."""
+    rng = np.random.default_rng(FRESH)
+    X = np.vstack([s * rng.standard_normal((BLOCK, truth.features)) for s in LIVING_AT])
+    weights, biases = map(list, zip(*truth.affine_maps, strict=True))
+    for number in range(truth.layers):
+        on = (truth.values(X, number) > 0).any(axis=0)
+        weights[number], biases[number] = weights[number][on], biases[number][on]
+        weights[number + 1] = weights[number + 1][:, on]
+    return truth.replace(weights=tuple(weights), biases=tuple(biases))
+
+
 def layers_trial(row: LayersRow, seed: int, seconds: float | None = None) -> LayersTrial:
     """Extract one network, of which nothing is told but the number of inputs."""
     secret = row.secret(seed)
@@ -216,7 +243,7 @@ def layers_trial(row: LayersRow, seed: int, seconds: float | None = None) -> Lay
     result = pn.extract(secret.model, truth.features, seconds=seconds, rng=seed)
     took = time.process_time() - begin
     found = result.network if result.claim is Claim.NETWORK else None
-    error = float("inf") if found is None else pn.parameter_error(found, truth)
+    error = float("inf") if found is None else pn.parameter_error(found, _living(truth))
     return LayersTrial(
         status=str(result.status),
         exact=result.success,

@@ -134,6 +134,7 @@ class _LayerSearch:
         if self.stage.known.layers:
             self.stage.confirm()
             rows = self.stage.accepted
+            self.counts[-1] = len(rows)
         if not rows:
             return None
         wide = self._signs_need_surfaces(rows, fit)
