@@ -18,6 +18,7 @@ import numpy as np
 from provenet.certify.answered import Answered
 from provenet.certify.asked import METHOD, conclude_traced
 from provenet.certify.checks import Status
+from provenet.certify.found_link import with_link
 from provenet.certify.layers_found import LayersFound
 from provenet.certify.result import Recovery
 from provenet.certify.traced import TracedCandidate
@@ -35,6 +36,7 @@ from provenet.extraction.clients.door import Model
 from provenet.extraction.deadline import Deadline
 from provenet.extraction.kinks import Traced, Tracing, start_tracing
 from provenet.extraction.layers.tolerances import MOST_ANSWERS
+from provenet.extraction.linked import LinkedOracle, is_wide, link_of, unsaturated_box
 from provenet.extraction.oracle import Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
 from provenet.extraction.sampling import METHODS_OF_DEPTH as SAMPLED
@@ -49,6 +51,7 @@ from provenet.extraction.tolerances import (
     RECURRING_PLACES,
     SEARCHED,
 )
+from provenet.extraction.unsaturated import beyond_the_box, fitted_where_told
 from provenet.fitting.workspace import Wishes
 from provenet.methods import METHODS
 from provenet.networks.activations import Activation
@@ -56,6 +59,7 @@ from provenet.recover import DEFAULT_BUDGET
 from provenet.validation import (
     OPEN,
     as_generator,
+    check_link,
     check_options,
     check_surroundings,
     read_activation,
@@ -89,6 +93,7 @@ def extract(
     timeout: float = 30.0,
     retries: int = 5,
     output: str | int | None = None,
+    link: str = OPEN,
     rng: Seed = None,
     progress: Progress | None = None,
     verbose: bool = False,
@@ -130,6 +135,11 @@ def extract(
         Seconds a request, and how often it is tried again, where `f` is an address.
     output
         Which output to ask, by name or number, of a model that has several.
+    link
+        How answers come from the network's outputs: "identity", as they are; "logit", as a
+        probability, or two; "softmax", as probabilities of three classes or more. "auto" tells
+        them. Probabilities are asked where the model is not saturated; the network returned has
+        the link, and `predict_proba`.
     rng
         Seed or generator; the same seed gives the same answer.
     progress
@@ -171,12 +181,45 @@ def extract(
     run = _Run(oracle, box, generator, wishes, number, stages)
     with one_blas_thread(), bars or nullcontext():
         try:
-            result = run.answer()
+            result = _through_link(run, check_link(link))
         except Spent as spent:
             result = _spent(spent, oracle)
     # Sampled answers bring the timings of their last recovery.
     timings = {**stages.seconds, **result.timings, "total": stages.total}
     return replace(result, queries=oracle.used, timings=timings)
+
+
+def _through_link(run: _Run, link: str) -> Recovery:
+    """Answers as they are, or as probabilities, asked where these tell the outputs behind them."""
+    found = run.probed()
+    link = link_of(run.oracle, link, found.kind is AnswerKind.EXACT)
+    if link == "identity":
+        return run.answer(found)
+    with run.stages.stage("probe", "where the model is not saturated"):
+        box = unsaturated_box(run.oracle, run.box, run.rng)
+    if box is None:
+        return Recovery.nothing(METHOD, _SATURATED)
+    result = Recovery.nothing(METHOD, _NARROW)
+    deep = run.layers is not None and run.layers > 1
+    if deep or is_wide(box, run.box):
+        linked = replace(run, oracle=LinkedOracle(run.oracle, link, box), box=box)
+        result = with_link(linked.answer(linked.probed()), link)
+        result = beyond_the_box(result, run.oracle, run.box, run.rng)
+    if result.success or deep or not run.wishes.activation.kinked:
+        return result
+    fitted = run.fitted(link)
+    return max(result, fitted, key=lambda found: (found.status.rank, found.network is not None))
+
+
+_NARROW = (
+    "Nearly everywhere the model's probabilities are so near 0 or 1 that they do not tell the "
+    "outputs behind them."
+)
+_SATURATED = (
+    "The model's probabilities are 0 or 1, or next to it, wherever it was asked: they do not tell "
+    "the outputs behind them. Give inputs nearer to the boundary between the classes with low= and "
+    "high=, or the outputs before the last layer."
+)
 
 
 @dataclass(frozen=True)
@@ -191,10 +234,20 @@ class _Run:
     asked: list[Answered] = field(default_factory=list)
     """What was asked on lines while the function may be deep."""
 
-    def answer(self) -> Recovery:
-        """Probe, then one of the two roads."""
+    def fitted(self, link: str) -> Recovery:
+        """From random inputs, those whose probabilities tell the outputs behind them."""
+        options = {"units": self.wishes.units, "activation": self.wishes.activation}
+        with self.stages.stage("fit", "inputs that are not saturated"):
+            found = fitted_where_told(self.oracle, self.box, self.rng, link, options)
+        return beyond_the_box(found, self.oracle, self.box, self.rng)
+
+    def probed(self) -> Probe:
+        """What kind of answers there are."""
         with self.stages.stage("probe", "what kind of answers"):
-            found = probe(self.oracle, self.box, self.rng)
+            return probe(self.oracle, self.box, self.rng)
+
+    def answer(self, found: Probe) -> Recovery:
+        """One of the two roads."""
         kinked, smooth = self.wishes.activation.kinked, found.kind is AnswerKind.SMOOTH
         findable = self.wishes.open_activation and self.wishes.layers == 1
         if kinked and smooth and not findable:

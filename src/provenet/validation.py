@@ -115,6 +115,15 @@ def read_depth(layers: Any, units: Any) -> int | None:
     return int(layers)
 
 
+def check_link(link: Any) -> str:
+    """The link, or what leaves it open, if it is one that there is."""
+    if link != OPEN and link not in LINKS:
+        raise InvalidInput(
+            f"link must be one of {', '.join(LINKS)} or {OPEN!r}, not {link!r}: leave it out."
+        )
+    return str(link)
+
+
 def read_link(link: Any, source: Source, method: Method, wishes: Wishes) -> tuple[str, ...]:
     """The links to try, the likeliest first; labels of a lowest layer have none."""
     if link == OPEN:
@@ -130,11 +139,7 @@ def read_link(link: Any, source: Source, method: Method, wishes: Wishes) -> tupl
         if first == ("identity",) or source.size <= ROWS_AT_ONCE:
             return first
         return possible_links(source.rows(0, source.size)[1])
-    if link not in LINKS:
-        raise InvalidInput(
-            f"link must be one of {', '.join(LINKS)} or {OPEN!r}, not {link!r}: leave it out."
-        )
-    if link != "identity" and method.lowest_layer:
+    if check_link(link) != "identity" and method.lowest_layer:
         raise InvalidInput(
             f"The method {method.name!r} takes labels as they are: give link='identity', or "
             'method="auto".'

@@ -14,6 +14,7 @@ from provenet.cli.shared import (
     LIMITS,
     MODEL,
     Json,
+    Link,
     Quiet,
     ReportFile,
     Seed,
@@ -83,6 +84,7 @@ def extract(
     activation: Annotated[
         str, typer.Option(help="Of the units, such as tanh; auto finds it.", rich_help_panel=MODEL)
     ] = OPEN,
+    link: Link = OPEN,
     noise: Annotated[
         float | None,
         typer.Option(
@@ -190,6 +192,7 @@ def extract(
             noise=noise,
             units=units[0] if units is not None and len(units) == 1 else units,
             layers=layers,
+            link=link,
             rng=seed,
             progress=progress,
         )

@@ -43,6 +43,12 @@ class Box:
         return np.asarray((high - low) / (2 * TYPICAL))
 
     @property
+    def half_widths(self) -> Array:
+        """From the middle to where typical inputs end."""
+        low, high = self._ends
+        return np.asarray((high - low) / 2)
+
+    @property
     def unlimited(self) -> bool:
         """Whether inputs may lie anywhere."""
         return bool(np.isinf(self.low).all() and np.isinf(self.high).all())

@@ -24,6 +24,7 @@ import numpy as np
 from provenet.common.exceptions import BudgetSpent, EndpointLost, InvalidInput, TimeSpent
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
+from provenet.data.sources import ArraySource
 from provenet.extraction.answers import Answers, row_keys
 from provenet.extraction.cache import AnswerFile, Asked
 from provenet.extraction.clients.base import (
@@ -65,6 +66,8 @@ class Oracle:
         self.budget = None if budget is None else _whole("budget", budget, 1)
         self.low, self.high = _box(low, high, client.features, client.input_dtype)
         self.queries = self.cached = 0
+        self.first = np.empty((0, 1))
+        """The first answers of the model, in rows."""
         self._client = client
         self._width, self._answer_dtype = client.outputs, client.answer_dtype
         self._file = None if cache is None else _open_cache(cache, client)
@@ -121,8 +124,14 @@ class Oracle:
         for place in first:
             self._answers.hand_out(place)
         y = np.array([self._answers[place] for place in places])
+        if not len(self.first):
+            self.first = y.reshape(len(y), -1)
         shape = (len(points),) if self.outputs is None else (len(points), self.outputs)
         return y.reshape(shape)
+
+    def samples(self, X: Array, y: Array) -> ArraySource:
+        """Points with their answers, as samples."""
+        return ArraySource(X, y)
 
     def _rounded(self, X: Any) -> AnyArray:
         """The points that are really asked."""

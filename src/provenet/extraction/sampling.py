@@ -95,8 +95,8 @@ def sampled(
         if progress is not None:
             progress("ask", -1, counted(len(X), "random point"))
         best = recover(
-            X,
-            y,
+            oracle.samples(X, y),
+            link="identity",
             method=method,
             layers=layers,
             activation=activation,

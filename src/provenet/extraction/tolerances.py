@@ -331,3 +331,32 @@ KEY_BYTES = 16
 1e-21."""
 SHOWN_NUMBERS = 4
 """Convention: numbers of an input or an answer that a message shows: part of a line."""
+
+SATURATION_POINTS = 40
+"""Convention: corners of a box, and as many random points of it, at which a classifier must not be
+saturated: about what a probe asks."""
+MOST_HALVINGS = 24
+"""Convention: how often a box is made half as wide until none is: to a ten millionth."""
+BISECTIONS = 60
+"""Derived: more halvings of a segment than a double has digits."""
+BOUNDARY = 0.1
+"""Convention: probability of the second class from which a point lies on the boundary."""
+TOLD_OUTPUTS = (2e4, 1e2)
+"""Convention: roundings by which the output behind a probability may be off, in double and in
+single precision: of logits from -9 to 9, known to 4e-12, and from -4 to 4, known to 1e-5."""
+LEAST_ODDS = 1e-307
+"""Derived: what stands for a probability of 0, whose logarithm is none; above underflow."""
+LEAST_PROBABILITY = 1e-290
+"""Convention: the smallest probability that tells an output; smaller ones have lost digits."""
+WIDE_ENOUGH = 0.1
+"""Convention: width of a box, of that of the inputs, from which a network is traced in it: in a
+smaller one most units have no kink."""
+UNSATURATED_AT_FIRST, UNSATURATED_GROWTH, MOST_UNSATURATED = 2000, 3, 20_000
+"""Convention: random inputs of a classifier that are asked at first, times more each time, and in
+all: saturated ones are of no use, and are often most of them."""
+BEYOND_THE_BOX = 300
+"""Convention: random inputs, and as many corners, whose probabilities a network must predict: as
+many as stand for all inputs elsewhere."""
+SAME_PROBABILITY = (1e-8, 1e-4)
+"""Convention: how far predicted probabilities may be off, of answers in double and in single
+precision: some thousand times what is left in a box."""
