@@ -112,7 +112,7 @@ BROKEN: dict[str, tuple[TracedCandidate, str, pn.Status, str]] = {
     ),
     "a line that was given up": (
         replace(honest(), complete=False),
-        "the function was traced from end to end",
+        "the function was traced",
         FAILED,
         "one hidden layer",
     ),
@@ -243,7 +243,9 @@ def test_no_error_bound_is_stated_where_signs_are_open(opened: dict[str, Any]) -
     result = conclude_traced(replace(honest(), **opened))
     if "network" in opened:
         result = conclude_traced(honest(LINEAR))
-    assert result.certificate is not None and len(result.ambiguities) == 1
+    # Beside a linear term it is said whose it may be, too.
+    assert result.certificate is not None
+    assert len(result.ambiguities) == (2 if "network" in opened else 1)
     assert result.certificate.parameter_error_bound == np.inf
 
 

@@ -46,7 +46,7 @@ class Recovery:
     feature_names: tuple[str, ...] = ()
     """Names of the inputs, where a table or a file has them; else none."""
     queries: int | None = None
-    asked: Answered | None = None
+    asked: Answered | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def judged(

@@ -41,7 +41,7 @@ from provenet.report import console as show
 from provenet.report import write_report
 from provenet.validation import OPEN
 
-_ADDRESS = "://"
+_ADDRESS, _SERVER = "://", "An address"
 
 
 def extract(
@@ -131,33 +131,54 @@ def extract(
     report: ReportFile = None,
     timeout: Annotated[
         float,
-        typer.Option(help="Seconds a request to an address may take.", rich_help_panel=LIMITS),
+        typer.Option(help="Seconds a request may take.", rich_help_panel=_SERVER),
     ] = 30.0,
     retries: Annotated[
         int,
         typer.Option(
-            min=0, help="How often a request that failed is tried again.", rich_help_panel=LIMITS
+            min=0, help="How often a request that failed is tried again.", rich_help_panel=_SERVER
         ),
     ] = 5,
     request: Annotated[
         str | None,
         typer.Option(
-            help="JSON to send to an address, with {inputs} or {data}, {rows}, {features} in it: "
-            "'{\"instances\": {inputs}}'."
+            metavar="JSON",
+            help="What to send, with {inputs} or {data}, {rows}, {features} in it: "
+            "'{\"instances\": {inputs}}'.",
+            rich_help_panel=_SERVER,
         ),
     ] = None,
     answer: Annotated[
         str | None,
-        typer.Option(help="Where the answer of an address is: predictions, outputs.0.data."),
+        typer.Option(
+            metavar="PATH",
+            help="Where the answer is: predictions, outputs.0.data.",
+            rich_help_panel=_SERVER,
+        ),
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option(help="'Name: text' to send with it; as many as wanted.")
+        list[str] | None,
+        typer.Option(
+            metavar="'NAME: TEXT'",
+            help="To send as well; as many as wanted. Kept nowhere.",
+            rich_help_panel=_SERVER,
+        ),
     ] = None,
     token_env: Annotated[
-        str | None, typer.Option(help="Variable that holds a token: Authorization: Bearer.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Variable that holds a token to send (Authorization: Bearer).",
+            rich_help_panel=_SERVER,
+        ),
     ] = None,
     dtype: Annotated[
-        str | None, typer.Option(help="float32 for an address that computes in it.")
+        str | None,
+        typer.Option(
+            metavar="float32|float64",
+            help="What the server computes in: questions are rounded to it.",
+            rich_help_panel=_SERVER,
+        ),
     ] = None,
     seed: Seed = 0,
     json: Json = False,
