@@ -103,7 +103,8 @@ def _squared_ratios(network: Network, other: Network, errors: StandardErrors) ->
             np.atleast_2d(errors.output_weights),
         ),
     )
-    ratios = [((a - b) / np.maximum(e, TINY)) ** 2 for a, b, e in pairs]
+    with np.errstate(over="ignore"):  # of an error of zero: the least of both is kept
+        ratios = [((a - b) / np.maximum(e, TINY)) ** 2 for a, b, e in pairs]
     return np.minimum(np.vstack(ratios), MOST_BENT)
 
 
