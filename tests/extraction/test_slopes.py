@@ -64,6 +64,14 @@ def test_one_unit_tells_no_slope_unless_its_kind_is_known() -> None:
             assert pn.parameter_error(result.network, net) < 1e-9
 
 
+@pytest.mark.parametrize("slope", [1e-8, 1e-9])
+def test_a_slope_at_the_edge_of_what_is_rounding_is_no_success(slope: float) -> None:
+    """It is too small for a linear term and too large for the points that may refute ReLU."""
+    net = pn.random_network(4, 6, activation=f"leaky_relu({slope})", rng=1)
+    result = pn.extract(net, rng=0)
+    assert not result.success or pn.parameter_error(result.network, net) < 1e-8
+
+
 def test_a_slope_that_few_equations_tell_is_partial(monkeypatch: pytest.MonkeyPatch) -> None:
     """The judge believes a slope only with bits to spare."""
     found: list[Any] = []

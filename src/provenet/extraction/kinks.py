@@ -219,6 +219,8 @@ class Tracing:
         explained = self.about_explained
         if explained.all():
             explained = self.traced().deviations <= AGREES
+        if explained.all():  # by the pieces, if not by the network that was made of them
+            return random_line(self.box, self.rng, self.box.sample(1, self.rng)[0])
         off = self.checks[self.rng.choice(np.flatnonzero(~explained))]
         known = np.vstack([self.pieces.X[:1], self.checks[explained]])
         apart = np.linalg.norm((known - off) / self.box.width, axis=1)
