@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, make_circles, make_friedman1
+from sklearn.datasets import load_diabetes, make_circles, make_friedman1, make_moons
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPRegressor
@@ -285,6 +285,14 @@ def test_halfspaces_are_recovered(kind):
     assert np.array_equal(again.predict(fresh), model.predict(fresh))
     other = clone(model).set_params(intersection=kind == "union").fit(inputs, fired)
     assert other.fitted_only_ and other.intersection_ == (kind == "union")
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_what_is_recovered_in_part_is_not_called_recovered(seed):
+    inputs, labels = make_moons(300, noise=0.2, random_state=seed)
+    model = pn.HalfspaceClassifier(random_state=0, budget=3.0).fit(inputs, labels)
+    assert not model.recovery_.success and model.fitted_only_
+    assert model.message_.startswith("Nothing was recovered")
 
 
 def test_classes_of_another_shape_are_fitted_and_it_says_so():

@@ -66,7 +66,8 @@ class HalfspaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What the search found. Where inputs are constant or depend on others it speaks of the
         columns `used_features_` alone.
     fitted_only_
-        True when the halfspaces were fitted and not recovered.
+        True unless the search was a success: halfspaces that it found in part, or that were fitted,
+        are not those behind the labels.
     message_
         What happened, in words.
     n_features_in_, feature_names_in_
@@ -104,7 +105,8 @@ class HalfspaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             fitted = self._fitted(X, fired, int(seeds[1]), deadline)
             if found is None or _wrong(fitted, X, fired) < _wrong(found, X, fired):
                 return self._settle(_layered(fitted), _fit_message(fitted, self.recovery_), True)
-        return self._settle(found, self.recovery_.message, False)
+        partly = "" if self.recovery_.success else _PARTLY
+        return self._settle(found, partly + self.recovery_.message, not self.recovery_.success)
 
     def decision_function(self, X: Any) -> Array:
         """How far inside the union, or the intersection, inputs are; negative outside."""
@@ -188,6 +190,12 @@ class HalfspaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return fit_halfspaces(
             X, fired, units=self.units, intersection=kind, rng=rng, deadline=deadline
         )
+
+
+_PARTLY = (
+    "Nothing was recovered for sure: these are the halfspaces of the search, which predict better "
+    "than fitted ones. "
+)
 
 
 def _wrong(found: LayeredNetwork | FittedHalfspaces, X: Array, fired: Flags) -> int:
