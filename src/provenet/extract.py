@@ -36,6 +36,7 @@ from provenet.extraction.clients.door import Model
 from provenet.extraction.deadline import Deadline
 from provenet.extraction.kinks import Traced, Tracing, start_tracing
 from provenet.extraction.layers.tolerances import MOST_ANSWERS
+from provenet.extraction.lines import FollowedLine
 from provenet.extraction.linked import LinkedOracle, is_wide, link_of, unsaturated_box
 from provenet.extraction.oracle import Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
@@ -266,7 +267,8 @@ class _Run:
         tracing = start_tracing(self._ask, X, self.box, self.rng, may_be_deep=self.layers is None)
         traced = self._run(tracing)
         if traced.spent is None and not traced.explained and self.layers is None:
-            deep = self._several().answer(traced.guides, self._all_asked(traced.guides))
+            asked = self._all_asked(traced.guides)
+            deep = self._several(tracing.first).answer(traced.guides, asked)
             if deep.status is not Status.FAILED or deep.network is not None or _saw_a_layer(deep):
                 return deep
             if tracing.deeper:
@@ -296,7 +298,7 @@ class _Run:
             found = replace(found, deeper=deep.details or LayersFound(()))
         return conclude_traced(found)
 
-    def _several(self) -> LayerByLayer:
+    def _several(self, first: FollowedLine | None = None) -> LayerByLayer:
         return LayerByLayer(
             self.oracle,
             self.box,
@@ -305,6 +307,7 @@ class _Run:
             self.layers,
             self.wishes.units,
             partial(_used, oracle=self.oracle),
+            first,
         )
 
     def _all_asked(self, guides: Answered) -> Answered:

@@ -39,7 +39,7 @@ from provenet.extraction.gradients import (
     places_between,
     units_of,
 )
-from provenet.extraction.lines import trace_line
+from provenet.extraction.lines import FollowedLine, trace_line
 from provenet.extraction.questions import Ask
 from provenet.extraction.recurring import recurs
 from provenet.extraction.segments import Segment, random_line
@@ -151,6 +151,7 @@ class Tracing:
     pieces: Pieces | None = None
     """All that was measured, first where all units are off; None until a line could be measured."""
     kinks: list[int] = field(default_factory=list)
+    first: FollowedLine | None = None
     may_be_deep: bool = False
     """Whether the lines are to end where units do not recur."""
     deeper: bool = False
@@ -242,6 +243,7 @@ class Tracing:
     def _kinks(self, ask: Ask, line: Segment, rounding: float, least: float = 0.0) -> Array:
         along = line.origin, line.direction, line.reach, line.scale
         trace = trace_line(ask, *along, rounding, least)
+        self.first = self.first or FollowedLine(line, trace)
         self.kinks.append(len(trace.kinks))
         if self.may_be_deep and self.pieces is None:
             self.deeper = self._none_recurs(line, trace.kinks)

@@ -19,6 +19,7 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.extraction.questions import Ask, ask_in_blocks
+from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import (
     COARSER,
     MOST_OPEN,
@@ -32,7 +33,7 @@ from provenet.extraction.tolerances import (
     TANGENT_STEP,
 )
 
-__all__ = ["Ask", "Tangent", "Trace", "trace_line"]
+__all__ = ["Ask", "FollowedLine", "Tangent", "Trace", "trace_line"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,14 @@ class Trace:
     kinks: Array
     complete: bool
     """False where intervals were given up: too narrow to be split, or after too many rounds."""
+
+
+@dataclass(frozen=True)
+class FollowedLine:
+    """A line of inputs, and what was met on it."""
+
+    segment: Segment
+    trace: Trace
 
 
 @dataclass(frozen=True)

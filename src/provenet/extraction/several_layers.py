@@ -20,6 +20,7 @@ from provenet.extraction.box import Box
 from provenet.extraction.candidate import confirmed_layers, unconfirmed_layers
 from provenet.extraction.layer_evidence import evidence_for_layers
 from provenet.extraction.layers.traced import TracedLayers
+from provenet.extraction.lines import FollowedLine
 from provenet.extraction.oracle import Oracle
 from provenet.extraction.tolerances import FURTHER_SEARCHES, NEAR_GUIDES
 
@@ -37,6 +38,8 @@ class LayerByLayer:
     wanted: int | tuple[int, ...] | None
     why_spent: Callable[[Spent], str]
     """What ended the search and what to try, in sentences."""
+    first: FollowedLine | None = None
+    """A line that was followed before."""
 
     def answer(self, guides: Answered, asked: Answered) -> Recovery:
         """What is found; `guides` are random inputs, `asked` all that was asked, these first."""
@@ -72,6 +75,7 @@ class LayerByLayer:
                 stages=self.stages,
                 deadline=self.oracle.deadline,
                 before=before,
+                first=self.first,
             )
         except Spent as spent:
             return TracedLayers(None, (), asked, np.inf, spent)

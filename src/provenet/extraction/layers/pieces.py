@@ -34,7 +34,7 @@ from provenet.extraction.layers.tolerances import (
     SPAN_KNOWN,
     SPAN_PROBES,
 )
-from provenet.extraction.lines import trace_line
+from provenet.extraction.lines import FollowedLine, Trace, trace_line
 from provenet.extraction.questions import ask_gradients
 from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import (
@@ -97,12 +97,22 @@ class Line:
         return t, np.minimum(distance, FROM_EDGE * self.scale + np.abs(t))
 
 
-def traced(frame: Frame, known: KnownLayers, segment: Segment) -> Line:
-    """The line with its kinks, those of known units told apart."""
-    start, direction, scale = segment.origin, segment.direction, segment.scale
+def traced(
+    frame: Frame, known: KnownLayers, segment: Segment, given: FollowedLine | None = None
+) -> Line:
+    """The line with its kinks, those of known units told apart; or one that was followed before."""
+    if given is not None:
+        origin = frame.coordinates_of(given.segment.origin[None])[0]
+        return _line(known, replace(given.segment, origin=origin), given.trace)
     rounding = ROUNDING * (1 + len(known.layers))
     first = len(frame.kept)
-    trace = trace_line(frame, start, direction, segment.reach, scale, rounding)
+    along = segment.origin, segment.direction, segment.reach, segment.scale
+    trace = trace_line(frame, *along, rounding)
+    return replace(_line(known, segment, trace), flat=_flat(frame, segment, trace.kinks, first))
+
+
+def _line(known: KnownLayers, segment: Segment, trace: Trace) -> Line:
+    start, direction, scale = segment.origin, segment.direction, segment.scale
     switches = known.switches(start, direction, *segment.reach)
     old, nobody = _near(trace.kinks, switches, scale), np.full(len(trace.kinks), -1)
     return Line(
@@ -115,7 +125,6 @@ def traced(frame: Frame, known: KnownLayers, segment: Segment) -> Line:
         old,
         nobody,
         trace.complete,
-        _flat(frame, segment, trace.kinks, first),
     )
 
 

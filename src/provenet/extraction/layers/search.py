@@ -40,6 +40,7 @@ from provenet.extraction.layers.tolerances import (
 )
 from provenet.extraction.layers.top import Top, left_of, outputs
 from provenet.extraction.layers.traced import TracedLayers
+from provenet.extraction.lines import FollowedLine
 from provenet.networks.deep_network import DeepNetwork
 
 
@@ -53,11 +54,13 @@ def trace_layers(
     stages: Stages | None = None,
     deadline: Deadline = NEVER,
     before: TracedLayers | None = None,
+    first: FollowedLine | None = None,
 ) -> TracedLayers:
     """The layers of a function, as many as can be found; `layers` where their number is known.
 
     `guides` are answers that are known already: they must be explained, too. After an answer that
-    these refuted (`before`) the search goes on from there. At the deadline it ends.
+    these refuted (`before`) the search goes on from there. A line that was followed before is not
+    followed again (`first`). At the deadline it ends.
     """
     if before is not None and isinstance(before.search, _LayersSearch):
         search = before.search
@@ -66,6 +69,7 @@ def trace_layers(
         kept = [(guides.X, guides.values)]
         frame = Frame(ask, box.centre, None, box, kept, deadline)
         search = _LayersSearch(frame, rng, layers, stages or Stages())
+        search.stage = Stage(frame, search.known, rng, given=first)
     try:
         network = search.run()
     except Spent as spent:
@@ -100,8 +104,7 @@ class _LayersSearch:
 
     def run(self) -> DeepNetwork | None:
         """KnownLayer after layer until the last."""
-        if self.stage is None:
-            self.stage = Stage(self.frame, self.known, self.rng)
+        assert self.stage is not None, "it is given one"
         for depth in range(1 + len(self.known.layers), 1 + (self.most or MOST_LAYERS)):
             with self.stages.stage("trace", f"layer {depth}"):
                 found = find_layer(self.stage, self._settled, last=depth == self.most)
@@ -155,7 +158,8 @@ class _LayersSearch:
                 good = left_of(network, X - frame.base, X, Y) <= SETTLED
                 if top.always_on:
                     return network if good else None
-                if good and (found.error <= WELL_SETTLED or self.poor >= POORLY_SETTLED):
+                known = found.error <= WELL_SETTLED or self.poor >= POORLY_SETTLED
+                if good and known and (found.polished or again):
                     self._keep(found.frame, found.nearly, rows)
                     return network
             self.poor += 1

@@ -32,6 +32,7 @@ class SettledLayers:
     nearly: Nearly
     c: Array
     error: float
+    polished: bool = False
 
     @property
     def network(self) -> DeepNetwork:
@@ -97,4 +98,4 @@ def _with(now: SettledLayers, own: DeepNetwork, error: float) -> SettledLayers:
         A=A,
         errors=errors,
     )
-    return replace(now, nearly=nearly, c=c, error=error)
+    return replace(now, nearly=nearly, c=c, error=error, polished=True)

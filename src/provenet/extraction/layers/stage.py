@@ -39,6 +39,7 @@ from provenet.extraction.layers.tolerances import (
     SILENT_RICH,
     WELL_APART,
 )
+from provenet.extraction.lines import FollowedLine
 from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import (
     EPS,
@@ -60,6 +61,8 @@ class Stage:
     rows: list[Row] = field(default_factory=list)
     unsure_below: float = 0.0
     """Largest error of a row of the known layers."""
+    given: FollowedLine | None = None
+    """A line that was followed before."""
     measuring: Measuring = field(init=False)
     traced: int = 0
     """Lines of this layer's own."""
@@ -146,9 +149,10 @@ class Stage:
         self.frame.check_time()
         self.traced += 1
         try:
-            line = traced(self.frame, self.known, segment)
+            line = traced(self.frame, self.known, segment, self.given)
         except OutsideTheBox:
             return
+        self.given = None
         self.lines.append(line)
         for number, row in enumerate(self.rows):
             match(row, number, self.known, line)

@@ -169,12 +169,12 @@ LEAST_UNSURE_ANSWER = 1.0
 """Variance of an answer, beside its noise, that is worth asking. A convention."""
 AIMED_WEIGHTS = 40
 """Poorly known weights for which points are looked for where they show. A convention."""
-SPARE_ANSWERS = 0.8
+SPARE_ANSWERS = 0.65
 """Answers for each parameter in the row space, beside those close to others, before it is polished.
 A convention: what more it needs is told by its covariance."""
-POLISHED_TO = 2e-11
-"""Standard error of a row that further answers are asked for. A convention: `BOUND` times it is a
-tenth of what the judge asks for."""
+POLISHED_TO = 4e-11
+"""Standard error of a row that further answers are asked for. A convention: `LAYERS_BOUND` times it
+is a third of what the judge asks for."""
 POLISHED_WITHIN = 30.0
 """Distance of answers that polishing uses, beside the root of the coordinates. A convention: units
 that are seldom on show far out, where rounding is larger."""
@@ -186,7 +186,7 @@ UNSURE_ROWS, LEAST_UNSURE = 10.0, (1e-9, 1e-3)
 most. A convention."""
 AXIS_STEP, LONGEST_AXIS_STEP = 0.5, 3.0
 """Steps along an axis beside the distance to where a unit switches, and at most. A convention."""
-FIRST_KNOWN = 2e-11
+FIRST_KNOWN = 4e-11
 """Standard error of a row of the first layer up to which no more gradients are measured. A
 convention, as `POLISHED_TO`."""
 GRADIENT_OFF = 1e-4
@@ -249,7 +249,7 @@ after which what is missing of it is taken for never seen; and after which it is
 explain all answers. A convention."""
 GUIDED = 2
 """Answers that guide the next lines. A convention."""
-PROBES = 20
+PROBES = 10
 """Random points at each scale that a network must predict before it is measured again. A
 convention: the judge asks hundreds."""
 DESCENT, DESCENT_STEPS = 250, 60
