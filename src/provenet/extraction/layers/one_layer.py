@@ -27,6 +27,7 @@ from provenet.extraction.layers.tolerances import (
     DESCENT,
     DESCENT_STEPS,
     FEW_ANSWERS,
+    FILL_ALL_FROM,
     FILL_FROM,
     GUIDED,
     LATE,
@@ -131,16 +132,19 @@ class _LayerSearch:
 
     def _below_others(self, rows: list[Row], fit: TopFit) -> LayerOutcome | None:
         """What can be said if there are layers above: rows may be those of deeper units then."""
-        if self.stage.known.layers:
-            self.stage.confirm()
-            rows = self.stage.accepted
+        stage = self.stage
+        if stage.known.layers:
+            stage.confirm()
+            rows = stage.confirmed if stage.traced < FILL_ALL_FROM else stage.accepted
             self.counts[-1] = len(rows)
         if not rows:
             return None
         wide = self._signs_need_surfaces(rows, fit)
         found = self._by_surfaces(rows) if wide else self._by_gradients(rows)
         if found is None:
-            self.stage.confirm()
+            stage.confirm()
+        elif len(rows) < len(stage.accepted):  # the others are not needed
+            stage.leave_unconfirmed()
         return found
 
     def _complete(self) -> None:

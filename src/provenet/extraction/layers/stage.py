@@ -87,6 +87,16 @@ class Stage:
         return [row for row in self.rows if row.accepted]
 
     @property
+    def confirmed(self) -> list[Row]:
+        """Those that did so where other units had switched."""
+        return [row for row in self.accepted if row.confirmed]
+
+    def leave_unconfirmed(self) -> None:
+        """Accepted rows that were not confirmed are candidates again."""
+        for row in self.accepted:
+            row.hits = row.hits if row.confirmed else 0
+
+    @property
     def open_kinks(self) -> int:
         """Kinks that no accepted row explains."""
         accepted = {i for i, row in enumerate(self.rows) if row.accepted}
@@ -239,13 +249,15 @@ class Stage:
                 row.seen, row.unseen = row.seen + seen, row.unseen + (not seen)
 
     def merge(self) -> None:
-        """Join rows that have become parts of each other."""
+        """Join accepted rows, which grow, with rows that have become parts of them."""
         i = 0
         while i < len(self.rows):
-            for j in range(i + 1, len(self.rows)):
-                factor = overlap(self.rows[i], self.rows[j])
+            for j in range(len(self.rows)) if self.rows[i].accepted else ():
+                low, high = min(i, j), max(i, j)
+                factor = overlap(self.rows[low], self.rows[high]) if low < high else None
                 if factor is not None:
-                    self._merge(i, j, factor)
+                    self._merge(low, high, factor)
+                    i = low
                     break
             else:
                 i += 1
