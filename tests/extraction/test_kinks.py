@@ -136,3 +136,24 @@ def test_units_without_a_kink_in_the_box_are_a_linear_term() -> None:
     assert result.status is pn.Status.PARTIAL and "the function is exact" in result.message
     assert any("without a kink" in open_ for open_ in result.ambiguities)
     assert np.abs(result.network(X) - net(X)).max() < 1e-9 * np.ptp(net(X))
+
+
+def test_steps_stay_in_a_box_of_uneven_sides() -> None:
+    """As the ranges of real data are: a step that suits one feature leaves another."""
+    box = Box(np.array([0.0, -1e-3, 100.0]), np.array([1.0, 1e-3, 4e3]))
+    X = box.sample(200, np.random.default_rng(0))
+    for size in (1e-4, 0.3, 50.0):
+        steps = box.steps(X, np.full(X.shape, size))
+        assert box.contains(X + steps).all() and (steps != 0).all()
+        inside = (X + size <= box.high) | (X - size >= box.low)
+        np.testing.assert_array_equal(np.abs(steps[inside]), size)
+
+
+def test_a_box_of_uneven_sides_is_no_exception() -> None:
+    low, high = np.array([0.0, -1e-3, 100.0]), np.array([1.0, 1e-3, 4e3])
+    net = pn.random_network(4, 3, rng=0)
+    W = net.weights / (high - low)
+    net = net.replace(weights=W, biases=net.biases - W @ (low + high) / 2)
+    result = pn.extract(net, low=low, high=high, rng=0, seconds=20)
+    X = Box(low, high).sample(1000, np.random.default_rng(1))
+    assert not result.success or np.abs(result.network(X) - net(X)).max() < 1e-8 * net(X).std()

@@ -114,5 +114,11 @@ class Box:
         return np.asarray(moved[inside | (part < 1)])
 
     def steps(self, X: Array, sizes: Array) -> Array:
-        """Steps along the axes of given sizes, turned round where they would leave the box."""
-        return np.where(X + sizes <= self.high, sizes, -sizes)
+        """Steps along the axes of given sizes, turned round where they would leave the box.
+
+        In a feature so narrow that they leave it on both sides they go half way to the farther one.
+        """
+        up, down = self.high - X, X - self.low
+        inward = np.where(sizes <= up, sizes, np.where(sizes <= down, -sizes, 0.0))
+        farther = np.where(up >= down, up, -down) / 2
+        return np.where((sizes <= up) | (sizes <= down), inward, farther)

@@ -121,7 +121,8 @@ def measured_pieces(
     believed = np.abs(predicted - rises[:, d]).max(axis=1) <= allowed
     constants = values[:, 0] - np.einsum("nod,nd->no", gradients, X)
     # The constant is off by the gradient's error over this distance.
-    errors = TYPICAL_ERROR * rounding / steps * np.maximum(1.0, far / np.sqrt(d)) + TINIEST
+    shortest = np.minimum(steps, np.abs(axes).min(axis=1))
+    errors = TYPICAL_ERROR * rounding / shortest * np.maximum(1.0, far / np.sqrt(d)) + TINIEST
     return Pieces(X, gradients, constants, errors, believed)
 
 
