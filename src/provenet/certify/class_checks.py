@@ -21,6 +21,7 @@ from provenet.certify.noise_checks import NO_DEPENDENCE
 from provenet.certify.residual_form import NOT_CHANCE, correlation, hermite_terms, joint_dependence
 from provenet.certify.smoothers import Smoothed, best_smoother
 from provenet.certify.tolerances import (
+    CLASS_GAIN,
     CLASS_SIGMAS,
     ERROR_SIGMAS,
     FEWEST_SMOOTHED,
@@ -236,7 +237,7 @@ def _no_smoother(workspace: Workspace, evidence: ClassEvidence, left: Array) -> 
 
 
 def _further_units_gain_nothing(workspace: Workspace, evidence: ClassEvidence) -> Check:
-    """Do further units lower Schwarz's criterion, at the price that growth must earn?"""
+    """Does a further unit gain no more than chance gives the best of a pool?"""
     problem, own = workspace.problem, evidence.own.parameters
     activation = evidence.network.activation
     samples = workspace.drawn
@@ -252,9 +253,9 @@ def _further_units_gain_nothing(workspace: Workspace, evidence: ClassEvidence) -
     gain = max(gains) / price
     return Check(
         "further units gain nothing",
-        gain < 1 and not problem.out_of_time,
-        f"{gain:.2g} of their price",
-        "less than 1 (Schwarz), in time",
+        gain < CLASS_GAIN and not problem.out_of_time,
+        f"{gain:.2g} of Schwarz's price",
+        f"less than {CLASS_GAIN:g}, in time",
         "Further units may explain more of the labels: give more time with budget=, or take more "
         "samples.",
         Status.PARTIAL,

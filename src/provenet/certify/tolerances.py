@@ -246,3 +246,6 @@ FLIPS_A_PARAMETER = 10
 CLASS_SIGMAS = 5.0
 """Convention: standard errors by which a unit's output weight and its weights differ from none, and
 it from any other unit: the likelihood is no parabola further out."""
+CLASS_GAIN = 0.4
+"""Convention: of Schwarz's price, what a further unit may gain. Chance gives the best of a pool
+about a quarter; labels of a product of two inputs, all but explained by four units, give half."""

@@ -50,6 +50,7 @@ from provenet.estimators.tolerances import (
     TINY_SPREAD,
     TOLERANCE,
     USELESS,
+    WELL_ABOVE,
     WIDTHS,
 )
 from provenet.fitting.losses import SQUARES, Loss
@@ -211,14 +212,17 @@ def _choose(
     if scaled.loss is SQUARES:  # without a penalty classes that can be told apart have no fit
         plain = [train.penalised(0.0, kind).linear_fit(kind.linear) for train, _ in splits]
         errors[0.0, 0] = _held_out(splits, kind, plain)
-    lowest, failures = np.inf, 0
-    for ridge in RIDGES:
-        along = _errors_by_width(splits, kind, ridge, widths, seeds, deadline, units)
+    lowest, failures, before = np.inf, 0, 0
+    patience = PATIENCE if scaled.loss is SQUARES else CLASS_PATIENCE
+    for ridge in RIDGES if scaled.loss is SQUARES else _from_where_it_matters(splits, kind):
+        along = _errors_by_width(splits, kind, ridge, widths, seeds, deadline, units, before)
+        if scaled.loss is not SQUARES:
+            before = min(along, key=lambda width: along[width])
         errors |= {(ridge, width): error for width, error in along.items()}
         reached = min(along.values()) if units is None else along[units]
         failures = 0 if reached < lowest else failures + 1
         lowest = min(lowest, reached)
-        if failures == _patience(splits) or is_over(deadline):
+        if failures == patience or is_over(deadline):
             break
     candidates = [key for key in errors if units is None or key[1] == units]
     ridge, width = min(candidates, key=lambda key: errors[key])
@@ -241,8 +245,17 @@ def _splits(scaled: _Scaled, rng: np.random.Generator) -> Iterator[tuple[_Scaled
         yield scaled.rows(order[~unseen]), scaled.rows(order[unseen])
 
 
-def _patience(splits: Sequence[tuple[_Scaled, _Scaled]]) -> int:
-    return PATIENCE if splits[0][0].loss is SQUARES else CLASS_PATIENCE
+def _from_where_it_matters(
+    splits: Sequence[tuple[_Scaled, _Scaled]], kind: _UnitKind
+) -> tuple[float, ...]:
+    """Penalties from well above what is best without units."""
+
+    def error(ridge: float) -> float:
+        fits = [train.penalised(ridge, kind).linear_fit(kind.linear) for train, _ in splits]
+        return _held_out(splits, kind, fits)
+
+    best = min(RIDGES, key=error)
+    return tuple(ridge for ridge in RIDGES if ridge <= WELL_ABOVE * best)
 
 
 def _classes(Y: Array) -> AnyArray:
@@ -257,8 +270,13 @@ def _errors_by_width(
     seeds: AnyArray,
     deadline: float,
     units: int | None,
+    before: int,
 ) -> dict[int, float]:
-    """Held-out error of growing widths at one penalty, until growth no longer pays."""
+    """Held-out error of growing widths at one penalty, until growth no longer pays.
+
+    Not before the width that was best at the penalty before: with less of it a few units may do
+    worse than none, and many better.
+    """
     paths = [
         _path(train, kind, ridge, widths, np.random.default_rng(seed), deadline)
         for (train, _), seed in zip(splits, seeds, strict=True)
@@ -273,9 +291,9 @@ def _errors_by_width(
     lowest, failures = np.inf, 0
     for width in (0, *widths):
         errors[width] = _held_out(splits, kind, [next(path) for path in paths])
-        failures = 0 if errors[width] < lowest else failures + 1
+        failures = 0 if errors[width] < lowest or width <= before else failures + 1
         lowest = min(lowest, errors[width])
-        if failures == _patience(splits) or is_over(deadline):
+        if failures == PATIENCE or is_over(deadline):
             break
     return errors
 

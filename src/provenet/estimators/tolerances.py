@@ -34,8 +34,12 @@ FOLDS = 5
 """Convention: parts of the samples, of which one at a time is left out."""
 PATIENCE = 3
 """Convention: steps without gain after which neither width nor penalty is driven further."""
-CLASS_PATIENCE = 2
-"""Convention: the same of class labels, whose log-loss rises soon once it rises."""
+CLASS_PATIENCE = 1
+"""Convention: penalties without gain after which that of class labels falls no further: with too
+little of it labels that can be told apart are told too surely, and log-loss rises fast."""
+WELL_ABOVE = 10.0
+"""Convention: times the penalty that is best of class labels without units, from which on penalties
+are tried with units: these want less of it, or as much."""
 MOST_ROWS_TO_CHOOSE = 2000
 """Convention: samples that a width is chosen on, which bounds the work of one step."""
 SAMPLES_A_UNIT = 5
