@@ -245,6 +245,9 @@ WORTHWHILE = 0.8
 PRICE_OF_GROWTH = 0.75
 """Convention: share of Schwarz's price of a parameter that growth must earn: one of many units
 explains little as long as the others are missing. benchmarks/recovery.py has the rates with it."""
+PRICE_OF_LAYERS = 1.0
+"""Measured: the same of several layers, which learn few samples by heart (tanh of 16 and 8 units,
+2400 samples, benchmarks/layers.py: chains grew to 32 and 28 units, and took minutes to prune)."""
 GROWTH_BEYOND = 1.4
 """Convention: a chain gives up at this multiple of the width that had the least criterion."""
 FIRST_WIDTH, MOST_SWAPS = 3, 32

@@ -9,8 +9,14 @@ import numpy as np
 import provenet as pn
 from provenet.common.ended import Ended
 from provenet.data.sources import ArraySource
+from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.search.chains import _evidence, _pruned_from_the_end, chains
+from provenet.fitting.search.chains import (
+    _evidence,
+    _pruned_from_the_end,
+    _worth_pruning,
+    chains,
+)
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.workspace import Wishes, Workspace, prepare
 from provenet.networks.conversions import as_absolute
@@ -84,3 +90,23 @@ def test_what_does_not_get_to_zero_stays_as_it_is() -> None:
     assert problem.crawls(noisy)
     fit, rejected = _pruned_from_the_end(problem, noisy, None)
     assert fit is noisy and rejected is None
+
+
+def fit_of(problem: Problem, widths: tuple[int, ...], size: float, labels: int) -> Fit:
+    network = pn.random_network(widths, 4, activation="tanh", rng=0)
+    rss = (size * problem.spread) ** 2 * labels
+    return Fit(Parameters.of_deep(network), rss, labels, 0, Ended.CONVERGED)
+
+
+def test_layers_that_learned_by_heart_are_not_what_is_pruned() -> None:
+    """800 samples: 20 and 20 units have some 540 parameters, each worth 0.4% of a variance."""
+    problem = deep_problem(pn.random_network((3, 2), 4, activation="tanh", rng=0))
+    narrow, wide = (
+        fit_of(problem, widths, size, 800) for widths, size in (((4, 3), 0.2), ((20, 20), 0.1))
+    )
+    part = fit_of(problem, (3, 3), 0.01, 100)
+    assert _worth_pruning(problem, wide, [part, narrow, wide]) is narrow
+    near = fit_of(problem, (20, 20), 1e-3, 800)
+    assert _worth_pruning(problem, near, [narrow, near]) is near
+    assert _worth_pruning(replace(problem, layers=1), wide, [narrow, wide]) is wide
+    assert _worth_pruning(problem, part, [part]) is part

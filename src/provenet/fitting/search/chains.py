@@ -81,12 +81,23 @@ def _expanded(workspace: Workspace, first: Parameters, swaps: int, widest: int) 
     problem = workspace.problem.searching()
     with workspace.stage("search"):
         fit = start(problem.for_width(*first.widths), first)
+        ends = []
         for better in expand(problem, fit, swaps, widest, workspace.rng):
             fit = better
+            ends.append(fit)
             units = in_words(fit.parameters.widths)
             message = f"{units} units, residual {fit.rms / workspace.spread:.2g}"
             workspace.progress("search", workspace.budget_used, message)
-    return fit
+    return _worth_pruning(problem, fit, ends)
+
+
+def _worth_pruning(problem: Problem, last: Fit, ends: Sequence[Fit]) -> Fit:
+    """The last fit; of several layers that have not come near zero, the best by Schwarz's criterion
+    of those of all samples: wide ones may have fitted few samples by heart, and prune slowly."""
+    if problem.layers == 1 or last.rms <= problem.policy.little * problem.spread:
+        return last
+    whole = [fit for fit in (*ends, last) if fit.labels == problem.samples.labels]
+    return min(whole, key=problem.criterion, default=last)
 
 
 def pruned(workspace: Workspace, wide: Fit) -> Chain:

@@ -15,6 +15,7 @@ from provenet.fitting.tolerances import (
     GROWING_PAYS,
     GROWTH_BEYOND,
     PRICE_OF_GROWTH,
+    PRICE_OF_LAYERS,
     PRUNE_LAST_STEPS,
     SWAP_STEPS,
     SWAP_TOLERANCE,
@@ -74,7 +75,8 @@ def expand(
             whole = problem.with_free_norms() if last else problem
             steps = SWAP_STEPS if last else PRUNE_LAST_STEPS if little else 1
             fit = whole.refine(fit.parameters, steps, SWAP_TOLERANCE)
-        scores[width] = problem.criterion(fit, PRICE_OF_GROWTH)
+        price = PRICE_OF_GROWTH if problem.layers == 1 else PRICE_OF_LAYERS
+        scores[width] = problem.criterion(fit, price)
         yield fit
         best_width = min(scores, key=lambda w: scores[w])
         pays = width <= GROWTH_BEYOND * best_width + 1
