@@ -23,7 +23,12 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.data.label_precision import LabelPrecision, label_precision
-from provenet.data.tolerances import LEAST_TOLD, ROUNDED_PROBABILITY, SUM_OF_PROBABILITIES
+from provenet.data.tolerances import (
+    COARSELY_TOLD,
+    LEAST_TOLD,
+    ROUNDED_PROBABILITY,
+    SUM_OF_PROBABILITIES,
+)
 from provenet.networks.tolerances import EPS, TINY
 
 
@@ -123,10 +128,20 @@ def before_link(y: Array, link: str) -> BeforeLink:
         u = (low + high) / 2 if link == "logit" else _outputs(p, link)
     worst = widths if widths.ndim == 1 else widths.max(axis=1)
     told = np.isfinite(worst) & np.isfinite(u.reshape(len(u), -1)).all(axis=1)
-    best = worst[told].min(initial=np.inf)
-    kept = told & (np.where(told, worst, np.inf) <= LEAST_TOLD * best)
+    kept = told & (np.where(told, worst, np.inf) <= _widest(worst[told], _written(y).known))
     words = f"probabilities {_written(y).words}".rstrip()
     return BeforeLink(u[kept], LabelPrecision(words, widths[kept]), kept)
+
+
+def _widest(widths: Array, coarse: bool) -> float:
+    """Up to which width labels are kept; of those of few digits about the better half."""
+    if not len(widths):
+        return 0.0
+    best = float(widths.min())
+    if not coarse:
+        return LEAST_TOLD * best
+    half = float(np.median(widths))
+    return min(LEAST_TOLD * best, max(COARSELY_TOLD * best, half))
 
 
 def _outputs(p: Array, link: str) -> Array:

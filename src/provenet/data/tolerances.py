@@ -97,5 +97,8 @@ LEAST_TOLD = 1e3
 """Convention: labels known this much worse than the best one are left out: of logits in double
 precision, those beyond 7 or so, which are known to 1e-13. All others can be fitted to the last
 digits with one weight."""
+COARSELY_TOLD = 20.0
+"""Convention: the same for labels of few digits, whose widths count: logits beyond 4 or so are left
+out, unless more than half of them are. One weight for all would let the worst rule the search."""
 MOST_NAMES = 12
 """Convention: names of columns that a message lists."""
