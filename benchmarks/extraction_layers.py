@@ -5,11 +5,12 @@ A trained one is scikit-learn's MLPRegressor on standardised data, named by the 
 layers; classes are columns of zeros and ones. Neither depth nor widths are told.
 
 *exact* counts answers that say so; *to 1e-8* those with every parameter as near as that, whatever
-they say (parameters of units that are never on, at 80,000 inputs near and far, are not asked for); *function* answers that are a whole network and predict fresh standard normal inputs to
-1e-8 of the answers' spread; *wrong* answers that call themselves exact and are not both; *beyond
-its bound* those with all units that call themselves exact and have a larger error than they state.
-*off at* is the largest share of fresh inputs at which an answer called exact is off, to be held
-against the share that its certificate allows: a unit that is hardly ever on may be missing.
+they say (parameters of units that are never on, at 80,000 inputs near and far, are not asked for);
+*function* answers that are a whole network and predict fresh standard normal inputs to 1e-8 of the
+answers' spread; *wrong* answers that call themselves exact and are not both; *beyond its bound*
+those with all units that call themselves exact and have a larger error than they state. *off at* is
+the largest share of fresh inputs at which an answer called exact is off, to be held against the
+share that its certificate allows: a unit that is hardly ever on may be missing.
 """
 
 from __future__ import annotations
