@@ -91,7 +91,7 @@ def test_standard_errors_cover(network, loss):
 
 def test_labels_without_noise_are_no_success():
     """A network cut at a threshold: the boundary shows, the scale does not."""
-    X = np.random.default_rng(1).standard_normal((300, 2))
+    X = np.random.default_rng(1).standard_normal((150, 2))
     result = recovered(X, (TRUTH(X) > 0).astype(float))
     assert result.status == "partial" and result.claim == "predictor"
     assert not next(c for c in result.checks if c.name == "labels overlap").holds
@@ -114,11 +114,11 @@ def test_contrary_labels_of_twins_are_chance():
 
 
 def test_few_labels_and_a_linear_function_are_no_network():
-    X, y = labelled(TRUTH, 60, 4)
+    X, y = labelled(TRUTH, 40, 4)
     assert not recovered(X, y).success
     rng = np.random.default_rng(5)
-    X = rng.standard_normal((800, 2))
-    result = recovered(X, (rng.random(800) < expit(X[:, 0] - X[:, 1])).astype(float))
+    X = rng.standard_normal((400, 2))
+    result = recovered(X, (rng.random(400) < expit(X[:, 0] - X[:, 1])).astype(float))
     assert result.status == "partial" and "logistic regression" in result.message
 
 
