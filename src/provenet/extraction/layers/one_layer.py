@@ -131,21 +131,31 @@ class _LayerSearch:
         return self._below_others(rows, fit)
 
     def _below_others(self, rows: list[Row], fit: TopFit) -> LayerOutcome | None:
-        """What can be said if there are layers above: rows may be those of deeper units then."""
+        """What can be said if there are layers above: rows may be those of deeper units then.
+
+        The rows that are confirmed may be all there are; late, those that could not be count, too.
+        """
         stage = self.stage
         if stage.known.layers:
             stage.confirm()
-            rows = stage.confirmed if stage.traced < FILL_ALL_FROM else stage.accepted
+            rows = stage.confirmed
             self.counts[-1] = len(rows)
-        if not rows:
-            return None
-        wide = self._signs_need_surfaces(rows, fit)
-        found = self._by_surfaces(rows) if wide else self._by_gradients(rows)
+        found = self._told(rows, fit)
+        if found is None and stage.traced >= FILL_ALL_FROM and len(rows) < len(stage.accepted):
+            rows = stage.accepted
+            found = self._told(rows, fit)
         if found is None:
             stage.confirm()
         elif len(rows) < len(stage.accepted):  # the others are not needed
             stage.leave_unconfirmed()
         return found
+
+    def _told(self, rows: list[Row], fit: TopFit) -> LayerOutcome | None:
+        """The signs of rows, if these are all of the layer."""
+        if not rows:
+            return None
+        wide = self._signs_need_surfaces(rows, fit)
+        return self._by_surfaces(rows) if wide else self._by_gradients(rows)
 
     def _complete(self) -> None:
         """Make rows of candidates, and rows whole."""
