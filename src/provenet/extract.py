@@ -37,7 +37,13 @@ from provenet.extraction.deadline import Deadline
 from provenet.extraction.kinks import Traced, Tracing, start_tracing
 from provenet.extraction.layers.tolerances import MOST_ANSWERS
 from provenet.extraction.lines import FollowedLine
-from provenet.extraction.linked import LinkedOracle, is_wide, link_of, unsaturated_box
+from provenet.extraction.linked import (
+    LinkedOracle,
+    asked_within,
+    is_wide,
+    link_of,
+    unsaturated_box,
+)
 from provenet.extraction.oracle import Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
 from provenet.extraction.sampling import METHODS_OF_DEPTH as SAMPLED
@@ -205,6 +211,8 @@ def _through_link(run: _Run, link: str) -> Recovery:
     if deep or is_wide(box, run.box):
         linked = replace(run, oracle=LinkedOracle(run.oracle, link, box), box=box)
         result = with_link(linked.answer(linked.probed()), link)
+        if result.success and box is not run.box:
+            result = replace(result, ambiguities=(*result.ambiguities, asked_within(box)))
         result = beyond_the_box(result, run.oracle, run.box, run.rng)
     if result.success or deep or not run.wishes.activation.kinked:
         return result

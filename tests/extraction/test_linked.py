@@ -47,6 +47,7 @@ def test_two_classes(answers: Any, seed: int) -> None:
     assert result.status is Status.EXACT and result.network.link == "logit"
     assert pn.parameter_error(result.network, net) < TRACED
     assert "probabilities of other inputs are predicted" in {c.name for c in result.checks}
+    assert any("where the model is not saturated" in text for text in result.ambiguities)
 
 
 def test_three_classes_and_a_deep_network() -> None:

@@ -162,6 +162,15 @@ def unsaturated_box(oracle: Oracle, box: Box, rng: np.random.Generator) -> Box |
     return None
 
 
+def asked_within(box: Box) -> str:
+    """What is open outside of a box that was chosen here."""
+    low, high = float(box.low.min()), float(box.high.max())
+    return (
+        f"Inputs were asked from {low:.3g} to {high:.3g}, where the model is not saturated: units "
+        "that have no kink there would not show."
+    )
+
+
 def is_wide(small: Box, box: Box) -> bool:
     """Whether a box within another is large enough to trace a network in."""
     return bool(np.all(small.half_widths >= WIDE_ENOUGH * box.half_widths))
