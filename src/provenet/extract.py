@@ -410,6 +410,7 @@ class _Run:
             units=self.wishes.units,
             layers=self.layers or 1,
             seen=seen,
+            level=found.level,
             progress=self.stages.progress,
         )
 

@@ -12,6 +12,7 @@ from provenet.extraction.gradients import measured_pieces
 from provenet.extraction.kinks import trace_units
 from provenet.extraction.segments import Segment
 from provenet.extraction.sharpen import sharpened
+from provenet.extraction.tolerances import BOUND
 from provenet.extraction.units import Pieces, Units
 
 
@@ -39,12 +40,12 @@ def test_units_have_the_hyperplanes_of_the_network(seed: int) -> None:
     checks = box.sample(30, rng)
     traced = trace_units(lambda X: net(X)[:, None], checks, box, rng)
     own, found = (hyperplanes(n.W, n.b) for n in (as_units(net), traced.units))
-    np.testing.assert_allclose(found, own, atol=1e-10)  # sharpened to 1e-11 a unit
+    np.testing.assert_allclose(found, own, atol=1e-10)  # sharpened to 3e-11 a unit
     assert traced.errors.max() < 1e-10 and np.abs(traced.left).max() < 1e-10
 
 
 def test_errors_are_not_underestimated() -> None:
-    """Without room for more questions: the estimate must cover the true error (10 sigma)."""
+    """Without room for more questions: `BOUND` times the estimate must cover the true error."""
     for seed in range(10):
         net, rng = network(seed, 20, 10), np.random.default_rng(seed)
         box = Box.of(None, None, net.features)
@@ -55,7 +56,7 @@ def test_errors_are_not_underestimated() -> None:
         if len(traced.units) != net.units or not traced.complete:
             continue
         own, found = (hyperplanes(n.W, n.b) for n in (as_units(net), traced.units))
-        assert np.abs(found - own).max() < 10 * traced.errors.max()
+        assert np.abs(found - own).max() < BOUND * traced.errors.max()
 
 
 def test_the_same_unit_met_twice_is_one() -> None:

@@ -28,6 +28,8 @@ from provenet.extraction.segments import random_line
 from provenet.extraction.tolerances import (
     ASKED_AGAIN,
     BESIDE_CENTRE,
+    COARSE,
+    COARSE_POINTS,
     FIRST,
     FIRST_A_FEATURE,
     FIRST_UNITS,
@@ -65,17 +67,19 @@ def sampled(
     units: int | tuple[int, ...] | None = None,
     layers: int = 1,
     seen: int = 0,
+    level: float = 0.0,
     progress: Progress | None = None,
 ) -> Recovery:
     """Ask and recover until it succeeds, or the questions or the time are used up.
 
-    Noise of 0 says that answers are exact. Where answers are rounded, `seen` units were.
+    Noise of 0 says that answers are exact. Where answers are rounded to the part `level` of
+    their size, `seen` units were.
     """
     total = sum(units) if isinstance(units, tuple) else units
     if noise == 0:
         batches = _exact_batches(oracle, total)
     elif seen:
-        batches = _rounded_batches(oracle, total or seen)
+        batches = _rounded_batches(oracle, total or seen, level)
     else:
         batches = _noisy_batches(oracle)
     limit, size = _limit(oracle, batches, total), batches.first
@@ -138,11 +142,12 @@ def _noisy_batches(oracle: Oracle) -> _Questions:
     return _Questions(first, GROWTH, SECONDS_A_BATCH, power=1.0, beyond=0)
 
 
-def _rounded_batches(oracle: Oracle, units: int) -> _Questions:
+def _rounded_batches(oracle: Oracle, units: int, level: float) -> _Questions:
     """As many as so many units take, and more if there are more of them."""
     outputs = oracle.outputs or 1
     parameters = units * (oracle.features + 1 + outputs) + outputs
-    first = max(FIRST, int(ROUNDED_POINTS * parameters / outputs))
+    points = ROUNDED_POINTS if level < COARSE else COARSE_POINTS
+    first = max(FIRST, int(points * parameters / outputs))
     seconds = ROUNDED_SECONDS * max(1.0, first / 1000) ** SMOOTH_POWER
     return _Questions(first, GROWTH, seconds, SMOOTH_POWER, beyond=0)
 
