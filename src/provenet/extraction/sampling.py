@@ -9,7 +9,10 @@ short, and an answer must predict what may refute it (`confirming.few_searched_p
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +33,7 @@ from provenet.extraction.tolerances import (
     BESIDE_CENTRE,
     COARSE,
     COARSE_POINTS,
+    COARSENED,
     FIRST,
     FIRST_A_FEATURE,
     FIRST_UNITS,
@@ -44,9 +48,11 @@ from provenet.extraction.tolerances import (
     SEARCHED_BEYOND,
     SECONDS_A_BATCH,
     SHORTEST,
+    SINGLE,
     SMOOTH_GROWTH,
     SMOOTH_POWER,
     SMOOTH_SECONDS,
+    TINIEST,
 )
 from provenet.networks.activations import Activation
 from provenet.networks.any_network import AnyNetwork
@@ -98,23 +104,44 @@ def sampled(
             break
         if progress is not None:
             progress("ask", -1, counted(len(X), "random point"))
-        best = recover(
-            oracle.samples(X, y),
+        attempt = partial(
+            recover,
             link="identity",
             method=method,
             layers=layers,
             activation=activation,
             noise=noise,
-            units=units,
             rng=rng,
             progress=progress,
             budget=max(min(batches.seconds(size), deadline.left), SHORTEST),
         )
-        best = replace(best, asked=Answered(X, y))
+        single = np.isclose(level, SINGLE) and units is None
+        samples = partial(oracle.samples, X)
+        found = _of_single_precision(attempt, samples, y, level) if single else None
+        best = replace(found or attempt(samples(y), units=units), asked=Answered(X, y))
         if best.success:
             return _asked_beyond(oracle, box, rng, best, Answered(X, y), batches.beyond)
         size = int(batches.growth * size)
     return stopped_early(best, _exhausted(deadline, len(X)))
+
+
+def _of_single_precision(
+    attempt: Callable[..., Recovery], samples: Callable[[Array], Any], y: Array, level: float
+) -> Recovery | None:
+    """A network that was computed in single precision; None where this does not succeed.
+
+    Its errors follow the inputs, and a search finds units in them that are not there. Of answers
+    that are rounded more coarsely it finds those that are; as many then explain the answers
+    themselves. What these leave must be no more than single precision: else units are missing.
+    """
+    rounding = level * float(np.abs(y).max())
+    grid = 10.0 ** np.ceil(np.log10(COARSENED * rounding + TINIEST))
+    coarse = attempt(samples(np.round(y / grid) * grid))
+    if not coarse.success or coarse.network is None:
+        return None
+    found = attempt(samples(y), units=coarse.network.units)
+    small = found.certificate is not None and found.certificate.residual <= rounding
+    return found if found.success and small else None
 
 
 # ---------------------------------------------------------------- how many questions

@@ -11,6 +11,8 @@ import numpy as np
 
 EPS = float(np.finfo(float).eps)
 """Rounding of double precision. Derived."""
+SINGLE = float(np.finfo(np.float32).eps)
+"""Rounding of single precision. Derived."""
 TINIEST = 1e-300
 """Keeps a division by zero away where sizes may be zero. A convention, near the smallest float."""
 
@@ -269,6 +271,9 @@ ROUNDED_POINTS, ROUNDED_SECONDS = 5.5, 20.0
 """Where answers are rounded: random points a parameter of the units that a line shows, and seconds
 of a first attempt with up to a thousand points. A convention: a line shows about 9 of 10 units in
 single precision (`benchmarks/extraction.py --rows 20,10,float32 20,10,decimals4`)."""
+COARSENED = 10.0
+"""Roundings of single precision, at least, that answers are rounded to while the number of units is
+looked for. A convention: sums of a few roundings are then far within a step."""
 COARSE, COARSE_POINTS = 1e-6, 8.0
 """Part of the answers' size from which on rounding hides half of the units from a line, and points
 a parameter then. A convention, as before."""
