@@ -75,7 +75,7 @@ from provenet.validation import (
 
 _CHECKS = 30
 """Points that guide the lines."""
-_CORNERS = 100
+_CORNERS = 200
 """Corners of a box that do, too. A convention: units that are on at a hundredth of these are found,
 which are on at one in a thousand of other points, and in a million."""
 _QUERIES_A_PARAMETER, _MORE_QUERIES = 2, 600

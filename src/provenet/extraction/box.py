@@ -83,10 +83,10 @@ class Box:
     def corners(self, n: int, rng: np.random.Generator) -> Array:
         """Random corners, of which every halfspace that cuts the box has one; none without.
 
-        In half of them any number of features is low: images are dark or bright.
+        In a quarter of them any number of features is low: images are dark or bright.
         """
         X = self.sample(0 if self.unlimited else n, rng)
-        low = np.where(np.arange(len(X)) % 2, rng.random(len(X)), 0.5)
+        low = np.where(np.arange(len(X)) % 4 == 3, rng.random(len(X)), 0.5)
         ends = np.where(rng.random(X.shape) < low[:, None], self.low, self.high)
         return self.nearest(np.where(np.isfinite(ends), ends, X))
 
