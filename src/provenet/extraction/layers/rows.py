@@ -122,7 +122,7 @@ def predicted(row: Row, known: KnownLayers, line: Line) -> tuple[Array, Array]:
     length = np.diff(ends)
     part = np.divide(before, before - after, out=np.zeros_like(before), where=crossed)
     t = (ends[:-1] + part * length)[crossed]
-    speed = (np.abs(after - before) / length)[crossed]
+    speed = np.abs(after - before)[crossed] / length[crossed]
     at = h[:-1][crossed] + part[crossed, None] * (h[1:] - h[:-1])[crossed]
     return t, (row.unsure(at) + TINIEST) / speed
 
