@@ -72,13 +72,16 @@ def rows_from_gradients(frame: Frame, network: DeepNetwork) -> FirstLayer:
 
 
 def _equations(network: DeepNetwork, measured: AxisGradient) -> tuple[Array, Array] | None:
-    """M and G of a gradient over its error; None where the network says something else."""
+    """M and G of a gradient over its error; None where the network says something else.
+
+    Where all is zero, answers have no error and tell nothing.
+    """
     M = _coefficients(network, measured.x[None])[0]
     off = np.abs(measured.along - M @ network.weights[0]).max()
     if off > GRADIENT_OFF * np.abs(measured.along).max():
         return None
     error = TYPICAL_ERROR * measured.rounding * _inverse(measured.steps)
-    return M / error, measured.along / error
+    return (M / error, measured.along / error) if error > 0 else None
 
 
 def _coefficients(network: DeepNetwork, X: Array) -> Array:
