@@ -1099,8 +1099,8 @@ OURS = (
     Mutation(
         "expand and prune: parameters cost nothing",
         "fitting/search/problem.py",
-        "+ price * p * np.log(n)",
-        "+ 0 * price * p * np.log(n)",
+        "+ price * p * np.log(told)",
+        "+ 0 * price * p * np.log(told)",
         (_SEARCH + "test_noise_stops_the_growth_near_the_true_width",),
     ),
     Mutation(
