@@ -40,6 +40,15 @@ def test_exact_answers_give_the_network_to_rounding(outputs: int, seed: int) -> 
     assert pn.parameter_error(fit.network, net) < 1e-11 and fit.rms < 1e-14
 
 
+@pytest.mark.parametrize("seed", [0, 1, 4, 7])
+def test_from_further_away_the_matrix_is_formed_anew(seed: int) -> None:
+    """One matrix ends between 5e-10 and 9e-5 here; rounding is 1e-15."""
+    net, rng = normalised(1, seed), np.random.default_rng(seed)
+    samples = samples_of(net, 400, rng)
+    fit = Newton(changed(net, 1e-3, rng), 1e-2, 1e-16).fitted(samples, samples)
+    assert fit.rms < 1e-13
+
+
 def test_the_errors_are_those_of_the_covariance_of_layers() -> None:
     """Two routes: beta kept as parameters and norms held, or eliminated and projected."""
     net, rng = normalised(2, 0), np.random.default_rng(0)

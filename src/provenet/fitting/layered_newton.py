@@ -1,7 +1,7 @@
 """Gauss-Newton steps for a deep network that is nearly right, and how sure its parameters are.
 
 So near to the answer the Jacobian D hardly changes any more: it is formed once, a block of samples
-at a time, and
+at a time (anew where steps end far above the noise), and
 
     H = D^T Omega D + sigma^2 / e^2,    theta <- theta - H^-1 g,
 
@@ -26,7 +26,13 @@ from provenet.fitting.layered_covariance import DeepErrors
 from provenet.fitting.layered_equations import LayeredPoint
 from provenet.fitting.normal_equations import inverse_root, rows_of_jacobian
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.tolerances import NEWTON_GAIN, NEWTON_RIDGE, NEWTON_STEPS
+from provenet.fitting.tolerances import (
+    NEWTON_GAIN,
+    NEWTON_MATRICES,
+    NEWTON_RIDGE,
+    NEWTON_STALLED,
+    NEWTON_STEPS,
+)
 from provenet.networks.deep_network import DeepNetwork
 
 
@@ -85,11 +91,31 @@ class Newton:
         self.H: Array | None = None
 
     def fitted(self, samples: WeightedSamples, new: WeightedSamples) -> NearlyExact:
-        """The network that fits the samples best, of which some are new since the last fit."""
+        """The network that fits the samples best, of which some are new since the last fit.
+
+        Where steps end far above the noise, the matrix was formed too far away: it is formed anew.
+        """
+        self._add(new)
+        fit = self._stepped(samples)
+        for _ in range(NEWTON_MATRICES - 1):
+            if fit.rms <= NEWTON_STALLED * self.noise:
+                break
+            before, self.H = fit.rms, None
+            self._add(samples)
+            fit = self._stepped(samples)
+            if fit.rms > NEWTON_GAIN * before:
+                break
+        return fit
+
+    def _add(self, new: WeightedSamples) -> None:
         more = _matrix(self.network, new)
         if self.H is None:
             more[np.diag_indices(len(more))] += self.held
         self.H = more if self.H is None else self.H + more
+
+    def _stepped(self, samples: WeightedSamples) -> NearlyExact:
+        """Steps with one matrix while each leaves less; the last that did is kept."""
+        assert self.H is not None, "a matrix is formed first"
         root = _inverse_root(self.network, self.H)
         network, before = self.network, np.inf
         for _ in range(NEWTON_STEPS):
