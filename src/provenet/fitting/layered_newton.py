@@ -15,7 +15,7 @@ The letters are those of `layered_equations`; beta is not eliminated, but a part
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,6 +83,8 @@ class Newton:
     """How far its parameters are off, about."""
     noise: float
     """What answers are off by, weighted."""
+    between: Callable[[], None] = lambda: None
+    """Called between blocks of samples and steps: it may raise, to end the fit there."""
 
     def __post_init__(self) -> None:
         """Nothing is fitted."""
@@ -108,7 +110,7 @@ class Newton:
         return fit
 
     def _add(self, new: WeightedSamples) -> None:
-        more = _matrix(self.network, new)
+        more = _matrix(self.network, new, self.between)
         if self.H is None:
             more[np.diag_indices(len(more))] += self.held
         self.H = more if self.H is None else self.H + more
@@ -119,6 +121,7 @@ class Newton:
         root = _inverse_root(self.network, self.H)
         network, before = self.network, np.inf
         for _ in range(NEWTON_STEPS):
+            self.between()
             r = samples.residuals(network)
             size = float(np.sum(r**2))
             if not size < NEWTON_GAIN * before:
@@ -161,12 +164,13 @@ def _reflections(network: DeepNetwork) -> Iterator[tuple[slice, Array]]:
             first += len(row) + 1
 
 
-def _matrix(network: DeepNetwork, samples: WeightedSamples) -> Array:
+def _matrix(network: DeepNetwork, samples: WeightedSamples, between: Callable[[], None]) -> Array:
     """`D^T Omega D` of weighted samples."""
     size = _flat(network).size
     H = np.zeros((size, size))
     for block in row_blocks(len(samples.X), rows_of_jacobian(size, np.float64)):
         for D in _jacobians(network, samples.X[block]):
+            between()
             D *= samples.weights[block, None]
             H += D.T @ D
     return H

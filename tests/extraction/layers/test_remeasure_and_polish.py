@@ -8,13 +8,20 @@ import pytest
 import provenet as pn
 from deep_searches import deep
 from layered_problems import frame_of, kink_of
+from provenet.common.exceptions import TimeSpent
 from provenet.common.typing import Array
-from provenet.extraction.layers.first_layer import rows_from_gradients
+from provenet.extraction import deadline
+from provenet.extraction.deadline import OVER, Deadline
+from provenet.extraction.layers import polish
+from provenet.extraction.layers.first_layer import ask_for_rows, rows_from_gradients
 from provenet.extraction.layers.known import Frame, KnownLayer, KnownLayers
 from provenet.extraction.layers.pieces import Measuring, axis_gradient
 from provenet.extraction.layers.polish import polished
 from provenet.extraction.layers.remeasure import Nearly, remeasured
 from provenet.extraction.layers.settling import SettledLayers, settled
+from provenet.extraction.layers.tolerances import ASKED_A_ROUND
+from provenet.extraction.layers.top import weights_far_out
+from provenet.fitting.layered_newton import Newton, WeightedSamples
 
 OFF = 1e-7
 """What the rows are perturbed by, relatively."""
@@ -147,6 +154,25 @@ def test_a_weight_that_no_answer_tells_has_the_error_that_it_had() -> None:
     assert found is not None and found.error > 1e-8
 
 
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_the_most_telling_points_are_those_of_the_whole_covariance(outputs: int) -> None:
+    """Each the least sure once those before are known, by the matrix that is not formed there."""
+    net, rng = rows_of(normalised(deep(6, 5, 4, outputs, rng=4))), np.random.default_rng(0)
+    X, pool = rng.standard_normal((60, 6)), 2 * rng.standard_normal((200, 6))
+    samples = WeightedSamples(X, net(X), np.ones(60))
+    fit = Newton(net, 1e-3, 1e-12).fitted(samples, samples)
+    L = (fit.leverages(pool) * weights_far_out(pool)[:, :, None]).reshape(-1, len(fit.root))
+    chosen, rest = list[int](), np.eye(len(fit.root))
+    for _ in range(int(ASKED_A_ROUND * len(fit.root) / outputs) + 1):
+        unsure = np.einsum("ij,jk,ik->i", L, rest, L).reshape(-1, outputs).sum(axis=1)
+        chosen.append(int(np.argmax(unsure)))
+        own = L.reshape(len(pool), outputs, -1)[chosen].reshape(-1, L.shape[1])
+        rest = np.linalg.inv(np.eye(len(rest)) + own.T @ own)
+    assert len(set(chosen)) > 1
+    found = polish._most_telling(frame_of(net), fit, pool)
+    np.testing.assert_array_equal(found, pool[np.unique(chosen)])
+
+
 def test_large_networks_are_not_polished() -> None:
     net = rows_of(normalised(deep(70, 60, 30, 1, rng=0)))
     found = polished(frame_of(net), net, np.zeros((1, 70)), 1e-7, np.random.default_rng(0))
@@ -199,3 +225,31 @@ def test_gradients_in_the_span_of_others_cost_only_its_directions() -> None:
             g = (net.weights[2] * above) @ (net.weights[1] * on) @ net.weights[0]
             assert np.abs(piece.g - g).max() < 1e-9
     assert asked > 15 and len(measuring.span.rows) == 5 and len(frame.gradients) < 10
+
+
+# ---------------------------------------------------------------- time
+
+
+def test_no_long_loop_goes_on_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two questions: every look at the clock takes a second, and nothing else does."""
+    looks = iter(range(1000))
+    monkeypatch.setattr(deadline, "now", lambda: float(next(looks)))
+    net, rng = rows_of(normalised(deep(6, 5, 4, 1, rng=1))), np.random.default_rng(0)
+    frame = frame_of(net)
+    frame(2 * rng.standard_normal((200, 6)))
+    frame.deadline = Deadline(4.5, 4.5)
+    with pytest.raises(TimeSpent):
+        polished(frame, changed(net, 1e-8, rng), kinks_of(net, rng), 1e-7, rng)
+    assert next(looks) == 6  # once over, nothing looked again
+
+
+def test_after_the_deadline_nothing_is_measured_again() -> None:
+    net, rng = normalised(deep(12, 5, 4, 1, rng=1)), np.random.default_rng(0)
+    frame, before = nearly(net, OFF, rng)
+    axis_gradient(frame, rng.standard_normal(12), np.full(12, 1e-4))
+    frame.deadline, kept = OVER, len(frame.kept)
+    with pytest.raises(TimeSpent):
+        remeasured(frame, before, rng)
+    with pytest.raises(TimeSpent):
+        ask_for_rows(frame, net, rows_from_gradients(frame, net), rng)
+    assert len(frame.kept) == kept

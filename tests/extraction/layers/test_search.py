@@ -102,6 +102,18 @@ def test_a_budget_that_runs_out_leaves_what_is_known(budget: int) -> None:
         assert apart.min(axis=1).max() < EXACT
 
 
+def test_a_layer_that_is_not_finished_says_how_far_it_got() -> None:
+    """Stopped wherever: what was found of it is told, and the layers below stay whole."""
+    told = set[tuple[bool, ...]]()
+    for budget in range(100, 600, 50):
+        layers = searched((6, 5, 4, 1), 12, budget).layers
+        told.add(tuple(layer.whole for layer in layers))
+        for layer in layers:
+            assert layer.whole == (layer.note == "")
+            assert layer.whole or str(layer).endswith("unexplained when the search had to end")
+    assert {(False,), (True, False)} <= told <= {(), (False,), (True,), (True, False)}
+
+
 def test_nothing_is_asked_after_the_deadline() -> None:
     """Though the model would answer: walks along surfaces ask nothing, and must end, too."""
     net = deep(6, 5, 4, 1, rng=12)

@@ -99,6 +99,7 @@ def ask_for_rows(
     X = X[frame.box.contains(X)] if not frame.box.unlimited else X
     M, errors = _coefficients(network, X), _errors(network, X)
     for _ in range(2 * len(C)):
+        frame.check_time()
         worst = int(np.argmax(np.diag(C)))
         if d * C[worst, worst] <= FIRST_KNOWN**2:
             break

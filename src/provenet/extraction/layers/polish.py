@@ -61,15 +61,15 @@ def polished(
     _ask_enough(frame, int(np.ceil(SPARE_ANSWERS * size / len(network.weights[-1]))), rng)
     samples = new = _samples(frame)
     noise = POLISH_ROUNDING * float(np.abs(samples.weights[:, None] * samples.Y).max())
-    fits = Newton(network, unsure, noise)
+    fits = Newton(network, unsure, noise, frame.check_time)
     for _ in range(POLISH_ROUNDS):
-        frame.check_time()
         fit = fits.fitted(samples, new)
         level = max(fit.rms, noise)
         error = level * fit.errors.largest
         if error <= POLISHED_TO:
             break
-        more = _most_telling(fit, _pool(frame, fit, POLISHED_TO / level, places, rng))
+        pool = _pool(frame, fit, POLISHED_TO / level, places, rng)
+        more = _most_telling(frame, fit, pool)
         if len(more) == 0:
             break
         new = _weighted(more, frame(more))
@@ -110,7 +110,11 @@ def _pool(
     near = [s * rng.standard_normal((POOL, network.features)) for s in SCALES]
     near.append(around + spread[:, None] * rng.standard_normal(around.shape))
     U = np.vstack(near)
-    return frame.inside(np.vstack([U, *_where_they_show(fit, wanted, U)]))
+    aimed_at = list[Array]()
+    for points in _where_they_show(fit, wanted, U):
+        frame.check_time()
+        aimed_at.append(points)
+    return frame.inside(np.vstack([U, *aimed_at]))
 
 
 def _where_they_show(fit: NearlyExact, wanted: float, U: Array) -> Iterator[Array]:
@@ -126,21 +130,29 @@ def _where_they_show(fit: NearlyExact, wanted: float, U: Array) -> Iterator[Arra
         yield aimed(fit.network, wishes, best_starts(fit.network, wishes, U, AIM_STARTS), box)
 
 
-def _most_telling(fit: NearlyExact, pool: Array) -> Array:
+def _most_telling(frame: Frame, fit: NearlyExact, pool: Array) -> Array:
     """Points of a pool, the least sure first, each as if those before had been asked.
 
-    With L the rows of `leverages`, `K = L L^T` is the covariance of the answers; what is left of it
-    once an answer is known, with noise of size one, is a step of Cholesky's method.
+    With L the rows of `leverages`, `L L^T` is the covariance of the answers; what is left of it
+    once an answer is known, with noise of size one, is a step of Cholesky's method: `L L^T - C C^T`
+    with one more column of C for every answer. Only its diagonal is kept, and rows as they are
+    needed.
     """
     L = (fit.leverages(pool) * weights_far_out(pool)[:, :, None]).reshape(-1, len(fit.root))
-    K = L @ L.T
     chosen, outputs = list[int](), len(L) // len(pool)
-    for _ in range(int(ASKED_A_ROUND * len(fit.root) / outputs) + 1):
-        own = np.diag(K).reshape(-1, outputs).sum(axis=1)
+    most = int(ASKED_A_ROUND * len(fit.root) / outputs) + 1
+    C, known = np.empty((len(L), most * outputs)), 0
+    left = np.einsum("ij,ij->i", L, L)
+    for _ in range(most):
+        frame.check_time()
+        own = left.reshape(-1, outputs).sum(axis=1)
         best = int(np.argmax(own))
         if own[best] < LEAST_UNSURE_ANSWER:
             break
         chosen.append(best)
         for i in range(outputs * best, outputs * (best + 1)):
-            K -= np.outer(K[i], K[i]) / (1 + K[i, i])
+            row = L @ L[i] - C[:, :known] @ C[i, :known]
+            C[:, known] = row / np.sqrt(1 + max(row[i], 0.0))
+            left -= C[:, known] ** 2
+            known += 1
     return np.asarray(pool[np.unique(chosen)] if chosen else pool[:0])

@@ -56,6 +56,7 @@ def remeasured(frame: Frame, nearly: Nearly, rng: np.random.Generator) -> tuple[
     for number in range(len(nearly.known.layers)):
         poor = nearly.errors[number] > (REMEASURED if number else REMEASURED_FIRST)
         for unit in range(len(poor)):
+            frame.check_time()
             spots = _Spots.of(nearly, number, unit, CANDIDATES, rng)
             if poor[unit]:
                 nearly = _row_again(frame, nearly, number, unit, spots, rng)
@@ -94,6 +95,7 @@ def _row_again(
     fixed, error = np.zeros(len(wanted), dtype=bool), 0.0
     wider = False
     while (wanted & ~fixed).any():
+        frame.check_time()
         best = spots.best(wanted & ~fixed, fixed)
         if best is None and wider:
             break

@@ -73,6 +73,7 @@ def trace_layers(
     try:
         network = search.run()
     except Spent as spent:
+        search.note_unfinished()
         return search.traced(None, spent)
     return search.traced(network)
 
@@ -136,6 +137,13 @@ class _LayersSearch:
         self.rows.append([_moved(row, old, self.frame) for row in rows])
         above = [_moved(row, old, self.frame) for row in found.above]
         return [seen_from(line, self.known, self.frame.Q) for line in stage.lines], above
+
+    def note_unfinished(self) -> None:
+        """How far the layer got that was looked for when the search had to end."""
+        assert self.stage is not None, "it is given one"
+        rows, kinks = self.stage.accepted, counted(self.stage.open_kinks, "kink")
+        if rows:
+            self.note = rows, f"{kinks} unexplained when the search had to end"
 
     # ------------------------------------------------------------ the whole network
 
