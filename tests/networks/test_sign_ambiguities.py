@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -178,6 +179,17 @@ def test_leaky_units_flip_too() -> None:
     (units,) = flip_sets(network).sets
     X = np.random.default_rng(0).standard_normal((500, 4))
     np.testing.assert_allclose(flipped(network, units)(X), network(X), rtol=0, atol=1e-13)
+
+
+def test_many_features_and_outputs_take_memory_as_the_weights_do() -> None:
+    """3,000 equations for 4 units; all their left singular vectors would be 72 MB."""
+    network = pn.random_network(4, 100, outputs=30, rng=0)
+    tracemalloc.start()
+    try:
+        assert flip_sets(network).sets == ()
+        assert tracemalloc.get_traced_memory()[1] < 10e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_bad_input() -> None:

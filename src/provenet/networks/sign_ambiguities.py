@@ -134,7 +134,8 @@ def odd_slope(activation: Activation) -> float | None:
 
 def _minimal_sets(V: Array, allowed: float, budget: float) -> tuple[AnyArray, bool]:
     """Minimal indicator vectors (rows) with `|V x| <= allowed`, and whether these are all."""
-    _, s, rows = np.linalg.svd(V, full_matrices=True)
+    # All right vectors are needed, the left ones never: of a tall V they would fill memory.
+    _, s, rows = np.linalg.svd(V, full_matrices=V.shape[0] < V.shape[1])
     rank = int(np.sum(s > NULL_SLACK * max(allowed, EPS * s[0])))
     null = rows[rank:].T
     reduced = s[:, None] * rows[: len(s)]  # the same norms |V x|, in as few rows as there can be
