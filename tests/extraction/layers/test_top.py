@@ -9,6 +9,7 @@ import provenet as pn
 from deep_searches import deep
 from layered_problems import layers_of
 from provenet.common.typing import Array
+from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.top import last_layer, left_of, outputs
 
 WELL = 1e-9
@@ -102,3 +103,22 @@ def test_what_a_network_leaves() -> None:
     assert left_of(net, U, U, Y) == 0.0
     off = net.replace(biases=[*net.biases[:-1], net.biases[-1] + 0.01 * np.abs(Y).max()])
     assert left_of(off, U, U, Y) == pytest.approx(0.01, rel=0.1)  # weights lower both a little
+
+
+def test_in_the_span_of_all_slopes_the_same_top_is_found() -> None:
+    """Of 20 inputs only the five directions of the rows matter; one unit's row is not given."""
+    net, rng = deep(20, 5, 2, rng=0), np.random.default_rng(0)
+    (W, b), (A, c) = net.affine_maps
+    b = np.append(b[:4], 100.0)  # the last is always on
+    net, signs = net.replace(biases=(b, c)), np.array([1.0, -1.0, -1.0, 1.0])
+    U, Y = answered(net, rng)
+    span, R = np.linalg.qr(W.T)[0].T, signs[:, None] * W[:4]
+    fit = last_layer(KnownLayers(5), R @ span.T, signs * b[:4], U @ span.T, Y, 1e-12)
+    found, whole = fit.by_inputs(span), last_layer(KnownLayers(20), R, signs * b[:4], U, Y, 1e-12)
+    assert found.top is not None and whole.top is not None
+    assert found.top.always_on == whole.top.always_on == 1
+    np.testing.assert_allclose(found.top.W[:4], W[:4], atol=WELL)
+    np.testing.assert_allclose(found.L, whole.L, atol=WELL)
+    np.testing.assert_allclose(found.top.A[:, :4], A[:, :4], atol=WELL)
+    across = found.top.W[4] - found.top.W[4] @ W[4] * W[4] / (W[4] @ W[4])
+    assert np.abs(across).max() < WELL

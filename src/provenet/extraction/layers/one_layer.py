@@ -14,6 +14,7 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.aiming import alone
+from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.signs import layer_signs
 from provenet.extraction.layers.stage import Stage
@@ -172,8 +173,13 @@ class _LayerSearch:
 
     def _top(self, rows: list[Row], U: Array, Y: Array) -> TopFit:
         v = np.array([row.v / np.linalg.norm(row.v[:-1]) for row in rows])
+        R, b = v[:, :-1], v[:, -1]
         error = max(self.stage.unsure_below, *(row.error for row in rows))
-        return last_layer(self.stage.known, v[:, :-1], v[:, -1], U, Y, error)
+        span = self.stage.span_of_slopes(R)
+        if span is None:
+            return last_layer(self.stage.known, R, b, U, Y, error)
+        fit = last_layer(KnownLayers(len(span)), R @ span.T, b, U @ span.T, Y, error)
+        return fit.by_inputs(span)
 
     def _with_top(self, top: Top, rows: list[Row]) -> LayerOutcome | None:
         """The network, unless a unit or a weight may still be found or answers refute it."""

@@ -71,16 +71,20 @@ def _ways(
     told = np.all([row.knows(state.h) for row in rows], axis=0) & (steps > 0)
     ways, on = np.zeros_like(U), signs * Z > 0
     for i in np.flatnonzero(told):
-        ways[i] = steps[i] * _way(state.J[i], slopes[i][on[i]], rng)
+        V = _row_space(state.J[i]) if known.layers else state.J[i]
+        ways[i] = steps[i] * _way(V, slopes[i][on[i]], rng)
     return ways
 
 
-def _way(J: Array, slopes: Array, rng: np.random.Generator) -> Array:
-    """A direction of length 1 in which h changes and the rows that are on do not; 0 if none is."""
+def _row_space(J: Array) -> Array:
     _, size, V = np.linalg.svd(J, full_matrices=False)
-    V = V[size > RANK * size.max(initial=0.0)]
+    return np.asarray(V[size > RANK * size.max(initial=0.0)])
+
+
+def _way(V: Array, slopes: Array, rng: np.random.Generator) -> Array:
+    """A direction of length 1 in the span of V along which rows do not change; 0 if none is."""
     if len(V) <= len(slopes):
-        return np.zeros(J.shape[1])
+        return np.zeros(V.shape[1])
     way = rng.standard_normal(len(V)) @ V
     if len(slopes):
         way = way - np.linalg.pinv(slopes, rcond=RANK) @ (slopes @ way)

@@ -91,6 +91,16 @@ class Stage:
         """Those that did so where other units had switched."""
         return [row for row in self.accepted if row.confirmed]
 
+    def span_of_slopes(self, R: Array) -> Array | None:
+        """Orthonormal rows that span these and all gradients by the inputs; None for all inputs.
+
+        What is linear in f is a part of every gradient: outside of it nothing is to be fitted.
+        """
+        slopes = self.measuring.span.rows
+        if self.known.layers or len(slopes) == 0 or len(slopes) + len(R) >= R.shape[1]:
+            return None
+        return np.asarray(np.linalg.qr(np.vstack([slopes, R]).T)[0].T)
+
     def leave_unconfirmed(self) -> None:
         """Accepted rows that were not confirmed are candidates again."""
         for row in self.accepted:

@@ -7,7 +7,7 @@ linear in zeros and ones. What is left of L belongs to units that are always on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,6 +64,11 @@ class TopFit:
     def share(self) -> float:
         """Of the answers that are explained."""
         return float(np.mean(self.explained)) if len(self.explained) else 0.0
+
+    def by_inputs(self, span: Array) -> TopFit:
+        """The same, if it was found in the coordinates of orthonormal rows."""
+        top = None if self.top is None else replace(self.top, W=self.top.W @ span)
+        return replace(self, top=top, L=span.T @ self.L)
 
 
 def last_layer(known: KnownLayers, R: Array, b: Array, U: Array, Y: Array, error: float) -> TopFit:
