@@ -317,14 +317,28 @@ def test_a_sampled_model_that_changes_is_seen_at_the_end(noise: float) -> None:
         result = replace(result, status=pn.Status.WITHIN_NOISE)
     again = Answered(X[:8], NET(X[:8]) + noise * np.random.default_rng(2).standard_normal(8))
     none = Answered(X[:0], y[:0])
-    assert judged_again(result, Answered(X, y), again, none).success
+    assert judged_again(result, Answered(X, y), again, none, none).success
     moved = Answered(X[:8], again.y + 10 * noise + 1e-6)
-    assert judged_again(result, Answered(X, y), moved, none).status is FAILED
+    assert judged_again(result, Answered(X, y), moved, none, none).status is FAILED
 
 
 def test_a_sampled_model_that_is_another_beyond_is_seen_at_the_end() -> None:
     result, sampled = conclude_traced(honest()), Answered(X, NET(X))
-    again, far = Answered(X[:8], NET(X[:8])), 3 * X[:20]
-    assert judged_again(result, sampled, again, Answered(far, NET(far))).success
+    again, far, none = Answered(X[:8], NET(X[:8])), 3 * X[:20], Answered(X[:0], NET(X[:0]))
+    assert judged_again(result, sampled, again, Answered(far, NET(far)), none).success
     other = Answered(far, np.minimum(NET(far), NET(far).max() - 0.1))
-    assert not judged_again(result, sampled, again, other).success
+    assert not judged_again(result, sampled, again, other, none).success
+
+
+@pytest.mark.parametrize(("off", "status"), [(1, pn.Status.EXACT), (2, pn.Status.PARTIAL)])
+def test_two_units_in_one_are_seen_on_its_kink(off: int, status: pn.Status) -> None:
+    """Noise may be far off at one of a unit's points; at two, there is something between units."""
+    result, sampled = conclude_traced(honest()), Answered(X, NET(X))
+    again, none = Answered(X[:8], NET(X[:8])), Answered(X[:0], NET(X[:0]))
+    canonical = NET.canonical()
+    w, b = canonical.weights[1], canonical.biases[1]
+    on = X[:3] - np.outer(X[:3] @ w + b, w)
+    kinks = Answered(on, NET(on) + 1e-3 * (np.arange(3) < off))
+    judged = judged_again(result, sampled, again, none, kinks)
+    assert judged.status is status
+    assert ("units [1]" in judged.message) is (status is pn.Status.PARTIAL)

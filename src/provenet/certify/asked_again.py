@@ -11,11 +11,14 @@ import numpy as np
 
 from provenet.certify.answered import AGREES, Answered, where_off
 from provenet.certify.asked import SEARCHED, TO_AGREE, came_to_its_end
+from provenet.certify.asked_layers import named
 from provenet.certify.checks import Check, Status
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import MORE_AT_THE_END, OUTLIERS_AT_THE_END
+from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.networks.any_network import AnyNetwork
+from provenet.networks.cells import inputs_of_units
 
 
 def stopped_early(result: Recovery, reason: str) -> Recovery:
@@ -25,26 +28,27 @@ def stopped_early(result: Recovery, reason: str) -> Recovery:
 
 
 def judged_again(
-    result: Recovery, sampled: Answered, again: Answered, beyond: Answered
+    result: Recovery, sampled: Answered, again: Answered, beyond: Answered, on_kinks: Answered
 ) -> Recovery:
     """The same answer, if its network predicts questions asked again as well as at first.
 
-    Where answers are exact, it must predict points beyond those that it was fitted to as well.
+    Where answers are exact, it must predict points beyond those that it was fitted to as well, and
+    where units have kinks, those on them.
     """
     network = result.network
     assert network is not None, "a success has one"
     questions = [_the_same_as_sampled(result.status, network, sampled, again)]
     if len(beyond):
         questions.append(_points_beyond_are_predicted(network, sampled, beyond))
+    if len(on_kinks):
+        questions.append(_points_on_kinks_are_predicted(network, sampled, on_kinks))
     return result.with_checks(*questions)
 
 
 def _the_same_as_sampled(
     status: Status, network: AnyNetwork, sampled: Answered, again: Answered
 ) -> Check:
-    noise = np.sqrt(np.mean(sampled.left_by(network) ** 2, axis=0))
-    allowed = MORE_AT_THE_END * noise + sampled.allowed(AGREES)
-    same = np.asarray((again.left_by(network) <= allowed).all(axis=1))
+    same = again.explained_by(network, _allowed(network, sampled))
     few = 0 if status is Status.EXACT else len(same) // OUTLIERS_AT_THE_END
     return Check(
         "the same questions get the same answers",
@@ -54,6 +58,31 @@ def _the_same_as_sampled(
         "Questions that were asked again at the end got other answers than at the beginning: "
         "the model changes while it is asked.",
         samples=len(same),
+    )
+
+
+def _allowed(network: AnyNetwork, sampled: Answered) -> Array:
+    """What an answer may be off by for its noise."""
+    noise = np.sqrt(np.mean(sampled.left_by(network) ** 2, axis=0))
+    return np.asarray(MORE_AT_THE_END * noise + sampled.allowed(AGREES))
+
+
+def _points_on_kinks_are_predicted(
+    network: AnyNetwork, sampled: Answered, on_kinks: Answered
+) -> Check:
+    """A unit's points are those nearest to its kink; noise alone may be far off at one of them."""
+    agree = on_kinks.explained_by(network, _allowed(network, sampled))
+    whose = np.abs(inputs_of_units(network, on_kinks.X)[0]).argmin(axis=1)
+    off = np.flatnonzero(np.bincount(whose, ~agree, network.units) > 1)
+    return Check(
+        "points on the kinks are predicted",
+        len(off) == 0,
+        f"{int(agree.sum())} of {len(agree)}",
+        "all of every unit, but one",
+        f"{counted(network.units, 'unit')} explain random points, but not points on the kinks of "
+        f"{named(network, off)}: these are two or more units with almost the same hyperplane.",
+        Status.PARTIAL,
+        samples=len(agree),
     )
 
 

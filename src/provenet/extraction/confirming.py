@@ -36,6 +36,7 @@ from provenet.extraction.tolerances import (
     KINK_TRIES,
     MOST_AIMED,
     MOST_COMPARED,
+    ON_A_KINK,
     POINTS_A_KINK,
     SHOWING,
     TINIEST,
@@ -217,6 +218,15 @@ def points_at_kinks(
             points.append(inside)
             units += [i] * len(inside)
     return np.vstack(points), np.array(units, dtype=int)
+
+
+def points_on_kinks(network: Network, box: Box, rng: np.random.Generator) -> Array:
+    """Several points on the hyperplane of every unit, in the box, where they can be had."""
+    found = [np.empty((0, network.features))]
+    for w, b in zip(network.weights, network.biases, strict=True):
+        X = _on_hyperplane(w / np.linalg.norm(w), b / np.linalg.norm(w), box, rng)
+        found.append(X[box.contains(X)][:ON_A_KINK])
+    return np.vstack(found)
 
 
 def _on_hyperplane(w: Array, b: float, box: Box, rng: np.random.Generator) -> Array:

@@ -23,7 +23,7 @@ from provenet.common.exceptions import Spent, TimeSpent
 from provenet.common.typing import Array, Progress
 from provenet.common.words import counted
 from provenet.extraction.box import Box
-from provenet.extraction.confirming import few_searched_points
+from provenet.extraction.confirming import few_searched_points, points_on_kinks
 from provenet.extraction.deadline import Deadline
 from provenet.extraction.lines import trace_line
 from provenet.extraction.oracle import Oracle
@@ -41,6 +41,7 @@ from provenet.extraction.tolerances import (
     MOST_POINTS,
     MOST_POINTS_A_FEATURE,
     MOST_SECONDS,
+    ON_A_KINK,
     POINTS_A_PARAMETER,
     REACH_OF_REST,
     ROUNDED_POINTS,
@@ -56,6 +57,7 @@ from provenet.extraction.tolerances import (
 )
 from provenet.networks.activations import Activation
 from provenet.networks.any_network import AnyNetwork
+from provenet.networks.network import Network
 from provenet.recover import recover
 
 METHOD, DEEP = "expand-prune", "deep"
@@ -207,7 +209,9 @@ def _limit(oracle: Oracle, batches: _Questions, units: int | None) -> int:
     """Most points; none where a budget leaves fewer labels than the units have parameters."""
     if oracle.remaining is not None:
         left, outputs = oracle.remaining - ASKED_AGAIN - batches.beyond, oracle.outputs or 1
-        parameters = (units or 1) * (oracle.features + 1 + outputs) + outputs
+        a_unit = oracle.features + 1 + outputs
+        left -= ON_A_KINK * (units or int(left * outputs / (POINTS_A_PARAMETER * a_unit)))
+        parameters = (units or 1) * a_unit + outputs
         return left if left * outputs > parameters and left > oracle.features + 2 else 0
     return MOST_POINTS + MOST_POINTS_A_FEATURE * oracle.features
 
@@ -237,22 +241,35 @@ def _asked_beyond(
     asked: Answered,
     number: int,
 ) -> Recovery:
-    """What the first questions say of an answer when they are asked again, and searched points."""
+    """What the first questions say of an answer when they are asked again, and searched points.
+
+    Two units close to each other differ from one between their kinks alone, where random points
+    hardly ever are: those on the kinks tell.
+    """
     assert found.network is not None, "a success has one"
     first = asked.X[:ASKED_AGAIN]
     searched = _searched(found.network, box, rng, number)
+    on_kinks = _on_kinks(oracle, found.network, box, rng)
     try:
         again = Answered(first, oracle.ask(first, fresh=True))
         beyond = Answered(searched, oracle.ask(searched))
+        kinks = Answered(on_kinks, oracle.ask(on_kinks))
     except Spent:  # what may refute it was not asked: that is no success
         return stopped_early(found, _exhausted(oracle.deadline, len(asked)))
-    return judged_again(found, asked, again, beyond)
+    return judged_again(found, asked, again, beyond, kinks)
 
 
 def _searched(network: AnyNetwork, box: Box, rng: np.random.Generator, number: int) -> Array:
     if number == 0:
         return np.empty((0, network.features))
     return few_searched_points(network, box, rng, number)
+
+
+def _on_kinks(oracle: Oracle, network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
+    """None where units have no kinks, or those of several layers bend."""
+    if not (isinstance(network, Network) and network.activation.kinked):
+        return np.empty((0, network.features))
+    return points_on_kinks(network, box, rng).astype(oracle.input_dtype).astype(float)
 
 
 def _exhausted(deadline: Deadline, number: int) -> str:

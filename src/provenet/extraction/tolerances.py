@@ -181,6 +181,8 @@ networks (10 features and 5 units to 50 and 20) none had an error above half of 
 most a ninth; `tests/extraction/test_kinks.py` compares both."""
 POINTS_A_KINK = 3
 """On it, and to either side. Derived."""
+ON_A_KINK = 3
+"""Points on it where answers have noise or are rounded: two of them must be off. A convention."""
 KINK_TRIES = 100
 """Random points, and steps between box and hyperplane, to find one in both. A convention."""
 CLEARLY = 10.0

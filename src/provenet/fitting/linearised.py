@@ -161,6 +161,7 @@ class Linearised:
 
         return np.asarray(self.samples.total(m, term), float)
 
+    @np.errstate(over="ignore", invalid="ignore")  # a step that overflows is not taken
     def corrected(self, gradient: Array) -> Linearised:
         """With beta corrected by what `Phi^T r` asks for."""
         step, m = self.best_linear_part(gradient), self.values.shape[1]
