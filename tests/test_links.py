@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 
 import provenet as pn
 from helpers import is_a_sentence
+from provenet.certify.checks import Status
+from provenet.certify.found_link import ByLink, best_by_link
 from provenet.cli.app import app
 
 X = np.random.default_rng(5).standard_normal((800, 6))
@@ -77,6 +80,19 @@ def test_labels_of_one_digit_do_not_tell_the_link() -> None:
     net = pn.Network([[1.0, 0.5]], [0.2], [0.3], -0.2, link="logit")
     result = pn.recover(Z, np.round(net.predict_proba(Z)[:, 1], 1), rng=0, budget=6.0)
     assert not result.success
+
+
+def test_a_link_whose_answer_is_no_success_is_not_ruled_out_by_that() -> None:
+    """Its search may have been too short: what counts is how well it explains the labels."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((200, 1))
+    net = pn.Network([[1.0]], [0.2], [0.8], -0.4, link="logit")
+    y = net.predict_proba(Z)[:, 1] + 0.03 * rng.standard_normal(200)
+    other = pn.recover(Z, y, link="identity", rng=0)
+    assert other.success
+    own = replace(other, network=net, status=Status.PARTIAL)
+    found = best_by_link([ByLink("logit", own), ByLink("identity", other)], Z, y)
+    assert found.status == "partial" and "with logit as well" in found.message
 
 
 def test_a_link_by_name() -> None:

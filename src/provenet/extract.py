@@ -199,7 +199,8 @@ def extract(
 def _through_link(run: _Run, link: str) -> Recovery:
     """Answers as they are, or as probabilities, asked where these tell the outputs behind them."""
     found = run.probed()
-    link = link_of(run.oracle, link, found.kind is AnswerKind.EXACT)
+    exact = found.kind is AnswerKind.EXACT
+    link = link_of(run.oracle, link, exact=exact, box=run.box, rng=run.rng)
     if link == "identity":
         return run.answer(found)
     with run.stages.stage("probe", "where the model is not saturated"):

@@ -342,3 +342,11 @@ def test_two_units_in_one_are_seen_on_its_kink(off: int, status: pn.Status) -> N
     judged = judged_again(result, sampled, again, none, kinks)
     assert judged.status is status
     assert ("units [1]" in judged.message) is (status is pn.Status.PARTIAL)
+
+
+def test_fresh_answers_that_are_all_alike_have_no_spread_to_compare_with() -> None:
+    """Units far out: what is left, a rounding, was divided by nothing."""
+    net = NET.replace(biases=np.full(UNITS, -50.0))
+    model = net.replace(output_bias=float(np.nextafter(0.3, 1.0)))
+    result = conclude_traced(honest(net, model))
+    assert result.success and "predicted to 6e-17: " in result.message

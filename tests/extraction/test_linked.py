@@ -17,7 +17,7 @@ from provenet.cli.app import app
 from provenet.common.typing import Array
 from provenet.extract import extract
 from provenet.extraction.box import Box
-from provenet.extraction.linked import LinkedOracle, outputs_of, unsaturated_box
+from provenet.extraction.linked import LinkedOracle, link_of, outputs_of, unsaturated_box
 from provenet.extraction.oracle import open_oracle
 from provenet.extraction.unsaturated import beyond_the_box
 
@@ -48,6 +48,13 @@ def test_two_classes(answers: Any, seed: int) -> None:
     assert pn.parameter_error(result.network, net) < TRACED
     assert "probabilities of other inputs are predicted" in {c.name for c in result.checks}
     assert any("where the model is not saturated" in text for text in result.ambiguities)
+
+
+def test_a_few_answers_between_0_and_1_are_no_probabilities() -> None:
+    """Later ones lie beyond: that was taken for wrong input."""
+    oracle, rng = open_oracle(lambda X: X[:, 0] ** 2 / 2, 1), np.random.default_rng(0)
+    oracle.ask([[0.1], [0.5], [1.2]])
+    assert link_of(oracle, "auto", exact=False, box=Box.of(None, None, 1), rng=rng) == "identity"
 
 
 def test_three_classes_and_a_deep_network() -> None:

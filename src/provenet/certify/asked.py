@@ -346,12 +346,12 @@ def _explained(candidate: TracedCandidate) -> str:
 
 def _praise(candidate: TracedCandidate) -> str:
     fresh = candidate.fresh
-    left = (candidate.network(fresh.X) - fresh.y) / fresh.spread
+    left = np.sqrt(np.mean((candidate.network(fresh.X) - fresh.y) ** 2))
+    to = f"{left / fresh.spread:.0e} of the answers' spread" if np.ptp(fresh.y) else f"{left:.0e}"
     return (
         f"Recovered to about {candidate.error:.0e}: {_units(candidate)}{_of_a_slope(candidate)}. "
         f"{len(fresh)} fresh "
-        f"points are predicted to {np.sqrt(np.mean(left**2)):.0e} of the answers' spread: "
-        f"{candidate.room}."
+        f"points are predicted to {to}: {candidate.room}."
     )
 
 

@@ -91,18 +91,24 @@ class LinkedOracle(Oracle):
         return LinkedSource(ArraySource(X, self._inner.ask(X)), self.link)
 
 
-def link_of(oracle: Oracle, link: str, exact: bool) -> str:
+def link_of(oracle: Oracle, link: str, *, exact: bool, box: Box, rng: np.random.Generator) -> str:
     """The link to take, where it may be open; exact answers on lines are a network's own."""
     p = oracle.first
     if link != "auto":
         return _checked(p, link)
     if p.shape[1] == 1:
-        found = possible_links(p[:, 0])
-        return "identity" if exact or "logit" not in found else "logit"
+        seems = not exact and "logit" in possible_links(p[:, 0])
+        return "logit" if seems and _always_between(oracle, box, rng) else "identity"
     sums = np.abs(p.sum(axis=1) - 1).max() <= SUM_OF_PROBABILITIES
     if not sums or p.min() < 0 or p.max() > 1:
         return "identity"
     return "logit" if p.shape[1] == 2 else "softmax"
+
+
+def _always_between(oracle: Oracle, box: Box, rng: np.random.Generator) -> bool:
+    """Whether answers lie between 0 and 1 at more points than the first few."""
+    p = oracle.ask(box.sample(SATURATION_POINTS, rng))
+    return bool(np.all((p >= 0) & (p <= 1)))
 
 
 def _checked(p: Array, link: str) -> str:
