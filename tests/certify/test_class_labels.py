@@ -8,6 +8,8 @@ from scipy.special import expit
 
 import provenet as pn
 from provenet.certify.class_labels import class_matrix, informative_labels
+from provenet.certify.polynomial_rival import polynomial_behind
+from provenet.certify.tolerances import TOLD_APART
 from provenet.data.sources import ArraySource
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.levenberg_marquardt import refine
@@ -128,6 +130,27 @@ def test_a_tree_is_no_network():
     likely = np.where(X[:, 0] > 0, X[:, 1] > 0.3, X[:, 1] < -0.5)
     y = (rng.random(1000) < np.where(likely, 0.9, 0.1)).astype(float)
     assert not recovered(X, y).success
+
+
+@pytest.mark.parametrize("seed", [1, 13])
+def test_a_parabola_is_no_network(seed):
+    """Two units are as likely as labels tell, and a parabola is likelier still."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((3000, 1))
+    p = expit(X[:, 0] ** 2 - 1)
+    y = (rng.random(3000) < p).astype(float)
+    units = pn.Network([[1.0], [-1.0]], [-0.3, -0.3], [1.7, 1.7], -0.9, link="logit")
+    odds = units.predict_proba(X)
+    assert polynomial_behind(X, class_matrix(y), odds, units.free_parameters) < -TOLD_APART
+    own = np.column_stack([1 - p, p])
+    assert abs(polynomial_behind(X, class_matrix(y), own, 3)) < TOLD_APART
+    assert polynomial_behind(np.ones((9, 40)), np.eye(2)[[0] * 9], own[:9], 3) == np.inf
+
+
+def test_a_polynomial_that_tells_all_labels_apart_is_no_warning():
+    Z = np.random.default_rng(0).standard_t(1.5, (3000, 4))
+    labels = class_matrix((Z[:, 0] > 0).astype(float))
+    assert polynomial_behind(Z, labels, np.full((3000, 2), 0.5), 3) < 0
 
 
 def test_what_labels_tell():

@@ -18,6 +18,7 @@ from provenet.certify.checks import Check, Status
 from provenet.certify.class_labels import ClassEvidence, class_matrix
 from provenet.certify.evidence import fewest_to_confirm
 from provenet.certify.noise_checks import NO_DEPENDENCE
+from provenet.certify.polynomial_rival import polynomial_behind
 from provenet.certify.residual_form import NOT_CHANCE, correlation, hermite_terms, joint_dependence
 from provenet.certify.smoothers import Smoothed, best_smoother
 from provenet.certify.tolerances import (
@@ -29,6 +30,7 @@ from provenet.certify.tolerances import (
     FURTHER_TRIES,
     MOST_DIRECTIONS,
     SMOOTHER_SIGMAS,
+    TOLD_APART,
 )
 from provenet.common.typing import Array
 from provenet.fitting.parameters import Parameters
@@ -53,6 +55,7 @@ def class_checks(workspace: Workspace, evidence: ClassEvidence) -> Iterator[Chec
     left = _left(workspace, evidence)
     yield _no_dependence(workspace, left)
     yield from _no_smoother(workspace, evidence, left)
+    yield _no_polynomial(workspace, evidence)
     yield _further_units_gain_nothing(workspace, evidence)
 
 
@@ -233,6 +236,23 @@ def _no_smoother(workspace: Workspace, evidence: ClassEvidence, left: Array) -> 
         "those of such a network, or units were not resolved: take more samples.",
         Status.PARTIAL,
         samples=best.samples,
+    )
+
+
+def _no_polynomial(workspace: Workspace, evidence: ClassEvidence) -> Check:
+    """Is a polynomial of degree two ruled out?"""
+    network, drawn = evidence.network, workspace.drawn
+    p = probabilities(network(workspace.standardisation.undo(drawn.X)), network.link)
+    behind = polynomial_behind(drawn.X, class_matrix(drawn.y), p, network.free_parameters)
+    return Check(
+        "no polynomial explains the labels as well",
+        behind > TOLD_APART,
+        f"Schwarz's criterion {behind:.3g} higher with one of degree two",
+        f"more than {TOLD_APART:g} higher",
+        "Log-odds that are a polynomial of degree two explain the labels as well as units do: they "
+        "may not be those of a network. Take more samples.",
+        Status.PARTIAL,
+        len(drawn.X),
     )
 
 

@@ -249,3 +249,9 @@ it from any other unit: the likelihood is no parabola further out."""
 CLASS_GAIN = 0.4
 """Convention: of Schwarz's price, what a further unit may gain. Chance gives the best of a pool
 about a quarter; labels of a product of two inputs, all but explained by four units, give half."""
+MOST_OF_DEGREE_TWO = 100
+"""Convention: terms of a polynomial of degree two, 12 features: the price of more is far beyond
+that of units that show."""
+POLYNOMIAL_RIDGE, RIVAL_STEPS = 1e-3, 1000
+"""Convention: ridge that keeps its log-odds bounded where it tells all labels apart, and steps of
+its fit, of which some twenty are used."""
