@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -169,7 +171,7 @@ def test_the_most_telling_points_are_those_of_the_whole_covariance(outputs: int)
         own = L.reshape(len(pool), outputs, -1)[chosen].reshape(-1, L.shape[1])
         rest = np.linalg.inv(np.eye(len(rest)) + own.T @ own)
     assert len(set(chosen)) > 1
-    found = polish._most_telling(frame_of(net), fit, pool)
+    found = polish._most_telling(frame_of(net), KnownLayers(6), fit, pool)
     np.testing.assert_array_equal(found, pool[np.unique(chosen)])
 
 
@@ -198,6 +200,27 @@ def test_the_whole_is_settled_in_the_row_space_and_across_it(seed: int) -> None:
     assert found.frame.Q is not None
     off = pn.parameter_error(found.network, net)
     assert off < 1e-10 and off / 10 < found.error < 1e-10
+
+
+@pytest.mark.parametrize("seed", LIVELY_IN_12)
+@pytest.mark.parametrize("known", [True, False])
+def test_of_large_networks_the_layers_above_a_known_first_are_polished(
+    monkeypatch: pytest.MonkeyPatch, seed: int, known: bool
+) -> None:
+    """59 parameters in the row space, 29 of them above the first layer."""
+    monkeypatch.setattr(polish, "MOST_POLISHED", 40)
+    net, rng = normalised(deep(12, 5, 4, 1, rng=seed)), np.random.default_rng(seed)
+    frame, before = nearly(net, 0.0, rng)
+    for x in rng.standard_normal((10, 12)):
+        axis_gradient(frame, x, np.full(12, 1e-3))
+    below, above = before.known.layers
+    W = above.W + OFF * rng.standard_normal(above.W.shape)
+    layers = KnownLayers(5, (below, KnownLayer.of(W, above.b)))
+    errors = np.full(5, 1e-12 if known else OFF), np.full(4, OFF)
+    found = settled(frame, replace(before, known=layers, errors=errors), net.biases[-1], rng)
+    off = pn.parameter_error(found.network, net)
+    assert found.polished == known and (off < 1e-10) == known
+    assert off / 10 < found.error and (found.error < 1e-10) == known
 
 
 def test_gradients_tell_the_rows_where_the_layers_above_are_known() -> None:

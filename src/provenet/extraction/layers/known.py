@@ -17,6 +17,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.layers.tolerances import MOST_CLOSE, NO_SLOPE, OUT_OF_SPACE
+from provenet.networks.deep_network import DeepNetwork
 
 Ask = Callable[[Array], Array]
 """Answers (n, outputs) to the rows of an array."""
@@ -83,6 +84,12 @@ class KnownLayers:
     def with_layer(self, layer: KnownLayer) -> KnownLayers:
         """One more."""
         return KnownLayers(self.coordinates, (*self.layers, layer))
+
+    def under(self, network: DeepNetwork) -> DeepNetwork:
+        """These with a network on top, whose inputs are what they say."""
+        weights = [*(layer.W for layer in self.layers), *network.weights]
+        biases = [*(layer.b for layer in self.layers), *network.biases]
+        return DeepNetwork(weights, biases, outputs=network.outputs)
 
     def h(self, U: Array) -> Array:
         """What the last known layer says."""

@@ -18,11 +18,12 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.aiming import Wish, aimed, best_starts
 from provenet.extraction.box import Box
-from provenet.extraction.layers.known import Frame
+from provenet.extraction.layers.known import Frame, KnownLayers
 from provenet.extraction.layers.tolerances import (
     AIMED_WEIGHTS,
     AROUND_A_PLACE,
     ASKED_A_ROUND,
+    FITTED_ANSWERS,
     LEAST_UNSURE_ANSWER,
     MOST_POLISHED,
     POLISH_ROUNDING,
@@ -49,17 +50,25 @@ class PolishedLayers:
 
 
 def polished(
-    frame: Frame, network: DeepNetwork, places: Array, unsure: float, rng: np.random.Generator
+    frame: Frame,
+    network: DeepNetwork,
+    places: Array,
+    unsure: float,
+    rng: np.random.Generator,
+    below: KnownLayers | None = None,
 ) -> PolishedLayers | None:
     """The network that fits the answers best; None where it is too large for that.
 
-    `places` are on the units' kinks, `unsure` is about what rows are off by.
+    `places` are on the units' kinks, `unsure` is about what rows are off by. With layers `below`,
+    which stay as they are, it is the network above these.
     """
-    size = sum(W.size + len(b) for W, b in network.affine_maps)
+    below = KnownLayers(frame.coordinates) if below is None else below
+    size: float = sum(W.size + len(b) for W, b in network.affine_maps)
     if size > MOST_POLISHED:
         return None
-    _ask_enough(frame, int(np.ceil(SPARE_ANSWERS * size / len(network.weights[-1]))), rng)
-    samples = new = _samples(frame)
+    size /= len(network.weights[-1])
+    _ask_enough(frame, int(np.ceil(SPARE_ANSWERS * size)), rng)
+    samples = new = _samples(frame, below, int(np.ceil(FITTED_ANSWERS * size)), rng)
     noise = POLISH_ROUNDING * float(np.abs(samples.weights[:, None] * samples.Y).max())
     fits = Newton(network, unsure, noise, frame.check_time)
     for _ in range(POLISH_ROUNDS):
@@ -68,11 +77,11 @@ def polished(
         error = level * fit.errors.largest
         if error <= POLISHED_TO:
             break
-        pool = _pool(frame, fit, POLISHED_TO / level, places, rng)
-        more = _most_telling(frame, fit, pool)
+        pool = _pool(frame, below, fit, POLISHED_TO / level, places, rng)
+        more = _most_telling(frame, below, fit, pool)
         if len(more) == 0:
             break
-        new = _weighted(more, frame(more))
+        new = _weighted(below, more, frame(more))
         samples = samples + new
     return PolishedLayers(fit.network, error)
 
@@ -86,51 +95,61 @@ def _ask_enough(frame: Frame, number: int, rng: np.random.Generator) -> None:
         frame(more)
 
 
-def _samples(frame: Frame) -> WeightedSamples:
-    """What was asked in the space of the rows, not too far out."""
+def _samples(
+    frame: Frame, below: KnownLayers, most: int, rng: np.random.Generator
+) -> WeightedSamples:
+    """What was asked in the space of the rows, not too far out; some of it where that is enough."""
     U, Y = frame.in_space()
-    return _weighted(U[_near(U)], Y[_near(U)])
+    chosen = np.sort(rng.permutation(np.flatnonzero(_near(U)))[:most])
+    return _weighted(below, U[chosen], Y[chosen])
 
 
 def _near(U: Array) -> AnyArray:
     return np.asarray(np.linalg.norm(U, axis=1) <= POLISHED_WITHIN * np.sqrt(U.shape[1]))
 
 
-def _weighted(U: Array, Y: Array) -> WeightedSamples:
-    return WeightedSamples(U, Y, weights_far_out(U)[:, 0])
+def _weighted(below: KnownLayers, U: Array, Y: Array) -> WeightedSamples:
+    return WeightedSamples(below.h(U), Y, weights_far_out(U)[:, 0])
 
 
 def _pool(
-    frame: Frame, fit: NearlyExact, wanted: float, places: Array, rng: np.random.Generator
+    frame: Frame,
+    below: KnownLayers,
+    fit: NearlyExact,
+    wanted: float,
+    places: Array,
+    rng: np.random.Generator,
 ) -> Array:
     """Random points, near and about the units' own kinks, and some where poor weights show."""
-    network = fit.network
     around = np.repeat(places, POOL_A_PLACE, axis=0)
     spread = np.exp(rng.uniform(np.log(AROUND_A_PLACE), 0.0, len(around)))
-    near = [s * rng.standard_normal((POOL, network.features)) for s in SCALES]
+    near = [s * rng.standard_normal((POOL, frame.coordinates)) for s in SCALES]
     near.append(around + spread[:, None] * rng.standard_normal(around.shape))
     U = np.vstack(near)
     aimed_at = list[Array]()
-    for points in _where_they_show(fit, wanted, U):
+    for points in _where_they_show(below, fit, wanted, U):
         frame.check_time()
         aimed_at.append(points)
     return frame.inside(np.vstack([U, *aimed_at]))
 
 
-def _where_they_show(fit: NearlyExact, wanted: float, U: Array) -> Iterator[Array]:
+def _where_they_show(
+    below: KnownLayers, fit: NearlyExact, wanted: float, U: Array
+) -> Iterator[Array]:
     """Points where both units of a weight are on that is known worse than wanted, worst first."""
-    box = Box.of(None, None, U.shape[1])
+    box, network = Box.of(None, None, U.shape[1]), below.under(fit.network)
     poor = [
         (-errors[j, i], layer, j, i)
-        for layer, errors in enumerate(fit.errors.weights[1:-1], start=1)
+        for layer, errors in enumerate(fit.errors.weights[:-1], start=len(below.layers))
+        if layer
         for j, i in np.argwhere(errors > wanted)
     ]
     for _, layer, j, i in sorted(poor)[:AIMED_WEIGHTS]:
         wishes = [Wish(layer - 1, i), Wish(layer, j)]
-        yield aimed(fit.network, wishes, best_starts(fit.network, wishes, U, AIM_STARTS), box)
+        yield aimed(network, wishes, best_starts(network, wishes, U, AIM_STARTS), box)
 
 
-def _most_telling(frame: Frame, fit: NearlyExact, pool: Array) -> Array:
+def _most_telling(frame: Frame, below: KnownLayers, fit: NearlyExact, pool: Array) -> Array:
     """Points of a pool, the least sure first, each as if those before had been asked.
 
     With L the rows of `leverages`, `L L^T` is the covariance of the answers; what is left of it
@@ -138,7 +157,8 @@ def _most_telling(frame: Frame, fit: NearlyExact, pool: Array) -> Array:
     with one more column of C for every answer. Only its diagonal is kept, and rows as they are
     needed.
     """
-    L = (fit.leverages(pool) * weights_far_out(pool)[:, :, None]).reshape(-1, len(fit.root))
+    L = fit.leverages(below.h(pool)) * weights_far_out(pool)[:, :, None]
+    L = L.reshape(-1, len(fit.root))
     chosen, outputs = list[int](), len(L) // len(pool)
     most = int(ASKED_A_ROUND * len(fit.root) / outputs) + 1
     C, known = np.empty((len(L), most * outputs)), 0
@@ -150,9 +170,11 @@ def _most_telling(frame: Frame, fit: NearlyExact, pool: Array) -> Array:
         if own[best] < LEAST_UNSURE_ANSWER:
             break
         chosen.append(best)
-        for i in range(outputs * best, outputs * (best + 1)):
-            row = L @ L[i] - C[:, :known] @ C[i, :known]
-            C[:, known] = row / np.sqrt(1 + max(row[i], 0.0))
-            left -= C[:, known] ** 2
-            known += 1
+        asked = slice(outputs * best, outputs * (best + 1))
+        rest = L @ L[asked].T - C[:, :known] @ C[asked, :known].T
+        G = np.linalg.cholesky(np.eye(outputs) + rest[asked])
+        added = np.linalg.solve(G, rest.T).T
+        C[:, known : known + outputs] = added
+        left -= np.sum(added**2, axis=1)
+        known += outputs
     return np.asarray(pool[np.unique(chosen)] if chosen else pool[:0])

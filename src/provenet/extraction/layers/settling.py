@@ -52,9 +52,25 @@ def settled(frame: Frame, nearly: Nearly, c: Array, rng: np.random.Generator) ->
     places = np.vstack(now.nearly.places)
     better = polished(now.frame, _own(now.nearly, now.c), places, unsure, rng)
     if better is None:
-        return now
+        return _polished_above(now, places, unsure, rng)
     now = _with(now, better.network, max(first, better.error))
     return now if frame.Q is None else _in_better_space(now, rng)[0]
+
+
+def _polished_above(
+    now: SettledLayers, places: Array, unsure: float, rng: np.random.Generator
+) -> SettledLayers:
+    """All layers but the first polished, where these are not too many and the first is known.
+
+    What the first is off by moves the others alike: the two errors add up.
+    """
+    first = float(now.nearly.errors[0].max())
+    own, below = _own(now.nearly, now.c), now.nearly.known.below(1)
+    if first > FIRST_KNOWN or own.layers < 2:
+        return now
+    above = own.replace(weights=own.weights[1:], biases=own.biases[1:])
+    better = polished(now.frame, above, places, unsure, rng, below)
+    return now if better is None else _with(now, below.under(better.network), first + better.error)
 
 
 def _in_better_space(now: SettledLayers, rng: np.random.Generator) -> tuple[SettledLayers, float]:

@@ -160,8 +160,8 @@ these are known better by this factor; every line makes that easier by the secon
 SETTLED = 1e-7
 """The same once all rows were measured again. A convention: polishing comes after."""
 MOST_POLISHED = 4000
-"""Parameters, in the row space of the first layer, of networks that are polished. A convention: a
-few seconds and 128 MB a matrix."""
+"""Parameters, in the row space of the first layer, of networks that are polished; of larger ones
+the layers above the first are. A convention: a few seconds and 128 MB a matrix."""
 POLISH_ROUNDS, ASKED_A_ROUND = 5, 0.1
 """Fits with further answers in between, and how many of these at most beside the parameters. A
 convention."""
@@ -172,6 +172,9 @@ AIMED_WEIGHTS = 40
 SPARE_ANSWERS = 0.65
 """Answers for each parameter in the row space, beside those close to others, before it is polished.
 A convention: what more it needs is told by its covariance."""
+FITTED_ANSWERS = 16.0
+"""Answers for each parameter that polishing uses, at most. A convention: cost; what these leave
+unsure is asked."""
 POLISHED_TO = 4e-11
 """Standard error of a row that further answers are asked for. A convention: `LAYERS_BOUND` times it
 is a third of what the judge asks for."""
