@@ -107,10 +107,10 @@ def trial(make: Callable[[int], Any], X: Array, y: Array, seed: int) -> Trial:
     return Trial(float(np.mean(losses)), float(np.mean(right)), seconds / FOLDS)
 
 
-def rows(name: str, seeds: int) -> Iterator[list[str]]:
-    data = [SETS[name](seed) for seed in range(seeds)]
+def rows(name: str, seeds: range) -> Iterator[list[str]]:
+    data = [SETS[name](seed) for seed in seeds]
     trials = [
-        [trial(make, X, y, seed) for seed, (X, y) in enumerate(data)]
+        [trial(make, X, y, seed) for seed, (X, y) in zip(seeds, data, strict=True)]
         for make in CLASSIFIERS.values()
     ]
     yield [name, "log-loss", *(_with_error([t.log_loss for t in own]) for own in trials)]
@@ -119,20 +119,24 @@ def rows(name: str, seeds: int) -> Iterator[list[str]]:
 
 
 def _with_error(figures: list[float]) -> str:
-    error = np.std(figures, ddof=1) / np.sqrt(len(figures)) if len(figures) > 1 else np.nan
+    if len(figures) == 1:
+        return f"{figures[0]:.3f}"
+    error = np.std(figures, ddof=1) / np.sqrt(len(figures))
     return f"{np.mean(figures):.3f} +- {error:.3f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--sets", nargs="*", default=[], help="beginnings of names of sets")
     options = parser.parse_args()
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
     names = [s for s in SETS if s.startswith(tuple(options.sets)) or not options.sets]
     print(f"{machine()}\n")
     print(markdown_head(TITLES))
     for name in names:
-        for cells in rows(name, options.seeds):
+        for cells in rows(name, seeds):
             print(markdown_row(cells), flush=True)
 
 
