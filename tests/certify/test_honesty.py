@@ -20,8 +20,8 @@ A_LOOK = 0.002
 """Seconds that pass with every look at the clock: a budget of 1 is 500 looks on any machine."""
 
 
-@pytest.mark.parametrize(("n", "seeds", "least"), [(80, 3, 0), (160, 6, 3)])
-def test_too_few_samples(n, seeds, least, clock):
+@pytest.mark.parametrize(("n", "seeds", "least", "budget"), [(80, 3, 0, 1.0), (160, 6, 3, 3.0)])
+def test_too_few_samples(n, seeds, least, budget, clock):
     """61 parameters: at 80 samples nothing can be certain, at 160 many draws are.
 
     Who never claims anything is honest too: of the first 20 seeds 14 are found at 160 samples.
@@ -29,7 +29,7 @@ def test_too_few_samples(n, seeds, least, clock):
     clock.tick, right = A_LOOK, 0
     for seed in range(seeds):
         truth = pn.random_network(5, 10, bias_scale=1.5, rng=seed).canonical()
-        result = network_of(truth, seed=seed + 50, n=n, budget=1.0)
+        result = network_of(truth, seed=seed + 50, n=n, budget=budget)
         if result.success:
             assert pn.parameter_error(result.network, truth) < 1e-8, seed
             right += 1

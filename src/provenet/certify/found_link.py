@@ -56,19 +56,23 @@ def with_link(result: Recovery, link: str) -> Recovery:
 
 def best_by_link(found: list[ByLink], X: Array, y: Array) -> Recovery:
     """The best answer, and whether another link explains the labels as well."""
-    criteria = [_criterion(each.result.network, X, y) for each in found]
-    first = max(range(len(found)), key=lambda k: (found[k].result.success, -criteria[k], -k))
-    best = found[first]
+    criteria = {each.link: _criterion(each.result.network, X, y) for each in found}
+    best = max(found, key=lambda each: _worth(each, criteria[each.link]))
     if len(found) == 1:
         return best.result
-    other = found[1 - first]
-    behind = criteria[1 - first] - criteria[first]
+    other = next(each for each in found if each.link != best.link)
+    behind = criteria[other.link] - criteria[best.link]
     told = behind > TOLD_APART
     answer = best.result.with_checks(_check(best, other, behind, told))
     if told or not best.result.success:
         return answer
     both = f"The labels may have come by the link {best.link} or {other.link}: these do not tell."
     return replace(answer, ambiguities=(*answer.ambiguities, both))
+
+
+def _worth(each: ByLink, criterion: float) -> tuple[bool, float, bool]:
+    """What makes one answer better than another; where nothing was found, labels are labels."""
+    return each.result.success, -criterion, each.link == "identity"
 
 
 def _criterion(network: AnyNetwork | None, X: Array, y: Array) -> float:

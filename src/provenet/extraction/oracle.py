@@ -124,7 +124,7 @@ class Oracle:
         for place in first:
             self._answers.hand_out(place)
         y = np.array([self._answers[place] for place in places])
-        if not len(self.first):
+        if len(y) and not len(self.first):
             self.first = y.reshape(len(y), -1)
         shape = (len(points),) if self.outputs is None else (len(points), self.outputs)
         return y.reshape(shape)
