@@ -314,7 +314,7 @@ FAMILIES = (
     ),
     *(
         Family(f"{_title(method)} on no layer", on_no_layer(method), "labels of none")
-        for method in _LAYERS
+        for method in (*_LAYERS, "likelihood")
     ),
     Family("by lowest-layer", layered("lowest-layer", "relu"), "spoilt labels", 0.5),
     Family("by lowest-layer, steps", layered("lowest-layer", "step"), "spoilt labels", 0.5),
