@@ -121,7 +121,7 @@ def sampled(
         samples = partial(oracle.samples, X)
         found = _of_single_precision(attempt, samples, y, level) if single else None
         best = replace(found or attempt(samples(y), units=units), asked=Answered(X, y))
-        if best.success:
+        if best.success and (found is not None or not single):
             return _asked_beyond(oracle, box, rng, best, Answered(X, y), batches.beyond)
         size = int(batches.growth * size)
     return stopped_early(best, _exhausted(deadline, len(X)))
@@ -135,6 +135,7 @@ def _of_single_precision(
     Its errors follow the inputs, and a search finds units in them that are not there. Of answers
     that are rounded more coarsely it finds those that are; as many then explain the answers
     themselves. What these leave must be no more than single precision: else units are missing.
+    No other success counts: it may hold units that are not there.
     """
     rounding = level * float(np.abs(y).max())
     grid = 10.0 ** np.ceil(np.log10(COARSENED * rounding + TINIEST))
