@@ -55,7 +55,7 @@ def class_checks(workspace: Workspace, evidence: ClassEvidence) -> Iterator[Chec
     left = _left(workspace, evidence)
     yield _no_dependence(workspace, left)
     yield from _no_smoother(workspace, evidence, left)
-    yield _no_polynomial(workspace, evidence)
+    yield from _no_polynomial(workspace, evidence)
     yield _further_units_gain_nothing(workspace, evidence)
 
 
@@ -239,12 +239,14 @@ def _no_smoother(workspace: Workspace, evidence: ClassEvidence, left: Array) -> 
     )
 
 
-def _no_polynomial(workspace: Workspace, evidence: ClassEvidence) -> Check:
-    """Is a polynomial of degree two ruled out?"""
+def _no_polynomial(workspace: Workspace, evidence: ClassEvidence) -> Iterator[Check]:
+    """Is a polynomial of degree two ruled out? Not asked where it has too many terms to fit."""
     network, drawn = evidence.network, workspace.drawn
     p = probabilities(network(workspace.standardisation.undo(drawn.X)), network.link)
     behind = polynomial_behind(drawn.X, class_matrix(drawn.y), p, network.free_parameters)
-    return Check(
+    if np.isinf(behind):
+        return
+    yield Check(
         "no polynomial explains the labels as well",
         behind > TOLD_APART,
         f"Schwarz's criterion {behind:.3g} higher with one of degree two",
