@@ -16,8 +16,8 @@ import numpy as np
 
 from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.class_labels import ClassDetails
-from provenet.certify.network_checks import few_stand_out
 from provenet.certify.noise_checks import NO_DEPENDENCE
+from provenet.certify.residual_checks import few_stand_out
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import (
     CLOSE,

@@ -20,8 +20,8 @@ import numpy as np
 
 from provenet.certify.checks import Check, Status
 from provenet.certify.deep import DeepEvidence
-from provenet.certify.network_checks import unseen_are_predicted
 from provenet.certify.noise_checks import NO_DEPENDENCE
+from provenet.certify.residual_checks import unseen_are_predicted
 from provenet.certify.residual_form import (
     NOT_CHANCE,
     correlation,

@@ -26,7 +26,7 @@ from provenet.certify.certificate import (
 )
 from provenet.certify.checks import Check, Claim, Status, asked
 from provenet.certify.evidence import Evidence, fewest_to_confirm
-from provenet.certify.network_checks import few_stand_out, what_is_left
+from provenet.certify.residual_checks import few_stand_out, what_is_left
 from provenet.certify.result import Recovery
 from provenet.certify.smoothers import best_smoother
 from provenet.certify.tolerances import (

@@ -144,7 +144,8 @@ def solution_space(spans: Spans, on: AnyArray) -> tuple[Array, Array]:
     """All (c, z) with `Q c = V z` on the pattern and `V z = 0` off it: bases (r, s) and (k, s)."""
     Q, V = spans.Q, spans.V
     M = np.hstack([np.where(on[:, None], Q, 0.0), np.where(on[:, None], -V, V)])
-    _, s, Vt = np.linalg.svd(M, full_matrices=True)
+    R = np.linalg.qr(M, mode="r")  # the same singular values, and no n x n factor
+    _, s, Vt = np.linalg.svd(R, full_matrices=True)
     null = Vt[int(np.sum(s > ZERO_RATIO * s[0])) :].T
     return null[: Q.shape[1]], null[Q.shape[1] :]
 
