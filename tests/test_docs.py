@@ -112,6 +112,18 @@ def test_every_method_has_its_page_and_the_list_is_current() -> None:
         assert path.read_text(encoding="utf-8") == text, "run: python docs/generate.py"
 
 
+def test_formulas_become_mathml_and_code_stays() -> None:
+    with_formulas = runpy.run_path(str(DOCS / "site_hooks.py"))["with_formulas"]
+    text = "Cost `$HOME` and $a_i w_i$:\n\n$$\nx^2\n$$\n\n```console\n$ ls $PWD $\n```\n"
+    made = with_formulas(text)
+    assert made.count("<math") == 2 and made.count("<msub>") == 2 and made.count("<msup>") == 1
+    assert "`$HOME`" in made and "$ ls $PWD $" in made
+    for page in DOCS.rglob("*.md"):
+        shown = with_formulas(prose(page))
+        assert "$" not in re.sub(r"`[^`]*`", "", shown), f"{page} has half a formula"
+        assert "<mtext>" not in shown and "<merror" not in shown, page
+
+
 def test_every_page_is_in_the_contents() -> None:
     contents = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in DOCS.rglob("*.md"):

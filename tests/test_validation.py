@@ -116,7 +116,8 @@ def test_not_numbers(data: np.ndarray) -> None:
 
 
 def test_labels_that_are_not_numbers() -> None:
-    refused("y must", "numbers", y=["cat", "dog"] * 100)
+    refused("y must", "numbers", "NetworkClassifier", y=["cat", "dog"] * 100)
+    refused("NetworkClassifier", y=np.array(["cat", "dog"] * 100, dtype=object))
     refused("y is not finite", "row 0", y=[None] * 200)  # numpy's way to say that it is missing
 
 

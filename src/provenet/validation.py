@@ -17,6 +17,7 @@ from provenet.common.arguments import (
 )
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import AnyArray, Array
+from provenet.common.words import WORDS_ARE_CLASSES
 from provenet.data.checkpoint import Checkpoint
 from provenet.data.passes import Report
 from provenet.data.probabilities import possible_links
@@ -345,11 +346,12 @@ def _numeric(data: Any, name: str) -> AnyArray:
         raise
     except (TypeError, ValueError) as error:
         reason = str(error).rstrip(".")
-        raise InvalidInput(f"{name} must be an array of numbers: {reason}.") from None
+        classes = f"; {WORDS_ARE_CLASSES}" if name == "y" and "string to float" in reason else ""
+        raise InvalidInput(f"{name} must be an array of numbers: {reason}{classes}.") from None
     if array.dtype.kind not in "fiub":
-        raise InvalidInput(
-            f"{name} must hold real numbers, not {array.dtype}: convert it with astype(float)."
-        )
+        words = name == "y" and array.dtype.kind in "US"
+        remedy = WORDS_ARE_CLASSES if words else "convert it with astype(float)"
+        raise InvalidInput(f"{name} must hold real numbers, not {array.dtype}: {remedy}.")
     return np.asanyarray(array)
 
 

@@ -15,6 +15,8 @@ from provenet.certify.agreement import (
     labels_of_no_network,
     searches_agree,
 )
+from provenet.certify.checks import Check
+from provenet.certify.residual_checks import ENOUGH_TO_SEE_UNITS
 from provenet.certify.result import Recovery
 
 
@@ -93,6 +95,23 @@ def test_searches_that_beat_no_linear_model_end(exact: Recovery) -> None:
     assert not is_settled(fair[0], fair[:11]) and is_settled(fair[0], fair)
     better = failed_at(exact, 0.2)
     assert not is_settled(better, [*fair, better])
+
+
+def lacking(result: Recovery, *names: str) -> Recovery:
+    """A result in whose checks these, and no others, fail."""
+    return replace(result, checks=tuple(Check(name, False, "", "", "") for name in names))
+
+
+def test_searches_that_meet_where_samples_are_lacking_end(exact: Recovery) -> None:
+    """Three within two percent, the best among them: noise. Bad luck ends here and there."""
+    met = [lacking(failed_at(exact, 0.1 * left), ENOUGH_TO_SEE_UNITS) for left in (1, 1.01, 1.015)]
+    assert is_settled(met[0], met) and not is_settled(met[0], met[:2])
+    apart = [met[0], met[1], lacking(failed_at(exact, 0.11), ENOUGH_TO_SEE_UNITS)]
+    wider = [met[0], met[1], lacking(failed_at(exact, 0.1, units=9), ENOUGH_TO_SEE_UNITS)]
+    unseen = [met[0], met[1], lacking(failed_at(exact, 0.1), ENOUGH_TO_SEE_UNITS, "another")]
+    assert not any(is_settled(met[0], found) for found in (apart, wider, unseen))
+    better = lacking(failed_at(exact, 0.05), "another")
+    assert not is_settled(better, [*met, better])
 
 
 def test_labels_of_no_network_are_told_as_such(exact: Recovery) -> None:

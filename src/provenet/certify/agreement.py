@@ -17,7 +17,7 @@ import numpy as np
 from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.class_labels import ClassDetails
 from provenet.certify.noise_checks import NO_DEPENDENCE
-from provenet.certify.residual_checks import few_stand_out
+from provenet.certify.residual_checks import ENOUGH_TO_SEE_UNITS, few_stand_out
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import (
     CLOSE,
@@ -27,6 +27,8 @@ from provenet.certify.tolerances import (
     MANY_SAMPLES_A_PARAMETER,
     MOST_PREDICTORS,
     MOST_SEARCHES,
+    NEAR_END,
+    NEAR_ENDS,
     NO_ERROR,
     NO_UNITS,
     SAME_ENDS,
@@ -74,8 +76,8 @@ def is_settled(best: Recovery, results: Sequence[Recovery]) -> bool:
 
 
 def _hopeless(results: Sequence[Recovery]) -> bool:
-    """Whether searches keep ending in one place, which explains nothing, or all were in vain."""
-    return _in_one_place(results) or _in_vain(results)
+    """Whether searches keep ending in one place, all were in vain, or samples are lacking."""
+    return _in_one_place(results) or _in_vain(results) or _only_samples_are_lacking(results)
 
 
 def _in_vain(results: Sequence[Recovery]) -> bool:
@@ -86,6 +88,26 @@ def _in_vain(results: Sequence[Recovery]) -> bool:
     best = min(certificate.relative_residual for certificate in found)
     linear = found[0].linear_residual
     return any(len(found) >= number and best >= share * linear for number, share in IN_VAIN)
+
+
+def _only_samples_are_lacking(results: Sequence[Recovery]) -> bool:
+    """Whether the best searches came next to each other, and have too few samples for a verdict.
+
+    How many are enough does not depend on the network, so no further search can mend that, unless
+    there is no noise: searches that end for want of luck alone do not end in one place.
+    """
+    short = [result for result in results if _lacks(result, ENOUGH_TO_SEE_UNITS)]
+    sizes = [(r.certificate.parameters, r.certificate.residual) for r in short if r.certificate]
+    if not sizes:
+        return False
+    parameters, least = min(sizes, key=lambda size: size[1])
+    near = [size for size in sizes if size[0] == parameters and size[1] <= (1 + NEAR_END) * least]
+    return len(near) >= NEAR_ENDS and _lacks(best_of(results), ENOUGH_TO_SEE_UNITS)
+
+
+def _lacks(result: Recovery, name: str) -> bool:
+    """Whether the check of this name is the only one that fails."""
+    return [check.name for check in result.checks if not check.holds] == [name]
 
 
 def labels_of_no_network(best: Recovery, results: Sequence[Recovery]) -> Check | None:

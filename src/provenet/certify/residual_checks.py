@@ -35,6 +35,9 @@ from provenet.fitting.parameters import Parameters
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
 
+ENOUGH_TO_SEE_UNITS = "further units would show"
+"""The name of a check: where it alone fails, samples are lacking."""
+
 
 def what_is_left(workspace: Workspace, evidence: Evidence) -> Iterator[Check]:
     """Is what is left of unseen samples rounding, or noise and nothing else?"""
@@ -135,7 +138,7 @@ class ResidualQuestions(About):
         fitted, distinct = self.certificate.samples_fitted, self.certificate.distinct_inputs
         seen = f"{distinct:,} different inputs" if distinct < fitted else counted(fitted, "sample")
         return Check(
-            "further units would show",
+            ENOUGH_TO_SEE_UNITS,
             bool(small or self.certificate.rounded or price < VISIBLE * self.labels),
             f"{price / self.labels:.2g} of the residual",
             f"less than {VISIBLE:g}, or a residual below {SMALL_RESIDUAL:g} of the spread",

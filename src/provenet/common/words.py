@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+WORDS_ARE_CLASSES = (
+    "labels that are words are classes, which provenet.NetworkClassifier fits; to recover a "
+    "network, write 0 and 1, or a column of 0 and 1 for each class"
+)
+
 
 def counted(number: int, noun: str) -> str:
     """A number of things: `1 unit`, `2 units`."""

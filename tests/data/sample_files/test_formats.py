@@ -218,7 +218,8 @@ def test_row_labels_of_pandas_are_no_samples(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"a": X[:, 0], "name": ["n"] * 30, "y": Y}, ["not numbers", "name: string"]),
+        ({"a": X[:, 0], "name": ["n"] * 30, "y": Y}, ["not numbers", "name: string", "leave"]),
+        ({"a": X[:, 0], "y": ["n"] * 30}, ["not numbers", "y: string", "NetworkClassifier"]),
         ({"a": [[1.0, 2.0]] * 30, "y": Y}, ["not numbers", "a: list"]),
         ({"a": X[:, 0], "y": [*Y[:-1], None]}, ["row 29", "column y", "empty"]),
         ({"y": Y}, ["single column"]),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray
-from provenet.common.words import counted
+from provenet.common.words import WORDS_ARE_CLASSES, counted
 from provenet.data.sample_files.checks import plain_labels
 from provenet.data.tolerances import MOST_NAMES
 
@@ -79,6 +79,11 @@ class ColumnOrder:
     def split(self, table: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Inputs and labels of a table."""
         return table[:, self.inputs], plain_labels(table[:, self.labels])
+
+    def remedy(self, column: int) -> str:
+        """What to do about a word where a number should be."""
+        inputs = "write words as numbers, or leave the column out"
+        return WORDS_ARE_CLASSES if column in self.labels else inputs
 
 
 def order_of_columns(

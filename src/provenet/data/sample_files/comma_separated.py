@@ -100,11 +100,11 @@ def _blocks(layout: _Layout, order: ColumnOrder) -> Blocks:
         while lines := list(islice(text, CSV_LINES_AT_ONCE)):
             filled = [content for content in lines if content != "\n"]
             if filled:
-                yield order.split(_parse(layout, filled, line))
+                yield order.split(_parse(layout, order, filled, line))
             line += len(lines)
 
 
-def _parse(layout: _Layout, lines: list[str], before: int) -> AnyArray:
+def _parse(layout: _Layout, order: ColumnOrder, lines: list[str], before: int) -> AnyArray:
     """The numbers in some lines, before which there are `before` others."""
     reason, mark = "columns are missing", layout.delimiter
     plain = [line.replace(",", ".") for line in lines] if mark == ";" else lines
@@ -114,8 +114,8 @@ def _parse(layout: _Layout, lines: list[str], before: int) -> AnyArray:
             return table
     except ValueError as error:
         reason = str(error)
-    problem = next(_problems(layout, before), f"cannot be read ({reason})")
-    raise InvalidInput(f"{layout.path}, {problem}: correct it and try again.")
+    unclear = f"cannot be read ({reason}): correct it and try again"
+    raise InvalidInput(f"{layout.path}, {next(_problems(layout, order, before), unclear)}.")
 
 
 def _rows(path: Path, delimiter: str, before: int = 0) -> Iterator[tuple[int, list[str]]]:
@@ -145,14 +145,18 @@ def _is_header(cells: list[str]) -> bool:
     return any(cells) and counted and (words or len(cells) > 2)
 
 
-def _problems(layout: _Layout, before: int) -> Iterator[str]:
+def _problems(layout: _Layout, order: ColumnOrder, before: int) -> Iterator[str]:
+    """What is wrong with the lines after `before`, and what to do about it."""
     for line, row in _rows(layout.path, layout.delimiter, before):
         if len(row) != layout.columns:
-            yield f"line {line} has {len(row)} columns where earlier lines have {layout.columns}"
-        for column, cell in enumerate(row, start=1):
+            wrong = f"has {len(row)} columns where earlier lines have {layout.columns}"
+            yield f"line {line} {wrong}: correct it and try again"
+        for column, cell in enumerate(row):
             if not _is_number(cell):
-                found = f"{cell[:40]!r} is not a number" if cell else "the cell is empty"
-                yield f"line {line}, column {column}: {found}"
+                name = f" ({layout.names[column]})" if column < len(layout.names) else ""
+                wrong = f"{cell[:40]!r} is not a number" if cell else "the cell is empty"
+                remedy = order.remedy(column) if cell else "fill it, or leave the line out"
+                yield f"line {line}, column {column + 1}{name}: {wrong}: {remedy}"
 
 
 def _is_number(cell: str) -> bool:

@@ -40,11 +40,11 @@ def open_parquet(path: Path, outputs: int | None, target: Sequence[str] = ()) ->
 
 def _gathered(path: Path, table: Any, outputs: int | None, target: Sequence[str]) -> ArraySource:
     fields = [field for field in table.schema_arrow if not _INDEX.fullmatch(field.name)]
-    types = _types(path, fields)
     names = [field.name for field in fields]
     if table.metadata.num_rows == 0 or not names:
         raise InvalidInput(f"{path} holds no samples: write one a row, the label last.")
     order = order_of_columns(path, names, len(names), outputs, target)
+    types = _types(path, fields, order)
     parts = order.inputs, order.labels
     kinds = tuple(np.result_type(*(types[k] for k in part)) for part in parts)
     row = sum(len(part) * kind.itemsize for part, kind in zip(parts, kinds, strict=True))
@@ -54,12 +54,13 @@ def _gathered(path: Path, table: Any, outputs: int | None, target: Sequence[str]
     return source
 
 
-def _types(path: Path, fields: list[Any]) -> list[np.dtype[Any]]:
+def _types(path: Path, fields: list[Any], order: ColumnOrder) -> list[np.dtype[Any]]:
     types = [_numeric_type(field.type) for field in fields]
-    wrong = [f"{f.name}: {f.type}" for f, found in zip(fields, types, strict=True) if found is None]
+    wrong = [k for k, found in enumerate(types) if found is None]
     if wrong:
+        named = ", ".join(f"{fields[k].name}: {fields[k].type}" for k in wrong[:4])
         raise InvalidInput(
-            f"{path} has columns that are not numbers ({', '.join(wrong[:4])}): leave them out."
+            f"{path} has columns that are not numbers ({named}): {order.remedy(wrong[0])}."
         )
     return [found for found in types if found is not None]
 
