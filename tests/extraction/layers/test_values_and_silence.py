@@ -13,6 +13,8 @@ from layered_problems import frame_of, kink_of, layers_of, row_of
 from provenet.extraction.layers.looks import look
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.silence import asked_for_silence
+from provenet.extraction.layers.stage import Stage
+from provenet.extraction.layers.tolerances import HITS
 from provenet.extraction.layers.top import TopFit
 from provenet.extraction.layers.values import told_by_values
 
@@ -116,3 +118,31 @@ def test_rows_of_deeper_units_fail_where_others_have_switched() -> None:
         vain += [look(frame, known, row, rng, rows, 1) for row in deeper]
     assert seen.count(True) > 20 * max(1, seen.count(False))
     assert vain.count(False) > 5 * max(1, vain.count(True))
+
+
+def test_rows_of_deeper_units_are_not_confirmed_beside_each_other() -> None:
+    """Each holds where another deeper one changes, so it must be looked at where many have."""
+    true, deeper = [], []
+    for seed in range(8):
+        net, rng = deep(8, 6, 5, 4, 1, rng=seed), np.random.default_rng(seed)
+        own = [row_of(net, 1, k, kink_of(net, 1, k, rng)) for k in switching(net, 1, rng)]
+        others = [deeper_row(net, k, rng) for k in 2 * switching(net, 2, rng)]
+        rows = [replace(row, hits=HITS) for row in (*own, *others)]
+        stage = Stage(frame_of(net), layers_of(net, 1), rng, rows=rows)
+        stage.confirm()
+        true += [row.confirmed for row in rows[: len(own)]]
+        deeper += [row.confirmed for row in rows[len(own) :]]
+    assert np.mean(true) > 0.8
+    assert np.mean(deeper) < 0.05
+
+
+def test_a_look_for_a_row_that_is_known_poorly_does_not_refute_it() -> None:
+    """Where the kink may lie beyond the points that are asked, nothing is seen and nothing said."""
+    net, rng = deep(8, 6, 5, 1, rng=0), np.random.default_rng(0)
+    frame, known = frame_of(net), layers_of(net, 1)
+    row = row_of(net, 1, switching(net, 1, rng)[0])
+    v = row.v * (1 + 1e-2 * rng.standard_normal(len(row.v)))
+    seen = [look(frame, known, replace(row, v=v), rng) for _ in range(20)]
+    unsure = replace(row, v=v, errors=np.full(len(v), 1e-2))
+    assert seen.count(False) > 10
+    assert [look(frame, known, unsure, rng) for _ in range(20)].count(False) == 0

@@ -26,12 +26,15 @@ from provenet.extraction.layers.tolerances import (
     PLACE_TRIES,
     SCALES,
     TURNS,
+    UNSURE_PLACE,
 )
 from provenet.extraction.tolerances import (
     ROUNDING,
 )
 
-_ACROSS = np.array([-1.0, -0.5, -0.02, 0.02, 0.5, 1.0])
+_GAP = 0.02
+"""Beside the width: how far from the middle the inner points are. A convention."""
+_ACROSS = np.array([-1.0, -0.5, -_GAP, _GAP, 0.5, 1.0])
 """Where f is asked, beside the width: two points and the middle on either side. Derived."""
 
 
@@ -89,8 +92,8 @@ class States:
 
 def _place(
     known: KnownLayers, row: Row, rng: np.random.Generator, states: States
-) -> tuple[Array, Array, float] | None:
-    """A point of the surface, the direction across it, and the room there."""
+) -> tuple[Array, Array, float, float] | None:
+    """A point of the surface, the direction across it, the room there, and how unsure it is."""
     p, q = rng.choice(SCALES) * rng.standard_normal((2, known.coordinates))
     if rng.random() < 0.5:  # a unit that is seldom on switches about where it was met
         p, q = row.place + p, row.place + q
@@ -105,23 +108,30 @@ def _place(
     t = rng.permutation(t)
     u = line.at(float(t[np.argmax(states.switched(known, line.at(t)))]))
     if not known.layers:
-        return u, row.v[:-1] / np.linalg.norm(row.v[:-1]), LOOK_ROOM
+        size = float(np.linalg.norm(row.v[:-1]))
+        return u, row.v[:-1] / size, LOOK_ROOM, UNSURE_PLACE * float(row.unsure(u)) / size
     state = known.state(u[None])
     across = row.v[:-1] @ state.J[0]
     size = float(np.linalg.norm(across))
     room = float(state.room[0])
     if size == 0 or room < LOOK_ROOM:
         return None
-    return u - across * row.values(state.h)[0] / size**2, across / size, room
+    unsure = UNSURE_PLACE * float(row.unsure(state.h)[0]) / size
+    return u - across * row.values(state.h)[0] / size**2, across / size, room, unsure
 
 
-def bends_at(frame: Frame, u: Array, across: Array, room: float) -> bool | None:
-    """Whether f turns at a point, along a direction; None if it is not straight on either side."""
+def bends_at(
+    frame: Frame, u: Array, across: Array, room: float, unsure: float = np.inf
+) -> bool | None:
+    """Whether f turns at a point, along a direction; None if it is not straight on either side.
+
+    None, too, where there is no turn, but the point is so `unsure` that it may be elsewhere.
+    """
     width = min(0.3 * room, LOOK_WIDTH)
     for _ in range(LOOK_TRIES):
         seen = turn_near(frame, u, across, width)
         if seen is not None:
-            return seen.turns
+            return True if seen.turns else None if unsure > _GAP * width else False
         width *= LOOK_SHORTER
     return None
 

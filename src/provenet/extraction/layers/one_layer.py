@@ -106,6 +106,8 @@ class _LayerSearch:
     """Kinks whose surface could not be followed: walks ask nothing, so no budget would end them."""
     followed_above: int = 0
     """Units above which that was tried."""
+    explained: bool = False
+    """Whether rows that are confirmed explain all gradients: then the others are not needed."""
 
     def follow(self, segment: Segment) -> LayerOutcome | None:
         """One line, and what can be said after it."""
@@ -141,8 +143,10 @@ class _LayerSearch:
             stage.confirm()
             rows = stage.confirmed
             self.counts[-1] = len(rows)
+        self.explained = False
         found = self._told(rows, fit)
-        if found is None and stage.traced >= FILL_ALL_FROM and len(rows) < len(stage.accepted):
+        late = stage.traced >= FILL_ALL_FROM and not self.explained
+        if found is None and late and len(rows) < len(stage.accepted):
             rows = stage.accepted
             found = self._told(rows, fit)
         if found is None:
@@ -167,7 +171,7 @@ class _LayerSearch:
             stage.measure_open(OPEN_A_LINE)
             stage.look_at_candidates()
             stage.merge()
-            stage.fill()
+            stage.fill(every=stage.traced >= FILL_ALL_FROM and not self.explained)
 
     # ------------------------------------------------------------ the last hidden layer
 
@@ -271,6 +275,7 @@ class _LayerSearch:
         refuted = signs.unexplained > UNEXPLAINED * signs.asked
         if refuted or signs.asked <= len(rows) or not signs.voted.all():
             return None
+        self.explained = all(row.confirmed for row in rows)
         if stage.known.layers and not self._quiet:
             return None
         if stage.open_share < OPEN_ABOVE:

@@ -36,6 +36,32 @@ from provenet.extraction.tolerances import (
 )
 
 
+@dataclass(frozen=True)
+class LooksAtRow:
+    """Looks at a row where other units of its layer are in other states."""
+
+    seen: int = 0
+    unseen: int = 0
+
+    @property
+    def refuted(self) -> bool:
+        """Whether it does not predict there."""
+        return self.unseen >= UNSEEN and self.seen < SEEN_AN_UNSEEN * self.unseen
+
+    @property
+    def believed(self) -> bool:
+        """Whether it does: no unit of a deeper layer would."""
+        return self.seen >= SEEN and self.seen >= SEEN_AN_UNSEEN * self.unseen
+
+    def with_look(self, seen: bool) -> LooksAtRow:
+        """One more."""
+        return LooksAtRow(self.seen + seen, self.unseen + (not seen))
+
+    def __add__(self, other: LooksAtRow) -> LooksAtRow:
+        """Of two rows that are one."""
+        return LooksAtRow(self.seen + other.seen, self.unseen + other.unseen)
+
+
 @dataclass(eq=False)
 class Row:
     """A unit's weights and bias (last), up to a common factor, in the columns that are known."""
@@ -49,10 +75,10 @@ class Row:
     """Coordinates of a kink of it."""
     hits: int = 1
     misses: int = 0
-    seen: int = 0
-    """Kinks where it was looked for while other units were in other states."""
-    unseen: int = 0
-    """Looks in vain there."""
+    beside: LooksAtRow = LooksAtRow()
+    """Looks where some other row is in another state."""
+    away: LooksAtRow = LooksAtRow()
+    """Where many are: some of these are no units of the layer, most may be."""
 
     @property
     def error(self) -> float:
@@ -73,12 +99,12 @@ class Row:
     @property
     def refuted(self) -> bool:
         """Whether it does not predict where other units are in other states."""
-        return self.unseen >= UNSEEN and self.seen < SEEN_AN_UNSEEN * self.unseen
+        return self.beside.refuted or self.away.refuted
 
     @property
     def confirmed(self) -> bool:
-        """Whether it does: no unit of a deeper layer would."""
-        return self.seen >= SEEN and self.seen >= SEEN_AN_UNSEEN * self.unseen
+        """Whether it does where many are."""
+        return self.away.believed
 
     def values(self, h: Array) -> Array:
         """`r.h + b` at the rows of h."""
@@ -190,8 +216,8 @@ def joined(first: Row, second: Row, factor: float) -> Row:
         place,
         first.hits + second.hits,
         first.misses + second.misses,
-        first.seen + second.seen,
-        first.unseen + second.unseen,
+        first.beside + second.beside,
+        first.away + second.away,
     )
 
 

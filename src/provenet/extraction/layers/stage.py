@@ -24,10 +24,10 @@ from provenet.extraction.layers.rows import Row, joined, match, overlap, row_bet
 from provenet.extraction.layers.silence import Silence, asked_for_silence
 from provenet.extraction.layers.tolerances import (
     CELL_LINES,
-    FILL_ALL_FROM,
     FILL_ROUNDS,
     FULL_LINES,
     LEAST_LINES,
+    MANY_OTHERS,
     MOST_LOOKS,
     MOST_MISSES,
     OPEN_A_LINE,
@@ -246,17 +246,29 @@ class Stage:
                     break
                 row.hits, row.misses = row.hits + seen, row.misses + (not seen)
 
-    def confirm(self, rows: Sequence[Row] | None = None) -> None:
-        """Look at accepted rows where the others are in other states: deeper units' rows fail."""
-        for row in sorted(self.accepted if rows is None else rows, key=lambda row: -row.hits):
+    def confirm(self) -> None:
+        """Look at accepted rows where many others are in other states: deeper units' rows fail."""
+        for row in sorted(self.accepted, key=lambda row: -row.hits):
             for _ in range(MOST_LOOKS):
-                if row.confirmed or row.refuted:
+                others = [one for one in self.accepted if one is not row and one.cols.all()]
+                if row.confirmed or row.refuted or not others:
                     break
-                others = [other for other in self.accepted if other is not row]
-                seen = look(self.frame, self.known, row, self.rng, others, 1)
+                many = max(1, round(MANY_OTHERS * len(others)))
+                seen = look(self.frame, self.known, row, self.rng, others, many)
                 if seen is None:
                     break
-                row.seen, row.unseen = row.seen + seen, row.unseen + (not seen)
+                row.away = row.away.with_look(seen)
+
+    def _look_beside(self, row: Row) -> None:
+        """Look at a row where some other is in another state."""
+        for _ in range(MOST_LOOKS):
+            if row.beside.believed or row.refuted:
+                break
+            others = [other for other in self.accepted if other is not row]
+            seen = look(self.frame, self.known, row, self.rng, others, 1)
+            if seen is None:
+                break
+            row.beside = row.beside.with_look(seen)
 
     def merge(self) -> None:
         """Join accepted rows, which grow, with rows that have become parts of them."""
@@ -290,11 +302,13 @@ class Stage:
         self.merge()
         return self.accepted
 
-    def fill(self) -> None:
-        """Ask for the columns that are missing of accepted rows."""
-        self.confirm([row for row in self.accepted if not row.cols.all()])
+    def fill(self, *, every: bool) -> None:
+        """Ask for the columns that are missing of accepted rows; also where looks were in vain."""
+        for row in self.accepted:
+            if not row.cols.all():
+                self._look_beside(row)
         for number, row in enumerate(self.rows):
-            ready = row.confirmed or self.traced >= FILL_ALL_FROM
+            ready = row.beside.believed or every
             if row.accepted and ready and not row.cols.all():
                 wider = completed(self.frame, self.known, row, self.rng, FILL_ROUNDS)
                 if (wider.cols & ~row.cols).any():

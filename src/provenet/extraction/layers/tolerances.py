@@ -51,6 +51,10 @@ SEEN, UNSEEN, SEEN_AN_UNSEEN = 3, 1, 6
 """Kinks a row must predict where other units of its layer are in other states, before it is filled
 or the layer is left behind; looks in vain there that refute it, and kinks that outweigh one of
 them. A convention: a unit of a deeper layer has none there but by chance."""
+MANY_OTHERS = 0.33
+"""Share of the other rows that are in other states where a row is looked at before its layer is
+left behind. A convention: at random places half of them are, and where rows of deeper units are
+among them so are some of the layer's own."""
 UNSURE_PLACE = 10.0
 """Errors of a row by which a predicted kink may be off. A convention."""
 SHARED, SHARED_PART = 1, 1e-2
