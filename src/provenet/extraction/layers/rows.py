@@ -153,8 +153,8 @@ def predicted(row: Row, known: KnownLayers, line: Line) -> tuple[Array, Array]:
     return t, (row.unsure(at) + TINIEST) / speed
 
 
-def match(row: Row, number: int, known: KnownLayers, line: Line) -> None:
-    """Count the kinks of a line that a row predicts, and those it predicts in vain."""
+def match(row: Row, number: int, known: KnownLayers, line: Line, *, counts: bool = True) -> None:
+    """Note the kinks of a line that a row predicts; they count, and those it predicts in vain."""
     for t, unsure in zip(*predicted(row, known, line), strict=True):
         near = abs(t) + line.scale
         if UNSURE_PLACE * unsure > 10 * SAME_PLACE * near or _at_an_end(line, t):
@@ -165,8 +165,8 @@ def match(row: Row, number: int, known: KnownLayers, line: Line) -> None:
         if best >= 0 and apart[best] <= tolerance and line.owner[best] in (-1, number):
             if not line.old[best]:
                 line.owner[best] = number
-                row.hits += 1
-        elif line.complete and not line.is_flat(t):
+                row.hits += counts
+        elif counts and line.complete and not line.is_flat(t):
             row.misses += 1
 
 

@@ -313,12 +313,15 @@ class Stage:
                 wider = completed(self.frame, self.known, row, self.rng, FILL_ROUNDS)
                 if (wider.cols & ~row.cols).any():
                     self.rows[number] = wider
+                    self._rematch(number)
         self.merge()
 
-    def _rematch(self, number: int, line: Line) -> None:
-        for other in self.lines:
-            if other is not line and not (other.owner == number).any():
-                match(self.rows[number], number, self.known, other)
+    def _rematch(self, number: int, but: Line | None = None) -> None:
+        """Match a row with the lines there are; what was counted before is not counted again."""
+        for line in self.lines:
+            if line is not but:
+                counts = not (line.owner == number).any()
+                match(self.rows[number], number, self.known, line, counts=counts)
 
     def _missing(self, line: Line) -> AnyArray | None:
         """Kinks where a slope perpendicular to all known rows comes or goes; None if none is."""
