@@ -23,6 +23,32 @@ def test_all_kinks_on_a_line_are_found(seed: int) -> None:
     np.testing.assert_allclose(trace.kinks, expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_kinks_that_are_expected_cost_two_questions_each(seed: int) -> None:
+    """Some are expected, two wrongly: all are found, and no others; most of the questions are not
+    asked."""
+    rng = np.random.default_rng(seed)
+    net = pn.random_network(20, 8, bias_scale=1.5, rng=rng)
+    origin, direction = 0.01 * rng.standard_normal(8), rng.standard_normal(8)
+    direction /= np.linalg.norm(direction)
+    kinks = np.sort(-(net.weights @ origin + net.biases) / (net.weights @ direction))
+    asked = [0, 0]
+
+    def traced(number: int, expected: np.ndarray | None) -> np.ndarray:
+        def ask(X: np.ndarray) -> np.ndarray:
+            asked[number] += len(X)
+            return net(X)[:, None]
+
+        trace = trace_line(ask, origin, direction, (-1e5, 1e5), 0.3, expected=expected)
+        assert trace.complete
+        return trace.kinks
+
+    known = np.concatenate([kinks[2:], kinks[2:4], rng.standard_normal(2)])
+    np.testing.assert_allclose(traced(0, known), kinks, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(traced(1, None), kinks, rtol=1e-6, atol=1e-6)
+    assert asked[0] < 0.75 * asked[1]
+
+
 def test_a_straight_line_has_no_kinks() -> None:
     slope = np.arange(1.0, 4.0)
     trace = trace_line(

@@ -7,6 +7,9 @@ kinks are on one side of it.) If one does not, the two values are a tangent ther
 is split; where tangents meet too near an end or not at all, it is split in its middle. All
 intervals of a round are asked together.
 
+Where kinks are expected, tangents are asked between them at once. Two that meet where one is
+expected need no confirmation: with another kink between them they would meet elsewhere.
+
 Tangents carry the error of rounding: of the values, and of the slope times the distance it is
 extended over. What differs by less is the same.
 """
@@ -14,6 +17,7 @@ extended over. What differs by less is the same.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,6 +25,7 @@ from provenet.common.typing import Array
 from provenet.extraction.questions import Ask, ask_in_blocks
 from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import (
+    AS_EXPECTED,
     COARSER,
     MOST_OPEN,
     MOST_ROUNDS,
@@ -118,8 +123,7 @@ class _Interval:
         meeting, margin = self.meeting(), NEAR_AN_END * self.length
         if meeting is not None and self.left.t + margin < meeting < self.right.t - margin:
             return meeting
-        low, high = np.arcsinh([self.left.t / scale, self.right.t / scale])
-        return float(scale * np.sinh((1 - SPLIT) * low + SPLIT * high))
+        return _middle(self.left.t, self.right.t, scale)
 
 
 def trace_line(
@@ -130,23 +134,25 @@ def trace_line(
     scale: float,
     rounding: float = ROUNDING,
     least: float = 0.0,
+    expected: Array | None = None,
 ) -> Trace:
     """The kinks of `t -> f(origin + t direction)` between two places; most are within `scale`.
 
     `rounding` is the relative error of the function's values, and `least` an absolute one: what
-    known units leave of a function is small, but their errors are not.
+    known units leave of a function is small, but their errors are not. Kinks may be `expected`.
     """
     low, high = reach
     line = _AlongLine(ask, origin, direction, scale, rounding, least)
-    margin = NEAR_AN_END * (high - low)
-    middle = 0.0 if low + margin < 0 < high - margin else (low + high) / 2
-    (centre,) = line.tangents([(middle, high - low)], centred=True)
+    between = _between(np.empty(0) if expected is None else expected, low, high, scale)
+    inner = line.tangents(between, centred=True)
     (left,), (right,) = line.tangents([(low, high - low)]), line.tangents([(high, low - high)])
-    steepest = max(float(np.abs(tangent.slope).max()) for tangent in (left, centre, right))
+    tangents = [left, *inner, right]
+    steepest = max(float(np.abs(tangent.slope).max()) for tangent in tangents)
     line = replace(line, steepness=np.sqrt(len(origin)) * steepest)
-    left, centre, right = (line.judged(tangent) for tangent in (left, centre, right))
-    intervals = [_Interval(left, centre), _Interval(centre, right)]
+    intervals = [_Interval(*pair) for pair in pairwise(map(line.judged, tangents))]
     kinks: list[float] = []
+    if expected is not None:
+        intervals = line.without_expected(intervals, expected, kinks)
     for _ in range(MOST_ROUNDS):
         intervals = [i for i in intervals if not i.is_straight()]
         if not intervals:
@@ -178,6 +184,24 @@ class _AlongLine:
             len(self.origin),
             lambda block: self.origin + places[block] * self.direction,
         )
+
+    def without_expected(
+        self, intervals: list[_Interval], expected: Array, kinks: list[float]
+    ) -> list[_Interval]:
+        """Intervals but those whose tangents meet where a kink is expected: there it is."""
+        others = []
+        for interval in intervals:
+            meeting = None if interval.is_straight() else interval.meeting()
+            if (
+                meeting is None
+                or not (
+                    np.abs(expected - meeting) <= AS_EXPECTED * (abs(meeting) + self.scale)
+                ).any()
+            ):
+                others.append(interval)
+            else:
+                kinks.append(meeting)
+        return others
 
     def round(self, intervals: list[_Interval], kinks: list[float]) -> list[_Interval]:
         """Confirm the kinks that can be, and split the other intervals."""
@@ -226,6 +250,23 @@ class _AlongLine:
         reach = abs(tangent.t) + float(np.linalg.norm(self.origin))
         error = self.rounding * (values + self.steepness * reach) + self.least
         return replace(tangent, value_error=error, slope_error=2 * error / abs(b - a))
+
+
+def _between(expected: Array, low: float, high: float, scale: float) -> list[tuple[float, float]]:
+    """Places between kinks that are expected, and their room; without any, one for a start."""
+    inside = np.sort(expected[(expected > low) & (expected < high)])
+    apart = np.diff(inside) > 10 * AS_EXPECTED * (np.abs(inside[1:]) + scale)
+    inside = np.append(inside[:1], inside[1:][apart])
+    if len(inside) < 2:
+        margin = NEAR_AN_END * (high - low)
+        return [(0.0 if low + margin < 0 < high - margin else (low + high) / 2, high - low)]
+    return [(_middle(a, b, scale), b - a) for a, b in pairwise(inside.tolist())]
+
+
+def _middle(low: float, high: float, scale: float) -> float:
+    """In orders of magnitude."""
+    ends = np.arcsinh([low / scale, high / scale])
+    return float(scale * np.sinh((1 - SPLIT) * ends[0] + SPLIT * ends[1]))
 
 
 def _tangent(t: float, a: float, b: float, fa: Array, fb: Array) -> Tangent:

@@ -68,6 +68,9 @@ NEAR_AN_END = 0.02
 SPLIT = 0.47
 """Where an interval is split otherwise, in orders of magnitude: not quite its middle, which may be
 a place of symmetry. A convention."""
+AS_EXPECTED = 1e-6
+"""Relative distance from where a kink is expected to where tangents meet that makes it that one. A
+convention, as `SAME_PLACE` of deeper layers: chance does so once in 10,000 kinks."""
 MOST_ROUNDS = 200
 """Rounds of splitting. A convention, far above the 50 after which halving ends."""
 MOST_OPEN = 1000

@@ -38,7 +38,8 @@ def true_fit(net: pn.DeepNetwork, missing: tuple[int, int], *, taken: bool = Fal
     if taken:
         i, j = missing
         L[j] = A[:, i] * net.weights[1][i, j]
-    return TopFit(None, np.ones(1, dtype=bool), (A * size).T, L, np.asarray(c))
+    rows = known / size[:, None], net.biases[1] / size
+    return TopFit(None, np.ones(1, dtype=bool), (A * size).T, L, np.asarray(c), *rows)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -106,6 +106,8 @@ class _LayerSearch:
     """Kinks whose surface could not be followed: walks ask nothing, so no budget would end them."""
     followed_above: int = 0
     """Units above which that was tried."""
+    nearly: TopFit | None = None
+    """The last fit that explained most answers."""
     explained: bool = False
     """Whether rows that are confirmed explain all gradients: then the others are not needed."""
 
@@ -124,6 +126,7 @@ class _LayerSearch:
         if fit.share > MOST_ANSWERS and not all(row.cols.all() for row in rows):
             rows = stage.widened(told_by_values(stage.known, rows, fit, *answers))
             fit = self._top(rows, *answers)
+        self.nearly = fit if fit.share > MOST_ANSWERS else self.nearly
         self.note = f"{fit.share:.0%} of the answers are explained by these"
         if fit.top is not None:
             return self._with_top(fit.top, rows)
@@ -150,7 +153,8 @@ class _LayerSearch:
             rows = stage.accepted
             found = self._told(rows, fit)
         if found is None:
-            stage.confirm()
+            if stage.known.layers or self._quiet:  # else one more line may show what is missing
+                stage.confirm()
         elif len(rows) < len(stage.accepted):  # the others are not needed
             stage.leave_unconfirmed()
         return found
@@ -181,7 +185,7 @@ class _LayerSearch:
         error = max(self.stage.unsure_below, *(row.error for row in rows))
         span = self.stage.span_of_slopes(R)
         if span is None:
-            return last_layer(self.stage.known, R, b, U, Y, error)
+            return last_layer(self.stage.known, R, b, U, Y, error, self.nearly)
         fit = last_layer(KnownLayers(len(span)), R @ span.T, b, U @ span.T, Y, error)
         return fit.by_inputs(span)
 

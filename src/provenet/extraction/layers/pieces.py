@@ -11,6 +11,7 @@ hyperplane that the line meets at random is nearer by about that.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -98,16 +99,26 @@ class Line:
 
 
 def traced(
-    frame: Frame, known: KnownLayers, segment: Segment, given: FollowedLine | None = None
+    frame: Frame,
+    known: KnownLayers,
+    segment: Segment,
+    given: FollowedLine | None = None,
+    expected: Callable[[Line], Array] | None = None,
 ) -> Line:
-    """The line with its kinks, those of known units told apart; or one that was followed before."""
+    """The line with its kinks, those of known units told apart; or one that was followed before.
+
+    Those of known units are expected, and what else is said of a line without kinks.
+    """
     if given is not None:
         origin = frame.coordinates_of(given.segment.origin[None])[0]
         return _line(known, replace(given.segment, origin=origin), given.trace)
     rounding = ROUNDING * (1 + len(known.layers))
     first = len(frame.kept)
     along = segment.origin, segment.direction, segment.reach, segment.scale
-    trace = trace_line(frame, *along, rounding)
+    nothing = _line(known, segment, Trace(np.empty(0), False))
+    more = np.empty(0) if expected is None else expected(nothing)
+    places = np.append(nothing.switches, more)
+    trace = trace_line(frame, *along, rounding, expected=places)
     return replace(_line(known, segment, trace), flat=_flat(frame, segment, trace.kinks, first))
 
 

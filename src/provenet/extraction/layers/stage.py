@@ -20,7 +20,7 @@ from provenet.extraction.layers.filling import completed
 from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.looks import look
 from provenet.extraction.layers.pieces import Line, Measuring, Piece, traced
-from provenet.extraction.layers.rows import Row, joined, match, overlap, row_between
+from provenet.extraction.layers.rows import Row, joined, match, overlap, predicted, row_between
 from provenet.extraction.layers.silence import Silence, asked_for_silence
 from provenet.extraction.layers.tolerances import (
     CELL_LINES,
@@ -169,7 +169,7 @@ class Stage:
         self.frame.check_time()
         self.traced += 1
         try:
-            line = traced(self.frame, self.known, segment, self.given)
+            line = traced(self.frame, self.known, segment, self.given, self._expected)
         except OutsideTheBox:
             return
         self.given = None
@@ -186,6 +186,11 @@ class Stage:
             elif not self.known.layers:
                 wanted = self.rng.permutation(wanted)[:OPEN_A_LINE]
         self.measure(line, wanted)
+
+    def _expected(self, line: Line) -> Array:
+        """Where rows that were not refuted predict kinks."""
+        rows = [row for row in self.rows if row.accepted or not row.misses]
+        return np.concatenate([np.empty(0), *(predicted(row, self.known, line)[0] for row in rows)])
 
     def measure_open(self, most: int) -> None:
         """Rows from kinks of any line that nothing explains, those with the most room first."""
@@ -345,7 +350,9 @@ class Stage:
         on = np.abs(slope).max(axis=1) > error
         changes = np.abs(np.diff(slope, axis=0)).max(axis=1) > error[1:] + error[:-1]
         turned = changes & (on[1:] != on[:-1])
-        return np.flatnonzero(turned if turned.any() else changes)
+        # A unit that is missing and on all along changes its slope at every kink above it.
+        few = np.flatnonzero(changes)[:OPEN_A_LINE]
+        return np.flatnonzero(turned) if turned.any() or not self.known.layers else few
 
     def _perpendicular(self, line: Line) -> Array | None:
         """A direction along which no accepted row changes; None if these span everything.

@@ -139,9 +139,9 @@ NOT_ZERO, EXPLAINED = 1e-4, 1e-5
 explain it. A convention: rows are known to 1e-9."""
 INDEPENDENT = 1e5
 """Largest condition of rows whose coordinates are believed. A convention."""
-UNEXPLAINED = 0.01
-"""Share of the gradients that rows may leave unexplained: a kink beside a point may spoil one. A
-convention: without a unit a tenth and more are."""
+UNEXPLAINED = 0.02
+"""Share of the gradients that rows may leave unexplained: a kink beside a point may spoil one of
+fifty. A convention: without a unit a tenth and more are."""
 MOST_GRADIENTS = 200
 """Gradients that are explained, those of highest rank first. A convention: cost."""
 MOST_OPEN_SIGNS, REFUTED_BY = 10, 2

@@ -59,6 +59,9 @@ class TopFit:
     """(units, outputs), as L and c with the rows turned as they were given."""
     L: Array
     c: Array
+    R: Array
+    """The rows, as given, and their biases."""
+    b: Array
 
     @property
     def share(self) -> float:
@@ -68,21 +71,33 @@ class TopFit:
     def by_inputs(self, span: Array) -> TopFit:
         """The same, if it was found in the coordinates of orthonormal rows."""
         top = None if self.top is None else replace(self.top, W=self.top.W @ span)
-        return replace(self, top=top, L=span.T @ self.L)
+        return replace(self, top=top, L=span.T @ self.L, R=self.R @ span)
 
 
-def last_layer(known: KnownLayers, R: Array, b: Array, U: Array, Y: Array, error: float) -> TopFit:
+def last_layer(
+    known: KnownLayers,
+    R: Array,
+    b: Array,
+    U: Array,
+    Y: Array,
+    error: float,
+    before: TopFit | None = None,
+) -> TopFit:
     """The top of the network if these rows, known to a relative error, are its last hidden layer.
 
-    If a few of its units are missing, most answers are explained by the others.
+    If a few of its units are missing, most answers are explained by the others. Lines that were led
+    to the missing ones make more that are not: a fit `before` says which answers to trust.
     """
     allowed = float(np.clip(ERRORS_LEFT * error, *TOP_EXPLAINS))
     answers = _WeightedAnswers.of(known, U, Y)
     if len(U) < len(R) + answers.H.shape[1] + 2:
         nothing = np.zeros((len(R), Y.shape[1])), np.zeros((R.shape[1], Y.shape[1]))
-        return TopFit(None, np.zeros(len(U), dtype=bool), *nothing, np.zeros(Y.shape[1]))
-    trust, share = np.ones(len(U)), -1.0
-    for turn in range(REWEIGHTED):
+        return TopFit(None, np.zeros(len(U), dtype=bool), *nothing, np.zeros(Y.shape[1]), R, b)
+    trust, share, first = np.ones(len(U)), -1.0, 0
+    if before is not None:
+        off, first = answers.left(before.A, before.L, before.c, before.R, before.b), ABSOLUTE_FIRST
+        trust = _trusted(off, allowed, -1.0)
+    for turn in range(first, REWEIGHTED):
         fit = answers.fitted(R, b, trust)
         off = answers.left(*fit, R, b)
         explained = off <= allowed
@@ -90,10 +105,15 @@ def last_layer(known: KnownLayers, R: Array, b: Array, U: Array, Y: Array, error
         if explained.all() or settled:
             break
         share = float(explained.mean())
-        power = -0.5 if turn < ABSOLUTE_FIRST else -1.0
-        trust = (off + max(PART_OF_MEDIAN * float(np.median(off)), allowed)) ** power
+        trust = _trusted(off, allowed, -0.5 if turn < ABSOLUTE_FIRST else -1.0)
     top = _top(answers, R, b, allowed) if explained.all() else None
-    return TopFit(top, explained, *fit)
+    return TopFit(top, explained, *fit, R, b)
+
+
+def _trusted(off: Array, allowed: float, power: float) -> Array:
+    """How much to trust answers by their errors."""
+    least = max(PART_OF_MEDIAN * float(np.median(off)), allowed)
+    return np.asarray((off + least) ** power)
 
 
 def outputs(known: KnownLayers, W: Array, b: Array, U: Array, Y: Array) -> tuple[Array, Array]:
