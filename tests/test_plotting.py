@@ -137,3 +137,16 @@ def test_without_matplotlib_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(pn.InvalidInput, match=r"pip install .provenet\[plot\]"):
         plotting.new_figure()
+
+
+def test_calibration_is_the_share_of_each_group(ax: Any) -> None:
+    said = np.repeat([0.1, 0.5, 0.9], 40)
+    happened = np.concatenate([np.arange(40) < 4, np.arange(40) < 30, np.arange(40) < 36])
+    assert plotting.calibration(ax, said[::-1], happened[::-1].astype(float)) is ax
+    (bars,) = drawn(ax).containers
+    points = np.column_stack(bars.lines[0].get_data())
+    assert len(points) == 10 and np.all(np.diff(points[:, 0]) >= 0)
+    # Groups of twelve: their mean over all is that of the labels, 70 of 120.
+    assert np.isclose(points[:, 1].mean(), 70 / 120)
+    lengths = [np.ptp(segment[:, 1]) for segment in bars.lines[2][0].get_segments()]
+    assert np.isclose(lengths[0], 4 * np.sqrt(0.1 * 0.9 / 12))

@@ -34,6 +34,8 @@ _NARROWEST, _GAP = 0.1, 0.025
 """Width of output weights or biases, and of what parts them, as shares of the weights' width."""
 _MOST_TICKS = 10
 """Convention: units that are named along an axis: names of more would touch each other."""
+_GROUPS = 10
+"""Convention: groups of labels by their probability."""
 _ROUNDING = 1e-17
 """Where differences of zero are drawn on a logarithmic axis."""
 
@@ -145,6 +147,24 @@ def residuals(ax: Any, values: Array, left: Array, name: str) -> Any:
     ax.axhline(0.0, lw=1, color=GREY)
     ax.scatter(values[::every], left[::every], s=9, alpha=0.5, lw=0, color=BLUE, rasterized=True)
     _label(ax, name, "observed - predicted")
+    return ax
+
+
+def calibration(ax: Any, probabilities: Array, happened: Array) -> Any:
+    """How often a thing happened against how likely it was said to be, in groups of equal size.
+
+    Bars are two standard errors long on either side, by the probabilities.
+    """
+    order = np.argsort(probabilities, kind="stable")
+    parts = np.array_split(order, min(_GROUPS, len(order)))
+    said = np.array([probabilities[part].mean() for part in parts])
+    seen = np.array([happened[part].mean() for part in parts])
+    doubts = [np.sum(probabilities[part] * (1 - probabilities[part])) for part in parts]
+    errors = np.sqrt(doubts) / [len(part) for part in parts]
+    ax.plot([0, 1], [0, 1], lw=1, color=GREY, label="as said")
+    ax.errorbar(said, seen, 2 * errors, fmt="o", ms=4, lw=1, color=BLUE, label="seen")
+    _label(ax, "probability", "share of labels")
+    _legend(ax)
     return ax
 
 

@@ -15,12 +15,12 @@ from provenet.certify.agreement import (
     best_of,
     deepest_needed,
     is_settled,
-    labels_of_no_network,
     searches_agree,
 )
 from provenet.certify.checks import Claim, Status
 from provenet.certify.conclude import conclude
 from provenet.certify.found_link import ByLink, best_by_link, with_link
+from provenet.certify.hopeless import labels_of_no_network
 from provenet.certify.result import Recovery
 from provenet.certify.shared_layer import shared_layer
 from provenet.common.exceptions import InvalidInput, NoAnswer

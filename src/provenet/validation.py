@@ -285,7 +285,7 @@ def as_source(X: Any, y: Any) -> Source:
     if _is_dask(X) or _is_dask(y):
         return _dask_source(X, y)
     if y is None:
-        raise InvalidInput("Labels y are missing: call recover(X, y), or recover(source).")
+        raise InvalidInput("Labels y are missing: give X and y, or a source in place of both.")
     inputs, labels = _numeric(X, "X"), _numeric(y, "y")
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]

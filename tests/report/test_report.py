@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import provenet as pn
 from provenet.certify.checks import Check, Status
+from provenet.certify.class_labels import ClassDetails
 from provenet.certify.result import Recovery
 from provenet.cli import app as cli
 from provenet.cli import recover as cli_recover
@@ -296,10 +297,40 @@ def test_a_path_that_cannot_be_written_is_named_before_any_work(
         pn.write_report(tmp_path / name, exact.result, exact.source)
 
 
-def test_samples_must_be_a_source(exact: Case, tmp_path: Path) -> None:
-    arrays: Any = exact.source.X
-    with pytest.raises(pn.InvalidInput, match="ArraySource"):
-        pn.write_report(tmp_path / "r.html", exact.result, arrays)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_class_labels_have_probabilities_in_place_of_residuals(
+    exact: Case, tmp_path: Path, classes: int
+) -> None:
+    link, outputs = ("logit", None) if classes == 2 else ("softmax", classes)
+    network = pn.random_network(3, 5, outputs=outputs, rng=0).replace(link=link)
+    X, rng = exact.source.X, np.random.default_rng(0)
+    p = network.predict_proba(X)
+    drawn = (rng.random((len(X), 1)) > np.cumsum(p, axis=1)).sum(axis=1)
+    y = np.eye(classes)[drawn] if classes > 2 else drawn.astype(float)
+    details = ClassDetails(0.5, 0.5, 100.0, False, 1.0, True)
+    result = replace(exact.result, network=network, details=details, standard_errors=None)
+    seen = gather(result, pn.ArraySource(X, y), rng=0).classes
+    assert seen is not None and seen.labels == len(X) and len(seen.happened) == y.size
+    # Labels come as often as was said: a sum of so many has a standard deviation of at most this.
+    assert abs(np.sum(seen.probabilities - seen.happened)) < 4 * np.sqrt(len(seen.happened)) / 2
+    pn.write_report(tmp_path / "r.html", result, X, y)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Are the probabilities right?" in page and "Residuals" not in page
+
+
+def test_samples_are_arrays_or_a_source(exact: Case, tmp_path: Path) -> None:
+    X, y = exact.source.X, exact.source.y
+    pages = []
+    for samples in ((X, y), (exact.source,)):
+        pn.write_report(tmp_path / "r.html", exact.result, *samples)
+        pages.append((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert pages[0].count("<img") == pages[1].count("<img") > 3
+    for samples in ((X,), ()):
+        with pytest.raises(pn.InvalidInput, match=r"y are missing|needs the samples"):
+            pn.write_report(tmp_path / "r.html", exact.result, *samples)
+    turned: Any = (exact.result, tmp_path / "r.html")
+    with pytest.raises(pn.InvalidInput, match=r"write_report\(path, result, X, y\)"):
+        pn.write_report(*turned, X, y)
 
 
 def test_nothing_half_written_is_left(

@@ -16,28 +16,22 @@ import numpy as np
 
 from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.class_labels import ClassDetails
+from provenet.certify.hopeless import is_hopeless
 from provenet.certify.noise_checks import NO_DEPENDENCE
-from provenet.certify.residual_checks import ENOUGH_TO_SEE_UNITS, few_stand_out
+from provenet.certify.residual_checks import few_stand_out
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import (
     CLOSE,
     HARDLY_NOISE,
-    IN_VAIN,
     LARGEST_EXACT_ERROR,
     MANY_SAMPLES_A_PARAMETER,
     MOST_PREDICTORS,
     MOST_SEARCHES,
-    NEAR_END,
-    NEAR_ENDS,
     NO_ERROR,
-    NO_UNITS,
-    SAME_ENDS,
     SAME_ERROR,
-    SAME_RESIDUAL,
     SMALL_RESIDUAL,
     WELL_KNOWN,
 )
-from provenet.common.words import counted
 from provenet.fitting.layered_covariance import DeepErrors
 from provenet.networks.matching import match_units, parameter_error, turned_like
 
@@ -71,99 +65,8 @@ def is_settled(best: Recovery, results: Sequence[Recovery]) -> bool:
     if best.claim is Claim.PREDICTOR:
         return _predictors_have_met(results)
     if best.status is Status.FAILED:
-        return _hopeless(results)
+        return is_hopeless(results)
     return not _needs_a_second_search(best) or _met(best, results)
-
-
-def _hopeless(results: Sequence[Recovery]) -> bool:
-    """Whether searches keep ending in one place, all were in vain, or samples are lacking."""
-    return _in_one_place(results) or _in_vain(results) or _only_samples_are_lacking(results)
-
-
-def _in_vain(results: Sequence[Recovery]) -> bool:
-    """Whether many searches predicted unseen samples hardly better than linear regression does."""
-    found = [result.certificate for result in results if result.certificate is not None]
-    if not found:
-        return False
-    best = min(certificate.relative_residual for certificate in found)
-    linear = found[0].linear_residual
-    return any(len(found) >= number and best >= share * linear for number, share in IN_VAIN)
-
-
-def _only_samples_are_lacking(results: Sequence[Recovery]) -> bool:
-    """Whether the best searches came next to each other, and have too few samples for a verdict.
-
-    How many are enough does not depend on the network, so no further search can mend that, unless
-    there is no noise: searches that end for want of luck alone do not end in one place.
-    """
-    short = [result for result in results if _lacks(result, ENOUGH_TO_SEE_UNITS)]
-    sizes = [(r.certificate.parameters, r.certificate.residual) for r in short if r.certificate]
-    if not sizes:
-        return False
-    parameters, least = min(sizes, key=lambda size: size[1])
-    near = [size for size in sizes if size[0] == parameters and size[1] <= (1 + NEAR_END) * least]
-    return len(near) >= NEAR_ENDS and _lacks(best_of(results), ENOUGH_TO_SEE_UNITS)
-
-
-def _lacks(result: Recovery, name: str) -> bool:
-    """Whether the check of this name is the only one that fails."""
-    return [check.name for check in result.checks if not check.holds] == [name]
-
-
-def labels_of_no_network(best: Recovery, results: Sequence[Recovery]) -> Check | None:
-    """That no network is behind the labels, where failed searches say so; None where they do not.
-
-    What a residual leaves of the variance is its square.
-    """
-    certificate = best.certificate
-    if best.claim is not Claim.NETWORK or certificate is None:
-        return None
-    none_shows = best.network is not None and best.network.units == 0 and certificate.noise > 0
-    if np.isnan(certificate.linear_residual) or not (none_shows or _in_vain(results)):
-        return None
-    linear = f"a linear model explains {_explained(certificate.linear_residual)} of their variance"
-    if none_shows:
-        measured = "no unit stands above the noise"
-    else:
-        measured = f"unseen labels {_explained(certificate.relative_residual)} explained at best"
-    return Check(
-        "a network is behind the labels",
-        False,
-        measured,
-        "units that explain the labels to their last digits, or up to noise",
-        f"No network explains these labels to their last digits: {linear}, and "
-        f"{_beyond_linear(best, results)}. provenet.NetworkRegressor fits a predictor to labels "
-        "that no network made; if one did make them, take more samples, or check that the labels "
-        "belong to these inputs.",
-    )
-
-
-def _beyond_linear(best: Recovery, results: Sequence[Recovery]) -> str:
-    """What units add to a linear model, in words."""
-    assert best.certificate is not None and best.network is not None
-    if best.network.units == 0:
-        return "no unit adds anything that stands above their noise"
-    units, share = best.network.units, _explained(best.certificate.relative_residual)
-    ended = f"the best of {len(results)} searches, {counted(units, 'unit')}"
-    return f"{ended}, {share} of the variance of labels that were not fitted"
-
-
-def _explained(residual: float) -> str:
-    """The share of a variance that is explained, in words."""
-    share = 1 - residual**2
-    return f"{share:.0%}" if share > 0 else "nothing"
-
-
-def _in_one_place(results: Sequence[Recovery]) -> bool:
-    """Whether searches from different starts keep ending in one place, which explains nothing."""
-    units = 0 if results[-1].network is None else results[-1].network.units
-    last = results[-(SAME_ENDS if units else NO_UNITS) :]
-    found = [result.certificate for result in last if result.certificate is not None]
-    if len(found) < (SAME_ENDS if units else NO_UNITS):
-        return False
-    sizes = [certificate.residual for certificate in found]
-    alike = len({certificate.parameters for certificate in found}) == 1
-    return alike and max(sizes) <= (1 + SAME_RESIDUAL) * min(sizes)
 
 
 def _needs_a_second_search(best: Recovery) -> bool:

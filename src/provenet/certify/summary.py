@@ -63,7 +63,7 @@ def headline(result: Recovery) -> str:
 def units_in_words(network: AnyNetwork, noun: str = "unit") -> str:
     """How many units there are, a layer at a time where there are several."""
     if network.layers == 1:
-        return counted(network.units, noun)
+        return counted(network.units, noun) if network.units else f"no {noun}s"
     *lower, last = map(str, network.widths)
     return f"{', '.join(lower)} and {last} {noun}s in {network.layers} layers"
 
@@ -104,7 +104,7 @@ def _certified(certificate: Certificate) -> Iterator[tuple[str, str]]:
     if np.isfinite(certificate.linear_residual) and certificate.noise:
         share = 1 - certificate.linear_residual**2
         yield "linear model", f"explains {share:.0%} of the labels' variance"
-    if certificate.parameter_error_bound:
+    if certificate.parameter_error_bound and not np.isnan(certificate.parameter_error_bound):
         yield "error bound", f"{figure(certificate.parameter_error_bound)} on the parameters"
     if not np.isnan(certificate.condition):
         yield "condition", f"{figure(certificate.condition)} (condition number of the weights)"

@@ -22,7 +22,6 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable, write_atomically
 from provenet.common.version import __version__
 from provenet.common.words import counted
-from provenet.data.sources import Source
 from provenet.networks.any_network import AnyNetwork
 from provenet.networks.matching import parameter_error
 from provenet.report.console import describe, why_infinite
@@ -31,6 +30,7 @@ from provenet.report.pictures import pictures
 from provenet.report.tables import small
 from provenet.report.tolerances import LARGEST_DOWNLOAD
 from provenet.report.units import unit_tables
+from provenet.validation import as_source
 
 _ENDINGS = (".html", ".htm")
 _MARKS = {Status.EXACT: "✓", Status.WITHIN_NOISE: "✓", Status.PARTIAL: "◐", Status.FAILED: "✗"}
@@ -53,7 +53,8 @@ def check_report(path: str | PathLike[str]) -> None:
 def write_report(
     path: str | PathLike[str],
     result: Recovery,
-    source: Source | None = None,
+    X: Any = None,
+    y: Any = None,
     *,
     truth: AnyNetwork | None = None,
     command: str | None = None,
@@ -65,9 +66,11 @@ def write_report(
     ----------
     path
         The file to write, whole or not at all; its name ends in `.html`.
-    result, source
-        A recovery and the samples it was made from, which the pictures need; of a model that was
-        asked, the random points among the questions take their place.
+    result
+        What was found.
+    X, y
+        The samples that it was found from, or a `Source` in place of both: the pictures need them.
+        Of a model that was asked, the random points among the questions take their place.
     truth
         The true network, where it is known, to compare.
     command
@@ -75,11 +78,12 @@ def write_report(
     seed
         The seed it was given; the pictures are drawn with the same.
     """
+    if not isinstance(result, Recovery):
+        raise InvalidInput("A report tells of a result: call write_report(path, result, X, y).")
     check_report(path)
-    if not isinstance(source, Source) and (source is not None or result.queries is None):
-        raise InvalidInput(
-            "A report needs the samples as a source: give provenet.ArraySource(X, y)."
-        )
+    if X is None and result.queries is None:
+        raise InvalidInput("A report needs the samples: call write_report(path, result, X, y).")
+    source = None if X is None else as_source(X, y)
     data = gather(result, source, truth=truth, rng=0 if seed is None else seed)
     page = _render(result, data, command, seed).encode()
     write_atomically(path, lambda file: file.write(page))
@@ -138,10 +142,12 @@ def _found(result: Recovery, data: ReportData) -> str:
     if result.network is None:
         return f"No network was found in {samples} by the method {result.method}."
     verb = "was found in" if result.success else "is the best that was found in"
-    layer = "lowest layer" if result.claim is Claim.LAYER else "network"
-    return (
-        f"A {layer} of {describe(result.network)} {verb} {samples} by the method {result.method}."
-    )
+    found = f"lowest layer of {describe(result.network)}"
+    if result.claim is not Claim.LAYER:
+        found = f"network of {describe(result.network)}"
+    if result.network.units == 0:
+        found = f"linear model of {counted(result.network.features, 'feature')}"
+    return f"A {found} {verb} {samples} by the method {result.method}."
 
 
 def _number(result: Recovery, data: ReportData) -> tuple[str, str]:

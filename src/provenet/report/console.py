@@ -116,8 +116,9 @@ def report(
         out.print()
         if result.network is not None:
             out.print(f"[bold]Network[/]: {describe(result.network)}, by {result.method}")
-            names = result.feature_names
-            out.print(network_table(out, result.network, result.standard_errors, names))
+            if result.network.units:
+                names = result.feature_names
+                out.print(network_table(out, result.network, result.standard_errors, names))
             out.print()
         out.print(certificate_table(result))
     if truth is not None and error is not None:

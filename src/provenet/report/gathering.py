@@ -23,6 +23,7 @@ import numpy as np
 
 from provenet.certify.asked import METHOD as TRACED
 from provenet.certify.checks import Claim, Status
+from provenet.certify.class_labels import ClassDetails
 from provenet.certify.result import Recovery
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array, Seed
@@ -81,6 +82,15 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
+class ClassesSeen:
+    """Of each label and class: how likely it was said to be, and whether it was this one."""
+
+    probabilities: Array
+    happened: Array
+    labels: int
+
+
+@dataclass(frozen=True)
 class ErrorCurve:
     """Largest error of a unit after refits on so many samples."""
 
@@ -104,6 +114,8 @@ class ReportData:
     truth: AnyNetwork | None
     shares: Array | None = None
     """Of the variance of predictions, what hangs on each input: see `_shares`."""
+    classes: ClassesSeen | None = None
+    """Of labels that are classes, in place of what is left of them."""
 
 
 def gather(
@@ -123,6 +135,8 @@ def gather(
         if result.asked is None:
             return _without_samples(result, truth)
         source = ArraySource(result.asked.X, result.asked.y)
+    if isinstance(result.details, ClassDetails):
+        return _of_classes(result, source, truth, np.random.default_rng(rng))
     if given and result.network is not None and result.network.link != "identity":
         source = LinkedSource(source, result.network.link)
     result, known = replace(result, network=_before_link(result.network)), _before_link(truth)
@@ -141,6 +155,22 @@ def gather(
             truth=truth,
             shares=_shares(result, drawn.X[:MOST_HELD_OUT_SHOWN], generator),
         )
+
+
+def _of_classes(
+    result: Recovery, source: Source, truth: AnyNetwork | None, rng: np.random.Generator
+) -> ReportData:
+    """Class labels have probabilities in place of values, and leave no residuals."""
+    some = source.draw(min(source.size, MOST_DRAWN), rng)
+    shares, seen = None, None
+    if result.network is not None:
+        p = result.network.predict_proba(some.X)
+        said = p[:, 1] if some.y.ndim == 1 else p  # of two classes the second says all
+        seen = ClassesSeen(said.ravel(), some.y.ravel(), len(p))
+        shares = _shares(result, some.X[:MOST_HELD_OUT_SHOWN], rng)
+    return ReportData(
+        source.size, source.features, source.outputs, None, None, None, truth, shares, seen
+    )
 
 
 def _before_link(network: AnyNetwork | None) -> AnyNetwork | None:

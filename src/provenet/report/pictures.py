@@ -17,7 +17,7 @@ from provenet.common.words import counted
 from provenet.networks.any_network import AnyNetwork
 from provenet.networks.matching import matched_layers
 from provenet.networks.network import Network
-from provenet.report.gathering import ErrorCurve, HeldOut, ReportData, Spectrum
+from provenet.report.gathering import ClassesSeen, ErrorCurve, HeldOut, ReportData, Spectrum
 from provenet.report.tables import small
 from provenet.report.tolerances import (
     HEAT_MAP_HEIGHTS,
@@ -54,6 +54,8 @@ def _all(result: Recovery, data: ReportData) -> Iterator[Picture]:
         yield _held_out(data.held_out)
         if not _is_rounding(result):
             yield from _residuals(data.held_out, data.shares, _names(result, data.features))
+    if data.classes is not None:
+        yield _calibration(data.classes)
     if data.shares is not None:
         yield _importance(data.shares, _names(result, data.features))
     if data.curve is not None:
@@ -153,6 +155,18 @@ def _residuals(held: HeldOut, shares: Array | None, names: tuple[str, ...]) -> I
         "Residuals against inputs",
         f"What is left{first}, against {which}.",
         f"Residuals against {', '.join(names[k] for k in shown)}.",
+        _as_uri(figure),
+    )
+
+
+def _calibration(seen: ClassesSeen) -> Picture:
+    figure, number = plotting.new_figure(), counted(seen.labels, "label")
+    plotting.calibration(figure.add_subplot(), seen.probabilities, seen.happened)
+    return Picture(
+        "Are the probabilities right?",
+        f"{number} of those given, in groups of equal size by the probability that the network "
+        "says: how often it came true. Bars are two standard errors on either side.",
+        f"Shares of {number} against their probabilities.",
         _as_uri(figure),
     )
 

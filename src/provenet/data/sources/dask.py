@@ -183,7 +183,7 @@ def as_dask_arrays(X: Any, y: Any) -> tuple[Any, Any]:
 
 def _as_dask_array(data: Any, name: str) -> Any:
     if data is None:
-        raise InvalidInput("Labels y are missing: call recover(X, y), or recover(source).")
+        raise InvalidInput("Labels y are missing: give X and y, or a source in place of both.")
     array = getattr(data, "to_dask_array", lambda **_: data)(lengths=False)
     if not isinstance(array, da.Array):
         array = da.from_array(np.asarray(array), chunks="auto")
