@@ -1,4 +1,4 @@
-"""What the site does that Markdown does not: the changelog, formulas, pages without contents.
+"""What the site does that Markdown does not: the changelog, formulas, sources of the pictures.
 
 Formulas are written `$a_i w_i$`, or between two lines of `$$`, as the hosts of repositories show
 them too. They become MathML, which browsers typeset by themselves: no script, no network.
@@ -12,12 +12,14 @@ from typing import Any
 
 from latex2mathml.converter import convert
 
-CHANGELOG = Path(__file__).parent.parent / "CHANGELOG.md"
+ROOT = Path(__file__).parent.parent
+CHANGELOG = ROOT / "CHANGELOG.md"
 _CODE_OR_FORMULA = re.compile(
     r"(?P<code>^```.*?^```$|`[^`\n]+(?:\n[^`\n]+)?`)"
     r"|^\$\$\n(?P<block>.+?)\n\$\$$|\$(?P<inline>[^$\s](?:[^$]*[^$\s])?)\$",
     re.MULTILINE | re.DOTALL,
 )
+_SCRIPT = re.compile(r"Script:\s`(?P<path>examples/\w+\.py)`\.$", re.MULTILINE)
 _HEADING = re.compile(r"^#{2,3} ", re.MULTILINE)
 
 
@@ -27,7 +29,14 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
         markdown = CHANGELOG.read_text(encoding="utf-8").replace("](docs/", "](")
     if not _HEADING.search(markdown):
         page.meta.setdefault("hide", ["toc"])
-    return with_formulas(markdown)
+    return _SCRIPT.sub(_with_source, with_formulas(markdown))
+
+
+def _with_source(match: re.Match[str]) -> str:
+    """A script by its name, and folded up below it what it says."""
+    lines = (ROOT / match["path"]).read_text(encoding="utf-8").splitlines()
+    code = "\n".join(f"    {line}".rstrip() for line in ("```python", *lines, "```"))
+    return f'{match[0]}\n\n??? note "{match["path"]}"\n\n{code}\n'
 
 
 def with_formulas(markdown: str) -> str:

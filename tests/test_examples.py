@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 from typing import Any
@@ -105,3 +106,14 @@ def test_recovery_against_samples_falls_at_once_without_noise(tmp_path: Path) ->
     assert example["error"](40, 0.0, 1) > 0.1  # hardly more samples than the 37 parameters
     assert example["error"](300, 0.0, 1) < 1e-10
     assert 1e-3 < example["error"](1000, 0.1, 1) < 0.3
+
+
+def test_the_notebook_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    """Cell by cell, as Jupyter runs it, without Jupyter."""
+    cells = json.loads((EXAMPLES / "first_steps.ipynb").read_text(encoding="utf-8"))["cells"]
+    namespace: dict[str, Any] = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), namespace)
+            shown = "".join(line for output in cell["outputs"] for line in output["text"])
+            assert capsys.readouterr().out == shown, cell["id"]
