@@ -8,7 +8,7 @@ import pytest
 import provenet as pn
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.layered_covariance import deep_covariance
-from provenet.fitting.layered_newton import Newton, WeightedSamples
+from provenet.fitting.layered_newton import NearlyExact, Newton, WeightedSamples
 
 
 def normalised(outputs: int, seed: int) -> pn.DeepNetwork:
@@ -31,12 +31,21 @@ def changed(net: pn.DeepNetwork, off: float, rng: np.random.Generator) -> pn.Dee
     return net.replace(weights=weights, biases=biases)
 
 
+def fitted(
+    net: pn.DeepNetwork, unsure: float, noise: float, samples: WeightedSamples
+) -> NearlyExact:
+    """All samples at once."""
+    fits = Newton(net, unsure, noise)
+    fits.add(samples)
+    return fits.fitted(samples)
+
+
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_exact_answers_give_the_network_to_rounding(outputs: int, seed: int) -> None:
     net, rng = normalised(outputs, seed), np.random.default_rng(seed)
     samples = samples_of(net, 400, rng)
-    fit = Newton(changed(net, 1e-8, rng), 1e-7, 1e-16).fitted(samples, samples)
+    fit = fitted(changed(net, 1e-8, rng), 1e-7, 1e-16, samples)
     assert pn.parameter_error(fit.network, net) < 1e-11 and fit.rms < 1e-14
 
 
@@ -45,7 +54,7 @@ def test_from_further_away_the_matrix_is_formed_anew(seed: int) -> None:
     """One matrix ends between 5e-10 and 9e-5 here; rounding is 1e-15."""
     net, rng = normalised(1, seed), np.random.default_rng(seed)
     samples = samples_of(net, 400, rng)
-    fit = Newton(changed(net, 1e-3, rng), 1e-2, 1e-16).fitted(samples, samples)
+    fit = fitted(changed(net, 1e-3, rng), 1e-2, 1e-16, samples)
     assert fit.rms < 1e-13
 
 
@@ -53,7 +62,7 @@ def test_the_errors_are_those_of_the_covariance_of_layers() -> None:
     """Two routes: beta kept as parameters and norms held, or eliminated and projected."""
     net, rng = normalised(2, 0), np.random.default_rng(0)
     samples = samples_of(net, 500, rng)
-    fit = Newton(net, 1e3, 1e-16).fitted(samples, samples)
+    fit = fitted(net, 1e3, 1e-16, samples)
     other = deep_covariance(ArraySource(samples.X, samples.Y), fit.network)
     assert other.rank_deficiency == 0
     for own, its in zip(fit.errors.weights, other.errors.weights, strict=True):
@@ -68,7 +77,7 @@ def test_what_answers_leave_open_keeps_the_error_it_had() -> None:
     dead[0] = -1e4
     net = net.replace(biases=(dead, *net.biases[1:]))
     samples = samples_of(net, 400, rng)
-    fit = Newton(net, 1e-3, 1e-12).fitted(samples, samples)
+    fit = fitted(net, 1e-3, 1e-12, samples)
     assert 1e-12 * fit.errors.weights[0][0].max() == pytest.approx(1e-3, rel=0.5)
 
 
@@ -77,9 +86,29 @@ def test_samples_may_come_one_part_after_the_other() -> None:
     start = changed(net, 1e-8, rng)
     first, more = samples_of(net, 100, rng), samples_of(net, 200, rng)
     fits = Newton(start, 1e-7, 1e-16)
-    fits.fitted(first, first)
-    fit = fits.fitted(first + more, more)
-    at_once = Newton(start, 1e-7, 1e-16).fitted(first + more, first + more)
+    fits.add(first)
+    fits.fitted(first)
+    fits.add(more)
+    fit = fits.fitted(first + more)
+    at_once = fitted(start, 1e-7, 1e-16, first + more)
     assert pn.parameter_error(fit.network, net) < 1e-11
     for own, its in zip(fit.errors.weights, at_once.errors.weights, strict=True):
         np.testing.assert_allclose(own, its, rtol=1e-4)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_changes_along_a_step_are_those_of_a_network_that_took_it(outputs: int) -> None:
+    """Two routes: along all parameters at once, and by the derivatives of every answer."""
+    net, rng = normalised(outputs, 0), np.random.default_rng(0)
+    samples = samples_of(net, 100, rng)
+    fit = fitted(net, 1e-3, 1e-12, samples)
+    step, X = rng.standard_normal(len(fit.rows)), rng.standard_normal((7, 5))
+    by_derivatives = np.array([fit.derivatives(x) @ step for x in X])
+    np.testing.assert_allclose(fit.changes(X, step), by_derivatives, atol=1e-12)
+
+
+def test_parameters_belong_to_the_rows_whose_errors_are_told() -> None:
+    net, rng = normalised(2, 0), np.random.default_rng(0)
+    fit = fitted(net, 1e-3, 1e-12, samples_of(net, 100, rng))
+    of_rows = np.sqrt(np.bincount(fit.rows, np.sum(fit.root**2, axis=0)))
+    np.testing.assert_allclose(of_rows, fit.errors.of_rows)

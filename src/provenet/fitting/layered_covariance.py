@@ -55,9 +55,13 @@ class DeepErrors:
     @property
     def largest(self) -> float:
         """The largest error of a unit's weights and bias together."""
+        return float(self.of_rows.max(initial=0.0))
+
+    @property
+    def of_rows(self) -> Array:
+        """Of every unit's weights and bias together, layer after layer, then of the outputs."""
         pairs = zip(self.weights, self.biases, strict=True)
-        sizes = (np.sqrt(np.sum(W**2, axis=1) + b**2) for W, b in pairs)
-        return max(float(size.max(initial=0.0)) for size in sizes)
+        return np.concatenate([np.sqrt(np.sum(W**2, axis=1) + b**2) for W, b in pairs])
 
 
 @dataclass(frozen=True)

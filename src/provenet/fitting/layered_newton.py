@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.blocks import row_blocks
-from provenet.common.typing import Array
+from provenet.common.typing import AnyArray, Array
 from provenet.fitting.layered_covariance import DeepErrors
 from provenet.fitting.layered_equations import LayeredPoint
 from provenet.fitting.normal_equations import inverse_root, rows_of_jacobian
@@ -69,9 +69,24 @@ class NearlyExact:
         flat = np.sqrt(np.sum(self.root**2, axis=0))
         return _in_shape(self.network, flat)
 
-    def leverages(self, X: Array) -> Array:
-        """`D R^T` at inputs, (n, outputs, parameters): answers are unsure by their norms."""
-        return np.stack([D @ self.root.T for D in _jacobians(self.network, X)], axis=1)
+    @property
+    def rows(self) -> AnyArray:
+        """For every parameter the number of the unit, or output, whose weight or bias it is."""
+        sizes = [W.shape[1] + 1 for W, b in self.network.affine_maps for _ in b]
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    def derivatives(self, x: Array) -> Array:
+        """Of the outputs at an input by all parameters, (outputs, parameters)."""
+        return np.vstack(list(_jacobians(self.network, x[None])))
+
+    def changes(self, X: Array, step: Array) -> Array:
+        """How answers change along a step of all parameters, (n, outputs)."""
+        by, network = _in_shape(self.network, step), self.network
+        h, dh = X, np.zeros_like(X)
+        for (W, b), dW, db in zip(network.affine_maps, by.weights, by.biases, strict=True):
+            z, dz = h @ W.T + b, h @ dW.T + db + dh @ W.T
+            h, dh = network.activation(z), network.activation.derivative(z) * dz
+        return np.asarray(dz)
 
 
 @dataclass
@@ -91,35 +106,44 @@ class Newton:
         self.start = self.network = _normalised(self.network)
         self.held = (self.noise / self.unsure) ** 2
         self.H: Array | None = None
+        self.root: Array | None = None
 
-    def fitted(self, samples: WeightedSamples, new: WeightedSamples) -> NearlyExact:
-        """The network that fits the samples best, of which some are new since the last fit.
+    def add(self, new: WeightedSamples) -> None:
+        """More samples to be fitted."""
+        if self.H is None:
+            self.H = np.diag(np.full(_flat(self.network).size, self.held))
+        _add_matrix(self.H, self.network, new, self.between)
+        self.root = None
+
+    def as_it_is(self) -> NearlyExact:
+        """How sure the parameters will be once the samples are fitted."""
+        return NearlyExact(self.network, self.noise, self._root())
+
+    def fitted(self, samples: WeightedSamples) -> NearlyExact:
+        """The network that fits the samples best, which are all that were added.
 
         Where steps end far above the noise, the matrix was formed too far away: it is formed anew.
         """
-        self._add(new)
         fit = self._stepped(samples)
         for _ in range(NEWTON_MATRICES - 1):
             if fit.rms <= NEWTON_STALLED * self.noise:
                 break
             before, self.H = fit.rms, None
-            self._add(samples)
+            self.add(samples)
             fit = self._stepped(samples)
             if fit.rms > NEWTON_GAIN * before:
                 break
         return fit
 
-    def _add(self, new: WeightedSamples) -> None:
-        more = _matrix(self.network, new, self.between)
-        if self.H is None:
-            more[np.diag_indices(len(more))] += self.held
-        self.H = more if self.H is None else self.H + more
+    def _root(self) -> Array:
+        assert self.H is not None, "samples are added first"
+        if self.root is None:
+            self.root = _inverse_root(self.network, self.H)
+        return self.root
 
     def _stepped(self, samples: WeightedSamples) -> NearlyExact:
         """Steps with one matrix while each leaves less; the last that did is kept."""
-        assert self.H is not None, "a matrix is formed first"
-        root = _inverse_root(self.network, self.H)
-        network, before = self.network, np.inf
+        root, network, before = self._root(), self.network, np.inf
         for _ in range(NEWTON_STEPS):
             self.between()
             r = samples.residuals(network)
@@ -164,16 +188,15 @@ def _reflections(network: DeepNetwork) -> Iterator[tuple[slice, Array]]:
             first += len(row) + 1
 
 
-def _matrix(network: DeepNetwork, samples: WeightedSamples, between: Callable[[], None]) -> Array:
-    """`D^T Omega D` of weighted samples."""
-    size = _flat(network).size
-    H = np.zeros((size, size))
-    for block in row_blocks(len(samples.X), rows_of_jacobian(size, np.float64)):
+def _add_matrix(
+    H: Array, network: DeepNetwork, samples: WeightedSamples, between: Callable[[], None]
+) -> None:
+    """`D^T Omega D` of weighted samples, added to H."""
+    for block in row_blocks(len(samples.X), rows_of_jacobian(len(H), np.float64)):
         for D in _jacobians(network, samples.X[block]):
             between()
             D *= samples.weights[block, None]
             H += D.T @ D
-    return H
 
 
 def _jacobians(network: DeepNetwork, X: Array) -> Iterator[Array]:

@@ -4,8 +4,8 @@ Rows are found one by one, each as well as its place allows; least squares on al
 best of them together (`fitting.layered_newton`), and its covariance says how far rounding lets each
 be off. Answers outside of the row space are left out, since they depend on what lies outside of it
 too, and so are those far out, where rounding is larger. Where the answers so far leave a unit known
-too poorly, further ones are asked: of many random points, near and about the units' own kinks, the
-one whose answer is the least sure by what is known, then the next, as if it had been asked.
+too poorly, further ones are asked first, those that tell it best (`telling`) of many points: near
+ones, others about the units' own kinks, and such where units are on whose rows are known poorly.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from provenet.common.typing import AnyArray, Array
 from provenet.extraction.aiming import Wish, aimed, best_starts
 from provenet.extraction.box import Box
 from provenet.extraction.layers.known import Frame, KnownLayers
+from provenet.extraction.layers.telling import most_telling
 from provenet.extraction.layers.tolerances import (
     AIMED_WEIGHTS,
     AROUND_A_PLACE,
     ASKED_A_ROUND,
     FITTED_ANSWERS,
-    LEAST_UNSURE_ANSWER,
+    HIGHEST_LEVEL,
     MOST_POLISHED,
     POLISH_ROUNDING,
     POLISH_ROUNDS,
@@ -32,12 +33,16 @@ from provenet.extraction.layers.tolerances import (
     POLISHED_WITHIN,
     POOL,
     POOL_A_PLACE,
+    POOL_A_ROW,
+    POOL_OF_ROWS,
     SCALES,
     SPARE_ANSWERS,
+    USUAL_LEVEL,
 )
 from provenet.extraction.layers.top import weights_far_out
 from provenet.extraction.tolerances import AIM_STARTS
 from provenet.fitting.layered_newton import NearlyExact, Newton, WeightedSamples
+from provenet.networks.cells import inputs_of_units
 from provenet.networks.deep_network import DeepNetwork
 
 
@@ -68,21 +73,21 @@ def polished(
         return None
     size /= len(network.weights[-1])
     _ask_enough(frame, int(np.ceil(SPARE_ANSWERS * size)), rng)
-    samples = new = _samples(frame, below, int(np.ceil(FITTED_ANSWERS * size)), rng)
+    samples = _samples(frame, below, int(np.ceil(FITTED_ANSWERS * size)), rng)
     noise = POLISH_ROUNDING * float(np.abs(samples.weights[:, None] * samples.Y).max())
-    fits = Newton(network, unsure, noise, frame.check_time)
+    fits, level = Newton(network, unsure, noise, frame.check_time), USUAL_LEVEL * noise
+    fits.add(samples)
     for _ in range(POLISH_ROUNDS):
-        fit = fits.fitted(samples, new)
-        level = max(fit.rms, noise)
-        error = level * fit.errors.largest
-        if error <= POLISHED_TO:
+        more = _telling(frame, below, fits.as_it_is(), POLISHED_TO / level, places, rng)
+        if len(more):
+            new = _weighted(below, more, frame(more))
+            samples = samples + new
+            fits.add(new)
+        fit = fits.fitted(samples)
+        error = max(fit.rms, noise) * fit.errors.largest
+        if error <= POLISHED_TO or len(more) == 0:
             break
-        pool = _pool(frame, below, fit, POLISHED_TO / level, places, rng)
-        more = _most_telling(frame, below, fit, pool)
-        if len(more) == 0:
-            break
-        new = _weighted(below, more, frame(more))
-        samples = samples + new
+        level = float(np.clip(fit.rms, noise, HIGHEST_LEVEL * noise))
     return PolishedLayers(fit.network, error)
 
 
@@ -112,6 +117,24 @@ def _weighted(below: KnownLayers, U: Array, Y: Array) -> WeightedSamples:
     return WeightedSamples(below.h(U), Y, weights_far_out(U)[:, 0])
 
 
+def _telling(
+    frame: Frame,
+    below: KnownLayers,
+    fit: NearlyExact,
+    wanted: float,
+    places: Array,
+    rng: np.random.Generator,
+) -> Array:
+    """Points that tell what is known worse than wanted."""
+    if fit.errors.largest <= wanted:
+        return np.empty((0, frame.coordinates))
+    pool = _pool(frame, below, fit, wanted, places, rng)
+    most = int(ASKED_A_ROUND * len(fit.root) / fit.network.affine_maps[-1][0].shape[0]) + 1
+    weights = weights_far_out(pool)[:, 0]
+    chosen = most_telling(fit, below.h(pool), weights, wanted, most, rng, frame.check_time)
+    return np.asarray(pool[chosen])
+
+
 def _pool(
     frame: Frame,
     below: KnownLayers,
@@ -120,17 +143,25 @@ def _pool(
     places: Array,
     rng: np.random.Generator,
 ) -> Array:
-    """Random points, near and about the units' own kinks, and some where poor weights show."""
+    """Random points, near and about the units' own kinks, and where what is known poorly shows."""
     around = np.repeat(places, POOL_A_PLACE, axis=0)
     spread = np.exp(rng.uniform(np.log(AROUND_A_PLACE), 0.0, len(around)))
-    near = [s * rng.standard_normal((POOL, frame.coordinates)) for s in SCALES]
-    near.append(around + spread[:, None] * rng.standard_normal(around.shape))
-    U = np.vstack(near)
-    aimed_at = list[Array]()
+    many = np.vstack([s * rng.standard_normal((POOL_OF_ROWS, frame.coordinates)) for s in SCALES])
+    near = many[rng.permutation(len(many))[: POOL * len(SCALES)]]
+    U = np.vstack([near, around + spread[:, None] * rng.standard_normal(around.shape)])
+    aimed_at = [_where_rows_are_on(below, fit, wanted, many)]
     for points in _where_they_show(below, fit, wanted, U):
         frame.check_time()
         aimed_at.append(points)
     return frame.inside(np.vstack([U, *aimed_at]))
+
+
+def _where_rows_are_on(below: KnownLayers, fit: NearlyExact, wanted: float, U: Array) -> Array:
+    """Some of the points for each row known worse than wanted, where its unit is on."""
+    z = np.hstack(inputs_of_units(fit.network, below.h(U)))
+    poor = fit.errors.of_rows[: z.shape[1]] > wanted
+    chosen = [np.flatnonzero(own > 0)[:POOL_A_ROW] for own in z[:, poor].T]
+    return np.asarray(U[np.unique(np.concatenate([np.empty(0, dtype=int), *chosen]))])
 
 
 def _where_they_show(
@@ -147,34 +178,3 @@ def _where_they_show(
     for _, layer, j, i in sorted(poor)[:AIMED_WEIGHTS]:
         wishes = [Wish(layer - 1, i), Wish(layer, j)]
         yield aimed(network, wishes, best_starts(network, wishes, U, AIM_STARTS), box)
-
-
-def _most_telling(frame: Frame, below: KnownLayers, fit: NearlyExact, pool: Array) -> Array:
-    """Points of a pool, the least sure first, each as if those before had been asked.
-
-    With L the rows of `leverages`, `L L^T` is the covariance of the answers; what is left of it
-    once an answer is known, with noise of size one, is a step of Cholesky's method: `L L^T - C C^T`
-    with one more column of C for every answer. Only its diagonal is kept, and rows as they are
-    needed.
-    """
-    L = fit.leverages(below.h(pool)) * weights_far_out(pool)[:, :, None]
-    L = L.reshape(-1, len(fit.root))
-    chosen, outputs = list[int](), len(L) // len(pool)
-    most = int(ASKED_A_ROUND * len(fit.root) / outputs) + 1
-    C, known = np.empty((len(L), most * outputs)), 0
-    left = np.einsum("ij,ij->i", L, L)
-    for _ in range(most):
-        frame.check_time()
-        own = left.reshape(-1, outputs).sum(axis=1)
-        best = int(np.argmax(own))
-        if own[best] < LEAST_UNSURE_ANSWER:
-            break
-        chosen.append(best)
-        asked = slice(outputs * best, outputs * (best + 1))
-        rest = L @ L[asked].T - C[:, :known] @ C[asked, :known].T
-        G = np.linalg.cholesky(np.eye(outputs) + rest[asked])
-        added = np.linalg.solve(G, rest.T).T
-        C[:, known : known + outputs] = added
-        left -= np.sum(added**2, axis=1)
-        known += outputs
-    return np.asarray(pool[np.unique(chosen)] if chosen else pool[:0])
