@@ -81,3 +81,10 @@ def failed_at(result: Recovery, left: float, units: int = 3) -> Recovery:
         parameters=units,
     )
     return replace(result, status=pn.Status.FAILED, certificate=certificate)
+
+
+def test_a_partial_answer_that_leaves_nothing_is_looked_at_twice(exact: Recovery) -> None:
+    """Units out of reach stay there; a unit too many does not come again."""
+    partial = replace(exact, status=pn.Status.PARTIAL)
+    assert not is_settled(partial, [partial]) and is_settled(partial, [partial, partial])
+    assert is_settled(exact, [partial, exact])

@@ -208,6 +208,12 @@ def test_values_that_overflow_are_refused():
         is_a_sentence(error, "rescale")
 
 
+def test_words_are_refused():
+    with pytest.raises(pn.InvalidInput) as error:
+        regressor().fit(X, np.where(Y > 0, "high", "low"))
+    is_a_sentence(error, "NetworkClassifier")
+
+
 def test_recovery_within_noise_does_not_claim_too_much():
     labels = Y + 0.01 * np.random.default_rng(7).standard_normal(len(Y))
     model = regressor(units=4).fit(X, labels)

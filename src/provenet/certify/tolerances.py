@@ -90,6 +90,10 @@ MANY_SAMPLES_A_PARAMETER = 30
 """Convention: labels a parameter from which one search is enough: bad minima then show."""
 MOST_SEARCHES = 6
 """Convention: searches after which a partial answer is not searched for again."""
+SECOND_LOOK = 2
+"""Convention: searches after which a partial answer is not searched for again where nothing is left
+of the labels: units that no sample reaches are out of reach of every search, but one search may
+have put a unit too many there."""
 CLOSE = 2.0
 """Convention: standard errors by which two searches that agree may differ."""
 NO_UNITS = 3

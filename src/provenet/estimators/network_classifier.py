@@ -106,7 +106,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             weights=None if weights is None else weights[rows],
         )
         self.network_ = self.width_fit_.network.replace(link=loss.link).canonical()
-        self.message_ = _message(self.width_fit_)
+        self.message_ = _message(self.width_fit_, self.units is not None)
         self.coefs_, self.intercepts_ = layers_of(self.network_)
         return self
 
@@ -173,8 +173,11 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return SOFTMAX, np.eye(len(self.classes_))[codes]
 
 
-def _message(fit: WidthFit) -> str:
+def _message(fit: WidthFit, given: bool) -> str:
+    if fit.width == 0 and not given:
+        return f"Logistic regression: no unit lowers the held-out log-loss of {fit.error / 2:.3g}."
+    chosen = "as asked for, and a held-out log-loss of" if given else "chosen by held-out log-loss,"
     return (
-        f"A network with {counted(fit.width, 'unit')}, chosen by held-out log-loss, "
-        f"{fit.error / 2:.3g} where logistic regression leaves {fit.linear_error / 2:.3g}."
+        f"A network with {counted(fit.width, 'unit')}, {chosen} {fit.error / 2:.3g} where logistic "
+        f"regression leaves {fit.linear_error / 2:.3g}."
     )

@@ -23,7 +23,7 @@ from provenet.certify.result import Recovery
 from provenet.common.arguments import check_whole
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
-from provenet.common.words import counted
+from provenet.common.words import WORDS_ARE_CLASSES, counted
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
 from provenet.data.standardisation import label_variance
@@ -182,6 +182,8 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
+        if y.dtype.kind not in "fiub":
+            raise InvalidInput(f"y must hold numbers, not {y.dtype}: {WORDS_ARE_CLASSES}.")
         check_size(X, y)
         return X, np.asarray(y, dtype=float)
 
