@@ -17,7 +17,8 @@ import numpy as np
 
 from provenet.certify.answered import Answered
 from provenet.certify.asked import METHOD, conclude_traced
-from provenet.certify.checks import Status
+from provenet.certify.boundary import METHOD as BOUNDARY
+from provenet.certify.checks import Claim, Status
 from provenet.certify.found_link import with_link
 from provenet.certify.layers_found import LayersFound
 from provenet.certify.result import Recovery
@@ -31,6 +32,9 @@ from provenet.common.words import counted
 from provenet.data.parallel import one_blas_thread
 from provenet.extraction.box import Box
 from provenet.extraction.candidate import confirmed, unconfirmed
+from provenet.extraction.classes.boundary import BoundarySearch
+from provenet.extraction.classes.sides import OtherAnswer, Sides
+from provenet.extraction.classes.told import check_numbers, two_classes
 from provenet.extraction.clients.base import counted_queries
 from provenet.extraction.clients.door import Model
 from provenet.extraction.deadline import Deadline
@@ -146,7 +150,9 @@ def extract(
         How answers come from the network's outputs: "identity", as they are; "logit", as a
         probability, or two; "softmax", as probabilities of three classes or more. "auto" tells
         them. Probabilities are asked where the model is not saturated; the network returned has
-        the link, and `predict_proba`.
+        the link, and `predict_proba`. Where answers are two classes and nothing else (two
+        numbers, yes and no, names, or one of two columns), the network is read off the boundary
+        between them, up to a positive factor, unless the link is "identity".
     rng
         Seed or generator; the same seed gives the same answer.
     progress
@@ -199,6 +205,11 @@ def extract(
 def _through_link(run: _Run, link: str) -> Recovery:
     """Answers as they are, or as probabilities, asked where these tell the outputs behind them."""
     found = run.probed()
+    if link in (OPEN, "logit") and found.kind is not AnswerKind.NOISY:
+        by_classes = run.by_classes()
+        if by_classes is not None:
+            return by_classes
+    check_numbers(run.oracle)
     exact = found.kind is AnswerKind.EXACT
     link = link_of(run.oracle, link, exact=exact, box=run.box, rng=run.rng)
     if link == "identity":
@@ -221,6 +232,10 @@ def _through_link(run: _Run, link: str) -> Recovery:
     return max(result, fitted, key=lambda found: (found.status.rank, found.network is not None))
 
 
+_CLASSES_ONLY = (
+    "The model answers with two classes only: from these one hidden layer of ReLU units is found, "
+    "no other. Ask for probabilities, or for the outputs before the last layer."
+)
 _NARROW = (
     "Nearly everywhere the model's probabilities are so near 0 or 1 that they do not tell the "
     "outputs behind them."
@@ -250,6 +265,25 @@ class _Run:
         with self.stages.stage("fit", "inputs that are not saturated"):
             found = fitted_where_told(self.oracle, self.box, self.rng, link, options)
         return beyond_the_box(found, self.oracle, self.box, self.rng)
+
+    def by_classes(self) -> Recovery | None:
+        """From the boundary between two classes, where answers are no more than these."""
+        classes = two_classes(self.oracle, self.box, self.rng)
+        if classes is None:
+            return None
+        if not self.wishes.activation.kinked or (self.layers or 1) > 1:
+            return Recovery.nothing(BOUNDARY, _CLASSES_ONLY, Claim.BOUNDARY)
+        search = BoundarySearch(
+            Sides(self.oracle, self.box, classes),
+            self.rng,
+            self.stages,
+            None if self.wishes.open_activation else self.wishes.activation,
+            self.wishes.units if isinstance(self.wishes.units, int) else None,
+        )
+        try:
+            return search.answer(partial(_used, oracle=self.oracle))
+        except OtherAnswer:
+            return None
 
     def probed(self) -> Probe:
         """What kind of answers there are."""

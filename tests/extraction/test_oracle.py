@@ -221,7 +221,7 @@ BAD_ANSWERS = {
     "shape (7, 0)": lambda X: np.ones((len(X), 0)),
     "shape (7, 2, 1)": lambda X: np.ones((len(X), 2, 1)),
     "an array of complex128": lambda X: np.ones(len(X), complex),
-    "an array of <U1": lambda X: ["a"] * len(X),
+    "an array of |S1": lambda X: [b"a"] * len(X),
     "an array of object": lambda X: None,
     "list: setting an array element with a sequence": lambda X: [[1.0], [1.0, 2.0]],
     "ZeroDivisionError: division by zero": lambda X: 1 / 0,

@@ -42,6 +42,8 @@ class Claim(StrEnum):
     """The units of the lowest layer; what lies above them may be open."""
     PREDICTOR = "predictor"
     """Values, not weights."""
+    BOUNDARY = "boundary"
+    """Where a model that answers with classes changes them; networks behind it may differ."""
 
 
 @dataclass(frozen=True)

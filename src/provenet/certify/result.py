@@ -21,9 +21,9 @@ class Recovery:
     """A recovered network, how it was found, and how far it can be trusted.
 
     `network` is the best one found, in canonical form; None only when nothing was found at all.
-    `claim` is what a success speaks of: "network", "layer" or "predictor". `checks` are the
-    questions that were put to the evidence; `status` is the worst of them and `message` says what
-    happened and what to try next. `ambiguities` lists, in words, what the data leave open.
+    `claim` is what a success speaks of: "network", "layer", "predictor" or "boundary". `checks` are
+    the questions that were put to the evidence; `status` is the worst of them and `message` says
+    what happened and what to try next. `ambiguities` lists, in words, what the data leave open.
     `details` is the method's own evidence, of a class of its own (None where it has none); what is
     in it can be asked for here as `layer`, `layered`, `layers_found`, `landscape`, `corrupted`.
     `timings` are seconds a stage. `queries` counts the answers that were used where a model was

@@ -68,6 +68,9 @@ class Oracle:
         self.queries = self.cached = 0
         self.first = np.empty((0, 1))
         """The first answers of the model, in rows."""
+        self.class_names: list[str] = []
+        """Of a model that answers with names: those it gave so far, in the order of their numbers.
+        """
         self._client = client
         self._width, self._answer_dtype = client.outputs, client.answer_dtype
         self._file = None if cache is None else _open_cache(cache, client)
@@ -227,8 +230,7 @@ class Oracle:
             found = np.asarray(raw)
         except Exception as error:  # whatever an object raises that will not be an array
             raise self._not_numbers(points, f"{type(raw).__name__}: {first_line(error)}") from None
-        if found.dtype.kind not in "fiu":
-            raise self._not_numbers(points, f"an array of {found.dtype}")
+        found = self._numbered(points, found)
         self._check_shape(points, found.shape)
         y = found.reshape(len(points), -1).astype(float)
         if not np.isfinite(y).all():
@@ -241,6 +243,27 @@ class Oracle:
         if self._answer_dtype is None:
             self._answer_dtype = _precision(found.dtype)
         return y
+
+    def _numbered(self, points: AnyArray, found: AnyArray) -> AnyArray:
+        """Numbers as they are, yes and no as 1 and 0, and names of classes by their numbers."""
+        if found.dtype.kind == "b":
+            return found.astype(float)
+        if found.dtype.kind in "fiu":
+            return found
+        names = found.ravel()
+        one_a_row = len(names) == len(points) and all(isinstance(name, str) for name in names)
+        if found.dtype.kind not in "UO" or not one_a_row:
+            raise self._not_numbers(points, f"an array of {found.dtype}")
+        if self._file is not None:
+            raise InvalidInput(
+                f"{self.name} answers with names of classes, which a cache does not keep: answer "
+                "with 0 and 1, or leave cache out."
+            )
+        for name in dict.fromkeys(map(str, names)):
+            if name not in self.class_names:
+                self.class_names.append(name)
+        numbers = [self.class_names.index(str(name)) for name in names]
+        return np.array(numbers, dtype=float).reshape(found.shape)
 
     def _check_shape(self, points: AnyArray, shape: tuple[int, ...]) -> None:
         n = len(points)
@@ -260,7 +283,7 @@ class Oracle:
     def _not_numbers(self, points: AnyArray, what: str) -> InvalidInput:
         return InvalidInput(
             f"{self.name} answered with {what} {such_as(points)}: it must answer with an array of "
-            "real numbers."
+            "real numbers, or with a name of a class for each input."
         )
 
     def _lost(self, problem: Unreachable) -> EndpointLost:
