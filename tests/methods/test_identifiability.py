@@ -228,6 +228,46 @@ def test_which_methods_apply() -> None:
     assert "lowest-layer" in applicable(high)
 
 
+def promised(network: pn.Network, samples: int) -> set[str]:
+    """The methods that are named for so many samples."""
+    return {
+        verdict.name for verdict in identifiability(network, samples).methods if verdict.applies
+    }
+
+
+def test_methods_are_named_that_then_succeed() -> None:
+    """Every one that is named for a number of samples recovers the network from so many.
+
+    With `several` outputs, and from enough samples for moments, other methods join the search.
+    """
+    one, several = pn.random_network(3, 6, rng=0), pn.random_network(3, 6, outputs=4, rng=0)
+    moments = {"biased-relu", "rectified", "regression"}
+    expected = {
+        (one, 50): set(),
+        (one, 150): {"auto", "expand-prune", "overcomplete"},
+        (one, 3000): {"auto", "expand-prune", "overcomplete", *moments},
+        (several, 70): {"auto", "expand-prune", "lifting"},
+        (several, 2000): {"auto", "expand-prune", "lifting", "rectified", "rank-deficient"},
+    }
+    for (network, samples), names in expected.items():
+        assert promised(network, samples) == names, samples
+        X, y = pn.sample(network, samples, rng=1)
+        for name in names:
+            assert pn.recover(X, y, method=name, rng=2).success, (name, samples)
+
+
+def test_what_a_network_is_not_is_no_reason_to_name_a_method() -> None:
+    network = pn.random_network(3, 6, rng=0)
+    assert not {"deep", "likelihood"} & applicable(network)
+    assert "likelihood" in applicable(network.replace(link="logit"))
+    reasons = {v.name: v.reason for v in identifiability(network, 150).methods}
+    assert (
+        reasons["biased-relu"].endswith("and there are 150") and "about" in reasons["biased-relu"]
+    )
+    few = pn.random_network(3, 4, outputs=4, rng=0)
+    assert "arbitrary-inputs" in promised(few, 60) and "arbitrary-inputs" not in promised(few, 61)
+
+
 def test_every_method_has_a_verdict() -> None:
     for network in (pn.random_network(3, 4, rng=0), pn.random_network(3, 4, outputs=2, rng=0)):
         verdicts = judge_methods(network)

@@ -268,7 +268,7 @@ def identifiability(
         samples=samples,
         samples_needed=tuple(float(n) for n in needed),
         resolved=tuple(int(i) for i in active[seen]),
-        methods=judge_methods(live),
+        methods=judge_methods(live, samples, float(needed[active].max())),
         largest_cosine=_largest_cosine(U),
     )
 
