@@ -9,6 +9,7 @@ one of a deeper layer does so only where the units between keep their states.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from provenet.extraction.layers.tolerances import (
     HITS,
     HITS_A_MISS,
     JUMP,
+    OFF_ERRORS,
     OTHER_JUMP,
     SAME_PLACE,
     SAME_ROW,
@@ -174,6 +176,21 @@ def _at_an_end(line: Line, t: float) -> bool:
     return min(t - line.low, line.high - t) < 0.01 * line.scale
 
 
+def may_overlap(rows: Sequence[Row], row: Row) -> AnyArray:
+    """Numbers of the rows that a row may be one with: what `overlap` says is asked of few then."""
+    if not rows:
+        return np.empty(0, dtype=int)
+    both = np.array([own.told for own in rows]) & row.told
+    U, V = np.array([own.v for own in rows]) * both, row.v * both
+    errors = np.array([own.errors for own in rows])
+    sizes = np.linalg.norm(U, axis=1), np.linalg.norm(V, axis=1) + TINIEST
+    ratio = sizes[0] / sizes[1]
+    allowed = errors + ratio[:, None] * row.errors + SAME_ROW * sizes[0][:, None] + TINIEST
+    U, V = U / allowed, V / allowed
+    factor = np.sum(U * V, axis=1) / (np.sum(V * V, axis=1) + TINIEST)
+    return np.flatnonzero((np.abs(U - factor[:, None] * V) <= OFF_ERRORS).all(axis=1))
+
+
 def overlap(first: Row, second: Row) -> float | None:
     """The factor that turns the second row into the first where both are known; None if none."""
     both = first.told & second.told
@@ -188,7 +205,7 @@ def overlap(first: Row, second: Row) -> float | None:
     ratio = sizes[0] / sizes[1]
     errors = first.errors[both] + ratio * second.errors[both] + SAME_ROW * sizes[0]
     factor = float((u / errors) @ (v / errors)) / float((v / errors) @ (v / errors))
-    if (np.abs(u - factor * v) > 10 * errors).any():
+    if (np.abs(u - factor * v) > OFF_ERRORS * errors).any():
         return None
     apart = float(np.linalg.norm(u - factor * v)) / sizes[0]
     return factor if apart ** (both.sum() - 1) < CHANCE else None

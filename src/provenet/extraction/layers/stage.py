@@ -20,7 +20,15 @@ from provenet.extraction.layers.filling import completed
 from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.looks import look
 from provenet.extraction.layers.pieces import Line, Measuring, Piece, traced
-from provenet.extraction.layers.rows import Row, joined, match, overlap, predicted, row_between
+from provenet.extraction.layers.rows import (
+    Row,
+    joined,
+    match,
+    may_overlap,
+    overlap,
+    predicted,
+    row_between,
+)
 from provenet.extraction.layers.silence import Silence, asked_for_silence
 from provenet.extraction.layers.tolerances import (
     CELL_LINES,
@@ -227,7 +235,8 @@ class Stage:
 
     def _added(self, row: Row, line: Line) -> int:
         """The number of a row, joined with one that it is a part of."""
-        for number, own in enumerate(self.rows):
+        for number in may_overlap(self.rows, row).tolist():
+            own = self.rows[number]
             factor = overlap(own, row)
             if factor is None:
                 continue
@@ -279,7 +288,8 @@ class Stage:
         """Join accepted rows, which grow, with rows that have become parts of them."""
         i = 0
         while i < len(self.rows):
-            for j in range(len(self.rows)) if self.rows[i].accepted else ():
+            own = self.rows[i]
+            for j in may_overlap(self.rows, own).tolist() if own.accepted else ():
                 low, high = min(i, j), max(i, j)
                 factor = overlap(self.rows[low], self.rows[high]) if low < high else None
                 if factor is not None:

@@ -63,6 +63,8 @@ these must be. Derived: two ratios agree by chance with the square of `SAME_ROW`
 SAME_ROW = 1e-7
 """Rows whose entries differ by a few times this, relatively, and their errors are the same. A
 convention, as `SAME_UNIT`."""
+OFF_ERRORS = 10.0
+"""Errors by which entries of rows that are the same may differ. A convention, as `UNSURE_PLACE`."""
 CHANCE = 1e-8
 """How likely chance may make rows look the same. Derived: what is apart by a part p in k ratios is
 so with a chance of about `p^k`."""
