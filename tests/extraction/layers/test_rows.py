@@ -12,8 +12,9 @@ from deep_searches import deep
 from layered_problems import frame_of, kink_of, layers_of, pieces_at, row_of
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.known import KnownLayers
+from provenet.extraction.layers.lines import Line, traced
 from provenet.extraction.layers.looks import look
-from provenet.extraction.layers.pieces import Line, Measuring, traced
+from provenet.extraction.layers.pieces import Measuring
 from provenet.extraction.layers.rows import Row, joined, match, overlap, predicted, row_between
 from provenet.extraction.segments import Segment
 

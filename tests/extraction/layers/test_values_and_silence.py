@@ -9,14 +9,15 @@ import pytest
 
 import provenet as pn
 from deep_searches import deep
-from layered_problems import frame_of, kink_of, layers_of, row_of
+from layered_problems import frame_of, kink_of, layers_of, pieces_at, row_of
 from provenet.extraction.layers.looks import look
+from provenet.extraction.layers.pieces import seen_above
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.silence import asked_for_silence
 from provenet.extraction.layers.stage import Stage
 from provenet.extraction.layers.tolerances import HITS
 from provenet.extraction.layers.top import TopFit
-from provenet.extraction.layers.values import told_by_values
+from provenet.extraction.layers.values import rest_of_answers, told_by_values
 
 SEEDS = range(6)
 WELL = 1e-9
@@ -147,3 +148,66 @@ def test_a_look_for_a_row_that_is_known_poorly_does_not_refute_it() -> None:
     unsure = replace(row, v=v, errors=np.full(len(v), 1e-2))
     assert seen.count(False) > 10
     assert [look(frame, known, unsure, rng) for _ in range(20)].count(False) == 0
+
+
+def without(net: pn.DeepNetwork, units: list[int]) -> TopFit:
+    """The true outputs of two hidden layers, if units of the second are missing."""
+    A, c = net.affine_maps[-1]
+    width = net.widths[0]
+    kept = np.delete(np.arange(net.widths[1]), units)
+    R, b = net.weights[1][kept], net.biases[1][kept]
+    size = np.linalg.norm(R, axis=1)
+    A, L = A[:, kept] * size, np.zeros((width, len(A)))
+    return TopFit(None, np.ones(0, dtype=bool), A.T, L, np.asarray(c), R / size[:, None], b / size)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_unit_that_is_missing_is_told_by_the_rest_of_the_answers(seed: int, outputs: int) -> None:
+    """All its weights, to rounding over what the answers leave."""
+    net, rng = deep(5, 7, 4, outputs, rng=seed), np.random.default_rng(seed)
+    unit = switching(net, 1, rng)[0]
+    U, Y = answered(net, rng)
+    off = net.values(U, 1)[:, unit] > 0
+    fit = replace(without(net, [unit]), explained=~off)
+    rows = [row_of(net, 1, k) for k in range(4) if k != unit]
+    found, true = rest_of_answers(layers_of(net, 1), rows, fit, U, Y), row_of(net, 1, unit)
+    assert found is not None
+    v = true.v / np.linalg.norm(true.v)
+    assert np.abs(found.v * np.sign(found.v @ v) / np.linalg.norm(found.v) - v).max() < WELL
+    few = np.flatnonzero(off)[:4]  # nothing confirms what they tell
+    fit = replace(fit, explained=np.zeros(4, dtype=bool))
+    assert rest_of_answers(layers_of(net, 1), rows, fit, U[few], Y[few]) is None
+
+
+def test_what_two_units_make_together_has_no_kink() -> None:
+    """Where both are on their sum is linear, too: a candidate, and looks refute it."""
+    net, rng = deep(5, 7, 4, 1, rng=1), np.random.default_rng(1)
+    missing = switching(net, 1, rng)[:2]
+    U, Y = answered(net, rng)
+    both = (net.values(U, 1)[:, missing] > 0).all(axis=1)
+    rows = [row_of(net, 1, k) for k in range(4) if k not in missing]
+    fit = replace(without(net, missing), explained=~both)
+    found = rest_of_answers(layers_of(net, 1), rows, fit, U, Y)
+    assert found is not None
+    seen = [look(frame_of(net), layers_of(net, 1), found, rng) for _ in range(10)]
+    assert seen.count(False) > 3 * seen.count(True)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_pieces_measured_below_are_those_of_the_next_layer(seed: int) -> None:
+    """The same gradients in other units, where the cell is clean; rounding over the condition."""
+    net, rng = deep(8, 6, 5, 4, 2, rng=seed), np.random.default_rng(seed)
+    U = rng.standard_normal((50, 8))
+    lower, upper = pieces_at(net, 1, U), pieces_at(net, 2, U)
+    clean = 0
+    for before, after in zip(lower, upper, strict=True):
+        found = seen_above(before, layers_of(net, 1), layers_of(net, 2), None)
+        if found is None:
+            continue
+        clean += 1
+        assert np.array_equal(found.on, after.on)
+        assert np.allclose(found.g, after.g, rtol=0, atol=1e-8)
+        assert np.allclose(found.k, after.k, rtol=0, atol=1e-8)
+    assert clean > 5
+    assert seen_above(None, layers_of(net, 1), layers_of(net, 2), None) is None

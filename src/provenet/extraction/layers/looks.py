@@ -16,7 +16,7 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
-from provenet.extraction.layers.pieces import Line
+from provenet.extraction.layers.lines import Line
 from provenet.extraction.layers.rows import Row, predicted
 from provenet.extraction.layers.tolerances import (
     LOOK_ROOM,

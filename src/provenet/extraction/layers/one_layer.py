@@ -41,6 +41,7 @@ from provenet.extraction.layers.tolerances import (
     PATIENCE,
     PROBES,
     QUIET_LINES,
+    REST_ASKED,
     SCALES,
     SETTLE_AGAIN,
     SETTLE_GAIN,
@@ -49,7 +50,7 @@ from provenet.extraction.layers.tolerances import (
     UNEXPLAINED,
 )
 from provenet.extraction.layers.top import Top, TopFit, last_layer
-from provenet.extraction.layers.values import told_by_values
+from provenet.extraction.layers.values import rest_of_answers, told_by_values
 from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import FAR_OUT
 from provenet.networks.deep_network import DeepNetwork
@@ -114,7 +115,8 @@ class _LayerSearch:
     def follow(self, segment: Segment) -> LayerOutcome | None:
         """One line, and what can be said after it."""
         stage = self.stage
-        stage.follow(next(self.guided, segment))
+        guided = segment if self._stale else next(self.guided, segment)
+        stage.follow(guided, few=self.explained)
         if stage.known.layers or not stage.frame.box.unlimited:
             self._complete()
         rows = stage.accepted
@@ -133,8 +135,21 @@ class _LayerSearch:
         self.share = max(self.share, fit.share)
         if self.last or self.share > MOST_ANSWERS:
             self.guided = self._between(answers[0], fit.explained)
+            if self._stale:
+                self._from_rest(rows, fit, *answers)
             return None
         return self._below_others(rows, fit)
+
+    def _from_rest(self, rows: list[Row], fit: TopFit, U: Array, Y: Array) -> None:
+        """A unit that is missing, from answers that are not explained; more of them if none is."""
+        stage, rng = self.stage, self.stage.rng
+        row = rest_of_answers(stage.known, rows, fit, U, Y)
+        if row is not None:
+            stage.propose(row)
+            return
+        off, number = U[~fit.explained], REST_ASKED * (stage.known.units + 1)
+        far = rng.choice(SCALES, number)[:, None] * rng.standard_normal((number, U.shape[1]))
+        stage.frame(stage.frame.inside(off[rng.integers(len(off), size=number)] + far))
 
     def _below_others(self, rows: list[Row], fit: TopFit) -> LayerOutcome | None:
         """What can be said if there are layers above: rows may be those of deeper units then.
@@ -171,11 +186,11 @@ class _LayerSearch:
         stage = self.stage
         stage.look_at_candidates()
         stage.merge()
-        if stage.traced >= FILL_FROM and stage.known.layers:
+        if stage.traced >= FILL_FROM and stage.known.layers and not self.explained:
             stage.measure_open(OPEN_A_LINE)
             stage.look_at_candidates()
             stage.merge()
-            stage.fill(every=stage.traced >= FILL_ALL_FROM and not self.explained)
+            stage.fill(every=stage.traced >= FILL_ALL_FROM)
 
     # ------------------------------------------------------------ the last hidden layer
 
@@ -294,6 +309,11 @@ class _LayerSearch:
             return None
         stage.sharpen()
         return LayerOutcome(signs=signs.signs)
+
+    @property
+    def _stale(self) -> bool:
+        """Whether guided lines tell nothing: every second one is another then."""
+        return self._quiet and len(self.counts) > QUIET_LINES and self.stage.traced % 2 == 0
 
     @property
     def _quiet(self) -> bool:

@@ -16,7 +16,8 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.known import KnownLayers
-from provenet.extraction.layers.pieces import Line, Piece
+from provenet.extraction.layers.lines import Line
+from provenet.extraction.layers.pieces import Piece
 from provenet.extraction.layers.tolerances import (
     CHANCE,
     HITS,

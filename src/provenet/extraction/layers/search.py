@@ -25,8 +25,9 @@ from provenet.common.words import counted
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.layers.known import Ask, Frame, KnownLayer, KnownLayers
+from provenet.extraction.layers.lines import seen_from
 from provenet.extraction.layers.one_layer import LayerOutcome, find_layer
-from provenet.extraction.layers.pieces import Line, seen_from
+from provenet.extraction.layers.pieces import seen_above
 from provenet.extraction.layers.remeasure import Nearly, remeasured
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.settling import settled
@@ -114,13 +115,11 @@ class _LayersSearch:
             self.note = self.stage.accepted, found.note
             if found.signs is None:
                 return None
-            lines, above = self._advanced(self.stage, found)
-            unsure = max(row.error for own in self.rows for row in own)
-            self.stage = Stage(self.frame, self.known, self.rng, lines, above, unsure)
+            self.stage = self._advanced(self.stage, found)
         return None
 
-    def _advanced(self, stage: Stage, found: LayerOutcome) -> tuple[list[Line], list[Row]]:
-        """One more layer is known; the lines so far, and rows of the next, as it sees them."""
+    def _advanced(self, stage: Stage, found: LayerOutcome) -> Stage:
+        """One more layer is known; what is known of the next as it sees it."""
         assert found.signs is not None
         rows = stage.accepted
         W, b = _matrix(rows)
@@ -130,13 +129,23 @@ class _LayersSearch:
             cols = np.array([row.cols for row in rows])
             self.known = self.known.with_layer(KnownLayer.of(W, b, cols))
             self.rows.append(rows)
-            return [seen_from(line, self.known, None) for line in stage.lines], found.above
+            return self._above(stage, None, found.above)
         old, self.frame, self.first = self.frame, self.frame.in_row_space(W), W
         own = W if self.frame.Q is None else W @ self.frame.Q
         self.known = KnownLayers(self.frame.coordinates, (KnownLayer.of(own, b),))
         self.rows.append([_moved(row, old, self.frame) for row in rows])
         above = [_moved(row, old, self.frame) for row in found.above]
-        return [seen_from(line, self.known, self.frame.Q) for line in stage.lines], above
+        return self._above(stage, self.frame.Q, above)
+
+    def _above(self, stage: Stage, Q: Array | None, rows: list[Row]) -> Stage:
+        """The next layer, with rows found on the way, and the lines and pieces of this one."""
+        lines = [seen_from(line, self.known, Q) for line in stage.lines]
+        pieces = {
+            key: seen_above(piece, stage.known, self.known, Q)
+            for key, piece in stage.measuring.pieces.items()
+        }
+        unsure = max(row.error for own in self.rows for row in own)
+        return Stage(self.frame, self.known, self.rng, lines, rows, unsure, pieces)
 
     def note_unfinished(self) -> None:
         """How far the layer got that was looked for when the search had to end."""

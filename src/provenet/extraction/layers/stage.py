@@ -18,8 +18,9 @@ from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.cells import CleanCell, rich_places
 from provenet.extraction.layers.filling import completed
 from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
+from provenet.extraction.layers.lines import Line, traced
 from provenet.extraction.layers.looks import look
-from provenet.extraction.layers.pieces import Line, Measuring, Piece, traced
+from provenet.extraction.layers.pieces import Measuring, Piece
 from provenet.extraction.layers.rows import (
     Row,
     joined,
@@ -69,6 +70,8 @@ class Stage:
     rows: list[Row] = field(default_factory=list)
     unsure_below: float = 0.0
     """Largest error of a row of the known layers."""
+    before: dict[tuple[int, int], Piece | None] = field(default_factory=dict)
+    """Pieces of the lines that were measured for the layer below."""
     given: FollowedLine | None = None
     """A line that was followed before."""
     measuring: Measuring = field(init=False)
@@ -77,7 +80,9 @@ class Stage:
 
     def __post_init__(self) -> None:
         """Nothing is measured."""
-        self.measuring = Measuring(self.frame, self.known, self.rng)
+        self.measuring = Measuring(self.frame, self.known, self.rng, self.before)
+        for number, line in enumerate(self.lines):
+            self.measure(line, np.array([i for i in line.open_kinks if self._known(number, i)]))
 
     def moved(self, frame: Frame, known: KnownLayers) -> None:
         """The layers below are known better."""
@@ -172,8 +177,8 @@ class Stage:
 
     # ------------------------------------------------------------ rows
 
-    def follow(self, segment: Segment) -> None:
-        """Trace a line, match what is known, measure what is new."""
+    def follow(self, segment: Segment, *, few: bool = False) -> None:
+        """Trace a line, match what is known, measure what is new, or a few of it."""
         self.frame.check_time()
         self.traced += 1
         try:
@@ -191,7 +196,7 @@ class Stage:
             only = self._missing(line)
             if only is not None:
                 wanted = np.intersect1d(wanted, only)
-            elif not self.known.layers:
+            elif few or not self.known.layers:
                 wanted = self.rng.permutation(wanted)[:OPEN_A_LINE]
         self.measure(line, wanted)
 
@@ -206,15 +211,16 @@ class Stage:
         for number, line in enumerate(self.lines):
             _, distance = line.places()
             for i in line.open_kinks:
-                if (number, i) in self.measuring.pieces and (
-                    number,
-                    i + 1,
-                ) in self.measuring.pieces:
+                if self._known(number, i):
                     continue
                 room = min(distance[i], distance[i + 1]) / (1 + abs(line.kinks[i]))
                 found.append((-float(room), number, int(i)))
         for _, number, i in sorted(found)[:most]:
             self.measure(self.lines[number], np.array([i]))
+
+    def _known(self, number: int, kink: int) -> bool:
+        """Whether the pieces on both sides of a kink were measured, or could not be."""
+        return {(number, kink), (number, kink + 1)} <= self.measuring.pieces.keys()
 
     def measure(self, line: Line, kinks: AnyArray) -> None:
         """Rows from kinks of a line."""
@@ -233,9 +239,9 @@ class Stage:
             if row is not None:
                 line.owner[i] = self._added(row, line)
 
-    def _added(self, row: Row, line: Line) -> int:
+    def _added(self, row: Row, line: Line | None) -> int:
         """The number of a row, joined with one that it is a part of."""
-        for number in may_overlap(self.rows, row).tolist():
+        for number in map(int, may_overlap(self.rows, row)):
             own = self.rows[number]
             factor = overlap(own, row)
             if factor is None:
@@ -248,6 +254,10 @@ class Stage:
         self.rows.append(row)
         self._rematch(len(self.rows) - 1, line)
         return len(self.rows) - 1
+
+    def propose(self, row: Row) -> None:
+        """A row that no kink told: the lines may know it, looks must."""
+        self._added(row, None)
 
     def look_at_candidates(self) -> None:
         """Ask where rows predict kinks, until each is accepted or refuted."""
@@ -289,7 +299,7 @@ class Stage:
         i = 0
         while i < len(self.rows):
             own = self.rows[i]
-            for j in may_overlap(self.rows, own).tolist() if own.accepted else ():
+            for j in map(int, may_overlap(self.rows, own)) if own.accepted else ():
                 low, high = min(i, j), max(i, j)
                 factor = overlap(self.rows[low], self.rows[high]) if low < high else None
                 if factor is not None:
@@ -407,9 +417,7 @@ class Stage:
                 _, distance = line.places()
                 for i in np.flatnonzero(line.owner == number).tolist():
                     room = min(distance[i], distance[i + 1]) / (1 + abs(line.kinks[i]))
-                    new = (n, i) not in self.measuring.pieces
-                    new |= (n, i + 1) not in self.measuring.pieces
-                    if new and room > best:
+                    if not self._known(n, i) and room > best:
                         best, place = room, (line, i)
             if place is not None:
                 line, i = place

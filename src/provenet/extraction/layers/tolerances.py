@@ -288,6 +288,12 @@ MOST_SURFACES, SURFACES_TO_AGREE = 30, 2
 CELLS_TO_TELL = 3
 """Cells in which answers tell the same missing weight. A convention: answers of one cell may agree
 for another reason."""
+SPARE_REST, NEAREST_A_WEIGHT, RANK_OF_REST = 3, 2, 1e-7
+"""Answers beyond the weights of a unit that must agree with it where it is told by what others
+leave; how many about a point are taken for each weight; and the smallest singular value, beside the
+largest, with which they tell it. A convention."""
+REST_ASKED = 3
+"""Points for each weight that are asked about answers that are not explained. A convention."""
 VALUES_AGREE = 1e-4
 """How far the weights that answers tell may be apart, relatively. A convention: a fit that leaves
 1e-6 of an answer tells them to about that."""

@@ -1,4 +1,4 @@
-"""Weights of the last hidden layer that no kink has told, from answers.
+"""Weights and units of the last hidden layer that no kink has told, from answers.
 
 Where the other units are known, `f = A relu(z) + L h + c` tells the value of unit i: what is left
 of the answer, along A_i. With weights w that are missing it is
@@ -9,6 +9,9 @@ where m is what least squares has put into L: nothing where the unit is mostly o
 it is mostly on. In the first case a value that is not zero tells `z_i + w.h`; in the second one
 that is not z_i tells `-w.h`. One equation an answer: units that are seldom on together need no walk
 to where they are, and cells in which units depend on each other tell as much as others.
+
+A unit that is missing altogether is seldom on: what is left of the answers is `A_i (w.h + b)` where
+it is, and nothing elsewhere (`rest_of_answers`). As many of those as there are weights tell it.
 """
 
 from __future__ import annotations
@@ -22,8 +25,11 @@ from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.tolerances import (
     CELLS_TO_TELL,
+    NEAREST_A_WEIGHT,
     NEEDLESS,
     NOT_ZERO,
+    RANK_OF_REST,
+    SPARE_REST,
     VALUES_AGREE,
 )
 from provenet.extraction.layers.top import TopFit
@@ -36,6 +42,52 @@ def told_by_values(
     """The rows, wider by columns that answers tell where a fit explains most of them."""
     answers = _UnitValues.of(known, rows, fit, U, Y)
     return [_wider(answers, i, row) for i, row in enumerate(rows)]
+
+
+def rest_of_answers(
+    known: KnownLayers, rows: list[Row], fit: TopFit, U: Array, Y: Array
+) -> Row | None:
+    """The unit that makes what rows leave of the answers; None if no single one does.
+
+    Where several are missing, one may make what is left about some point.
+    """
+    off = np.flatnonzero(~fit.explained)
+    H, left = known.h(U[off]), _UnitValues.of(known, rows, fit, U[off], Y[off]).left
+    for start in (None, *range(len(off))):
+        near = _nearest(U[off], start, NEAREST_A_WEIGHT * H.shape[1])
+        row = _linear_rest(H[near], left[near], U[off][near])
+        if row is not None:
+            return row
+    return None
+
+
+def _nearest(U: Array, start: int | None, number: int) -> AnyArray:
+    """Numbers of the points nearest to one; of all points where that is not given."""
+    if start is None:
+        return np.arange(len(U))
+    return np.argsort(np.linalg.norm(U - U[start], axis=1))[:number]
+
+
+def _linear_rest(H: Array, left: Array, U: Array) -> Row | None:
+    """The row of a unit that is on at points, from what it makes there; None if it does not."""
+    cols = np.asarray((H > 0).any(axis=0))
+    system = np.column_stack([H[:, cols], np.ones(len(H))])
+    if len(H) < system.shape[1] + SPARE_REST:
+        return None
+    scale = np.linalg.norm(system, axis=0)
+    outer, size, inner = np.linalg.svd(system / scale, full_matrices=False)
+    if size[-1] <= RANK_OF_REST * size[0]:
+        return None
+    told = (inner.T / size) @ (outer.T @ left) / scale[:, None]
+    error = float(np.abs(system @ told - left).max())
+    rows, jump, _ = np.linalg.svd(told, full_matrices=False)
+    if error > VALUES_AGREE * float(np.abs(left).max()) or jump[1:].sum() > NOT_ZERO * jump[0]:
+        return None
+    v, errors = np.zeros(H.shape[1] + 1), np.zeros(H.shape[1] + 1)
+    entries = np.append(cols, True)
+    v[entries], errors[entries] = rows[:, 0], error / (jump[0] * size[-1] * scale)
+    place = U[int(np.argmin(np.abs(left).max(axis=1)))]
+    return Row(v, cols, errors + TINIEST, place)
 
 
 @dataclass(frozen=True)
