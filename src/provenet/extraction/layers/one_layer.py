@@ -26,7 +26,9 @@ from provenet.extraction.layers.surfaces import (
 )
 from provenet.extraction.layers.tolerances import (
     DESCENT,
+    DESCENT_LENGTHS,
     DESCENT_STEPS,
+    EXTREMES,
     FEW_ANSWERS,
     FILL_ALL_FROM,
     FILL_FROM,
@@ -52,7 +54,7 @@ from provenet.extraction.layers.tolerances import (
 from provenet.extraction.layers.top import Top, TopFit, last_layer
 from provenet.extraction.layers.values import rest_of_answers, told_by_values
 from provenet.extraction.segments import Segment
-from provenet.extraction.tolerances import FAR_OUT
+from provenet.extraction.tolerances import FAR_OUT, TINIEST
 from provenet.networks.deep_network import DeepNetwork
 
 Settle = Callable[[Top, list[Row]], DeepNetwork | None]
@@ -135,7 +137,7 @@ class _LayerSearch:
         self.share = max(self.share, fit.share)
         if self.last or self.share > MOST_ANSWERS:
             self.guided = self._between(answers[0], fit.explained)
-            if self._stale:
+            if self._stale and not fit.explained.all() and all(row.cols.all() for row in rows):
                 self._from_rest(rows, fit, *answers)
             return None
         return self._below_others(rows, fit)
@@ -232,7 +234,7 @@ class _LayerSearch:
         stage, d = self.stage, self.stage.known.coordinates
         scales = (*SCALES, *FAR_OUT)
         U = np.vstack([s * stage.rng.standard_normal((PROBES, d)) for s in scales])
-        U = stage.frame.inside(np.vstack([U, self._alone()]))
+        U = stage.frame.inside(np.vstack([U, self._alone(), self._extremes()]))
         Y = stage.frame(U)
         H = stage.known.h(U)
         values = np.maximum(H @ top.W.T + top.b, 0.0) @ top.A.T + top.c
@@ -276,13 +278,28 @@ class _LayerSearch:
                     yield segment
 
     def _lowest(self, r: Array) -> Array:
-        """A point far out where r.h is small, by steps down its slope from random points."""
+        """A point far out where r.h is small."""
         known, rng = self.stage.known, self.stage.rng
         U = np.vstack([s * rng.standard_normal((DESCENT, known.coordinates)) for s in SCALES])
-        for step in np.geomspace(0.3, 10.0, DESCENT_STEPS):
-            g = r @ known.state(U).J
-            U = U - step * g / (np.linalg.norm(g, axis=1, keepdims=True) + 1e-300)
+        U = self._descended(U, np.broadcast_to(r, (len(U), len(r))), DESCENT_STEPS)
         return np.asarray(U[int(np.argmin(known.h(U) @ r))])
+
+    def _extremes(self) -> Array:
+        """Where random sums of the units below are small: one that is seldom on may be there."""
+        known, rng = self.stage.known, self.stage.rng
+        if not known.layers:
+            return np.empty((0, known.coordinates))
+        U = rng.standard_normal((EXTREMES, known.coordinates))
+        R = rng.standard_normal((EXTREMES, known.units))
+        near = self._descended(U, R, DESCENT_STEPS // 2)
+        return np.vstack([near, self._descended(U, R, DESCENT_STEPS)])
+
+    def _descended(self, U: Array, R: Array, steps: int) -> Array:
+        """Points down the slopes of R.h, a row of R each, by steps that grow."""
+        for step in DESCENT_LENGTHS[:steps]:
+            g = np.einsum("nk,nkd->nd", R, self.stage.known.state(U).J)
+            U = U - step * g / (np.linalg.norm(g, axis=1, keepdims=True) + TINIEST)
+        return U
 
     # ------------------------------------------------------------ a layer with more above it
 

@@ -165,8 +165,8 @@ def match(row: Row, number: int, known: KnownLayers, line: Line, *, counts: bool
         apart = np.abs(line.kinks - t)
         best = int(np.argmin(apart)) if len(apart) else -1
         tolerance = UNSURE_PLACE * unsure + SAME_PLACE * near
-        if best >= 0 and apart[best] <= tolerance and line.owner[best] in (-1, number):
-            if not line.old[best]:
+        if best >= 0 and apart[best] <= tolerance:
+            if not line.old[best] and line.owner[best] in (-1, number):
                 line.owner[best] = number
                 row.hits += counts
         elif counts and line.complete and not line.is_flat(t):

@@ -278,6 +278,13 @@ convention: the judge asks hundreds."""
 DESCENT, DESCENT_STEPS = 250, 60
 """Random points at each scale, and steps, to find where a unit that never switches is smallest. A
 convention."""
+DESCENT_LENGTHS = tuple(
+    0.3 * (10.0 / 0.3) ** (k / (DESCENT_STEPS - 1)) for k in range(DESCENT_STEPS)
+)
+"""Of the steps: from a part of the usual distance of kinks to far out. A convention."""
+EXTREMES = 30
+"""Random sums of units of which the smallest values are asked for. A convention: each costs two
+questions, and a unit of the next layer is such a sum."""
 QUIET_LINES, SURFACES_FROM = 3, 6
 """Lines without a new row, and lines in all, after which a layer of more units than dimensions has
 all its rows. A convention."""
@@ -288,10 +295,10 @@ MOST_SURFACES, SURFACES_TO_AGREE = 30, 2
 CELLS_TO_TELL = 3
 """Cells in which answers tell the same missing weight. A convention: answers of one cell may agree
 for another reason."""
-SPARE_REST, NEAREST_A_WEIGHT, RANK_OF_REST = 3, 2, 1e-7
+SPARE_REST, NEAREST_A_WEIGHT, RANK_OF_REST, REST_KNOWN = 3, 2, 1e-7, 1e-4
 """Answers beyond the weights of a unit that must agree with it where it is told by what others
-leave; how many about a point are taken for each weight; and the smallest singular value, beside the
-largest, with which they tell it. A convention."""
+leave; how many about a point are taken for each weight; the smallest singular value, beside the
+largest, with which they tell it; and its largest relative error. A convention."""
 REST_ASKED = 3
 """Points for each weight that are asked about answers that are not explained. A convention."""
 VALUES_AGREE = 1e-4

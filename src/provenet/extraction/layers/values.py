@@ -29,6 +29,7 @@ from provenet.extraction.layers.tolerances import (
     NEEDLESS,
     NOT_ZERO,
     RANK_OF_REST,
+    REST_KNOWN,
     SPARE_REST,
     VALUES_AGREE,
 )
@@ -87,7 +88,8 @@ def _linear_rest(H: Array, left: Array, U: Array) -> Row | None:
     entries = np.append(cols, True)
     v[entries], errors[entries] = rows[:, 0], error / (jump[0] * size[-1] * scale)
     place = U[int(np.argmin(np.abs(left).max(axis=1)))]
-    return Row(v, cols, errors + TINIEST, place)
+    row = Row(v, cols, errors + TINIEST, place)
+    return row if row.error <= REST_KNOWN else None
 
 
 @dataclass(frozen=True)
