@@ -85,6 +85,17 @@ def test_in_a_box() -> None:
     assert result.status is Status.EXACT and same(result, net)
 
 
+@pytest.mark.parametrize("zero_is_positive", [False, True])
+def test_without_an_output_bias_the_boundary_runs_along_units(zero_is_positive: bool) -> None:
+    """Outputs are zero wherever no unit is on: a class of its own, if zero has the one or other."""
+    net = of_norm_one(pn.random_network(4, 6, rng=1))
+    f = lambda X: net(X) >= 0 if zero_is_positive else net(X) > 0  # noqa: E731
+    X = np.random.default_rng(0).standard_normal((2000, 6))
+    assert np.sum(net(X) == 0) > 0
+    result = extract(f, 6, rng=0)
+    assert result.status is Status.EXACT and same(result, net)
+
+
 def test_two_units_bend_the_boundary_once_each_so_their_number_must_be_told() -> None:
     net = of_norm_one(pn.Network([[1, 0, 1.0], [0, 1, -1]], [0.3, 0.2], [1, 2.0], -1.0))
     f = lambda X: (net(X) > 0).astype(int)  # noqa: E731

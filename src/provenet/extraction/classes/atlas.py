@@ -9,6 +9,7 @@ from provenet.extraction.classes.bends import Bends
 from provenet.extraction.classes.pieces import BoundaryPiece, NormalSpan, measured, on_boundary
 from provenet.extraction.classes.sides import Sides
 from provenet.extraction.classes.tolerances import (
+    ASIDE,
     FIRST_STEP,
     ON_PIECE,
     PIECES_A_WALK,
@@ -35,10 +36,15 @@ class Atlas:
         N = np.array([np.append(self.span.rows @ p.normal, p.offset) for p in self.pieces])
         return np.asarray(N / np.linalg.norm(N, axis=1)[:, None])
 
-    @property
-    def places(self) -> Array:
-        """A point of each piece in coordinates of the span, and 1."""
-        X = np.array([piece.x for piece in self.pieces])
+    def beside(self, side: float) -> Array:
+        """A point next to each piece, on the positive side of it or on the other."""
+        return np.array(
+            [piece.x + side * ASIDE * piece.step * piece.normal for piece in self.pieces]
+        )
+
+    def places(self, side: float) -> Array:
+        """The same in coordinates of the span, and 1."""
+        X = self.beside(side)
         return np.column_stack([X @ self.span.rows.T, np.ones(len(X))])
 
     @property

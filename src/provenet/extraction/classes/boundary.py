@@ -156,7 +156,7 @@ class BoundarySearch:
         first = self.known[0][np.arange(ASKED_AGAIN)]
         candidate = BoundaryCandidate(
             network=found.network,
-            distances=predicted.distances(np.array([piece.x for piece in atlas.pieces])),
+            distances=predicted.distances(atlas.beside(0.0), atlas.beside(1.0), atlas.beside(-1.0)),
             allowed=BESIDE_BOUNDARY,
             fresh=fresh,
             inputs=sides.box.inputs,
@@ -184,7 +184,7 @@ class BoundarySearch:
         self, found: Together, points: Answered, A: Array, B: Array
     ) -> tuple[Array, Array]:
         """Segments from points of another class than predicted to others of the class predicted."""
-        wrong = points[np.sign(found.network(points.X)) != points.y.ravel()]
+        wrong = points[(found.network(points.X) > 0) != (points.y.ravel() > 0)]
         X, y = self.sides.places(wrong.X[:STARTS]), wrong.y[:STARTS]
         return np.where(y < 0, X, A[: len(X)]), np.where(y > 0, X, B[: len(X)])
 

@@ -55,26 +55,28 @@ class Predicted:
         linear = 0.0 if self.network.linear is None else self.network.linear * self._slope
         return np.asarray(slopes @ self.rows + linear)
 
-    def distances(self, X: Array) -> Array:
-        """How far points are from the boundary, to first order."""
-        return np.asarray(np.abs(self(X)) / (np.linalg.norm(self.gradients(X), axis=1) + TINIEST))
+    def distances(self, X: Array, *beside: Array) -> Array:
+        """How far points are from the boundary, to first order: as steep as beside them."""
+        steep = [np.linalg.norm(self.gradients(near), axis=1) for near in beside or (X,)]
+        return np.asarray(np.abs(self(X)) / (np.max(steep, axis=0) + TINIEST))
 
     def between(self, A: Array, B: Array) -> Array:
-        """Points of the boundary on segments whose ends are on different sides; others none."""
-        apart = np.sign(self(A)) != np.sign(self(B))
+        """Points of the boundary on segments from negative to positive outputs; of others none."""
+        apart = (self(A) <= 0) & (self(B) > 0)
         A, B = A[apart], B[apart]
-        low, high, first = np.zeros(len(A)), np.ones(len(A)), np.sign(self(A))
+        low, high = np.zeros(len(A)), np.ones(len(A))
         for _ in range(PREDICTED_HALVINGS):
             middle = (low + high) / 2
-            same = np.sign(self(A + middle[:, None] * (B - A))) == first
-            low, high = np.where(same, middle, low), np.where(same, high, middle)
-        return np.asarray(A + low[:, None] * (B - A))
+            above = self(A + middle[:, None] * (B - A)) > 0
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        return np.asarray(A + high[:, None] * (B - A))
 
     def beside(self, X: Array, apart: float) -> Array:
         """Points on both sides of some that are on the boundary."""
         G = self.gradients(X)
-        step = apart * G / (np.linalg.norm(G, axis=1) + TINIEST)[:, None]
-        return np.vstack([X - step, X + step])
+        size = np.linalg.norm(G, axis=1)[:, None]
+        step = apart * G / np.where(size > 0, size, 1.0)
+        return np.asarray(np.vstack([X - step, X + step])[np.tile(size[:, 0] > 0, 2)])
 
     def bends(self, unit: int, X: Array) -> Array:
         """Points at which a unit switches and the boundary passes, by Newton's method from X."""

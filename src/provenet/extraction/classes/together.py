@@ -3,11 +3,15 @@
 Units that several bends tell are summed with a linear part that is left free, and the linear part
 tells their signs, as everywhere. Where units were met at one bend only, a network without a linear
 term is looked for instead (`scales`).
+
+Which units are on is seen beside a piece, not on it: without an output bias outputs are zero
+wherever no unit is on, and the boundary runs along the units' own hyperplanes there. The positive
+side is taken, and where that explains nothing the other: zero may belong to either class.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -52,10 +56,26 @@ def put_together(
     """The network that explains all pieces; with `once`, also of units met at a single bend."""
     bends = atlas.bends
     met = units_met(bends) if len(bends.pairs) else UnitsMet(np.zeros((0, 1)), np.zeros(0, int))
-    equations = Equations(atlas.hyperplanes, atlas.places, atlas.errors)
-    if (met.unit_of >= 0).all():
-        return _of_many_bends(atlas, equations, met, deadline, activation)
-    return _of_single_bends(atlas, equations, bends, met) if once else None
+    for side in (1.0, -1.0):
+        equations = Equations(atlas.hyperplanes, atlas.places(side), atlas.errors)
+        if (met.unit_of >= 0).all():
+            found = _of_many_bends(atlas, equations, met, deadline, activation)
+        else:
+            found = _of_single_bends(atlas, equations, bends, met) if once else None
+        if found is not None:
+            return replace(found, network=_level(found, side))
+    return None
+
+
+def _level(found: Together, side: float) -> Network:
+    """An output bias that is zero to rounding: where no unit is on, outputs are zero themselves.
+
+    There they are of the class on the other side of the pieces that were looked at from this one.
+    """
+    c = float(found.network.output_bias)
+    if found.network.linear is not None or abs(c) > found.error_bound:
+        return found.network
+    return found.network.replace(output_bias=0.0 if side > 0 else found.error_bound)
 
 
 def _of_many_bends(

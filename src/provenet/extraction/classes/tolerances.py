@@ -60,6 +60,10 @@ OUTSIDE_SPAN = 1e-8
 """Part of a step by which the boundary may move along a direction in which no unit changes. A
 convention."""
 
+ASIDE = 1e-3
+"""Part of its step by which one goes aside of a piece to see which units are on there. A
+convention: far from the nearest other bend."""
+
 # ---------------------------------------------------------------- walks
 
 ON_PIECE = 1e-8
