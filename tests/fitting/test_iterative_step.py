@@ -12,7 +12,7 @@ from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import ArraySource
 from provenet.fitting import iterative_step as module
 from provenet.fitting import linearised
-from provenet.fitting.iterative_step import IterativeStep, PassCurvature, curvature_at
+from provenet.fitting.iterative_step import Curvature, IterativeStep, PassCurvature, curvature_at
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.normal_equations import DenseStep, normal_equations
 from provenet.fitting.output_layer import fit_linear_part
@@ -118,3 +118,26 @@ def test_refinement_of_many_parameters_ends_at_the_truth() -> None:
         fit = refine(source, start, ABS, spread=float(source.y.std()), tolerance=1e-9)
     assert before > 1e-3 * np.sum(source.y**2)
     assert fit.rms < 1e-13 * source.y.std() and fit.iterations < 20
+
+
+def test_units_that_are_alike_do_not_slow_a_step_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Six units and six near them: the diagonal knows nothing of what they share.
+    rng = np.random.default_rng(0)
+    theta = rng.standard_normal((6, 21))
+    theta = np.vstack([theta, theta + 0.1 * rng.standard_normal(theta.shape)])
+    X = rng.standard_normal((1000, 20))
+    source = ArraySource(X, np.abs(X @ theta[:6, :-1].T).sum(axis=1))
+    parameters, _ = fit_linear_part(source, Parameters(theta, np.zeros(12 + 21)), ABS)
+    curvature = curvature_at(source, parameters, ABS, np.float64)
+    few = _products(curvature, monkeypatch)
+    weights = curvature.diagonal
+    monkeypatch.setattr(curvature, "preconditioner", lambda damping: lambda r: r / weights)
+    assert few <= 0.7 * _products(curvature, monkeypatch)
+
+
+def _products(curvature: Curvature, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many products a step of three digits takes."""
+    counted, product = [], type(curvature).product
+    monkeypatch.setattr(curvature, "product", lambda v: counted.append(1) or product(curvature, v))
+    assert IterativeStep(curvature).solve(1e-6, 1e-3).ended is Ended.CONVERGED
+    return len(counted)

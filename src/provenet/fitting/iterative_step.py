@@ -3,16 +3,19 @@
 The letters are those of `normal_equations`. A product with S, the matrix with beta eliminated, is
 two passes over the samples: `U = D v A^T` with its overlap `Phi^T U`, then
 `D^T (U - Phi G^-1 Phi^T U) A`, `units features` operations a sample each. On standardised inputs
-the diagonal is a good preconditioner: a unit's own block of H is close to a multiple of the
-identity, and what units share most, the linear part, is eliminated. So a step of one digit, which
-is all that Levenberg-Marquardt needs far from the answer, takes about five products.
+block (i, j) of S is close to a multiple of the identity, `K_ij` times the mean squares of (x, 1):
+K is what the slopes of units i and j share beyond the linear part, which is eliminated. The inverse
+of K, units by units, is the preconditioner, so that units much alike, or in vain, do not slow the
+iteration down. A step of one digit, which is all that Levenberg-Marquardt needs far from the
+answer, takes about five products.
 
 Samples in memory are kept with their values and slopes (`linearised`); those that lie elsewhere are
-read again for every product.
+read again for every product, and only the diagonal of S is the preconditioner.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -47,6 +50,10 @@ class Curvature(Protocol):
         """S times a vector."""
         ...
 
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        """About the inverse of S with so much of its diagonal added."""
+        ...
+
 
 def curvature_at(
     source: Source,
@@ -69,16 +76,17 @@ class IterativeStep:
         """Nothing is computed yet."""
         self.curvature = curvature
 
+    @np.errstate(invalid="ignore")  # BLAS raises flags of lanes that hold no numbers
     def solve(self, damping: float, accuracy: float = STEP_ACCURACY) -> DampedStep:
-        """The damped step, to a relative residual of `accuracy`, preconditioned by the diagonal.
+        """The damped step, to a relative residual of `accuracy`.
 
         Conjugate gradients that end early still give a direction of descent; `ended` says so.
         """
         rhs, diagonal = self.curvature.rhs, self.curvature.diagonal
         extra = damping * diagonal
-        weights = diagonal + extra
+        precondition = self.curvature.preconditioner(damping)
         move, r = np.zeros_like(rhs), rhs
-        direction = r / weights
+        direction = precondition(r)
         size = first = float(r @ direction)
         ended = Ended.OUT_OF_STEPS
         for _ in range(MOST_PRODUCTS):
@@ -91,7 +99,7 @@ class IterativeStep:
                 break
             move = move + size / bend * direction
             r = r - size / bend * image
-            scaled = r / weights
+            scaled = precondition(r)
             size, before = float(r @ scaled), size
             direction = scaled + size / before * direction
         return DampedStep(move, ended, promised(move, rhs, extra))
@@ -133,6 +141,11 @@ class PassCurvature:
         self.rhs = (
             sums.theta_gradient - source.total(partial(_explained, *self._at, better))
         ).ravel()
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        """The diagonal: what units share would be one more pass."""
+        weights = self.diagonal * (1 + damping)
+        return lambda r: np.asarray(r / weights)
 
     def product(self, v: Array) -> Array:
         """S times a vector."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import TypeVar
 
@@ -27,15 +27,22 @@ from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
 from provenet.fitting.normal_equations import (
     NormalEquations,
-    curvature_block,
     floored,
     input_gram,
     inverse_root,
     rows_of_jacobian,
     with_input_gram,
 )
+from provenet.fitting.paired_products import CurvatureSums, row_pairs
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.tolerances import MOST_KEPT, RIDGE, ROWS_KEPT, SHARED_WORK
+from provenet.fitting.tolerances import (
+    ALIKE,
+    MOST_KEPT,
+    MOST_PAIRS_KEPT,
+    RIDGE,
+    ROWS_KEPT,
+    SHARED_WORK,
+)
 from provenet.networks.activations import Activation
 from provenet.networks.tolerances import TINY
 
@@ -67,8 +74,21 @@ class KeptSamples:
         folded[:, :-1] = X
         return cls(X, y.reshape(len(y), -1), folded, input_gram(source, parameters))
 
+    @cached_property
+    def columns(self) -> Array:
+        """`folded` transposed."""
+        return np.ascontiguousarray(self.folded.T)
+
+    @cached_property
+    def pairs(self) -> Array | None:
+        """`row_pairs` of the columns, unless they are too many."""
+        many = len(self.X) * len(self.columns) ** 2 // 2 > MOST_PAIRS_KEPT
+        return None if many else row_pairs(self.columns)
+
     def total(self, units: int, term: Callable[[slice], Sum], rows: int = ROWS_KEPT) -> Sum:
         """The sum of a term over blocks of samples; threads share it where that is worth while."""
+        if len(self.X) <= rows:
+            return term(slice(None))
         blocks = list(row_blocks(len(self.X), rows))
         if self.folded.size * units > SHARED_WORK:
             return sum_over(blocks, term)
@@ -195,16 +215,27 @@ class Linearised:
         squares = np.asarray(self.samples.total(m, term), float)
         return floored(squares * np.sum(A**2, axis=0)[:, None], floor)
 
+    def shared_slopes(self) -> Array:
+        """`(A^T A) o (s^T s)`, what the linear part explains of the slopes s apart."""
+        A, slope, n = self.parameters.output_weights, self.slope, len(self.slope)
+        shared = (slope.T @ slope).astype(float)
+        if self.parameters.has_linear:
+            total = slope.sum(axis=0, dtype=float)
+            shared -= np.outer(total, total) / n
+        return np.asarray((A.T @ A) * shared)
+
     def equations(self, dtype: type[np.floating]) -> NormalEquations:
         """The Gauss-Newton system, its matrix summed in `dtype`."""
         m, p = self.values.shape[1], self.parameters.theta.size + len(self.parameters.beta)
-        tail = self.tail
+        columns, known = self.samples.columns, self.samples.pairs
 
-        def term(block: slice) -> Array:
-            phi = (self.values[block], tail[block])
-            return curvature_block(self.slope[block], self.samples.folded[block], phi, dtype)
+        def term(block: slice) -> CurvatureSums:
+            of_inputs = None if known is None else known[:, block].astype(dtype, copy=False)
+            own = self.slope[block], self.values[block], columns[:, block]
+            return CurvatureSums.of(*own, dtype, of_inputs)
 
-        hessian = self.samples.total(m, term, rows_of_jacobian(p, dtype))
+        sums = self.samples.total(m, term, rows_of_jacobian(p, dtype))
+        hessian = sums.matrix(self.parameters.has_linear)
         gradient = self.overlap(self.left).reshape(self.parameters.beta.shape)
         return NormalEquations(hessian, self.theta_gradient().ravel(), gradient, self.rss)
 
@@ -227,7 +258,8 @@ class KeptCurvature:
     def __init__(self, at: Linearised, rhs: Array, diagonal: Array) -> None:
         """Scale the output weights: at most 1, so that no scale of labels overflows."""
         self.at, self.rhs, self.diagonal = at, rhs, diagonal
-        root = np.linalg.qr(at.parameters.output_weights).R
+        weights = at.parameters.output_weights
+        root = weights if len(weights) == 1 else np.linalg.qr(weights).R
         self.size = float(np.abs(root).max(initial=TINY))
         self.mix = (root / self.size).astype(at.values.dtype)
         self.one = len(self.mix) == 1
@@ -255,6 +287,16 @@ class KeptCurvature:
 
         product = at.samples.total(m, pulled_back)
         return np.asarray(self.size**2 * product.astype(float).ravel())
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        """The inverse of what S is close to on standardised inputs, damped (`iterative_step`)."""
+        by_unit = self.diagonal.reshape(self.at.parameters.theta.shape)
+        scale = np.sqrt(by_unit[:, -1])
+        shared = self.at.shared_slopes() / scale / scale[:, None]
+        shared[np.diag_indices(len(scale))] += damping + ALIKE
+        inverse = np.linalg.inv(shared) / scale / scale[:, None]
+        squares = np.mean(by_unit / scale[:, None] ** 2, axis=0)
+        return lambda r: np.asarray((inverse @ (r.reshape(by_unit.shape) / squares)).ravel())
 
     def _change(self, moved: Array, block: slice) -> Array:
         """How the labels (times `mix`) change with z."""

@@ -15,7 +15,7 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -26,6 +26,7 @@ from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
+from provenet.fitting.paired_products import CurvatureSums
 from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.tolerances import (
     BLOCK_BYTES,
@@ -49,7 +50,17 @@ class LinearPart(Sums):
 
 
 @dataclass(frozen=True)
-class NormalEquations(Sums):
+class _NormalSums(Sums):
+    """The sums of `NormalEquations`."""
+
+    curvature: CurvatureSums
+    theta_gradient: Array
+    gradient: Array
+    rss: float
+
+
+@dataclass(frozen=True)
+class NormalEquations:
     """`[D, Phi]^T [D, Phi]`, the gradients by theta and by beta, and `|r|^2`."""
 
     hessian: Array
@@ -108,7 +119,9 @@ def normal_equations(
 ) -> NormalEquations:
     """One pass: the Gauss-Newton system, its matrix summed in `dtype`."""
     rows = rows_of_jacobian(parameters.theta.size + len(parameters.beta), dtype)
-    return source.total(partial(_normal_term, parameters, activation, dtype), rows)
+    sums = source.total(partial(_normal_term, parameters, activation, dtype), rows)
+    hessian = sums.curvature.matrix(parameters.has_linear)
+    return NormalEquations(hessian, sums.theta_gradient, sums.gradient, sums.rss)
 
 
 def rows_of_jacobian(p: int, dtype: type[np.floating]) -> int:
@@ -122,25 +135,14 @@ def _normal_term(
     dtype: type[np.floating],
     X: Array,
     y: Array,
-) -> NormalEquations:
+) -> _NormalSums:
     z, phi = model_features(parameters, activation, X)
     r = phi @ parameters.beta - y
     slope = activation.derivative(z)
-    hessian = curvature_block(slope, np.column_stack([X, np.ones(len(X))]), [phi], dtype)
+    columns = np.vstack([X.T, np.ones(len(X))])
+    curvature = CurvatureSums.of(slope, phi[:, : parameters.units], columns, dtype)
     gradient = _theta_gradient(slope, parameters.output_weights, r, X)
-    return NormalEquations(hessian, gradient, phi.T @ r, float(np.vdot(r, r)))
-
-
-def curvature_block(
-    slope: Array, folded: Array, phi: Sequence[Array], dtype: type[np.floating]
-) -> Array:
-    """`[D, Phi]^T [D, Phi]` of a block of samples; `folded` is [X, 1], `phi` the parts of Phi."""
-    (n, m), width = slope.shape, folded.shape[1]
-    J = np.empty((n, m * width + sum(part.shape[1] for part in phi)), dtype=dtype)
-    units = J[:, : m * width].reshape(n, m, width)
-    np.multiply(slope[:, :, None], folded[:, None, :], out=units, casting="same_kind")
-    np.concatenate(phi, axis=1, out=J[:, m * width :], casting="same_kind")
-    return (J.T @ J).astype(float)
+    return _NormalSums(curvature, gradient, phi.T @ r, float(np.vdot(r, r)))
 
 
 @dataclass(frozen=True)

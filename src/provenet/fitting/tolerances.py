@@ -33,6 +33,11 @@ SATURATED_DAMPING = 1e-3
 away on the word of the few that are left."""
 BLOCK_BYTES = 4_000_000
 """Convention: of a block of the Jacobian: what a processor's cache holds."""
+ENTRIES_AT_ONCE = 20_000
+"""Convention: entries of a matrix that are put in their places at a time."""
+PAIRS_AT_ONCE, MOST_PAIRS_KEPT = 2 * 10**5, 4 * 10**6
+"""Convention: products of pairs of inputs that are formed at a time, some of a processor's cache;
+and that are kept from one step to the next, some megabytes."""
 BLOCK_ROWS = (128, 512)
 """Convention: rows of such a block, at least and at most: enough for a fast matrix product, few
 enough to share between cores."""
@@ -43,9 +48,10 @@ FLOAT32_ABOVE = 1e-3
 """Derived: while the residual is above this fraction of the labels' spread a step needs three
 digits, which float32 has to spare."""
 ITERATIVE_ABOVE, DENSE_IN_PASSES = 100, 600
-"""Derived: with p nonlinear parameters a dense step costs `n p^2` operations, one by conjugate
-gradients some ten products of `4 n p`: beyond a hundred it is faster. Where a product is a pass
-over samples that are evaluated anew it costs several times as much."""
+"""Measured: nonlinear parameters above which steps come from conjugate gradients. At fifty they are
+as fast already, but samples are few a parameter there more often, and exact steps find more
+(benchmarks/recovery.py, 10 features, 5 units, 150 samples). Where a product is a pass over samples
+that are evaluated anew it costs several times as much."""
 SMOOTH_ITERATIVE_ABOVE = 600
 """Measured: the same for smooth units, which are much alike: conjugate gradients take many products
 and leave a rest (benchmarks/activations.py)."""
@@ -63,6 +69,9 @@ STEP_ACCURACY = 1e-3
 """Convention: the same where nothing else is asked for."""
 MOST_PRODUCTS = 200
 """Convention: of conjugate gradients for one step; a step of one digit takes about five."""
+ALIKE = 1e-3
+"""Convention: of the size of K, added to its diagonal before it is inverted: units that are alike
+in more than this are one to the preconditioner."""
 ROWS_KEPT = 2048
 """Convention: rows of a block of samples that are kept between products."""
 SHARED_WORK = 10**7
@@ -240,6 +249,8 @@ of sums over thousands of samples in single precision."""
 SWAP_STEPS, SWAP_TOLERANCE = 30, 1e-3
 """Convention: least squares after a swap: a fit that still falls is worth more steps, one that
 crawls is in a bad minimum."""
+GROWTH_TOLERANCE = 1e-2
+"""Convention: the same where units are added: those that are there need not be at rest."""
 WORTHWHILE = 0.8
 """Convention: a swap that leaves this share of the sum of squares or less was no accident."""
 PRICE_OF_GROWTH = 0.75

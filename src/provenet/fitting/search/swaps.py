@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.losses import SQUARES
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.floor import at_floor
 from provenet.fitting.search.moves import moves_of
@@ -14,6 +15,7 @@ from provenet.fitting.search.problem import Problem
 from provenet.fitting.tolerances import (
     GROWING_PAYS,
     GROWTH_BEYOND,
+    GROWTH_TOLERANCE,
     PRICE_OF_GROWTH,
     PRICE_OF_LAYERS,
     PRUNE_LAST_STEPS,
@@ -25,14 +27,19 @@ from provenet.fitting.tolerances import (
 
 def start(problem: Problem, parameters: Parameters) -> Fit:
     """Refine from the given units, the linear part unknown."""
-    return problem.refine(parameters, SWAP_STEPS, SWAP_TOLERANCE)
+    return problem.refine(parameters, SWAP_STEPS, _tolerance(problem))
+
+
+def _tolerance(problem: Problem) -> float:
+    """Of least squares with units added: coarse where one layer of them is fitted to numbers."""
+    return GROWTH_TOLERANCE if problem.layers == 1 and problem.loss is SQUARES else SWAP_TOLERANCE
 
 
 def grown(problem: Problem, fit: Fit, add: int, rng: np.random.Generator) -> Fit:
     """Add promising units, refine."""
     wider = moves_of(problem).grown(problem, fit.parameters, add, rng)
     part = problem.for_width(*wider.widths)
-    return part.refine(wider, SWAP_STEPS, SWAP_TOLERANCE)
+    return part.refine(wider, SWAP_STEPS, _tolerance(problem))
 
 
 def swap(problem: Problem, fit: Fit, failures: int, rng: np.random.Generator) -> Fit:
