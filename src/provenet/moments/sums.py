@@ -186,11 +186,16 @@ def _packed_products(u: Array, r: Array, order: int) -> Array:
     if r.ndim > 1:
         raise ValueError("moments of several outputs go up to order 2")
     # Factors are at most 1: no scale of labels or inputs overflows.
-    largest, largest_r = float(np.abs(u).max(initial=1.0)), float(np.abs(r).max(initial=0.0)) or 1.0
+    largest, largest_r = max(_largest(u), 1.0), _largest(r) or 1.0
     products = _Products(u.shape[1] + 1, order, _precision(len(r)))
     for rows in row_blocks(len(r), _ROWS_IN_CACHE):
-        products.add(u[rows] / largest, r[rows] / largest_r, 1 / largest)
+        products.add(u[rows], r[rows] / largest_r, 1 / largest)
     return products.total * (largest_r * largest**order)
+
+
+def _largest(values: Array) -> float:
+    """The largest absolute value."""
+    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 
 
 def _precision(samples: int) -> type[np.floating]:
@@ -221,16 +226,17 @@ class _Products:
         self.total = np.zeros(sum(sizes))
 
     def add(self, u: Array, r: Array, one: float) -> None:
-        """The products of a few samples, in coordinates `(one, u)` with weights r."""
+        """The products of a few samples, in coordinates `one * (1, u)` with weights r."""
         n = len(u)
         v = self.v[:, :n]
-        v[0], v[1:] = one, u.T
+        v[0] = one
+        np.multiply(u.T, one, out=v[1:], casting="same_kind")
         left = v * r.astype(v.dtype)
         if self.order == 4:
             left = products_by_last(v, left, self.left[:, :n])
         right = distinct_products(v, v, self.right[:, :n])
         for (rows, columns), place in zip(self.groups, self.places, strict=True):
-            self.total[place] += (left[rows] @ right[columns].T).ravel()
+            self.total[place] += (right[columns] @ left[rows].T).ravel()  # the longer one first
 
 
 def _groups(d: int, order: int) -> Iterator[tuple[slice, slice]]:
@@ -254,8 +260,8 @@ def _unpacked_products(packed: Array, d: int, order: int) -> list[Array]:
     row_indices = (np.arange(d + 1),) if order == 3 else np.tril_indices(d + 1)[::-1]
     start = 0
     for rows, columns in _groups(d + 1, order):
-        left = (index[rows, None] for index in row_indices)
-        right = (index[columns] for index in np.triu_indices(d + 1))
+        left = (index[rows] for index in row_indices)
+        right = (index[columns, None] for index in np.triu_indices(d + 1))
         indices = np.broadcast_arrays(*left, *right)
         product = packed[start : start + indices[0].size].reshape(indices[0].shape)
         start += product.size
