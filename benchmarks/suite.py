@@ -4,9 +4,11 @@
     python benchmarks/suite.py --quick                    # a few minutes on two cores
     python benchmarks/suite.py --parts moments recovery   # the day's other parts are kept
     python benchmarks/suite.py --from benchmarks/results/2026-11-16.json --docs
+    python benchmarks/suite.py --parts calls --compare before.json   # before landing a change
 
 Writes `results/YYYY-MM-DD.json` and the same as a Markdown table (`YYYY-MM-DD-quick` with --quick).
-`--docs` writes docs/benchmarks.md and its pictures from these results. A part that fails is
+`--docs` writes docs/benchmarks.md and its pictures from these results; `--compare` tells what
+became slower since others, and by how many standard errors (`compare.py`). A part that fails is
 reported as failed, and the rest goes on.
 
 A part is a function: told whether it must be quick, it returns records, or lines of a table of its
@@ -26,6 +28,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import compare
 from common import Line, Record, machine, markdown_head, markdown_row
 from trials import report
 
@@ -38,6 +41,7 @@ def _of(module: str) -> Part:
 
 
 PARTS: dict[str, Part] = {
+    "calls": _of("calls"),
     "moment pass": _of("moments"),
     "disk and cluster": _of("scaling"),
     "decomposition": _of("decomposition"),
@@ -191,12 +195,17 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), metavar="PART")
     parser.add_argument("--from", type=Path, dest="earlier", metavar="FILE", help="measure nothing")
     parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md too")
+    parser.add_argument("--compare", type=Path, metavar="FILE", help="what became slower since")
     args = parser.parse_args()
     if args.earlier:
         content = json.loads(args.earlier.read_text())
     else:
         content = run_parts(args.parts, args.quick, args.out)
     print("\n".join(tables(content)))
+    if args.compare:
+        print(
+            "\n".join(compare.told(compare.changes(json.loads(args.compare.read_text()), content)))
+        )
     if args.docs:
         write_docs(content, DOCS)
 

@@ -13,6 +13,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
 import activations
+import calls
+import compare
 import decomposition
 import designs
 import samples
@@ -158,6 +160,38 @@ def test_the_suite_goes_on_after_a_failure(tmp_path: Path, monkeypatch: Any) -> 
     monkeypatch.setattr(suite, "PARTS", parts | {"bad": working})
     again = suite.run_parts(["bad"], True, tmp_path)
     assert set(again["parts"]) == set(parts) and again["parts"]["bad"]["failure"] is None
+
+
+def timed(factor: float) -> dict[str, Any]:
+    """Results of twenty seeds whose times scatter by a fifth between runs, and of a rate."""
+    noise = np.random.default_rng(int(10 * factor)).normal(0.0, 0.2, 20)
+    by_seed = list(factor * np.geomspace(1, 30, 20) * np.exp(noise))
+    call = Record(
+        "10, 5, 300, relu: time", float(np.mean(by_seed)), "s", "it", 1.0, {"by_seed": by_seed}
+    )
+    rate = Record("pass", 3.0 / factor, "GFLOP/s", "dgemm", 6.0)
+    error = Record("error", factor, "", "it", 1.0)
+    records = [one.content() for one in (call, rate, error)]
+    return {"parts": {"calls": {"records": records, "lines": []}}}
+
+
+def test_what_became_slower_is_told_with_its_standard_errors() -> None:
+    same, slow = (compare.changes(timed(1.0), timed(f)) for f in (1.02, 1.5))
+    call, rate = sorted(slow, key=lambda change: change.name)
+    # A mean of twenty differences of two figures that scatter by 0.2: 0.06.
+    assert call.slower == pytest.approx(1.5, rel=0.2) and call.verdict == "slower"
+    assert call.errors == pytest.approx(np.log(1.5) / 0.063, rel=0.5)
+    assert rate.slower == pytest.approx(1.5) and rate.errors is None
+    assert all(change.verdict == "" for change in same)
+    assert "2 of 2 figures became slower." in list(compare.told(slow))
+    back = compare.changes(timed(1.5), timed(1.0))
+    assert {change.verdict for change in back} == {"faster"}
+
+
+def test_calls_are_measured_seed_by_seed() -> None:
+    times, recovered = calls.run(quick=True, calls=[calls.Call(4, 2, 200)], most=2)
+    assert len(times.details["by_seed"]) == 2 and min(times.details["by_seed"]) > 0
+    assert recovered.value == 1.0 and times.ratio is not None
 
 
 def test_the_documentation_is_made_of_results(tmp_path: Path) -> None:
