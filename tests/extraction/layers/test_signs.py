@@ -77,6 +77,17 @@ def test_signs_of_more_units_than_columns_are_right_where_they_are_told(seed: in
     np.testing.assert_array_equal(found.signs[found.voted], signs[found.voted])
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_signs_of_a_few_more_units_than_columns_are_told(seed: int) -> None:
+    """One sum of ten rows in eight columns makes a gradient of which several vanish."""
+    net, rng = deep(8, 10, 5, 1, rng=seed), np.random.default_rng(seed)
+    signs = rng.choice([-1.0, 1.0], 10)
+    pieces = pieces_at(net, 0, rng.standard_normal((60, 8)))
+    found = layer_signs(signed_rows(net, 0, signs), pieces, rng)
+    assert found.voted.sum() >= 8
+    np.testing.assert_array_equal(found.signs[found.voted], signs[found.voted])
+
+
 def test_no_gradient_tells_nothing() -> None:
     net = deep(6, 5, 4, 1, rng=0)
     found = layer_signs(signed_rows(net, 0, np.ones(5)), [], np.random.default_rng(0))

@@ -111,6 +111,8 @@ class _LayerSearch:
     """Units above which that was tried."""
     nearly: TopFit | None = None
     """The last fit that explained most answers."""
+    signs_told: bool = False
+    """Whether gradients tell the signs of all rows."""
     explained: bool = False
     """Whether rows that are confirmed explain all gradients: then the others are not needed."""
 
@@ -180,8 +182,10 @@ class _LayerSearch:
         """The signs of rows, if these are all of the layer."""
         if not rows:
             return None
-        wide = self._signs_need_surfaces(rows, fit)
-        return self._by_surfaces(rows) if wide else self._by_gradients(rows)
+        self.signs_told = False
+        found = self._by_gradients(rows)
+        wide = not self.signs_told and self._signs_need_surfaces(rows, fit)
+        return self._by_surfaces(rows) if wide else found
 
     def _complete(self) -> None:
         """Make rows of candidates, and rows whole."""
@@ -311,6 +315,7 @@ class _LayerSearch:
         refuted = signs.unexplained > UNEXPLAINED * signs.asked
         if refuted or signs.asked <= len(rows) or not signs.voted.all():
             return None
+        self.signs_told = True
         self.explained = all(row.confirmed for row in rows)
         if stage.known.layers and not self._quiet:
             return None

@@ -2,8 +2,10 @@
 
 A gradient in h is a sum over the units that are on: `g = sum_k beta_k r_k`. Where the rows are
 independent in the columns that are on, its coordinates tell which units are on: those that do not
-vanish. Where there are more rows than columns, a choice of signs is refuted if g is not in the span
-of the rows that would be on; the choice that is refuted least is found by flips.
+vanish. Where there are a few more rows than columns, they are one of the sums that make g; with as
+many rows left out as there are too many, by chance no others vanish, and where several do the sum
+is the true one. Else a choice of signs is refuted if g is not in the span of the rows that would be
+on; the choice that is refuted least is found by flips.
 
 No layer is believed while gradients are left that its rows do not explain: a unit is missing then.
 """
@@ -12,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from math import comb
 
 import numpy as np
 
@@ -24,9 +28,12 @@ from provenet.extraction.layers.tolerances import (
     INDEPENDENT,
     MOST_GRADIENTS,
     MOST_OPEN_SIGNS,
+    MOST_SUMS,
     NOT_ZERO,
     REFUTED_BY,
     SIGN_STARTS,
+    SUMS_SEARCHED,
+    VANISHING,
 )
 
 
@@ -95,14 +102,47 @@ def _seen(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[_Seen]:
 
 def _votes(seen: Sequence[_Seen], units: int) -> Array:
     """How often each unit is told to be on where it is positive, less how often where negative."""
-    votes = np.zeros(units)
+    votes, searched = np.zeros(units), 0
     for one in seen:
-        if len(one.B) < units or np.linalg.cond(one.B) > INDEPENDENT:
+        if len(one.B) >= units:
+            on = _coordinates(one)
+        elif comb(units, units - len(one.B)) <= MOST_SUMS and searched < SUMS_SEARCHED:
+            on, searched = _sparse_coordinates(one), searched + 1
+        else:
             continue
-        coordinates = np.linalg.lstsq(one.B, one.G, rcond=None)[0]
-        some = np.abs(coordinates).max(axis=1) > NOT_ZERO + 100 * one.error
-        votes += np.where(some, np.where(one.on_if_positive, 1, -1), 0)
+        if on is not None:
+            votes += np.where(on, np.where(one.on_if_positive, 1, -1), 0)
     return votes
+
+
+def _coordinates(one: _Seen) -> AnyArray | None:
+    """Which rows a gradient is made of; None if they depend on each other."""
+    if np.linalg.cond(one.B) > INDEPENDENT:
+        return None
+    coordinates = np.linalg.lstsq(one.B, one.G, rcond=None)[0]
+    return np.asarray(np.abs(coordinates).max(axis=1) > NOT_ZERO + 100 * one.error)
+
+
+def _sparse_coordinates(one: _Seen) -> AnyArray | None:
+    """The same of more rows than columns: those of the sum in which the most vanish; None if few.
+
+    As many rows as there are too many are left out, in all ways.
+    """
+    rank, units = one.B.shape
+    kept = np.array(list(combinations(range(units), rank)))
+    systems = one.B.T[kept].transpose(0, 2, 1)
+    good = np.linalg.cond(systems) <= INDEPENDENT
+    if not good.any():
+        return None
+    kept = kept[good]
+    coordinates = np.linalg.solve(systems[good], np.broadcast_to(one.G, (len(kept), *one.G.shape)))
+    some = np.abs(coordinates).max(axis=2) > NOT_ZERO + 100 * one.error
+    few = int(np.argmin(some.sum(axis=1)))
+    if some[few].sum() > rank - VANISHING:
+        return None
+    on = np.zeros(units, dtype=bool)
+    on[kept[few]] = some[few]
+    return on
 
 
 def _explains(one: _Seen, signs: Array) -> bool | None:

@@ -149,6 +149,10 @@ MOST_GRADIENTS = 200
 MOST_OPEN_SIGNS, REFUTED_BY = 10, 2
 """Signs that no gradient tells by itself that are tried, and gradients by which another one must be
 refuted. A convention."""
+VANISHING, MOST_SUMS, SUMS_SEARCHED = 3, 5000, 20
+"""Rows of a sum that must vanish beside those left out because there are too many; ways to leave
+these out, and gradients for which that is tried, at most. A convention: chance makes one coordinate
+vanish once in 10,000 times, three of them in no search; the others are cost."""
 SIGN_STARTS = 6
 """Random starts for signs that no gradient tells by itself. A convention."""
 ANSWERS_A_COLUMN = 8
