@@ -42,6 +42,7 @@ from provenet.extraction.layers.tolerances import (
     OPEN_ABOVE,
     PATIENCE,
     PROBES,
+    QUICK_ANSWERS,
     QUIET_LINES,
     REST_ASKED,
     SCALES,
@@ -201,6 +202,15 @@ class _LayerSearch:
     # ------------------------------------------------------------ the last hidden layer
 
     def _top(self, rows: list[Row], U: Array, Y: Array) -> TopFit:
+        """The fit of the rows as the last hidden layer, on some answers if it explains few."""
+        if not self.last and len(U) > QUICK_ANSWERS:
+            some = self.stage.rng.permutation(len(U))[:QUICK_ANSWERS]
+            fit = self._fitted(rows, U[some], Y[some])
+            if fit.share <= FEW_ANSWERS:
+                return fit
+        return self._fitted(rows, U, Y)
+
+    def _fitted(self, rows: list[Row], U: Array, Y: Array) -> TopFit:
         v = np.array([row.v / np.linalg.norm(row.v[:-1]) for row in rows])
         R, b = v[:, :-1], v[:, -1]
         error = max(self.stage.unsure_below, *(row.error for row in rows))
@@ -313,6 +323,8 @@ class _LayerSearch:
         signs = layer_signs(rows, stage.pieces, stage.rng)
         self.note = f"{signs.unexplained} of {signs.asked} gradients are not explained by these"
         refuted = signs.unexplained > UNEXPLAINED * signs.asked
+        if refuted and signs.explained > MOST_ANSWERS * signs.asked:  # few units are missing
+            self.guided = self._between(signs.places, signs.good)
         if refuted or signs.asked <= len(rows) or not signs.voted.all():
             return None
         self.signs_told = True

@@ -46,6 +46,9 @@ class LayerSigns:
     """Units whose sign some gradient tells."""
     explained: int
     asked: int
+    places: Array
+    """Where the gradients are, and which of them are explained."""
+    good: AnyArray
 
     @property
     def unexplained(self) -> int:
@@ -57,6 +60,7 @@ class LayerSigns:
 class _Seen:
     """A gradient, over its size, and the rows in the columns that are on."""
 
+    u: Array
     on_if_positive: AnyArray
     B: Array
     """(rank, units), columns of norm 1."""
@@ -77,9 +81,13 @@ def layer_signs(
     open_, told = np.flatnonzero(votes == 0), votes != 0
     if 0 < len(open_) <= MOST_OPEN_SIGNS:
         signs, told[open_] = _flipped(seen, signs, open_, rng)
-    judged = [_explains(one, signs) for one in seen]
-    asked = [good for good in judged if good is not None]
-    return LayerSigns(signs, told, sum(asked), len(asked))
+    judged = [(one.u, _explains(one, signs)) for one in seen]
+    asked = [(u, good) for u, good in judged if good is not None]
+    places, good = (
+        np.array([u for u, _ in asked]),
+        np.array([good for _, good in asked], dtype=bool),
+    )
+    return LayerSigns(signs, told, int(good.sum()), len(asked), places, good)
 
 
 def _seen(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[_Seen]:
@@ -95,7 +103,7 @@ def _seen(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[_Seen]:
         B = R[:, :-1][:, piece.on].T
         B = B / (np.linalg.norm(B, axis=0) + 1e-300)
         z = R[:, :-1] @ piece.h + R[:, -1]
-        seen.append(_Seen(z > 0, B, piece.g.T / size, piece.error / size))
+        seen.append(_Seen(piece.u, z > 0, B, piece.g.T / size, piece.error / size))
     seen.sort(key=lambda one: -len(one.B))
     return seen[:MOST_GRADIENTS]
 

@@ -292,8 +292,9 @@ questions, and a unit of the next layer is such a sum."""
 QUIET_LINES, SURFACES_FROM = 3, 6
 """Lines without a new row, and lines in all, after which a layer of more units than dimensions has
 all its rows. A convention."""
-FEW_ANSWERS = 0.1
-"""Share of the answers up to which a layer is not the last hidden one. A convention."""
+FEW_ANSWERS, QUICK_ANSWERS = 0.1, 2000
+"""Share of the answers up to which a layer is not the last hidden one, and how many say so. A
+convention: cost; the share is known to a hundredth then."""
 MOST_SURFACES, SURFACES_TO_AGREE = 30, 2
 """Surfaces that are followed for the signs of a layer, and those that must agree. A convention."""
 CELLS_TO_TELL = 3
