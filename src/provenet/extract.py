@@ -52,11 +52,13 @@ from provenet.extraction.oracle import Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
 from provenet.extraction.sampling import METHODS_OF_DEPTH as SAMPLED
 from provenet.extraction.sampling import kinks_seen, sampled
+from provenet.extraction.scaled import BoxUnits, ScaledOracle
 from provenet.extraction.several_layers import LayerByLayer
 from provenet.extraction.tolerances import (
     ASKED_AGAIN,
     FRESH,
     FURTHER_SEARCHES,
+    MOST_DOUBT,
     MOST_HANDED,
     POINTS_A_KINK,
     RECURRING_PLACES,
@@ -191,12 +193,17 @@ def extract(
     box = Box.of(oracle.low, oracle.high, oracle.features)
     bars = StageProgress.on_stderr() if verbose and progress is None else None
     stages = Stages(bars or progress)
+    uneven = BoxUnits.wanted(oracle, box)
     run = _Run(oracle, box, generator, wishes, number, stages)
+    if uneven is not None:
+        run = replace(run, oracle=ScaledOracle(oracle, uneven), box=uneven.inside())
     with one_blas_thread(), bars or nullcontext():
         try:
             result = _through_link(run, check_link(link))
         except Spent as spent:
             result = _spent(spent, oracle)
+    if uneven is not None:
+        result = uneven.undone(result)
     # Sampled answers bring the timings of their last recovery.
     timings = {**stages.seconds, **result.timings, "total": stages.total}
     return replace(result, queries=oracle.used, timings=timings)
@@ -304,6 +311,7 @@ class _Run:
     def _traced(self) -> Recovery:
         """One layer, if that explains the answers and no more are asked for; else several."""
         X = np.vstack([self.box.sample(_CHECKS, self.rng), self.box.corners(_CORNERS, self.rng)])
+        X = self._telling(X)
         if self.layers is not None and self.layers > 1:
             guides = Answered(X, self._ask(X))
             return self._several().answer(guides, guides)
@@ -407,6 +415,11 @@ class _Run:
         enough = max(_enough(parameters), spent.used + spent.needed)
         size = f"{counted(units, 'unit')} ({counted(parameters, 'parameter')})"
         return f" About {enough:,} would do for {size}."
+
+    def _telling(self, X: Array) -> Array:
+        """Points whose answers are known well enough to lead a search."""
+        doubt = self.oracle.doubt(X)
+        return X if doubt is None else X[doubt[:, 0] <= MOST_DOUBT]
 
     def _ask(self, X: Array) -> Array:
         y = self.oracle.ask(X).reshape(len(X), -1)

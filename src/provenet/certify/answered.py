@@ -32,6 +32,9 @@ class Answered:
     X: Array
     y: Array
     """(n,) or (n, outputs)."""
+    doubt: Array | None = None
+    """(n, 1): how far each answer may be off by its own rounding, where that differs among them:
+    log-odds of probabilities next to 0 or 1 are. None: no further than the others."""
 
     def __len__(self) -> int:
         """Number of points."""
@@ -57,7 +60,8 @@ class Answered:
 
     def explained_by(self, network: AnyNetwork, allowed: Array) -> AnyArray:
         """Which points a network predicts up to the error allowed."""
-        return np.asarray((self.left_by(network) <= allowed).all(axis=1))
+        more = 0.0 if self.doubt is None else self.doubt
+        return np.asarray((self.left_by(network) <= allowed + more).all(axis=1))
 
     def left_by(self, network: AnyNetwork) -> Array:
         """How far a network is off at every point: (n, outputs)."""
@@ -65,11 +69,18 @@ class Answered:
 
     def __getitem__(self, rows: AnyArray) -> Answered:
         """Some of the points."""
-        return Answered(self.X[rows], self.y[rows])
+        return Answered(
+            self.X[rows], self.y[rows], None if self.doubt is None else self.doubt[rows]
+        )
 
     def __add__(self, other: Answered) -> Answered:
         """The points of both."""
-        return Answered(np.vstack([self.X, other.X]), np.vstack([self.values, other.values]))
+        doubts = [
+            np.zeros((len(part), 1)) if part.doubt is None else part.doubt for part in (self, other)
+        ]
+        none = self.doubt is None and other.doubt is None
+        X, y = np.vstack([self.X, other.X]), np.vstack([self.values, other.values])
+        return Answered(X, y, None if none else np.vstack(doubts))
 
 
 def most_off(points: int, looks: int = 1) -> float:

@@ -119,7 +119,7 @@ class _Put:
 
 
 def _answered(oracle: Oracle, X: Array) -> Answered:
-    return Answered(X, oracle.ask(X))
+    return Answered(X, oracle.ask(X), oracle.doubt(X))
 
 
 @dataclass(frozen=True)

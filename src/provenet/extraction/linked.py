@@ -29,6 +29,7 @@ from provenet.extraction.oracle import Oracle
 from provenet.extraction.tolerances import (
     BISECTIONS,
     BOUNDARY,
+    DOUBTED,
     LEAST_ODDS,
     LEAST_PROBABILITY,
     MOST_HALVINGS,
@@ -85,6 +86,10 @@ class LinkedOracle(Oracle):
     def ask(self, X: Any, *, fresh: bool = False) -> Array:
         """Outputs of the rows of X; of a probability that is 0 or 1, the largest that it can be."""
         return outputs_of(self._inner.ask(X, fresh=fresh), self.link)
+
+    def doubt(self, X: Array) -> Array | None:
+        """Outputs far from the boundary are known less well; these answers are kept."""
+        return DOUBTED * _rounding(self._inner.ask(X), self._inner)[:, None]
 
     def samples(self, X: Array, y: Array) -> ArraySource:
         """With the precision of every label; the model has answered these before."""
@@ -189,14 +194,20 @@ def _inside(X: Array, box: Box) -> Array:
 def _told(p: Array, oracle: Oracle) -> Array:
     """Whether each row tells its outputs to enough digits."""
     eps = float(np.finfo(oracle.answer_dtype).eps)
+    double, single = TOLD_OUTPUTS
+    most = single if eps > np.finfo(float).eps else double
+    enough = _rounding(p, oracle) <= most * eps
+    return np.asarray(enough & (_columns(p).min(axis=1) > LEAST_PROBABILITY))
+
+
+def _rounding(p: Array, oracle: Oracle) -> Array:
+    """How far off rounding of each row may leave its outputs."""
+    eps = float(np.finfo(oracle.answer_dtype).eps)
     columns = _columns(p)
     of_one = np.rint(2 * columns / eps) * eps / 2 == columns  # may have been `1 - q`
     rounding = np.where(of_one, eps, eps * columns)
     with np.errstate(divide="ignore"):
-        off = np.max(rounding / columns, axis=1)
-    double, single = TOLD_OUTPUTS
-    most = single if eps > np.finfo(float).eps else double
-    return np.asarray((off <= most * eps) & (columns.min(axis=1) > LEAST_PROBABILITY))
+        return np.asarray(np.max(rounding / columns, axis=1))
 
 
 def _on_boundary(oracle: Oracle, X: Array, p: Array) -> Array | None:
@@ -216,7 +227,7 @@ def _on_boundary(oracle: Oracle, X: Array, p: Array) -> Array | None:
 
 
 def _columns(p: Array) -> Array:
-    columns = p.reshape(len(p), -1)
+    columns = p[:, None] if p.ndim == 1 else p
     return np.hstack([1 - columns, columns]) if columns.shape[1] == 1 else columns
 
 

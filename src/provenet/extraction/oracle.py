@@ -132,6 +132,10 @@ class Oracle:
         shape = (len(points),) if self.outputs is None else (len(points), self.outputs)
         return y.reshape(shape)
 
+    def doubt(self, X: Array) -> Array | None:
+        """(n, 1): how far answers may be off by their own rounding, where that differs much."""
+        return None
+
     def samples(self, X: Array, y: Array) -> ArraySource:
         """Points with their answers, as samples."""
         return ArraySource(X, y)

@@ -21,6 +21,9 @@ TINIEST = 1e-300
 TYPICAL = 3.0
 """Inputs lie about so far from zero in a feature without limits. Derived: three deviations of a
 standard normal one."""
+UNEVEN = 10.0
+"""Convention: ratio of the longest side of a box to the shortest from which it is asked in its own
+units."""
 HAIR = 1e-9
 """Relative distance to the box's sides that points keep, since sums are rounded. A convention, far
 above rounding and far below any distance that matters."""
@@ -357,6 +360,12 @@ BOUNDARY = 0.1
 TOLD_OUTPUTS = (2e4, 1e2)
 """Convention: roundings by which the output behind a probability may be off, in double and in
 single precision: of logits from -9 to 9, known to 4e-12, and from -4 to 4, known to 1e-5."""
+DOUBTED = 2.0
+"""Convention: roundings of a probability by which log-odds that are checked may be off: that of the
+model's own, and that of its difference from 1."""
+MOST_DOUBT = 1e-11
+"""Convention: how far rounding may leave log-odds off that lead a search, in double precision: some
+twice what it is where the model is not saturated."""
 LEAST_ODDS = 1e-307
 """Derived: what stands for a probability of 0, whose logarithm is none; above underflow."""
 LEAST_PROBABILITY = 1e-290

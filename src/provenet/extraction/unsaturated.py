@@ -24,6 +24,7 @@ from provenet.common.exceptions import Spent
 from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.extraction.box import Box
+from provenet.extraction.confirming import searched_points
 from provenet.extraction.oracle import Oracle
 from provenet.extraction.tolerances import (
     BEYOND_THE_BOX,
@@ -64,10 +65,14 @@ _TOO_FEW = "The budget allows too few questions: raise budget."
 def beyond_the_box(
     result: Recovery, oracle: Oracle, box: Box, rng: np.random.Generator
 ) -> Recovery:
-    """Whether inputs of all kinds get the probabilities that the network gives them."""
+    """Whether inputs of all kinds get the probabilities that the network gives them.
+
+    A limit on the outputs shows at the extremes of the network's own.
+    """
     if not result.success:
         return result
-    X = np.vstack([box.sample(BEYOND_THE_BOX, rng), box.corners(BEYOND_THE_BOX, rng)])
+    searched = searched_points(result.network, box, rng)
+    X = np.vstack([box.sample(BEYOND_THE_BOX, rng), box.corners(BEYOND_THE_BOX, rng), searched])
     X = X.astype(oracle.input_dtype).astype(float)
     try:
         p = oracle.ask(X)
