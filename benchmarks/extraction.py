@@ -5,6 +5,7 @@
     python benchmarks/extraction.py --rows 20,10,1e-4 trained,float64
     python benchmarks/extraction.py --rows 20,10,tanh --seeds 10
     python benchmarks/extraction.py --rows 20,10,box0.5 20,10,float32 20,10,decimals4
+    python benchmarks/extraction.py --rows 20,10,classes 3072,4,classes --seeds 3
     python benchmarks/extraction.py --deep 10-10-10-1,80-40-20-1 --seeds 0:10
     python benchmarks/extraction.py --trained --seeds 3 --seconds 60
 
@@ -23,6 +24,10 @@ and a success is a function that is exact there: 10,000 uniform inputs are predi
 answers' spread. `float32` networks compute in single precision, `decimals` are those of the
 answers: all parameters to 10 times their rounding, and 10 queries a parameter at most. Seconds are
 those of the processor, and memory is the most that the process has had so far.
+
+`classes` are the signs of the answers and nothing else, of `random_network` with an output bias
+halfway between the quantiles of 40% and 60%: all parameters to 1e-6, up to a factor, however many
+queries it takes. That there are two units is told, since their boundary does not tell it.
 
 `--deep` and `--trained` print another table instead, of networks with several hidden layers beside
 the published attacks: see `extraction_layers.py`.
@@ -59,7 +64,8 @@ SLOPED = ("leaky_relu(0.1)", "abs")
 """A parameter, at most, of smooth units."""
 NOISES = (1e-8, 1e-4, 1e-2)
 TITLES = ("network", "noise", "recovered", "queries a parameter", "median error", "s", "peak MB")
-BOX, SINGLE, DECIMALS = "box", "float32", "decimals"
+BOX, SINGLE, DECIMALS, CLASSES = "box", "float32", "decimals", "classes"
+CLASSES_ERROR, MIDDLE, TOLD = 1e-6, (0.4, 0.6), 2
 IN_BOX, BOX_ERROR = 10_000, 1e-8
 ROUNDED_QUERIES = 10
 """A parameter, at most, where answers are rounded."""
@@ -108,6 +114,38 @@ class Row:
         if not self.noise:
             return truth
         return lambda X: np.asarray(truth(X) + self.noise * rng.standard_normal(len(X)))
+
+
+@dataclass(frozen=True)
+class OfClasses(Row):
+    """A size, where answers are two classes."""
+
+    seeds: int = 10
+
+    @property
+    def name(self) -> str:
+        """In a table."""
+        return f"{super().name}, two classes"
+
+    @property
+    def told(self) -> int | None:
+        """What the boundary of few units does not tell."""
+        return self.units if self.units <= TOLD else None
+
+    def truth(self, seed: int) -> pn.Network:
+        """The hidden network, with the factor that is a convention."""
+        network = pn.random_network(self.units, self.features, rng=seed).canonical()
+        values = network(np.random.default_rng([seed, 3]).standard_normal((4000, self.features)))
+        factor = 1 / float(np.linalg.norm(network.output_weights))
+        return network.replace(
+            output_weights=factor * network.output_weights,
+            output_bias=factor * float(network.output_bias - np.mean(np.quantile(values, MIDDLE))),
+            link="logit",
+        )
+
+    def model(self, truth: pn.Network, seed: int, folder: Path) -> Callable[[Array], Array]:
+        """What may be asked."""
+        return lambda X: (truth(X) > 0).astype(float)
 
 
 @dataclass(frozen=True)
@@ -226,6 +264,8 @@ ROWS: tuple[AnyRow, ...] = (
     *(Row(20, 10, seeds=10, activation=name) for name in ("tanh", "gelu")),
     *(Row(*size, activation=name) for name in SLOPED for size in ((10, 5), (20, 10), (50, 20))),
     *(Boxed(*size, half=half) for size in ((20, 10), (30, 16)) for half in (0.5, 1.0, 2.0)),
+    *(OfClasses(*size) for size in ((10, 5), (20, 10))),
+    *(OfClasses(*size, seeds=3) for size in ((512, 2), (512, 4), (3072, 2), (3072, 4))),
     *(Rounded(*size, decimals=k) for size in ((10, 16), (20, 10)) for k in (None, 4, 6)),
 )
 QUICK: tuple[AnyRow, ...] = (Row(10, 5), Row(20, 10), Row(50, 20), Trained("float64"))
@@ -235,6 +275,8 @@ def allowed_error(row: AnyRow) -> float:
     """Parameters may be off by this; in a box the function."""
     if isinstance(row, Boxed):
         return BOX_ERROR
+    if isinstance(row, OfClasses):
+        return CLASSES_ERROR
     if isinstance(row, Rounded):
         return TIMES_NOISE * row.rounding
     return TIMES_NOISE * row.noise or EXACT_ERROR
@@ -246,7 +288,7 @@ def allowed_queries(row: AnyRow, truth: pn.Network) -> float:
         return row.budget or float("inf")
     if isinstance(row, Rounded):
         return ROUNDED_QUERIES * truth.free_parameters
-    if isinstance(row, Boxed):
+    if isinstance(row, Boxed | OfClasses):
         return float("inf")
     if row.activation not in (RELU, *SLOPED):
         return SMOOTH_QUERIES * truth.free_parameters
@@ -275,6 +317,7 @@ def trial(row: AnyRow, seed: int) -> Trial:
             row.features,
             activation=row.activation,
             budget=row.budget,
+            units=row.told if isinstance(row, OfClasses) else None,
             rng=seed,
             low=None if row.limit is None else -row.limit,
             high=row.limit,
@@ -334,6 +377,8 @@ def parsed(text: str) -> AnyRow:
     kind = more[0] if more else ""
     if kind.startswith(BOX):
         return Boxed(int(features), int(units), half=float(kind.removeprefix(BOX)))
+    if kind == CLASSES:
+        return OfClasses(int(features), int(units))
     if kind == SINGLE or kind.startswith(DECIMALS):
         decimals = None if kind == SINGLE else int(kind.removeprefix(DECIMALS))
         return Rounded(int(features), int(units), decimals=decimals)

@@ -154,8 +154,17 @@ def link_of_classes(source: Source) -> str | None:
         return None
     if loss_of_classes(source.rows(0, min(source.size, ROWS_AT_ONCE))[1]) is None:
         return None
-    loss = loss_of_classes(source.rows(0, source.size)[1])
-    return None if loss is None else loss.link
+    y = source.rows(0, source.size)[1]
+    loss = loss_of_classes(y)
+    if loss is None:
+        return None
+    unseen = [] if y.ndim == 1 else np.flatnonzero(~y.any(axis=0)).tolist()
+    if unseen:
+        raise InvalidInput(
+            f"No sample is of class {unseen[0]}: a class that was not seen cannot be told from the "
+            "others. Leave its column out, or take samples of it."
+        )
+    return loss.link
 
 
 def _method_for(depth: int, method: Any, methods: Mapping[str, Method]) -> Any:

@@ -78,6 +78,7 @@ BAD = {
     "below": (np.array([0.5, -0.25, 0.5]), "logit", ("-0.25", "row 1", "link='identity'")),
     "sums": (np.array([[0.5, 0.3], [0.4, 0.6]]), "logit", ("Row 0", "sums to 0.8", "0.2")),
     "classes": (np.array([[0.5, 0.3, 0.1]] * 5), "softmax", ("Row 0", "5 rows off", "0.1")),
+    "numbers": (np.array([0.0, 1, 2, 2, 1, 0]), "softmax", ("0 to 2", "np.eye(3)[y]")),
     "one column": (expit(U), "softmax", ("a column for every class", "logit")),
     "a gap": (np.array([0.5, np.nan]), "logit", ("not finite", "row 1")),
     "0 and 1": (np.array([0.0, 1.0, 1.0]), "logit", ("classes", "probabilities")),
@@ -107,3 +108,11 @@ def test_nothing_is_learned_from_saturated_labels() -> None:
     y[0] = 0.5
     with pytest.raises(NoAnswer, match="near 0 or 1"):
         LinkedSource(ArraySource(U[:, None], y), "logit")
+
+
+def test_a_class_that_no_sample_has_is_named() -> None:
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    y = np.eye(4)[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0)]
+    with pytest.raises(pn.InvalidInput) as error:
+        pn.recover(X, y, link="softmax", rng=0)
+    is_a_sentence(error, "class 3", "Leave its column out")

@@ -54,6 +54,7 @@ def test_several_classes_with_names():
     model = classifier(units=2).fit(X[::2], names[::2])
     np.testing.assert_array_equal(model.classes_, sorted(set(names)))
     assert model.message_.startswith("A network with 2 units, as asked for")
+    assert model.fitted_only_ and model.recovery_ is None
     p = model.predict_proba(X[1::2])
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
     assert model.network_.link == "softmax" and model.network_.outputs == 3

@@ -72,6 +72,12 @@ def check_probabilities(y: Array, link: str) -> None:
         raise InvalidInput(
             f"y is not finite in row {int(np.argmin(finite))}: remove or repair such rows."
         )
+    if _are_numbers_of_classes(y):
+        number = int(y.max()) + 1
+        raise InvalidInput(
+            f"y holds numbers of classes, 0 to {number - 1}, where a column for each is needed: "
+            f"give np.eye({number})[y] with link='softmax', or use provenet.NetworkClassifier."
+        )
     outside = (y.reshape(len(y), -1) < 0) | (y.reshape(len(y), -1) > 1)
     if outside.any():
         row, column = (int(i) for i in np.argwhere(outside)[0])
@@ -89,6 +95,14 @@ def check_probabilities(y: Array, link: str) -> None:
         _check_sums(y)
     if are_classes(y):
         raise InvalidInput(_one_class(y) or _only_classes(link))
+
+
+def _are_numbers_of_classes(y: Array) -> bool:
+    """Whether labels are whole numbers from 0 on, each of them many times."""
+    one_column = y.ndim == 1 or y.shape[1] == 1
+    found, times = np.unique(y, return_counts=True)
+    counted_up = len(found) > 2 and np.array_equal(found, np.arange(len(found)))
+    return bool(one_column and counted_up and times.min() > 1)
 
 
 def _check_sums(y: Array) -> None:

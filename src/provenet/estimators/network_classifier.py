@@ -58,6 +58,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The `provenet.Network` behind the probabilities; its link is "logit" or "softmax".
     width_fit_
         How the width was chosen.
+    recovery_, fitted_only_
+        As in `NetworkRegressor`: None and True, since nothing is recovered here.
     message_
         What happened, in words.
     coefs_, intercepts_
@@ -107,6 +109,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.network_ = self.width_fit_.network.replace(link=loss.link).canonical()
         self.message_ = _message(self.width_fit_, self.units is not None)
+        self.recovery_, self.fitted_only_ = None, True
         self.coefs_, self.intercepts_ = layers_of(self.network_)
         return self
 
