@@ -199,7 +199,7 @@ def extract(
         run = replace(run, oracle=ScaledOracle(oracle, uneven), box=uneven.inside())
     with one_blas_thread(), bars or nullcontext():
         try:
-            result = _through_link(run, check_link(link))
+            result = _advised(_through_link(run, check_link(link)), box)
         except Spent as spent:
             result = _spent(spent, oracle)
     if uneven is not None:
@@ -207,6 +207,13 @@ def extract(
     # Sampled answers bring the timings of their last recovery.
     timings = {**stages.seconds, **result.timings, "total": stages.total}
     return replace(result, queries=oracle.used, timings=timings)
+
+
+def _advised(result: Recovery, box: Box) -> Recovery:
+    """Where nothing was found about zero, it may be elsewhere."""
+    if result.status is not Status.FAILED or not box.unlimited:
+        return result
+    return replace(result, message=f"{result.message} {_NO_BOX}")
 
 
 def _through_link(run: _Run, link: str) -> Recovery:
@@ -242,6 +249,10 @@ def _through_link(run: _Run, link: str) -> Recovery:
 _CLASSES_ONLY = (
     "The model answers with two classes only: from these one hidden layer of ReLU units is found, "
     "no other. Ask for probabilities, or for the outputs before the last layer."
+)
+_NO_BOX = (
+    "Inputs were about zero and of size one: where those of the model are not, give their range "
+    "with low= and high=."
 )
 _NARROW = (
     "Nearly everywhere the model's probabilities are so near 0 or 1 that they do not tell the "

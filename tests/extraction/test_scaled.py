@@ -89,3 +89,13 @@ def test_doubts_stay_with_their_points() -> None:
     assert both.explained_by(network, np.array([0.01])).tolist() == [True, True, False]
     assert both[np.array([1, 2])].explained_by(network, np.array([0.01])).tolist() == [True, False]
     assert (sure + sure).doubt is None
+
+
+def test_who_finds_nothing_about_zero_is_told_of_boxes() -> None:
+    def saw(X: Array) -> Array:
+        return np.asarray(X[:, 0] % 1.0)
+
+    told = pn.extract(saw, features=2, seconds=5, budget=3000, rng=0)
+    assert told.status == "failed" and told.message.endswith("with low= and high=.")
+    boxed = pn.extract(saw, features=2, low=-1, high=1, seconds=5, budget=3000, rng=0)
+    assert not boxed.success and "about zero" not in boxed.message
