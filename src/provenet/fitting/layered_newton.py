@@ -1,7 +1,7 @@
 """Gauss-Newton steps for a deep network that is nearly right, and how sure its parameters are.
 
 So near to the answer the Jacobian D hardly changes any more: it is formed once, a block of samples
-at a time (anew where steps end far above the noise), and
+at a time (anew where steps end far above the noise; of `H` no more than its upper half), and
 
     H = D^T Omega D + sigma^2 / e^2,    theta <- theta - H^-1 g,
 
@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import blas
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
@@ -27,6 +28,7 @@ from provenet.fitting.layered_equations import LayeredPoint
 from provenet.fitting.normal_equations import inverse_root, rows_of_jacobian
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import (
+    MIRRORED_ROWS,
     NEWTON_GAIN,
     NEWTON_MATRICES,
     NEWTON_RIDGE,
@@ -111,7 +113,9 @@ class Newton:
     def add(self, new: WeightedSamples) -> None:
         """More samples to be fitted."""
         if self.H is None:
-            self.H = np.diag(np.full(_flat(self.network).size, self.held))
+            size = _flat(self.network).size
+            self.H = np.zeros((size, size), order="F")
+            self.H[np.diag_indices(size)] = self.held
         _add_matrix(self.H, self.network, new, self.between)
         self.root = None
 
@@ -163,17 +167,28 @@ def _inverse_root(network: DeepNetwork, H: Array) -> Array:
 
     Reflections turn these into axes, which are left out.
     """
-    H, blocks = H.copy(), list(_reflections(network))
-    for own, v in blocks:
-        H[own] -= 2 * np.outer(v, v @ H[own])
-        H[:, own] -= 2 * np.outer(H[:, own] @ v, v)
-    free = np.ones(len(H), dtype=bool)
+    blocks, free = list(_reflections(network)), np.ones(len(H), dtype=bool)
     free[[own.start for own, _ in blocks]] = False
-    root = np.zeros((int(free.sum()), len(H)))
-    root[:, free] = inverse_root(H[np.ix_(free, free)], NEWTON_RIDGE)
+    inverse = inverse_root(_reflected(H, blocks)[np.ix_(free, free)], NEWTON_RIDGE)
+    root = np.zeros((len(inverse), len(H)))
+    root[:, free] = inverse
+    del inverse
     for own, v in blocks:
         root[:, own] -= 2 * np.outer(root[:, own] @ v, v)
     return root
+
+
+def _reflected(H: Array, blocks: list[tuple[slice, Array]]) -> Array:
+    """The whole of a matrix whose upper half is given, in the axes after reflections."""
+    whole = np.array(H, order="C")
+    for rows in row_blocks(len(H), MIRRORED_ROWS):
+        whole[rows, : rows.stop] = H[: rows.stop, rows].T
+        own = np.triu(H[rows, rows])
+        whole[rows, rows] = own + np.triu(own, 1).T
+    for own, v in blocks:
+        whole[own] -= 2 * np.outer(v, v @ whole[own])
+        whole[:, own] -= 2 * np.outer(whole[:, own] @ v, v)
+    return whole
 
 
 def _reflections(network: DeepNetwork) -> Iterator[tuple[slice, Array]]:
@@ -191,12 +206,12 @@ def _reflections(network: DeepNetwork) -> Iterator[tuple[slice, Array]]:
 def _add_matrix(
     H: Array, network: DeepNetwork, samples: WeightedSamples, between: Callable[[], None]
 ) -> None:
-    """`D^T Omega D` of weighted samples, added to H."""
+    """`D^T Omega D` of weighted samples, added to the upper half of H, columns in order."""
     for block in row_blocks(len(samples.X), rows_of_jacobian(len(H), np.float64)):
         for D in _jacobians(network, samples.X[block]):
             between()
             D *= samples.weights[block, None]
-            H += D.T @ D
+            blas.dsyrk(1.0, D, beta=1.0, c=H, trans=1, overwrite_c=1)
 
 
 def _jacobians(network: DeepNetwork, X: Array) -> Iterator[Array]:

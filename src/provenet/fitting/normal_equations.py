@@ -202,12 +202,16 @@ def inverse_root(matrix: Array, ridge: float) -> Array:
     """R with `R^T R` the inverse of a positive semidefinite matrix, its diagonal scaled to one."""
     scale = np.sqrt(np.diag(matrix))
     scale[scale == 0] = 1.0
-    A = matrix / scale / scale[:, None]
+    A = matrix / scale
+    A /= scale[:, None]
+    del matrix  # large ones are formed for this alone
     for attempt in range(RIDGE_ATTEMPTS):
         A[np.diag_indices(len(A))] += ridge * RIDGE_GROWTH**attempt
         factor, failed = lapack.dpotrf(A, lower=1, clean=1)
         if not failed:
-            return np.asarray(lapack.dtrtri(factor, lower=1)[0] / scale)
+            root = lapack.dtrtri(factor, lower=1, overwrite_c=1)[0]
+            root /= scale
+            return np.asarray(root)
     values, vectors = np.linalg.eigh(A)
     return np.asarray((vectors / np.sqrt(np.maximum(values, ridge))).T / scale)
 

@@ -562,6 +562,8 @@ NEWTON_STEPS, NEWTON_GAIN, NEWTON_RIDGE = 8, 0.9, 1e-15
 """Steps of a nearly right deep network, each of which must leave less than this part of the sum of
 squares, and what is added to the diagonal of its matrix, scaled to one. A convention, and a few
 roundings."""
+MIRRORED_ROWS = 512
+"""Convention: rows of a symmetric matrix that are copied from its upper half at a time."""
 NEWTON_MATRICES, NEWTON_STALLED = 4, 10.0
 """Convention: how often at most the matrix of such a fit is formed, and times the noise above which
 the steps' end is not the network."""
