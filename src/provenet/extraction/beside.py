@@ -10,7 +10,7 @@ such place is found either are never seen to switch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 
 import numpy as np
@@ -38,21 +38,28 @@ Line = tuple[Array, Array, float, float]
 
 
 def points_beside_kinks(
-    network: AnyNetwork, allowed: Array, box: Box, rng: np.random.Generator
+    network: AnyNetwork,
+    allowed: Array,
+    box: Box,
+    rng: np.random.Generator,
+    between: Callable[[], None] = lambda: None,
 ) -> tuple[Array, AnyArray]:
     """Points on every unit's bent surface and beside it, and whose they are.
 
-    Units are counted through all layers from the inputs on.
+    Units are counted through all layers from the inputs on. `between` is called before each line:
+    it may raise.
     """
     found = _BesideKinks(network, allowed, box)
     for line in chain(near_lines(box, rng), _far(box, rng)):
         if not found.open.any():
             break
+        between()
         found.look_along(line)
     starts = (
         box.sample(most_rows(AIM_AMONG, network.features), rng) if found.open.any() else np.empty(0)
     )
     for unit in np.flatnonzero(found.open):
+        between()
         for line in _through(network, int(unit), starts, box):
             found.look_along(line)
     return np.vstack(found.points), np.array(found.units, dtype=int)

@@ -106,12 +106,13 @@ class _Put:
         fresh = _answered(oracle, box.sample(number, rng))
         searched = _answered(oracle, X)
         allowed = allowed_at_kinks(fresh, self.error_bound)
-        X, kink_of = points_at_kinks(network, allowed, box, rng)
+        X, kink_of = points_at_kinks(network, allowed, box, rng, oracle.check_time)
         at_kinks = _answered(oracle, X)
         showing = None
         if network.layers > 1:
             asked = self.guides + fresh + searched + at_kinks
-            X = showing_points(network, asked.X, fresh.allowed(AGREES), box, rng)
+            allowed = fresh.allowed(AGREES)
+            X = showing_points(network, asked.X, allowed, box, rng, oracle.check_time)
             showing = _answered(oracle, np.vstack([X, far_points(network, box, rng)]))
         first = self.guides.X[:ASKED_AGAIN]
         again = Answered(first, oracle.ask(first[::-1], fresh=True)[::-1])

@@ -8,7 +8,7 @@ the inputs at theirs, a further unit or layer beyond the others, and on a line f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -151,9 +151,17 @@ def _on_line(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
 
 
 def showing_points(
-    network: AnyNetwork, asked: Array, allowed: Array, box: Box, rng: np.random.Generator
+    network: AnyNetwork,
+    asked: Array,
+    allowed: Array,
+    box: Box,
+    rng: np.random.Generator,
+    between: Callable[[], None] = lambda: None,
 ) -> Array:
-    """Points at which weights between layers show that do not at those asked so far."""
+    """Points at which weights between layers show that do not at those asked so far.
+
+    `between` is called before each is aimed at: it may raise.
+    """
     allowed = np.maximum(allowed, TINIEST)
     shown = WeightsShown(network, asked, allowed)
     if shown.number_hidden == 0:
@@ -162,7 +170,7 @@ def showing_points(
     X = np.vstack([box.nearest(box.centre + times * (near - box.centre)) for times in WIDER])
     some = WeightsShown(network, X, allowed)
     left = [own & other for own, other in zip(shown.hidden, some.hidden, strict=True)]
-    X = np.vstack([X, *_aimed_at(network, left, X, box)])
+    X = np.vstack([X, *_aimed_at(network, left, X, box, between)])
     chosen = showing(shown, WeightsShown(network, X, allowed))
     return np.asarray(X[rng.permutation(chosen)[:SHOWING]])
 
@@ -179,10 +187,17 @@ def far_points(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array
     return np.vstack([*wider, alone(network, max(FAR_OUT) * near)])
 
 
-def _aimed_at(network: AnyNetwork, hidden: list[AnyArray], X: Array, box: Box) -> Iterator[Array]:
+def _aimed_at(
+    network: AnyNetwork,
+    hidden: list[AnyArray],
+    X: Array,
+    box: Box,
+    between: Callable[[], None],
+) -> Iterator[Array]:
     """Inputs where the two units are on between which a weight does not show so far."""
     pairs = [(k, j, i) for k, own in enumerate(hidden) for j, i in np.argwhere(own)]
     for k, j, i in pairs[:MOST_AIMED]:
+        between()
         wishes = [Wish(k, i), Wish(k + 1, j)]
         yield aimed(network, wishes, best_starts(network, wishes, X, AIM_STARTS), box)
 
@@ -196,7 +211,11 @@ def points_about_kinks(network: AnyNetwork) -> int:
 
 
 def points_at_kinks(
-    network: AnyNetwork, allowed: Array, box: Box, rng: np.random.Generator
+    network: AnyNetwork,
+    allowed: Array,
+    box: Box,
+    rng: np.random.Generator,
+    between: Callable[[], None] = lambda: None,
 ) -> tuple[Array, AnyArray]:
     """Points on the hyperplane of every unit and on both sides, in the box; and whose they are.
 
@@ -204,7 +223,7 @@ def points_at_kinks(
     allowed, in one output at least. The surfaces of a deep network are bent (`beside`).
     """
     if network.layers > 1:
-        return points_beside_kinks(network, allowed, box, rng)
+        return points_beside_kinks(network, allowed, box, rng, between)
     (weights, biases), (A, _) = network.affine_maps
     slopes = np.abs(A)
     with np.errstate(divide="ignore"):

@@ -109,7 +109,7 @@ class Oracle:
         shows noise. Raises `BudgetSpent`, before anything is asked, if it would take too many, and
         `TimeSpent` at the deadline.
         """
-        self._check_time()
+        self.check_time()
         self._ask_kept_again()
         points = self._rounded(X)
         places = self._answers.places(row_keys(points), fresh)
@@ -157,7 +157,8 @@ class Oracle:
         if self.remaining is not None and needed > self.remaining:
             raise BudgetSpent(self.used, needed)
 
-    def _check_time(self) -> None:
+    def check_time(self) -> None:
+        """For loops that ask nothing: raises `TimeSpent` after the deadline."""
         if self.deadline.passed:
             raise TimeSpent(self.used)
 
@@ -179,7 +180,7 @@ class Oracle:
         """The model's answers, batch by batch, counted."""
         done = 0
         while done < len(points):
-            self._check_time()
+            self.check_time()
             batch = slice(done, done + self._client.batch)
             try:
                 answers = self._answered(points[batch])

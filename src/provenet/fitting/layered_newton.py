@@ -183,8 +183,8 @@ def _reflected(H: Array, blocks: list[tuple[slice, Array]]) -> Array:
     whole = np.array(H, order="C")
     for rows in row_blocks(len(H), MIRRORED_ROWS):
         whole[rows, : rows.stop] = H[: rows.stop, rows].T
-        own = np.triu(H[rows, rows])
-        whole[rows, rows] = own + np.triu(own, 1).T
+        half = np.triu(H[rows, rows])
+        whole[rows, rows] = half + np.triu(half, 1).T
     for own, v in blocks:
         whole[own] -= 2 * np.outer(v, v @ whole[own])
         whole[:, own] -= 2 * np.outer(whole[:, own] @ v, v)

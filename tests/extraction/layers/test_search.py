@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,9 +13,13 @@ from deep_searches import deep
 from layered_problems import Asked
 from provenet.certify.answered import Answered
 from provenet.common.exceptions import BudgetSpent, TimeSpent
+from provenet.common.typing import Array
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import OVER
+from provenet.extraction.layers.known import Frame
+from provenet.extraction.layers.remeasure import Nearly
 from provenet.extraction.layers.search import trace_layers
+from provenet.extraction.layers.settling import SettledLayers, unpolished
 from provenet.extraction.layers.traced import TracedLayers
 from provenet.networks.matching import matched_layers
 
@@ -122,6 +127,38 @@ def test_nothing_is_asked_after_the_deadline() -> None:
     found = trace_layers(asked, box, np.random.default_rng(0), guides=guides, deadline=OVER)
     assert isinstance(found.spent, TimeSpent) and found.network is None and found.layers == ()
     assert len(found.guides) == len(X)  # those that were given, and no more
+
+
+def test_time_that_ends_while_all_is_polished_leaves_the_network(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As its rows were measured, never a success, and the error stated is not that of polishing."""
+
+    def over(*_: object) -> None:
+        raise TimeSpent(0)
+
+    monkeypatch.setattr("provenet.extraction.layers.search.settled", over)
+    net = deep(6, 5, 4, 1, rng=12)
+    result = pn.extract(net, 6, rng=12)
+    assert result.status is pn.Status.PARTIAL and result.claim == "network", result.message
+    assert isinstance(result.network, pn.DeepNetwork) and result.network.widths == (5, 4)
+    off, certificate = pn.parameter_error(result.network, net), result.certificate
+    assert off <= 1e-6
+    assert certificate is None or certificate.parameter_error_bound >= off
+
+
+def test_rows_that_were_measured_again_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the first layer too, though what polishing makes of them is not enough."""
+    seen = list[float]()
+
+    def poorly(frame: Frame, nearly: Nearly, c: Array, rng: np.random.Generator) -> SettledLayers:
+        seen.append(float(nearly.errors[0].max()))
+        return replace(unpolished(frame, nearly, c), error=1.0)
+
+    monkeypatch.setattr("provenet.extraction.layers.search.settled", poorly)
+    net = deep(12, 5, 4, 1, rng=1)
+    pn.extract(net, 12, rng=1)
+    assert len(seen) > 2 and seen[2] <= seen[1]
 
 
 def test_a_search_goes_on_from_where_it_was() -> None:

@@ -214,10 +214,11 @@ class _LayerSearch:
         v = np.array([row.v / np.linalg.norm(row.v[:-1]) for row in rows])
         R, b = v[:, :-1], v[:, -1]
         error = max(self.stage.unsure_below, *(row.error for row in rows))
-        span = self.stage.span_of_slopes(R)
+        span, check_time = self.stage.span_of_slopes(R), self.stage.frame.check_time
         if span is None:
-            return last_layer(self.stage.known, R, b, U, Y, error, self.nearly)
-        fit = last_layer(KnownLayers(len(span)), R @ span.T, b, U @ span.T, Y, error)
+            return last_layer(self.stage.known, R, b, U, Y, error, self.nearly, check_time)
+        within = R @ span.T, b, U @ span.T
+        fit = last_layer(KnownLayers(len(span)), *within, Y, error, between=check_time)
         return fit.by_inputs(span)
 
     def _with_top(self, top: Top, rows: list[Row]) -> LayerOutcome | None:

@@ -61,11 +61,13 @@ def polished(
     unsure: float,
     rng: np.random.Generator,
     below: KnownLayers | None = None,
+    wanted: float = POLISHED_TO,
 ) -> PolishedLayers | None:
     """The network that fits the answers best; None where it is too large for that.
 
     `places` are on the units' kinks, `unsure` is about what rows are off by. With layers `below`,
-    which stay as they are, it is the network above these.
+    which stay as they are, it is the network above these. What standard error is `wanted`, further
+    answers are asked for.
     """
     below = KnownLayers(frame.coordinates) if below is None else below
     size: float = sum(W.size + len(b) for W, b in network.affine_maps)
@@ -78,17 +80,18 @@ def polished(
     fits, level = Newton(network, unsure, noise, frame.check_time), USUAL_LEVEL * noise
     fits.add(samples)
     for _ in range(POLISH_ROUNDS):
-        more = _telling(frame, below, fits.as_it_is(), POLISHED_TO / level, places, rng)
+        more = _telling(frame, below, fits.as_it_is(), wanted / level, places, rng)
         if len(more):
             new = _weighted(below, more, frame(more))
             samples = samples + new
             fits.add(new)
         fit = fits.fitted(samples)
-        error = max(fit.rms, noise) * fit.errors.largest
-        if error <= POLISHED_TO or len(more) == 0:
-            break
+        found = PolishedLayers(fit.network, max(fit.rms, noise) * fit.errors.largest)
         level = float(np.clip(fit.rms, noise, HIGHEST_LEVEL * noise))
-    return PolishedLayers(fit.network, error)
+        del fit  # the next is as large
+        if found.error <= wanted or len(more) == 0:
+            break
+    return found
 
 
 def _ask_enough(frame: Frame, number: int, rng: np.random.Generator) -> None:

@@ -50,6 +50,11 @@ class Nearly:
     places: tuple[Array, ...]
     """A point on the surface of every unit of each layer."""
 
+    @property
+    def worst(self) -> float:
+        """The largest error of a row."""
+        return max(float(errors.max(initial=0.0)) for errors in self.errors)
+
 
 def remeasured(frame: Frame, nearly: Nearly, rng: np.random.Generator) -> tuple[Frame, Nearly]:
     """The same with the rows that are not known well measured again."""

@@ -30,7 +30,7 @@ from provenet.extraction.layers.one_layer import LayerOutcome, find_layer
 from provenet.extraction.layers.pieces import seen_above
 from provenet.extraction.layers.remeasure import Nearly, remeasured
 from provenet.extraction.layers.rows import Row
-from provenet.extraction.layers.settling import settled
+from provenet.extraction.layers.settling import settled, unpolished
 from provenet.extraction.layers.stage import Stage
 from provenet.extraction.layers.tolerances import (
     LAYERS_BOUND,
@@ -75,7 +75,7 @@ def trace_layers(
         network = search.run()
     except Spent as spent:
         search.note_unfinished()
-        return search.traced(None, spent)
+        return search.traced(search.unpolished(), spent)
     return search.traced(network)
 
 
@@ -99,6 +99,8 @@ class _LayersSearch:
     """How often a network explained everything though some of its rows were known poorly."""
     stage: Stage | None = None
     """The layer that is looked for."""
+    whole: tuple[DeepNetwork, float, float] | None = None
+    """The last network that was to be polished, what its answers may be off by, and its rows."""
 
     def __post_init__(self) -> None:
         """No layer is known."""
@@ -169,7 +171,9 @@ class _LayersSearch:
                 *below, last = nearly.known.layers
                 lower = nearly.known.below(len(below))
                 A, c = outputs(lower, last.W, last.b, *frame.answers())
-                found = settled(frame, replace(nearly, A=A.T), c, self.rng)
+                nearly = replace(nearly, A=A.T)
+                self.whole = unpolished(frame, nearly, c).network, top.allowed, nearly.worst
+                found = settled(frame, nearly, c, self.rng)
                 network, self.error = found.network, found.error
                 X, Y = (np.vstack(part) for part in zip(*frame.kept, strict=True))
                 good = left_of(network, X - frame.base, X, Y) <= SETTLED
@@ -183,13 +187,22 @@ class _LayersSearch:
             self._keep(frame, nearly, rows)
             return None
 
+    def unpolished(self) -> DeepNetwork | None:
+        """The network that was to be polished when the search had to end, if it explains all."""
+        if self.whole is None:
+            return None
+        network, allowed, self.error = self.whole
+        X, Y = (np.vstack(part) for part in zip(*self.frame.kept, strict=True))
+        return network if left_of(network, X - self.frame.base, X, Y) <= allowed else None
+
     def _keep(self, frame: Frame, nearly: Nearly, rows: list[Row]) -> None:
         """What was measured again is known, whatever becomes of the whole."""
         every = [*self.rows, rows]
-        for layer, errors, own in zip(nearly.known.layers, nearly.errors, every, strict=True):
-            if layer.W.shape[1] + 1 == len(own[0].v):
-                for row, w, b, error in zip(own, layer.W, layer.b, errors, strict=True):
-                    row.v, row.errors = np.append(w, b), np.full(len(w) + 1, error)
+        for number, own in enumerate(every):
+            layer, errors = nearly.known.layers[number], nearly.errors[number]
+            W = layer.W if number else nearly.first
+            for row, w, b, error in zip(own, W, layer.b, errors, strict=False):
+                row.v, row.errors = np.append(w, b), np.full(len(w) + 1, error)
         if not self.known.layers or self.stage is None:
             return
         self.frame, self.first = frame, nearly.first

@@ -18,7 +18,9 @@ from provenet.extraction.layers.polish import polished
 from provenet.extraction.layers.remeasure import Nearly
 from provenet.extraction.layers.tolerances import (
     FIRST_KNOWN,
+    FIRST_MEASURED,
     LEAST_UNSURE,
+    POLISHED_TO,
     UNSURE_ROWS,
 )
 from provenet.networks.deep_network import DeepNetwork
@@ -42,11 +44,15 @@ class SettledLayers:
         return own.replace(weights=(first, *own.weights[1:]), biases=(bias, *own.biases[1:]))
 
 
+def unpolished(frame: Frame, nearly: Nearly, c: Array) -> SettledLayers:
+    """The layers as they are."""
+    return SettledLayers(frame, nearly, c, nearly.worst)
+
+
 def settled(frame: Frame, nearly: Nearly, c: Array, rng: np.random.Generator) -> SettledLayers:
     """The same, polished."""
-    worst = max(float(errors.max(initial=0.0)) for errors in nearly.errors)
-    unsure = float(np.clip(UNSURE_ROWS * worst, *LEAST_UNSURE))
-    now, first = SettledLayers(frame, nearly, c, worst), 0.0
+    unsure = float(np.clip(UNSURE_ROWS * nearly.worst, *LEAST_UNSURE))
+    now, first = unpolished(frame, nearly, c), 0.0
     if frame.Q is not None:
         now, first = _in_better_space(now, rng)
     places = np.vstack(now.nearly.places)
@@ -66,10 +72,10 @@ def _polished_above(
     """
     first = float(now.nearly.errors[0].max())
     own, below = _own(now.nearly, now.c), now.nearly.known.below(1)
-    if first > FIRST_KNOWN or own.layers < 2:
+    if first > FIRST_MEASURED or own.layers < 2:
         return now
     above = own.replace(weights=own.weights[1:], biases=own.biases[1:])
-    better = polished(now.frame, above, places, unsure, rng, below)
+    better = polished(now.frame, above, places, unsure, rng, below, 2 * POLISHED_TO - first)
     return now if better is None else _with(now, below.under(better.network), first + better.error)
 
 

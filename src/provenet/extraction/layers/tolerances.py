@@ -169,15 +169,19 @@ SETTLE_GAIN, SETTLE_AGAIN = 0.3, 2.0
 these are known better by this factor; every line makes that easier by the second. A convention."""
 SETTLED = 1e-7
 """The same once all rows were measured again. A convention: polishing comes after."""
-MOST_POLISHED = 4000
+MOST_POLISHED = 4300
 """Parameters, in the row space of the first layer, of networks that are polished; of larger ones
-the layers above the first are. A convention: a few seconds and 128 MB a matrix."""
-POLISH_ROUNDS, ASKED_A_ROUND = 5, 0.2
+the layers above the first are. A convention: some seconds, and 150 MB for each of three matrices.
+"""
+FIRST_MEASURED = 9e-11
+"""Standard error of the first layer's rows up to which the layers above them are polished alone. A
+convention: more than that leaves them no room within twice `POLISHED_TO`."""
+POLISH_ROUNDS, ASKED_A_ROUND = 5, 0.3
 """Fits after further answers, and how many of these at most beside the parameters. A convention."""
-USUAL_LEVEL, HIGHEST_LEVEL = 2.5, 5.0
+USUAL_LEVEL, HIGHEST_LEVEL = 2.5, 100.0
 """Times `POLISH_ROUNDING` that answers are off by where nothing tells yet, and at most where a fit
 has not come to rest. Measured with `benchmarks/extraction.py --deep` on 80-40-20-1, seeds 0 to 4: 1
-to 5."""
+to 3; 50 above a first layer that stays as it is (256-64-32-10, seed 0)."""
 WORTH_AN_ANSWER = 0.02
 """Part of the worst variance that an answer must take away. A convention, as `WORTH_IT`."""
 ROWS_AT_ONCE = 8
@@ -190,9 +194,10 @@ CHANCE_STEPS = 24
 """Random steps of all parameters that tell how unsure answers are. Derived: to a third."""
 AIMED_WEIGHTS = 40
 """Poorly known weights for which points are looked for where they show. A convention."""
-SPARE_ANSWERS = 0.65
-"""Answers for each parameter in the row space, beside those close to others, before it is polished.
-A convention: what more it needs is told by its covariance."""
+SPARE_ANSWERS = 0.4
+"""Random answers for each parameter in the row space, beside those close to others, before others
+are chosen. A convention: the few that tell how large answers are; what is needed, its covariance
+tells."""
 FITTED_ANSWERS = 16.0
 """Answers for each parameter that polishing uses, at most. A convention: cost; what these leave
 unsure is asked."""

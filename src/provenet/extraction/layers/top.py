@@ -7,6 +7,7 @@ linear in zeros and ones. What is left of L belongs to units that are always on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -82,11 +83,13 @@ def last_layer(
     Y: Array,
     error: float,
     before: TopFit | None = None,
+    between: Callable[[], None] = lambda: None,
 ) -> TopFit:
     """The top of the network if these rows, known to a relative error, are its last hidden layer.
 
     If a few of its units are missing, most answers are explained by the others. Lines that were led
     to the missing ones make more that are not: a fit `before` says which answers to trust.
+    `between` is called before each fit: it may raise.
     """
     allowed = float(np.clip(ERRORS_LEFT * error, *TOP_EXPLAINS))
     answers = _WeightedAnswers.of(known, U, Y)
@@ -98,6 +101,7 @@ def last_layer(
         off, first = answers.left(before.A, before.L, before.c, before.R, before.b), ABSOLUTE_FIRST
         trust = _trusted(off, allowed, -1.0)
     for turn in range(first, REWEIGHTED):
+        between()
         fit = answers.fitted(R, b, trust)
         off = answers.left(*fit, R, b)
         explained = off <= allowed
