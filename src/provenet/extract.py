@@ -51,7 +51,7 @@ from provenet.extraction.linked import (
 from provenet.extraction.oracle import Oracle, open_oracle
 from provenet.extraction.probing import AnswerKind, Probe, probe
 from provenet.extraction.sampling import METHODS_OF_DEPTH as SAMPLED
-from provenet.extraction.sampling import kinks_seen, sampled
+from provenet.extraction.sampling import sampled
 from provenet.extraction.scaled import BoxUnits, ScaledOracle
 from provenet.extraction.several_layers import LayerByLayer
 from provenet.extraction.tolerances import (
@@ -456,8 +456,6 @@ class _Run:
     def _sampled(self, found: Probe) -> Recovery:
         kind = found.kind
         rounded = kind is AnswerKind.ROUNDED and self.wishes.activation.kinked
-        with self.stages.stage("trace", "how many units"):
-            seen = kinks_seen(self.oracle, self.box, self.rng, found.level) if rounded else 0
         exact = 0.0 if kind in (AnswerKind.EXACT, AnswerKind.SMOOTH) else None
         is_open = self.wishes.open_activation and kind is AnswerKind.SMOOTH
         return sampled(
@@ -468,8 +466,7 @@ class _Run:
             noise=self.wishes.noise or exact,
             units=self.wishes.units,
             layers=self.layers or 1,
-            seen=seen,
-            level=found.level,
+            rounding=found if rounded else None,
             progress=self.stages.progress,
         )
 

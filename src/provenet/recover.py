@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -17,6 +18,7 @@ from provenet.certify.agreement import (
     is_settled,
     searches_agree,
 )
+from provenet.certify.candidate import Candidate
 from provenet.certify.checks import Claim, Status
 from provenet.certify.conclude import conclude
 from provenet.certify.found_link import ByLink, best_by_link, with_link
@@ -33,6 +35,7 @@ from provenet.data.sources.linked import LinkedSource
 from provenet.fitting.workspace import Wishes, Workspace, prepare
 from provenet.methods import METHODS, Method
 from provenet.networks.activations import Activation
+from provenet.networks.network import Network
 from provenet.validation import (
     FOR_CLASSES,
     LIKELIHOOD,
@@ -49,7 +52,7 @@ from provenet.validation import (
     read_link,
 )
 
-__all__ = ["METHODS", "recover"]
+__all__ = ["METHODS", "recover", "recover_from"]
 
 _LOG = logging.getLogger("provenet")
 
@@ -176,6 +179,35 @@ def recover(
         else:
             result = _by_links(door, source, links, budget)
     return replace(result, feature_names=source.feature_names)
+
+
+def recover_from(
+    start: Network,
+    source: Source,
+    *,
+    method: str,
+    found: str,
+    activation: str | Activation = "relu",
+    units: int | None = None,
+    noise: float | None = None,
+    rng: Seed = None,
+    progress: Progress | None = None,
+    budget: float = DEFAULT_BUDGET,
+) -> Recovery:
+    """What samples say of a network that was found otherwise, judged as every answer is.
+
+    Least squares goes on from `start`; `found` says how its number of units came about. Other
+    options are those of `recover`.
+    """
+    wishes = Wishes(units, noise, read_activation(activation)[0])
+    chosen, wishes = check_options(method, METHODS, wishes, budget)
+
+    def only(workspace: Workspace) -> Iterator[Candidate]:
+        yield Candidate(workspace.standardisation.network_from_user(start), found)
+
+    plans = [(replace(chosen, candidates=only), wishes)]
+    door = _Door(plans, as_generator(rng), _Reporter(progress), None, budget)
+    return door.recovered(source, budget)
 
 
 def _by_links(door: _Door, source: Source, links: tuple[str, ...], budget: float) -> Recovery:

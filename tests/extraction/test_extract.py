@@ -469,11 +469,15 @@ def test_two_units_with_almost_one_hyperplane_are_not_called_exact_as_one(
     assert not result.success
 
 
-def test_a_close_pair_in_single_precision_is_no_success() -> None:
-    """Random points hardly ever lie between the two kinks, 1e-3 apart: those on the kink do."""
+@pytest.mark.parametrize("sign", [1.0, -0.6])
+def test_a_close_pair_in_single_precision_is_no_success(sign: float) -> None:
+    """Random points hardly ever lie between the two kinks, 1e-3 apart: those on the kink do.
+
+    Of opposite signs the kink of one unit in their place lies outside of both: those beside it do.
+    """
     net = pn.random_network(3, 5, rng=1)
     W, b, A = net.weights.copy(), net.biases.copy(), np.abs(net.output_weights)
-    W[2], b[2] = W[1], b[1] + 1e-3
+    W[2], b[2], A[2] = W[1], b[1] + 1e-3, sign * A[1]
     W32, b32, A32 = (part.astype(np.float32) for part in (W, b, A))
     result = pn.extract(lambda X: np.maximum(X.astype(np.float32) @ W32.T + b32, 0) @ A32, 5, rng=1)
     assert result.status is pn.Status.PARTIAL and result.network.units == 2

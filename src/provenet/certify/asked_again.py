@@ -14,7 +14,7 @@ from provenet.certify.asked import SEARCHED, TO_AGREE, came_to_its_end
 from provenet.certify.asked_layers import named
 from provenet.certify.checks import Check, Status
 from provenet.certify.result import Recovery
-from provenet.certify.tolerances import MORE_AT_THE_END, OUTLIERS_AT_THE_END
+from provenet.certify.tolerances import MORE_AT_THE_END, MORE_BY_ROUNDING, OUTLIERS_AT_THE_END
 from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.networks.any_network import AnyNetwork
@@ -41,14 +41,14 @@ def judged_again(
     if len(beyond):
         questions.append(_points_beyond_are_predicted(network, sampled, beyond))
     if len(on_kinks):
-        questions.append(_points_on_kinks_are_predicted(network, sampled, on_kinks))
+        questions.append(_points_on_kinks_are_predicted(result, sampled, on_kinks))
     return result.with_checks(*questions)
 
 
 def _the_same_as_sampled(
     status: Status, network: AnyNetwork, sampled: Answered, again: Answered
 ) -> Check:
-    same = again.explained_by(network, _allowed(network, sampled))
+    same = again.explained_by(network, allowed_for_noise(network, sampled))
     few = 0 if status is Status.EXACT else len(same) // OUTLIERS_AT_THE_END
     return Check(
         "the same questions get the same answers",
@@ -61,26 +61,35 @@ def _the_same_as_sampled(
     )
 
 
-def _allowed(network: AnyNetwork, sampled: Answered) -> Array:
-    """What an answer may be off by for its noise."""
+def allowed_for_noise(network: AnyNetwork, sampled: Answered, *, rounded: bool = False) -> Array:
+    """What an answer may be off by for its noise; rounding to steps has no tails."""
     noise = np.sqrt(np.mean(sampled.left_by(network) ** 2, axis=0))
-    return np.asarray(MORE_AT_THE_END * noise + sampled.allowed(AGREES))
+    most = MORE_BY_ROUNDING if rounded else MORE_AT_THE_END
+    return np.asarray(most * noise + sampled.allowed(AGREES))
 
 
 def _points_on_kinks_are_predicted(
-    network: AnyNetwork, sampled: Answered, on_kinks: Answered
+    result: Recovery, sampled: Answered, on_kinks: Answered
 ) -> Check:
     """A unit's points are those nearest to its kink; noise alone may be far off at one of them."""
-    agree = on_kinks.explained_by(network, _allowed(network, sampled))
+    network, certificate = result.network, result.certificate
+    assert network is not None, "a success has one"
+    most = 0 if certificate is not None and certificate.label_rounding > 0 else 1
+    steps = certificate is not None and certificate.rounded
+    if steps and certificate is not None:  # unless these are coarser than the answers are
+        left = float(np.sqrt(np.mean(sampled.left_by(network) ** 2)))
+        steps = left > certificate.label_rounding / 2
+    agree = on_kinks.explained_by(network, allowed_for_noise(network, sampled, rounded=steps))
     whose = np.abs(inputs_of_units(network, on_kinks.X)[0]).argmin(axis=1)
-    off = np.flatnonzero(np.bincount(whose, ~agree, network.units) > 1)
+    off = np.flatnonzero(np.bincount(whose, ~agree, network.units) > most)
     return Check(
         "points on the kinks are predicted",
         len(off) == 0,
         f"{int(agree.sum())} of {len(agree)}",
-        "all of every unit, but one",
+        "all of every unit, but one" if most else "all",
         f"{counted(network.units, 'unit')} explain random points, but not points on the kinks of "
-        f"{named(network, off)}: these are two or more units with almost the same hyperplane.",
+        f"{named(network, off)} and beside them: these are two or more units with almost the same "
+        "hyperplane.",
         Status.PARTIAL,
         samples=len(agree),
     )

@@ -223,6 +223,9 @@ FEWEST_TO_PLACE = 3
 MORE_AT_THE_END, OUTLIERS_AT_THE_END = 6.0, 4
 """Convention: deviations of the noise by which answers to questions asked again may be off,
 and one question in so many may be off by more, as noise with heavy tails is."""
+MORE_BY_ROUNDING = 3.5
+"""Convention: the same where every label is explained by rounding to steps: half a step is 1.7
+deviations, and as much again is for the fit."""
 WEIGHT_SHOWS, SHOWN_AT_ONCE = 1e-6, 2**21
 """Convention: an error of a weight beside its row that must show at some point asked (half of the
 digits and more), and numbers that are looked at together: 16 MB."""

@@ -23,6 +23,8 @@ from provenet.extraction.segments import random_line
 from provenet.extraction.tolerances import (
     AIM_STARTS,
     ALONG_A_LINE,
+    BESIDE_A_KINK,
+    BESIDE_EITHER_SIDE,
     CELLS_A_KINK,
     CLEARLY,
     CLIMBS,
@@ -30,6 +32,7 @@ from provenet.extraction.tolerances import (
     EXTREME_UNITS,
     FAR_OUT,
     FAR_POINTS,
+    FARTHEST_BESIDE_A_KINK,
     FEWEST_FRESH,
     FRESH,
     FRESH_LINES,
@@ -242,10 +245,41 @@ def points_at_kinks(
 def points_on_kinks(network: Network, box: Box, rng: np.random.Generator) -> Array:
     """Several points on the hyperplane of every unit, in the box, where they can be had."""
     found = [np.empty((0, network.features))]
-    for w, b in zip(network.weights, network.biases, strict=True):
-        X = _on_hyperplane(w / np.linalg.norm(w), b / np.linalg.norm(w), box, rng)
+    for w, b in _hyperplanes(network):
+        X = _on_hyperplane(w, b, box, rng)
         found.append(X[box.contains(X)][:ON_A_KINK])
     return np.vstack(found)
+
+
+def points_across_kinks(
+    network: Network, allowed: Array, box: Box, rng: np.random.Generator
+) -> Array:
+    """A point on the hyperplane of every unit, and on both sides at several distances, in the box.
+
+    Two close units of one sign are off where their kink as one is. Two of opposite signs are not:
+    `a relu(z) - b relu(z - e)` is far out one unit that switches elsewhere, at `-b e / (a - b)`,
+    and off between there and e. Somewhere among distances of a fixed ratio that shows, unless it is
+    less than what answers may be off by.
+    """
+    found = [np.empty((0, network.features))]
+    slopes = np.abs(np.atleast_2d(network.output_weights)) * np.linalg.norm(network.weights, axis=1)
+    with np.errstate(divide="ignore"):
+        least = np.min(allowed[:, None] / slopes, axis=0)
+    for (w, b), near in zip(_hyperplanes(network), least, strict=True):
+        X = _on_hyperplane(w, b, box, rng)
+        far = FARTHEST_BESIDE_A_KINK * float(np.linalg.norm(w * box.width))
+        distances = far * BESIDE_A_KINK ** -np.arange(BESIDE_EITHER_SIDE)
+        for offset in (0.0, *distances[distances > near], *-distances[distances > near]):
+            moved = X + offset * w
+            found.append(moved[box.contains(moved)][:1])
+    return np.vstack(found)
+
+
+def _hyperplanes(network: Network) -> list[tuple[Array, float]]:
+    """Weights of norm 1 and bias of every unit."""
+    sizes = np.linalg.norm(network.weights, axis=1)
+    rows = network.weights / sizes[:, None], network.biases / sizes
+    return list(zip(*rows, strict=True))
 
 
 def _on_hyperplane(w: Array, b: float, box: Box, rng: np.random.Generator) -> Array:

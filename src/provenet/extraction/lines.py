@@ -11,7 +11,9 @@ Where kinks are expected, tangents are asked between them at once. Two that meet
 expected need no confirmation: with another kink between them they would meet elsewhere.
 
 Tangents carry the error of rounding: of the values, and of the slope times the distance it is
-extended over. What differs by less is the same.
+extended over. What differs by less is the same. Where answers are rounded coarsely the steps that
+slopes are measured over are longer: an error of e over a step h is one of e / h in the slope, and a
+kink lies inside of a step the more often the longer it is.
 """
 
 from __future__ import annotations
@@ -31,8 +33,10 @@ from provenet.extraction.tolerances import (
     MOST_ROUNDS,
     NARROW,
     NARROW_COARSER,
+    NARROW_ROUNDED,
     NARROWEST,
     NEAR_AN_END,
+    ROUNDED_COARSER,
     ROUNDING,
     SPLIT,
     TANGENT_STEP,
@@ -135,14 +139,16 @@ def trace_line(
     rounding: float = ROUNDING,
     least: float = 0.0,
     expected: Array | None = None,
+    coarse: float | None = None,
 ) -> Trace:
     """The kinks of `t -> f(origin + t direction)` between two places; most are within `scale`.
 
     `rounding` is the relative error of the function's values, and `least` an absolute one: what
-    known units leave of a function is small, but their errors are not. Kinks may be `expected`.
+    known units leave of a function is small, but their errors are not. Kinks may be `expected`. Of
+    answers that are rounded `coarse` is the part of their size: steps are those that suit it.
     """
     low, high = reach
-    line = _AlongLine(ask, origin, direction, scale, rounding, least)
+    line = _AlongLine(ask, origin, direction, scale, rounding, least, coarse)
     between = _between(np.empty(0) if expected is None else expected, low, high, scale)
     inner = line.tangents(between, centred=True)
     (left,), (right,) = line.tangents([(low, high - low)]), line.tangents([(high, low - high)])
@@ -173,6 +179,7 @@ class _AlongLine:
     scale: float
     rounding: float
     least: float
+    coarse: float | None = None
     steepness: float = 0.0
     """Size of the gradient: inputs are rounded too, and units that cancel each other are."""
 
@@ -219,6 +226,8 @@ class _AlongLine:
     @property
     def _narrow(self) -> float:
         """Relative length of an interval that is not split: of coarse values a longer one."""
+        if self.coarse is not None:
+            return float(min(NARROWEST, NARROW * (self.coarse / ROUNDING) ** NARROW_ROUNDED))
         return float(min(NARROWEST, NARROW * (self.rounding / ROUNDING) ** NARROW_COARSER))
 
     def tangents(self, places: list[tuple[float, float]], centred: bool = False) -> list[Tangent]:
@@ -240,7 +249,10 @@ class _AlongLine:
 
         The coarser the values are, the longer: a slope is as good as they are over the step.
         """
-        part = TANGENT_STEP * (self.rounding / ROUNDING) ** COARSER
+        if self.coarse is not None:
+            part = TANGENT_STEP * (self.coarse / ROUNDING) ** ROUNDED_COARSER
+        else:
+            part = TANGENT_STEP * (self.rounding / ROUNDING) ** COARSER
         return float(np.copysign(part * min(abs(room), abs(t) + self.scale), room))
 
     def judged(self, tangent: Tangent) -> Tangent:

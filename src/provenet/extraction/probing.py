@@ -29,6 +29,7 @@ from provenet.extraction.tolerances import (
     MIDDLE,
     SEGMENTS,
     SHORT,
+    SINGLE,
     TINIEST,
 )
 
@@ -48,6 +49,13 @@ class Probe:
 
     kind: AnswerKind
     level: float
+    step: float = 0.0
+    """Of answers that are decimals: the same for all of them, whatever their size."""
+
+    @property
+    def single(self) -> bool:
+        """Whether answers are those of single precision."""
+        return self.kind is AnswerKind.ROUNDED and bool(np.isclose(self.level, SINGLE))
 
     def __str__(self) -> str:
         """In a message."""
@@ -68,9 +76,9 @@ def probe(oracle: Oracle, box: Box, rng: np.random.Generator) -> Probe:
         coarser = min(oracle.input_dtype, oracle.answer_dtype, key=lambda dtype: dtype.itemsize)
         return Probe(AnswerKind.ROUNDED, float(np.finfo(coarser).eps))
     y, short, longer = _bends(oracle, box, rng)
-    grid = _grid(y)
+    grid, step = _grid(y)
     if grid > 0:
-        return Probe(AnswerKind.ROUNDED, grid / size)
+        return Probe(AnswerKind.ROUNDED, grid / size, step)
     level = float(max(np.median(short), np.median(longer))) / size
     if level <= DOUBLE:
         bent = longer > DOUBLE * size
@@ -110,17 +118,20 @@ def _bends(oracle: Oracle, box: Box, rng: np.random.Generator) -> tuple[Array, A
     return y, short, longer
 
 
-def _grid(y: Array) -> float:
-    """How coarse answers of few digits are: decimals, or single precision; 0 for any others."""
+def _grid(y: Array) -> tuple[float, float]:
+    """How coarse answers of few digits are: decimals, or single precision; 0 for any others.
+
+    And the step of decimals, which all answers share.
+    """
     if len(np.unique(y)) < DIFFERENT:
-        return 0.0  # a constant has few digits too
+        return 0.0, 0.0  # a constant has few digits too
     size = float(np.abs(y).max())
     for digits in range(DIGITS):
         unit = 10.0 ** (np.ceil(np.log10(size)) - digits)
         if np.allclose(np.round(y / unit) * unit, y, rtol=0, atol=DIGITS_OFF * size):
-            return float(unit)
+            return float(unit), float(unit)
     single = bool(np.array_equal(y.astype(np.float32), y))
-    return float(np.finfo(np.float32).eps) * size if single else 0.0
+    return float(np.finfo(np.float32).eps) * size if single else 0.0, 0.0
 
 
 def _second_difference(before: Array, here: Array, after: Array) -> Array:

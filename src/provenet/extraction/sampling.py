@@ -1,36 +1,39 @@
 """Random questions, in growing batches, until `recover` is sure.
 
 For noisy or rounded answers, and for smooth units, which have no kinks to be traced. Where answers
-are rounded, a line shows most of the units (`kinks_seen`): the first batch is as large as these
-need, and mostly the last. Exact answers
-of smooth units cost little but questions: batches grow slowly, attempts with too few of them are
-short, and an answer must predict what may refute it (`confirming.few_searched_points`).
+are rounded, lines show the units roughly (`rounded`): least squares goes on from there, and only
+where that does not lead to a network is one searched for. Exact answers of smooth units cost little
+but questions: batches grow slowly, attempts with too few of them are short, and an answer must
+predict what may refute it (`confirming.few_searched_points`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from provenet.certify.answered import Answered
-from provenet.certify.asked_again import judged_again, stopped_early
+from provenet.certify.asked_again import allowed_for_noise, judged_again, stopped_early
+from provenet.certify.checks import Status
 from provenet.certify.result import Recovery
-from provenet.common.exceptions import Spent, TimeSpent
+from provenet.common.exceptions import BudgetSpent, Spent, TimeSpent
 from provenet.common.typing import Array, Progress
 from provenet.common.words import counted
 from provenet.extraction.box import Box
-from provenet.extraction.confirming import few_searched_points, points_on_kinks
+from provenet.extraction.confirming import few_searched_points, points_across_kinks, points_on_kinks
 from provenet.extraction.deadline import Deadline
-from provenet.extraction.lines import trace_line
 from provenet.extraction.oracle import Oracle
-from provenet.extraction.segments import random_line
+from provenet.extraction.probing import Probe
+from provenet.extraction.random_points import RandomPoints
+from provenet.extraction.rounded import RoughUnits
+from provenet.extraction.rounded_fit import FitOfUnits, network_from_lines, sharper
 from provenet.extraction.tolerances import (
     ASKED_AGAIN,
-    BESIDE_CENTRE,
+    BESIDE_EITHER_SIDE,
     COARSE,
     COARSE_POINTS,
     COARSENED,
@@ -38,12 +41,12 @@ from provenet.extraction.tolerances import (
     FIRST_A_FEATURE,
     FIRST_UNITS,
     GROWTH,
+    LINES_SHARE,
     MOST_POINTS,
     MOST_POINTS_A_FEATURE,
     MOST_SECONDS,
     ON_A_KINK,
     POINTS_A_PARAMETER,
-    REACH_OF_REST,
     ROUNDED_POINTS,
     ROUNDED_SECONDS,
     SEARCHED_BEYOND,
@@ -54,11 +57,13 @@ from provenet.extraction.tolerances import (
     SMOOTH_POWER,
     SMOOTH_SECONDS,
     TINIEST,
+    TRACED_ATTEMPTS,
+    TRACED_POINTS,
 )
 from provenet.networks.activations import Activation
 from provenet.networks.any_network import AnyNetwork
 from provenet.networks.network import Network
-from provenet.recover import recover
+from provenet.recover import recover, recover_from
 
 METHOD, DEEP = "expand-prune", "deep"
 METHODS_OF_DEPTH = (METHOD, DEEP)
@@ -74,36 +79,46 @@ def sampled(
     noise: float | None = None,
     units: int | tuple[int, ...] | None = None,
     layers: int = 1,
-    seen: int = 0,
-    level: float = 0.0,
+    rounding: Probe | None = None,
     progress: Progress | None = None,
 ) -> Recovery:
     """Ask and recover until it succeeds, or the questions or the time are used up.
 
-    Noise of 0 says that answers are exact. Where answers are rounded to the part `level` of
-    their size, `seen` units were.
+    Noise of 0 says that answers are exact; `rounding` how they are rounded, if they are, and units
+    have kinks.
     """
     total = sum(units) if isinstance(units, tuple) else units
+    deadline = oracle.deadline.or_after(MOST_SECONDS)
+    asked = RandomPoints(oracle, box, rng)
+    rough = None
+    if rounding is not None and layers == 1:
+        wished = None if total is None else int(total)
+        road = _FromLines(asked, rounding, wished, activation, noise, deadline, progress)
+        found = road.answer()
+        if found is not None:
+            return found
+        rough = road.rough
     if noise == 0:
         batches = _exact_batches(oracle, total)
-    elif seen:
-        batches = _rounded_batches(oracle, total or seen, level)
+    elif rounding is not None and rough is not None and rough.most_met:
+        batches = _rounded_batches(oracle, total or rough.most_met, rounding.level)
     else:
         batches = _noisy_batches(oracle)
-    limit, size = _limit(oracle, batches, total), batches.first
+    limit, size = _limit(oracle, batches, total) + len(asked), max(batches.first, len(asked))
     method = METHODS_OF_DEPTH[layers > 1]
-    X, y = np.empty((0, oracle.features)), None
-    deadline = oracle.deadline.or_after(MOST_SECONDS)
     best = Recovery.nothing(method, "The budget allows too few questions: raise budget.")
-    while len(X) < limit and (y is None or not deadline.passed):
+    tried = 0
+    while tried < limit and (tried == 0 or not deadline.passed):
         # A last batch that would be hardly larger than this one is joined with it.
         size = limit if size * batches.growth**0.5 > limit else size
         try:
-            X, y = _grown(oracle, box, rng, X, y, size)
+            points = asked.grown(size)
+            X, y = points.X, points.y
         except TimeSpent:
-            if y is None:
+            if tried == 0:
                 raise
             break
+        tried = len(X)
         if progress is not None:
             progress("ask", -1, counted(len(X), "random point"))
         attempt = partial(
@@ -117,18 +132,116 @@ def sampled(
             progress=progress,
             budget=max(min(batches.seconds(size), deadline.left), SHORTEST),
         )
-        single = np.isclose(level, SINGLE) and units is None
+        single = rounding is not None and rounding.single and units is None
         samples = partial(oracle.samples, X)
-        found = _of_single_precision(attempt, samples, y, level) if single else None
+        found = _of_single_precision(attempt, samples, y) if single else None
         best = replace(found or attempt(samples(y), units=units), asked=Answered(X, y))
         if best.success and (found is not None or not single):
             return _asked_beyond(oracle, box, rng, best, Answered(X, y), batches.beyond)
         size = int(batches.growth * size)
-    return stopped_early(best, _exhausted(deadline, len(X)))
+    return stopped_early(best, _exhausted(deadline, tried))
+
+
+@dataclass
+class _FromLines:
+    """Rounded answers: units that lines show roughly, and least squares from there."""
+
+    asked: RandomPoints
+    rounding: Probe
+    units: int | None
+    activation: str | Activation
+    noise: float | None
+    deadline: Deadline
+    progress: Progress | None
+    rough: RoughUnits = field(init=False)
+    used: int = 0
+
+    def __post_init__(self) -> None:
+        """No line was followed."""
+        self.rough = RoughUnits(self._ask, self.asked.box, self.asked.rng, self.rounding)
+
+    def _ask(self, X: Array) -> Array:
+        """Lines may have a part of the budget."""
+        oracle = self.asked.oracle
+        if oracle.remaining is not None:
+            allowed = LINES_SHARE * (oracle.remaining + self.used) - self.used
+            if len(X) > allowed:
+                raise BudgetSpent(oracle.used, len(X))
+        self.used += len(X)
+        return oracle.ask(X).reshape(len(X), -1)
+
+    def answer(self) -> Recovery | None:
+        """What it leads to; None where that is no network."""
+        start = network_from_lines(self.rough, self._grown, self.deadline)
+        if start is None:
+            return None
+        best: Recovery | None = None
+        try:
+            for size in self._sizes(start.units):
+                start = self._fits(self._grown(size)).with_fewer_units(start)
+                best = self._best_of_attempts(start, self._grown(0))
+                if best.success or self.deadline.passed:
+                    break
+        except Spent:
+            reason = _exhausted(self.deadline, len(self.asked))
+            return stopped_early(best or self._attempt(start, self._grown(0)), reason)
+        if best is not None and best.success:
+            oracle, box, rng = self.asked.oracle, self.asked.box, self.asked.rng
+            return _asked_beyond(oracle, box, rng, best, self._grown(0), 0)
+        return best if best is not None and best.status is Status.PARTIAL else None
+
+    def _best_of_attempts(self, start: Network, asked: Answered) -> Recovery:
+        """From the answers as they are; in single precision also from coarser ones.
+
+        Rounding inside a model follows the inputs and looks like further units. Coarser answers
+        hide it: what they say is true, if less sharp. The network that is returned is then that of
+        the answers as they are, if it is one of those that the coarser ones allow.
+        """
+        best = self._attempt(start, asked)
+        if best.success or not self.rounding.single or self.deadline.passed:
+            return best
+        coarse = self._attempt(start, Answered(asked.X, _coarsened(asked.y)))
+        if coarse.status.rank < best.status.rank:
+            return best
+        return replace(sharper(coarse, asked, self.deadline), asked=asked)
+
+    def _sizes(self, units: int) -> list[int]:
+        """How many random points each attempt has."""
+        oracle, outputs = self.asked.oracle, self.asked.oracle.outputs or 1
+        parameters = units * (oracle.features + outputs) + outputs
+        first = TRACED_POINTS * parameters / outputs
+        return [int(GROWTH**k * first) for k in range(TRACED_ATTEMPTS)]
+
+    def _grown(self, size: int) -> Answered:
+        """As many random points as the budget leaves."""
+        oracle = self.asked.oracle
+        batches = _rounded_batches(oracle, self.rough.most_met, self.rounding.level)
+        limit = _limit(oracle, batches, self.units)
+        return self.asked.grown(min(size, limit + len(self.asked)))
+
+    def _fits(self, asked: Answered) -> FitOfUnits:
+        return FitOfUnits.of(asked, self.asked.box, self.rounding.level, self.deadline)
+
+    def _attempt(self, start: Network, asked: Answered) -> Recovery:
+        """In single precision with the units of the start: others would be found in rounding."""
+        met = f"{counted(start.units, 'unit')} met on {counted(self.rough.lines, 'line')}."
+        found = recover_from(
+            start,
+            self.asked.oracle.samples(asked.X, asked.y),
+            method=METHOD,
+            found=met,
+            activation=self.activation,
+            units=start.units if self.rounding.single and self.units is None else self.units,
+            noise=self.noise,
+            rng=self.asked.rng,
+            progress=self.progress,
+            budget=max(self.deadline.left, SHORTEST),
+        )
+        return replace(found, asked=asked)
 
 
 def _of_single_precision(
-    attempt: Callable[..., Recovery], samples: Callable[[Array], Any], y: Array, level: float
+    attempt: Callable[..., Recovery], samples: Callable[[Array], Any], y: Array
 ) -> Recovery | None:
     """A network that was computed in single precision; None where this does not succeed.
 
@@ -137,14 +250,20 @@ def _of_single_precision(
     themselves. What these leave must be no more than single precision: else units are missing.
     No other success counts: it may hold units that are not there.
     """
-    rounding = level * float(np.abs(y).max())
-    grid = 10.0 ** np.ceil(np.log10(COARSENED * rounding + TINIEST))
-    coarse = attempt(samples(np.round(y / grid) * grid))
+    rounding = SINGLE * float(np.abs(y).max())
+    coarse = attempt(samples(_coarsened(y)))
     if not coarse.success or coarse.network is None:
         return None
     found = attempt(samples(y), units=coarse.network.units)
     small = found.certificate is not None and found.certificate.residual <= rounding
     return found if found.success and small else None
+
+
+def _coarsened(y: Array) -> Array:
+    """Answers of single precision to decimals that its rounding hardly changes."""
+    rounding = SINGLE * float(np.abs(y).max())
+    grid = 10.0 ** np.ceil(np.log10(COARSENED * rounding + TINIEST))
+    return np.asarray(np.round(y / grid) * grid)
 
 
 # ---------------------------------------------------------------- how many questions
@@ -161,6 +280,8 @@ class _Questions:
     """Seconds grow with this power of the points."""
     beyond: int
     """Searched points that a success must predict."""
+    a_kink: int = ON_A_KINK
+    """Points about the kink of a unit."""
 
     def seconds(self, size: int) -> float:
         """What an attempt with so many points may take."""
@@ -179,21 +300,8 @@ def _rounded_batches(oracle: Oracle, units: int, level: float) -> _Questions:
     points = ROUNDED_POINTS if level < COARSE else COARSE_POINTS
     first = max(FIRST, int(points * parameters / outputs))
     seconds = ROUNDED_SECONDS * max(1.0, first / 1000) ** SMOOTH_POWER
-    return _Questions(first, GROWTH, seconds, SMOOTH_POWER, beyond=0)
-
-
-def kinks_seen(oracle: Oracle, box: Box, rng: np.random.Generator, level: float) -> int:
-    """How many kinks a line meets where answers are rounded to so much of their size: at least so
-    many units there are.
-    """
-    line = random_line(box, rng, box.centre + BESIDE_CENTRE * rng.standard_normal() * box.width)
-    far = REACH_OF_REST * np.sqrt(oracle.features)
-    reach = max(line.reach[0], -far), min(line.reach[1], far)
-
-    def ask(X: Array) -> Array:
-        return oracle.ask(X).reshape(len(X), -1)
-
-    return len(trace_line(ask, line.origin, line.direction, reach, line.scale, level).kinks)
+    across = 1 + 2 * BESIDE_EITHER_SIDE
+    return _Questions(first, GROWTH, seconds, SMOOTH_POWER, beyond=0, a_kink=across)
 
 
 def _exact_batches(oracle: Oracle, units: int | None) -> _Questions:
@@ -211,24 +319,10 @@ def _limit(oracle: Oracle, batches: _Questions, units: int | None) -> int:
     if oracle.remaining is not None:
         left, outputs = oracle.remaining - ASKED_AGAIN - batches.beyond, oracle.outputs or 1
         a_unit = oracle.features + 1 + outputs
-        left -= ON_A_KINK * (units or int(left * outputs / (POINTS_A_PARAMETER * a_unit)))
+        left -= batches.a_kink * (units or int(left * outputs / (POINTS_A_PARAMETER * a_unit)))
         parameters = (units or 1) * a_unit + outputs
         return left if left * outputs > parameters and left > oracle.features + 2 else 0
     return MOST_POINTS + MOST_POINTS_A_FEATURE * oracle.features
-
-
-def _grown(
-    oracle: Oracle,
-    box: Box,
-    rng: np.random.Generator,
-    X: Array,
-    y: Array | None,
-    size: int,
-) -> tuple[Array, Array]:
-    """More points and their answers; single precision stays what it is."""
-    more = box.sample(size - len(X), rng).astype(oracle.input_dtype).astype(float)
-    answers = oracle.ask(more)
-    return np.vstack([X, more]), answers if y is None else np.concatenate([y, answers])
 
 
 # ---------------------------------------------------------------- what comes after
@@ -245,12 +339,12 @@ def _asked_beyond(
     """What the first questions say of an answer when they are asked again, and searched points.
 
     Two units close to each other differ from one between their kinks alone, where random points
-    hardly ever are: those on the kinks tell.
+    hardly ever are: those on the kinks and beside them tell.
     """
     assert found.network is not None, "a success has one"
     first = asked.X[:ASKED_AGAIN]
     searched = _searched(found.network, box, rng, number)
-    on_kinks = _on_kinks(oracle, found.network, box, rng)
+    on_kinks = _on_kinks(found, asked, box, rng).astype(oracle.input_dtype).astype(float)
     try:
         again = Answered(first, oracle.ask(first, fresh=True))
         beyond = Answered(searched, oracle.ask(searched))
@@ -266,11 +360,15 @@ def _searched(network: AnyNetwork, box: Box, rng: np.random.Generator, number: i
     return few_searched_points(network, box, rng, number)
 
 
-def _on_kinks(oracle: Oracle, network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
+def _on_kinks(found: Recovery, asked: Answered, box: Box, rng: np.random.Generator) -> Array:
     """None where units have no kinks, or those of several layers bend."""
+    network = found.network
     if not (isinstance(network, Network) and network.activation.kinked):
-        return np.empty((0, network.features))
-    return points_on_kinks(network, box, rng).astype(oracle.input_dtype).astype(float)
+        return np.empty((0, asked.X.shape[1]))
+    if found.certificate is not None and found.certificate.label_rounding > 0:
+        allowed = allowed_for_noise(network, asked)
+        return points_across_kinks(network, allowed, box, rng)
+    return points_on_kinks(network, box, rng)
 
 
 def _exhausted(deadline: Deadline, number: int) -> str:

@@ -64,8 +64,12 @@ TANGENT_STEP = 2e-5
 """Half the width over which a slope is measured, as a part of the room for it. Derived: rounding
 over it leaves slopes known to 1e-11, and a kink lies inside once in 25,000."""
 COARSER = 0.4
-"""Power of the error of values with which that width grows. A convention: half of the digits lost
-are the slope's, and in single precision a kink lies inside once in 40."""
+"""Power of the error of values with which that width grows, of what known units leave. A
+convention: half of the digits lost are the slope's."""
+ROUNDED_COARSER = 0.32
+"""The same of answers that are rounded. Measured, on lines of (10, 16) and (50, 20) in single
+precision and of 4 to 6 decimals, 20 each: of powers from 0.25 to 0.45 it shows the most kinks, 19
+of 20 in single precision and 5 of 6 of 4 decimals, with 5 questions a kink."""
 NEAR_AN_END = 0.02
 """Part of an interval: tangents that meet nearer to its end do not split it there. A convention."""
 SPLIT = 0.47
@@ -84,6 +88,8 @@ told apart by tangents known to 1e-11."""
 NARROW_COARSER, NARROWEST = 0.9, 0.05
 """Power of the error of values with which that length grows, and its most. A convention: in single
 precision a hundredth."""
+NARROW_ROUNDED = 0.8
+"""The same power of answers that are rounded. Measured with `ROUNDED_COARSER`."""
 REACH = 1e5
 """How far out kinks are looked for, in distances of a typical one. Derived: a random unit is so
 nearly parallel to a line once in 100,000."""
@@ -188,7 +194,11 @@ most a ninth; `tests/extraction/test_kinks.py` compares both."""
 POINTS_A_KINK = 3
 """On it, and to either side. Derived."""
 ON_A_KINK = 3
-"""Points on it where answers have noise or are rounded: two of them must be off. A convention."""
+"""Points on it where answers have noise: two of them must be off. A convention."""
+FARTHEST_BESIDE_A_KINK, BESIDE_A_KINK, BESIDE_EITHER_SIDE = 0.3, 5.0, 7
+"""Points beside it where answers are rounded: how far the farthest is, beside the box's width, how
+much nearer each next one is, and how many there are to a side. A convention: from 0.3 to 2e-5, so
+that two units that are off by more than single precision show."""
 KINK_TRIES = 100
 """Random points, and steps between box and hyperplane, to find one in both. A convention."""
 CLEARLY = 10.0
@@ -382,3 +392,40 @@ many as stand for all inputs elsewhere."""
 SAME_PROBABILITY = (1e-8, 1e-4)
 """Convention: how far predicted probabilities may be off, of answers in double and in single
 precision: some thousand times what is left in a box."""
+
+# ---------------------------------------------------------------- units of rounded answers, roughly
+
+ROUGH_LINES = 8
+"""Convention: lines on which units of rounded answers are looked for; each shows most of them."""
+ROUNDED_STEPS = 0.08
+"""Convention: power of the rounding with which the steps of gradients grow: in single precision
+four times those of exact answers, of four decimals six times."""
+ROUGH_SHORTER, ROUGH_TRIES = 0.4, 2
+"""Convention: factor for a gradient that is not believed, and how often it is tried."""
+ROUGHLY_KNOWN = 0.5
+"""Convention: relative error of a jump from which on it tells no direction."""
+SAME_KINK = 0.03
+"""Convention: relative distance of a kink from that of a known unit which it may be."""
+SAME_ROUGHLY = 0.1
+"""Convention: relative distance of two hyperplanes that may be one, known roughly."""
+ROUGHLY_LEFT = 0.2
+"""Convention: what units known roughly may leave of the answers' spread for least squares to begin
+there. Smaller parts cost more lines, larger ones more fits: both find the same networks."""
+LINES_SHARE = 0.4
+"""Convention: of a budget that is left, what lines may have of it where answers are rounded."""
+TRACED_ATTEMPTS = 2
+"""Convention: fits from such a start, the second with `GROWTH` times the points: chance is over
+then."""
+ROUGH_POINTS = 2.2
+"""Convention: random points a parameter of units known roughly, some of which are there twice."""
+MADE_OF_OTHERS = 1.0
+"""Convention: a unit without which what is left grows by less than this part is perhaps none."""
+BETWEEN_TWO = 1.5
+"""Convention: random points a weight between the kinks of two units, below which these may be one:
+the weights of the second are then free to fit these few."""
+TRACED_POINTS = 4.0
+"""Convention: random points a parameter for least squares from such a start. With 3 the standard
+errors are doubted now and then, with 5.5 queries come to more than they need."""
+WITHIN_ERRORS = 5.0
+"""Convention: standard errors, of all weights of a unit together, that one network may be from
+another to be the same."""

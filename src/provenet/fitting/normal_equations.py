@@ -307,7 +307,8 @@ def promised(move: Array, rhs: Array, damped: Array) -> float:
     It holds for an iterate of conjugate gradients from zero, too, which is orthogonal to its
     residual.
     """
-    return float(rhs @ move + damped @ move**2)
+    with np.errstate(over="ignore"):  # a step far too long is not taken, whatever it promises
+        return float(rhs @ move + damped @ move**2)
 
 
 def cross_products(source: Source, parameters: Parameters, activation: Activation) -> Array:

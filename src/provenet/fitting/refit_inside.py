@@ -16,6 +16,7 @@ from provenet.fitting.polish import polish
 from provenet.fitting.search.swaps import grown
 from provenet.fitting.tolerances import (
     DENSE_LIMIT,
+    FINE_INTERVAL_COST,
     INTERVAL_COST,
     MAYBE_NEEDLESS,
     MISSING_TRIES,
@@ -36,9 +37,14 @@ def explained_by_rounding(workspace: Workspace, residual: float) -> bool:
 
 
 def refit_inside(workspace: Workspace, network: Network) -> IntervalFit | None:
-    """Of all samples drawn; None where this does not settle, or a round would take seconds."""
+    """Of all samples drawn; None where this does not settle, or a round would take seconds.
+
+    Labels that are finely rounded are hardly told better so than by least squares: they are given
+    less time.
+    """
     size = network.weights.size
-    if not network.units or size > DENSE_LIMIT or ROWS_OF_INTERVALS * size**3 > INTERVAL_COST:
+    most = FINE_INTERVAL_COST if workspace.problem.label_rounding else INTERVAL_COST
+    if not network.units or size > DENSE_LIMIT or ROWS_OF_INTERVALS * size**3 > most:
         return None
     drawn = workspace.drawn
     intervals = Intervals.around(drawn.X, drawn.y, workspace.precision.widths)

@@ -527,6 +527,10 @@ ROWS_OF_INTERVALS = 3
 """Convention: intervals a parameter that are used at least."""
 INTERVAL_COST = 3 * 10**9
 """Convention: products, samples times parameters squared, of a round: about a second."""
+FINE_INTERVAL_COST = 5 * 10**8
+"""Convention: the same of labels that are finely rounded: some seconds for all rounds. Measured
+with `benchmarks/extraction.py --rows 50,20,decimals6`: a round of 1,000 weights takes half a
+second, and the fit does not come to lie inside of all intervals."""
 INTERVAL_BLOCK = 1024
 """Convention: intervals that are looked at together."""
 LATER_ROUNDS = 40
