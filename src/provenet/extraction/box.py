@@ -98,6 +98,18 @@ class Box:
             ends = np.sort([(low - origin) / direction, (high - origin) / direction], 0)
         return float(np.clip(ends[0].max(), -far, 0.0)), float(np.clip(ends[1].min(), 0.0, far))
 
+    def part_inside(self, origin: Array, X: Array) -> Array:
+        """Of the ways from an origin in the box to points: how far they stay inside, 1 at most."""
+        hair, way = HAIR * self.width, X - origin
+        end = np.where(way > 0, self.high - hair, self.low + hair)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = np.where(way == 0, np.inf, (end - origin) / way)
+        return np.asarray(np.clip(part.min(axis=1, initial=np.inf), 0.0, 1.0))
+
+    def room(self, x: Array) -> float:
+        """Distance of a point to the nearest side."""
+        return float(np.minimum(self.high - x, x - self.low).min(initial=np.inf))
+
     def moved(self, X: Array, w: Array, change: Array) -> Array:
         """Points at which w.x, w of norm 1, has grown by so much for each row: those in the box.
 

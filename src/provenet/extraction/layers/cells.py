@@ -8,6 +8,7 @@ to the far corners of the cell that is found.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,10 +106,15 @@ class _Program:
         return None if got.status else np.asarray(self.centre + got.x @ self.cell.V)
 
 
-def rich_places(known: KnownLayers, number: int, rng: np.random.Generator) -> Array:
-    """Points in different clean cells, those with the most units on first."""
+def rich_places(
+    known: KnownLayers,
+    number: int,
+    rng: np.random.Generator,
+    inside: Callable[[Array], Array] = np.asarray,
+) -> Array:
+    """Points in different clean cells, those with the most units on first; moved `inside` a box."""
     U = np.vstack([s * rng.standard_normal((CELL_STARTS, known.coordinates)) for s in SCALES])
-    U = np.vstack([U, climbed(known, U[:CLIMBED], rng)])
+    U = inside(np.vstack([U, climbed(known, U[:CLIMBED], rng)]))
     on = known.patterns(U)[-1]
     state = known.state(U)
     seen, chosen = set(), list[int]()

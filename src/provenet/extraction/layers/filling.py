@@ -61,7 +61,7 @@ def completed(
         before = row
         for j in rng.permutation(missing):
             frame.check_time()
-            for crossing in crossings(known, row, int(j), rng):
+            for crossing in crossings(frame, known, row, int(j), rng):
                 try:
                     wider = filled_at(frame, known, row, int(j), crossing)
                 except OutsideTheBox:
@@ -74,7 +74,9 @@ def completed(
     return row
 
 
-def crossings(known: KnownLayers, row: Row, j: int, rng: np.random.Generator) -> list[Crossing]:
+def crossings(
+    frame: Frame, known: KnownLayers, row: Row, j: int, rng: np.random.Generator
+) -> list[Crossing]:
     """Places where the surface meets `z_j = 0`, as far as its columns tell, those with room first.
 
     Newton's method for both, from points about the row's kink and elsewhere; unit j is taken to be
@@ -85,6 +87,7 @@ def crossings(known: KnownLayers, row: Row, j: int, rng: np.random.Generator) ->
     scales = np.repeat(SCALES, CROSSING_STARTS)[:, None]
     U = scales * rng.standard_normal((len(scales), known.coordinates))
     U[::2] += row.place
+    U = frame.inside(U)
     for _ in range(CROSSING_STEPS):
         inner = below.state(U)
         z = inner.h @ top.W[j] + top.b[j]
@@ -95,6 +98,7 @@ def crossings(known: KnownLayers, row: Row, j: int, rng: np.random.Generator) ->
     size = np.abs(state.h) @ np.abs(row.v[:-1]) + abs(row.v[-1])
     apart = np.abs(F) / size + np.abs(z) / (np.abs(inner.h) @ np.abs(top.W[j]) + abs(top.b[j]))
     good = (apart < CROSSED) & row.knows(state.h) & (state.room > SHORTEST_LINE)
+    good &= frame.contains(U)
     found = []
     for i in np.flatnonzero(good)[np.argsort(-state.room[good])][:CROSSINGS]:
         size = float(np.linalg.norm(across[i]))

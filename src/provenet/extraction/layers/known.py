@@ -260,12 +260,21 @@ class Frame:
         """Random inputs."""
         return self.coordinates_of(self.box.sample(n, rng))
 
-    def inside(self, U: Array) -> Array:
-        """Points as near to these as the box allows."""
+    def inside(self, U: Array, start: Array | None = None) -> Array:
+        """Points on the way to these, from one in the box or its centre, as far as it goes."""
         if self.box.unlimited:
             return U
-        U = self.coordinates_of(self.box.nearest(self.inputs(U)))
-        return np.asarray(U[self.box.contains(self.inputs(U))])
+        start = np.zeros(self.coordinates) if start is None else start
+        part = self.box.part_inside(self.inputs(start[None])[0], self.inputs(U))
+        return np.asarray(start + part[:, None] * (U - start))
+
+    def contains(self, U: Array) -> AnyArray:
+        """Which points lie in the box."""
+        return self.box.contains(self.inputs(U))
+
+    def room(self, u: Array) -> float:
+        """How far one may go from a point, in any direction, before the box ends."""
+        return self.box.room(self.inputs(u[None])[0])
 
     def reach(self, origin: Array, direction: Array, far: float) -> tuple[float, float]:
         """How far a line stays in the box, `far` at most."""

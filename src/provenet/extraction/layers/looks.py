@@ -52,7 +52,7 @@ def look(
     """
     states = States.at(known, row.place, others)
     for _ in range(PLACE_TRIES):
-        found = _place(known, row, rng, states)
+        found = _place(frame, known, row, rng, states)
         if found is None or states.switched(known, found[0][None])[0] < least:
             continue
         try:
@@ -91,12 +91,13 @@ class States:
 
 
 def _place(
-    known: KnownLayers, row: Row, rng: np.random.Generator, states: States
+    frame: Frame, known: KnownLayers, row: Row, rng: np.random.Generator, states: States
 ) -> tuple[Array, Array, float, float] | None:
     """A point of the surface, the direction across it, the room there, and how unsure it is."""
     p, q = rng.choice(SCALES) * rng.standard_normal((2, known.coordinates))
     if rng.random() < 0.5:  # a unit that is seldom on switches about where it was met
         p, q = row.place + p, row.place + q
+    p, q = frame.inside(np.array([p, q]))
     length = float(np.linalg.norm(q - p))
     direction = (q - p) / length
     nothing = np.empty(0)

@@ -323,12 +323,12 @@ class _LayerSearch:
         stage = self.stage
         signs = layer_signs(rows, stage.pieces, stage.rng)
         self.note = f"{signs.unexplained} of {signs.asked} gradients are not explained by these"
+        self.signs_told = bool(signs.voted.all())
         refuted = signs.unexplained > UNEXPLAINED * signs.asked
         if refuted and signs.explained > MOST_ANSWERS * signs.asked:  # few units are missing
             self.guided = self._between(signs.places, signs.good)
         if refuted or signs.asked <= len(rows) or not signs.voted.all():
             return None
-        self.signs_told = True
         self.explained = all(row.confirmed for row in rows)
         if stage.known.layers and not self._quiet:
             return None

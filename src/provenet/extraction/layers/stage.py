@@ -153,11 +153,12 @@ class Stage:
             yield Segment(start, direction, reach, scale)
 
     def _in_cells(self) -> Iterator[Segment]:
-        for u in rich_places(self.known, RICH_CELLS, self.rng):
+        for u in rich_places(self.known, RICH_CELLS, self.rng, self.frame.inside):
             cell = CleanCell.of(self.known, u)
             if cell is None:
                 continue
-            corners = cell.corners(u, CELL_LINES, self.rng)
+            found = np.array(cell.corners(u, CELL_LINES, self.rng)).reshape(-1, len(u))
+            corners = self.frame.inside(found, u)
             order = self.rng.permutation(len(corners))
             for i, j in pairwise(order):
                 segment = self.between(corners[i], corners[j])
@@ -168,6 +169,8 @@ class Stage:
 
     def between(self, p: Array, q: Array) -> Segment | None:
         """The segment between two points, as far as it lies in the box; None if it is short."""
+        if not self.frame.contains((p + q)[None] / 2)[0]:
+            p, q = self.frame.inside(np.array([p, q]))
         length = float(np.linalg.norm(q - p))
         if length < SHORTEST_LINE:
             return None
@@ -403,7 +406,7 @@ class Stage:
         d, parts = self.known.coordinates, [others]
         parts += [s * self.rng.standard_normal((SILENT_PLACES, d)) for s in SCALES]
         if self.known.layers:
-            parts.append(rich_places(self.known, SILENT_RICH, self.rng))
+            parts.append(rich_places(self.known, SILENT_RICH, self.rng, self.frame.inside))
         U = self.frame.inside(np.vstack(parts))
         return asked_for_silence(self.frame, self.known, rows, signs, U, self.rng)
 
