@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
+import tracemalloc
+
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
 
 import provenet as pn
 from provenet.data.parallel import one_blas_thread
@@ -249,3 +254,34 @@ def test_two_different_inputs_are_no_success_and_no_exception(method: str) -> No
     X = np.random.default_rng(0).choice([-1.0, 1.0], (40, 1))
     truth = pn.random_network(1, 1, outputs=3, rng=0)
     assert not pn.recover(X, truth(X), method=method, rng=0, budget=2.0).success
+
+
+def test_many_calls_leave_no_memory_behind():
+    X, y = pn.sample(pn.random_network(2, 4, bias_scale=0.5, rng=0), 150, rng=1)
+    tracemalloc.start()
+    try:
+        held = []
+        for calls in (3, 10):  # the first ones fill caches
+            for seed in range(calls):
+                assert pn.recover(X, y, rng=seed).success
+            gc.collect()
+            held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    # Samples and answer of a single call are 20 kilobytes; ten calls that kept theirs would be 200.
+    assert held[1] - held[0] < 50_000, held
+
+
+def test_many_problems_at_once_have_the_answers_that_they_have_one_by_one():
+    problems = [
+        pn.sample(pn.random_network(2, 4, bias_scale=0.5, rng=s), 150, rng=s) for s in (0, 1)
+    ]
+    at_once = Parallel(n_jobs=2, backend="threading")(
+        delayed(pn.recover)(X, y, rng=0) for X, y in problems
+    )
+    for (X, y), found in zip(problems, at_once, strict=True):
+        alone = pn.recover(X, y, rng=0)
+        assert found.status == alone.status == "exact"
+        np.testing.assert_array_equal(found.network.weights, alone.network.weights)
+        # So that processes can send it back.
+        assert pickle.loads(pickle.dumps(found)).status == alone.status

@@ -288,11 +288,15 @@ class KeptCurvature:
         product = at.samples.total(m, pulled_back)
         return np.asarray(self.size**2 * product.astype(float).ravel())
 
+    @cached_property
+    def _shared(self) -> Array:
+        return self.at.shared_slopes()
+
     def preconditioner(self, damping: float) -> Callable[[Array], Array]:
         """The inverse of what S is close to on standardised inputs, damped (`iterative_step`)."""
         by_unit = self.diagonal.reshape(self.at.parameters.theta.shape)
         scale = np.sqrt(by_unit[:, -1])
-        shared = self.at.shared_slopes() / scale / scale[:, None]
+        shared = self._shared / scale / scale[:, None]
         shared[np.diag_indices(len(scale))] += damping + ALIKE
         inverse = np.linalg.inv(shared) / scale / scale[:, None]
         squares = np.mean(by_unit / scale[:, None] ** 2, axis=0)
