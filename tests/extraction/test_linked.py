@@ -163,3 +163,11 @@ def test_the_command_line_asks_a_classifier(tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["extract", str(model), "--out", str(out), "--link", "logit"])
     assert ran.exit_code == 0, ran.output
     assert pn.parameter_error(pn.load_network(out), net) < TRACED
+
+
+def test_units_beyond_typical_inputs_are_met_where_the_model_is_not_saturated() -> None:
+    net = pn.Network([[1.0, 0.5], [-0.3, 1.0], [1.0, -0.2]], [0.2, -0.4, -7.0], [0.3, -0.4, 0.2])
+    net = net.replace(link="logit", output_bias=0.1)
+    result = extract(net.predict_proba, 2, rng=0)
+    assert result.success and result.network.units == 3
+    assert pn.parameter_error(result.network, net) < TRACED

@@ -5,7 +5,8 @@ the outputs are, and everything that traces those serves. But a probability next
 nothing of the output behind it. So inputs are kept to a box in which none is *saturated*: around
 the middle of the inputs, or, where the model is saturated there, around a point of the boundary
 between two classes, found by bisection; and half as wide as before until its corners and random
-points of it tell their outputs. What is found is then judged on inputs of that box.
+points of it tell their outputs. Where inputs have no limits it is wider than most inputs at first,
+since units may have their kinks there. What is found is then judged on inputs of that box.
 
 How much p tells of u: rounding of p is that of p itself, but of 1 where p was computed as `1 - q`,
 which shows in p being a multiple of the last bit of numbers next to 1.
@@ -36,6 +37,7 @@ from provenet.extraction.tolerances import (
     SATURATION_POINTS,
     TOLD_OUTPUTS,
     WIDE_ENOUGH,
+    WIDER_AT_FIRST,
 )
 
 
@@ -155,7 +157,8 @@ def outputs_of(p: Array, link: str) -> Array:
 
 def unsaturated_box(oracle: Oracle, box: Box, rng: np.random.Generator) -> Box | None:
     """Inputs at which the model tells its outputs; None if none are found."""
-    centre, half = box.centre, box.half_widths
+    centre = box.centre
+    half = (WIDER_AT_FIRST if box.unlimited else 1.0) * box.half_widths
     for halvings in range(MOST_HALVINGS):
         signs = rng.choice([-1.0, 1.0], (SATURATION_POINTS, oracle.features))
         places = np.vstack([signs, rng.uniform(-1, 1, signs.shape)])

@@ -363,6 +363,9 @@ SATURATION_POINTS = 40
 saturated: about what a probe asks."""
 MOST_HALVINGS = 24
 """Convention: how often a box is made half as wide until none is: to a ten millionth."""
+WIDER_AT_FIRST = 16.0
+"""Convention: width of the first such box beside that of typical inputs, where these have no
+limits: 48 deviations, where nearly all models are saturated."""
 BISECTIONS = 60
 """Derived: more halvings of a segment than a double has digits."""
 BOUNDARY = 0.1

@@ -138,7 +138,8 @@ class _LayerSearch:
         if fit.top is not None:
             return self._with_top(fit.top, rows)
         self.share = max(self.share, fit.share)
-        if self.last or self.share > MOST_ANSWERS:
+        all_were_asked = len(fit.explained) == len(answers[0])
+        if all_were_asked and (self.last or self.share > MOST_ANSWERS):
             self.guided = self._between(answers[0], fit.explained)
             if self._stale and not fit.explained.all() and all(row.cols.all() for row in rows):
                 self._from_rest(rows, fit, *answers)
