@@ -106,9 +106,9 @@ class Box:
             part = np.where(way == 0, np.inf, (end - origin) / way)
         return np.asarray(np.clip(part.min(axis=1, initial=np.inf), 0.0, 1.0))
 
-    def room(self, x: Array) -> float:
-        """Distance of a point to the nearest side."""
-        return float(np.minimum(self.high - x, x - self.low).min(initial=np.inf))
+    def room(self, X: Array) -> Array:
+        """Distance of points to the nearest side."""
+        return np.asarray(np.minimum(self.high - X, X - self.low).min(axis=1, initial=np.inf))
 
     def moved(self, X: Array, w: Array, change: Array) -> Array:
         """Points at which w.x, w of norm 1, has grown by so much for each row: those in the box.

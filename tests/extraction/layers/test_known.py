@@ -166,7 +166,7 @@ def test_a_frame_stays_in_its_box() -> None:
     V = frame.inside(start + 5 * rng.standard_normal((100, 4)), start)
     assert frame.contains(V).all() and (np.abs(V).max(axis=1) > 2 - 1e-6).mean() > 0.9
     np.testing.assert_allclose(frame.inside(U / 2), U / 2)  # what lies inside stays
-    assert frame.room(np.array([0.0, 1.5, -1.9, 1.0])) == pytest.approx(0.1)
+    assert frame.room(np.array([[0.0, 1.5, -1.9, 1.0]])) == pytest.approx([0.1])
     origin, direction = rng.uniform(-1, 1, (2, 4))
     low, high = frame.reach(origin, direction, 100.0)
     ends = frame.inputs(origin + np.array([[low], [high]]) * direction)

@@ -272,9 +272,9 @@ class Frame:
         """Which points lie in the box."""
         return self.box.contains(self.inputs(U))
 
-    def room(self, u: Array) -> float:
-        """How far one may go from a point, in any direction, before the box ends."""
-        return self.box.room(self.inputs(u[None])[0])
+    def room(self, U: Array) -> Array:
+        """How far one may go from points, in any direction, before the box ends."""
+        return self.box.room(self.inputs(U))
 
     def reach(self, origin: Array, direction: Array, far: float) -> tuple[float, float]:
         """How far a line stays in the box, `far` at most."""

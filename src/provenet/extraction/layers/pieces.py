@@ -172,7 +172,7 @@ class Measuring:
     def at(self, u: Array, distance: float) -> Piece | None:
         """The gradient at a point with so much room; None if it cannot be measured there."""
         try:
-            return self._at(u, min(distance, self.frame.room(u)))
+            return self._at(u, min(distance, float(self.frame.room(u[None])[0])))
         except OutsideTheBox:
             return None
 

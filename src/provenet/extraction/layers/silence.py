@@ -42,7 +42,7 @@ def asked_for_silence(
     rng: np.random.Generator,
 ) -> Silence:
     """Whether rows with these signs are all that f depends on, at points."""
-    ways = _ways(known, rows, signs, U, rng)
+    ways = _ways(frame, known, rows, signs, U, rng)
     asked = (ways != 0).any(axis=1)
     if not frame.box.unlimited:
         asked &= frame.box.contains(frame.inputs(U + ways))
@@ -60,14 +60,20 @@ def asked_for_silence(
 
 
 def _ways(
-    known: KnownLayers, rows: Sequence[Row], signs: Array, U: Array, rng: np.random.Generator
+    frame: Frame,
+    known: KnownLayers,
+    rows: Sequence[Row],
+    signs: Array,
+    U: Array,
+    rng: np.random.Generator,
 ) -> Array:
     """At each point a step along which no unit that is on changes and none switches; 0 if none."""
     R = np.array([row.v / np.linalg.norm(row.v[:-1]) for row in rows])
     state = known.state(U)
     Z, slopes = state.h @ R[:, :-1].T + R[:, -1], R[:, :-1] @ state.J
     own = (np.abs(Z) / (np.linalg.norm(slopes, axis=2) + TINIEST)).min(axis=1)
-    steps = SILENT_STEP * np.minimum(1.0, np.minimum(own, state.room))
+    room = np.minimum(state.room, np.maximum(frame.room(U), 0.0))
+    steps = SILENT_STEP * np.minimum(1.0, np.minimum(own, room))
     told = np.all([row.knows(state.h) for row in rows], axis=0) & (steps > 0)
     ways, on = np.zeros_like(U), signs * Z > 0
     for i in np.flatnonzero(told):
