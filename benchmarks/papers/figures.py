@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,8 @@ def main(paper: str, figures: Sequence[Figure], words: Sequence[str] | None = No
     options = parser.parse_args(words)
     if options.quick and options.out is None:
         parser.error("--quick needs --out DIR: the documentation shows full runs only.")
+    if not options.list and find_spec("matplotlib") is None:
+        parser.error('pictures need matplotlib: pip install -e ".[plot]".')
     folder = options.out or DOCS
     for figure in _chosen(figures, options.figure):
         _say(f"{figure.name}: {figure.claim}")

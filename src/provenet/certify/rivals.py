@@ -65,6 +65,8 @@ class RivalQuestions:
 
     last: LastRound
     units: int
+    asked_for: bool = False
+    """Whether so many units were asked for."""
 
     @classmethod
     def of(cls, workspace: Workspace, evidence: Evidence) -> RivalQuestions:
@@ -77,25 +79,30 @@ class RivalQuestions:
             if evidence.certificate.rounded:  # further units would follow the rounding
                 kinds = (Kind.OTHER, Kind.SIGNS, Kind.FEWER)
             last = one_round(everything, answer, kinds).last
-        return cls(last, evidence.network.units)
+        return cls(last, evidence.network.units, workspace.units is not None)
 
     def no_better(self, left: str) -> Iterator[Check]:
         """Do more units, two for one, or as many others explain part of what is left?"""
         yield self._gains_nothing(
             "further units explain nothing of what is left",
             f"{left} that further units explain in part: the labels come from more units than "
-            f"{self.units}, or not from such a network. Leave units out to find their number, take "
-            "more samples, give more time with budget=, or name another activation.",
+            f"{self.units}, or not from such a network. {self._open('take')} more samples, give "
+            "more time with budget=, or name another activation.",
             Kind.FURTHER,
         )
         yield self._gains_nothing(
             "no two units hide in one",
             f"{left} that two units in place of one explain in part: the labels come from more "
-            f"units than {self.units}. Leave units out to find their number, or give more time "
-            "with budget=.",
+            f"units than {self.units}. {self._open('or give')} more time with budget=.",
             Kind.SPLIT,
         )
         yield from self.no_others(left)
+
+    def _open(self, verb: str) -> str:
+        """Advice to leave the number of units open, where it was not, before other advice."""
+        if self.asked_for:
+            return f"Leave units out to find their number, {verb}"
+        return verb.removeprefix("or ").capitalize()
 
     def no_others(self, left: str) -> Iterator[Check]:
         """Do as many other units explain part of what is left, and was there time to see it?"""
