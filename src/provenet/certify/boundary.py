@@ -47,8 +47,8 @@ UP_TO_A_FACTOR = (
     "the weights with norm 1, so probabilities of the network mean nothing but the class."
 )
 ELSEWHERE = (
-    "Units that switch nowhere on the boundary between the classes, as far as it was followed, do "
-    "not show, and away from it the function may be another."
+    "Units, also of further layers, that switch nowhere on the boundary between the classes, as "
+    "far as it was followed, do not show, and away from it the function may be another."
 )
 
 

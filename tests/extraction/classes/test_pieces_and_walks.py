@@ -40,6 +40,13 @@ def test_points_between_two_classes() -> None:
     assert len(X) > 2 and np.abs(X @ w - 0.3).max() < LOCATED
 
 
+def test_bisection_ends_where_no_number_is_left_between() -> None:
+    """Of a long segment the part to which the boundary can be located is below the last bit."""
+    sides = sides_of(lambda X: X[:, 0] - 0.3, 2000)
+    x = between(sides, np.full((1, 2000), -3.0), np.full((1, 2000), 3.0))
+    assert abs(x[0, 0] - 0.3) < LOCATED
+
+
 def test_heights_are_found_further_than_they_are_looked_for_and_nowhere_if_there_are_none() -> None:
     sides = sides_of(lambda X: X[:, 1] - 10 * X[:, 0], 2)
     X, up = np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([0.0, 1.0])

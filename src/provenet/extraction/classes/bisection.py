@@ -8,7 +8,7 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.classes.sides import Sides
-from provenet.extraction.classes.tolerances import GALLOP, GALLOPS
+from provenet.extraction.classes.tolerances import GALLOP, GALLOPS, LAST_BITS
 
 
 def between(sides: Sides, A: Array, B: Array) -> Array:
@@ -103,6 +103,7 @@ def _halved(
 ) -> tuple[Array, Array]:
     """Brackets as narrow as wanted; -1 at their lower ends, +1 at their upper."""
     low, high = low.copy(), high.copy()
+    tolerance = np.maximum(tolerance, LAST_BITS * np.maximum(np.abs(low), np.abs(high)))
     rows = np.flatnonzero(high - low > tolerance)
     while len(rows):
         middle = (low[rows] + high[rows]) / 2

@@ -6,6 +6,8 @@ Lengths are in deviations of the inputs, or sixths of the box: there typical inp
 
 from __future__ import annotations
 
+from provenet.extraction.tolerances import EPS
+
 # ---------------------------------------------------------------- where the classes lie
 
 CLASS_POINTS = 200
@@ -27,6 +29,8 @@ STARTS = 3
 RESOLUTION = 8.0
 """Roundings of the largest coordinate to which the boundary is located. A convention: a sum over
 many units is a few roundings off, and zero of it so far from where it should be."""
+LAST_BITS = 4.0 * EPS
+"""Of the larger end of a bracket: narrower ones have no number between. Derived."""
 GALLOPS, GALLOP = 5, 6.0
 """How often a bracket that does not hold the boundary is moved on, and made how much wider. A
 convention: a normal that is nearly perpendicular to where it is looked for is met."""

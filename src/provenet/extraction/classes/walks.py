@@ -23,6 +23,7 @@ from provenet.extraction.classes.tolerances import (
     FIRST_WAY,
     FOLDED,
     INNER,
+    LAST_BITS,
     LOCATED,
     LONGER_WAY,
     LONGEST_STEP,
@@ -144,7 +145,7 @@ def _angle(
     low, high = guess - width, guess + width
     if side(low) != -1 or side(high) != 1:
         return None
-    while high - low > sides.resolution(centre) / radius:
+    while high - low > max(sides.resolution(centre) / radius, LAST_BITS * np.pi):
         middle = (low + high) / 2
         low, high = (low, middle) if side(middle) > 0 else (middle, high)
     return (low + high) / 2
