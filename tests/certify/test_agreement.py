@@ -88,3 +88,15 @@ def test_a_partial_answer_that_leaves_nothing_is_looked_at_twice(exact: Recovery
     partial = replace(exact, status=pn.Status.PARTIAL)
     assert not is_settled(partial, [partial]) and is_settled(partial, [partial, partial])
     assert is_settled(exact, [partial, exact])
+
+
+def test_partial_answers_among_which_wide_ones_learn_noise_end_sooner(exact: Recovery) -> None:
+    def partial(units: int, left: float) -> Recovery:
+        found = replace(failed_at(exact, left, units), status=pn.Status.PARTIAL)
+        return replace(found, network=None)  # none agrees with another
+
+    best = partial(10, 0.1)
+    wide, alike = partial(20, 0.11), partial(19, 0.11)
+    assert is_settled(best, [best, wide, alike, alike])
+    assert not is_settled(best, [best, wide, alike])
+    assert not is_settled(best, [best, *[alike] * 4]) and is_settled(best, [best, *[alike] * 5])

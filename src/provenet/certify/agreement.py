@@ -16,12 +16,13 @@ import numpy as np
 
 from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.class_labels import ClassDetails
-from provenet.certify.hopeless import is_hopeless
+from provenet.certify.hopeless import certificates_of, is_hopeless, is_narrow
 from provenet.certify.noise_checks import NO_DEPENDENCE
 from provenet.certify.residual_checks import few_stand_out
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import (
     CLOSE,
+    FEW_SEARCHES,
     HARDLY_NOISE,
     LARGEST_EXACT_ERROR,
     MANY_SAMPLES_A_PARAMETER,
@@ -144,7 +145,14 @@ def _met(best: Recovery, results: Sequence[Recovery]) -> bool:
         return len(results) >= MOST_SEARCHES  # that they agree does not make it noise
     if any(agree(best, other) for other in results if other is not best):
         return True
-    return best.status is Status.PARTIAL and len(results) >= MOST_SEARCHES
+    return best.status is Status.PARTIAL and len(results) >= _searches_that_do(best, results)
+
+
+def _searches_that_do(best: Recovery, results: Sequence[Recovery]) -> int:
+    """After how many a partial answer is not searched for again: fewer where others learn noise."""
+    assert best.certificate is not None
+    narrow = is_narrow(best.certificate, certificates_of(results))
+    return FEW_SEARCHES if narrow else MOST_SEARCHES
 
 
 def _predictors_have_met(results: Sequence[Recovery]) -> bool:

@@ -53,7 +53,7 @@ def _in_one_place(results: Sequence[Recovery]) -> bool:
 
 def _in_vain(results: Sequence[Recovery]) -> bool:
     """Whether many searches explained little of unseen samples, and wider networks no more."""
-    found = _certificates(results)
+    found = certificates_of(results)
     if not found:
         return False
     number, share = IN_VAIN if _best_is_narrow(found) else LONG_IN_VAIN
@@ -61,7 +61,8 @@ def _in_vain(results: Sequence[Recovery]) -> bool:
     return len(found) >= number and left >= share * found[0].linear_residual
 
 
-def _certificates(results: Sequence[Recovery]) -> list[Certificate]:
+def certificates_of(results: Sequence[Recovery]) -> list[Certificate]:
+    """Those that there are."""
     return [result.certificate for result in results if result.certificate is not None]
 
 
@@ -70,13 +71,17 @@ def _best(found: Sequence[Certificate]) -> Certificate:
 
 
 def _best_is_narrow(found: Sequence[Certificate]) -> bool:
-    widest = max(certificate.parameters for certificate in found)
-    return _best(found).parameters <= NARROW * widest
+    return is_narrow(_best(found), found)
+
+
+def is_narrow(best: Certificate, found: Sequence[Certificate]) -> bool:
+    """Whether some network has at least twice the parameters of the best, and is no better."""
+    return best.parameters <= NARROW * max(certificate.parameters for certificate in found)
 
 
 def _for_want_of_samples(results: Sequence[Recovery]) -> bool:
     """Whether there is noise, and the best network lacks nothing but samples to tell it."""
-    found, short = _certificates(results), _certificates([r for r in results if _is_short(r)])
+    found, short = certificates_of(results), certificates_of([r for r in results if _is_short(r)])
     if not short or _best(found) is not _best(short):
         return False
     best = _best(short)

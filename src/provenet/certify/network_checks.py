@@ -196,6 +196,13 @@ class _UnitQuestions(About):
                 Status.PARTIAL,
             )
 
+    @property
+    def _open_signs(self) -> str:
+        """Beside a linear term signs are a convention: that check speaks for both."""
+        if self.network.linear is not None:
+            return "a convention, beside a linear term"
+        return f"{len(self.evidence.ambiguities)} open"
+
     def settled(self) -> Iterator[Check]:
         """Is a linear term left, a sign open, a unit missing that was asked for?"""
         units = counted(self.network.units, "unit")
@@ -210,7 +217,7 @@ class _UnitQuestions(About):
         yield Check(
             "signs are determined",
             not self.evidence.ambiguities or self.network.linear is not None,
-            f"{len(self.evidence.ambiguities)} open",
+            self._open_signs,
             "none",
             f"{self.found}, but the signs of some units cannot be known from any samples: see the "
             "ambiguities.",

@@ -90,6 +90,9 @@ MANY_SAMPLES_A_PARAMETER = 30
 """Convention: labels a parameter from which one search is enough: bad minima then show."""
 MOST_SEARCHES = 6
 """Convention: searches after which a partial answer is not searched for again."""
+FEW_SEARCHES = 4
+"""Convention: the same where some of them have at least twice the parameters of the best: each is
+more patient than the last, and such learn noise."""
 SECOND_LOOK = 2
 """Convention: searches after which a partial answer is not searched for again where nothing is left
 of the labels: units that no sample reaches are out of reach of every search, but one search may

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from provenet import plotting
+from provenet.certify.checks import Status
 from provenet.certify.result import Recovery
 from provenet.common.typing import Array
 from provenet.common.words import counted
@@ -73,7 +74,8 @@ def _all(result: Recovery, data: ReportData) -> Iterator[Picture]:
 
 def _is_rounding(result: Recovery) -> bool:
     """Whether what is left are last digits, of which a picture tells nothing."""
-    return result.certificate is not None and result.certificate.noise == 0 and result.success
+    explained = result.status is not Status.FAILED
+    return result.certificate is not None and result.certificate.noise == 0 and explained
 
 
 def _names(result: Recovery, features: int) -> tuple[str, ...]:
