@@ -12,7 +12,7 @@ import pytest
 import provenet as pn
 from provenet.certify.answered import AGREES, Answered, most_off
 from provenet.certify.asked import conclude_traced
-from provenet.certify.asked_again import judged_again, stopped_early
+from provenet.certify.asked_again import OnLines, judged_again, stopped_early
 from provenet.certify.traced import TracedCandidate
 from provenet.common.typing import Array
 
@@ -350,3 +350,15 @@ def test_fresh_answers_that_are_all_alike_have_no_spread_to_compare_with() -> No
     model = net.replace(output_bias=float(np.nextafter(0.3, 1.0)))
     result = conclude_traced(honest(net, model))
     assert result.success and "predicted to 6e-17: " in result.message
+
+
+@pytest.mark.parametrize(("bump", "status"), [(0.0, pn.Status.EXACT), (1e-3, pn.Status.PARTIAL)])
+def test_a_unit_that_only_lines_met_is_seen_on_them(bump: float, status: pn.Status) -> None:
+    """Points ten times as far out are off by what a unit adds that no usual input switches."""
+    result, sampled = conclude_traced(honest()), Answered(X, NET(X))
+    again, none = Answered(X[:8], NET(X[:8])), Answered(X[:0], NET(X[:0]))
+    far = 10 * X[:20]
+    lines = OnLines(Answered(far, NET(far) + bump * (np.arange(20) < 3)), np.full(20, 10.0))
+    judged = judged_again(result, sampled, again, none, none, lines)
+    assert judged.status is status
+    assert ("3 of 20 points on lines" in judged.message) is (status is pn.Status.PARTIAL)

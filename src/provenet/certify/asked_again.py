@@ -5,7 +5,7 @@ It was judged as samples are; now the first questions are asked again, and point
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,12 @@ from provenet.certify.asked import SEARCHED, TO_AGREE, came_to_its_end
 from provenet.certify.asked_layers import named
 from provenet.certify.checks import Check, Status
 from provenet.certify.result import Recovery
-from provenet.certify.tolerances import MORE_AT_THE_END, MORE_BY_ROUNDING, OUTLIERS_AT_THE_END
+from provenet.certify.tolerances import (
+    FURTHER_OUT,
+    MORE_AT_THE_END,
+    MORE_BY_ROUNDING,
+    OUTLIERS_AT_THE_END,
+)
 from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.networks.any_network import AnyNetwork
@@ -27,13 +32,27 @@ def stopped_early(result: Recovery, reason: str) -> Recovery:
     return replace(result.with_checks(came_to_its_end(message)), message=message)
 
 
+@dataclass(frozen=True)
+class OnLines:
+    """Points on lines that led to a network's units."""
+
+    points: Answered
+    farther: Array
+    """How many times as far out as usual inputs each is."""
+
+
 def judged_again(
-    result: Recovery, sampled: Answered, again: Answered, beyond: Answered, on_kinks: Answered
+    result: Recovery,
+    sampled: Answered,
+    again: Answered,
+    beyond: Answered,
+    on_kinks: Answered,
+    on_lines: OnLines | None = None,
 ) -> Recovery:
     """The same answer, if its network predicts questions asked again as well as at first.
 
-    Where answers are exact, it must predict points beyond those that it was fitted to as well, and
-    where units have kinks, those on them.
+    Where answers are exact, it must predict points beyond those that it was fitted to as well,
+    where units have kinks, those on them, and where lines led to them, those on the lines.
     """
     network = result.network
     assert network is not None, "a success has one"
@@ -42,7 +61,29 @@ def judged_again(
         questions.append(_points_beyond_are_predicted(network, sampled, beyond))
     if len(on_kinks):
         questions.append(_points_on_kinks_are_predicted(result, sampled, on_kinks))
+    if on_lines is not None and len(on_lines.points):
+        questions.append(_points_on_lines_are_predicted(network, sampled, on_lines))
     return result.with_checks(*questions)
+
+
+def _points_on_lines_are_predicted(
+    network: AnyNetwork, sampled: Answered, on_lines: OnLines
+) -> Check:
+    """Errors of weights grow with the distance, and so does rounding."""
+    points = on_lines.points
+    allowed = FURTHER_OUT * allowed_for_noise(network, sampled) * (1 + on_lines.farther[:, None])
+    agree = np.asarray((points.left_by(network) <= allowed).all(axis=1))
+    return Check(
+        "points on the lines that led to the units are predicted",
+        bool(agree.all()),
+        f"{int(agree.sum())} of {len(agree)}",
+        f"all, to {FURTHER_OUT:g} times what noise allows, and more farther out",
+        f"{counted(network.units, 'unit')} explain usual inputs, but not {int((~agree).sum())} of "
+        f"{len(agree)} points on lines that go farther out: units that hardly any usual input "
+        "switches are missing. Ask for inputs there with low= and high=.",
+        Status.PARTIAL,
+        samples=len(agree),
+    )
 
 
 def _the_same_as_sampled(

@@ -229,6 +229,9 @@ and one question in so many may be off by more, as noise with heavy tails is."""
 MORE_BY_ROUNDING = 3.5
 """Convention: the same where every label is explained by rounding to steps: half a step is 1.7
 deviations, and as much again is for the fit."""
+FURTHER_OUT = 3.0
+"""Convention: times what noise allows of an answer to usual inputs that one far out may be off, for
+each time that it is as far: errors of the weights of several units add up."""
 WEIGHT_SHOWS, SHOWN_AT_ONCE = 1e-6, 2**21
 """Convention: an error of a weight beside its row that must show at some point asked (half of the
 digits and more), and numbers that are looked at together: 16 MB."""

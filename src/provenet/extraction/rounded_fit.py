@@ -29,6 +29,8 @@ from provenet.extraction.tolerances import (
     ROUGH_LINES,
     ROUGH_POINTS,
     ROUGHLY_LEFT,
+    SINGLE,
+    SINGLE_LEFT,
     WITHIN_ERRORS,
 )
 from provenet.fitting.levenberg_marquardt import Fit
@@ -178,14 +180,15 @@ class FitOfUnits:
         )
 
 
-def sharper(found: Recovery, asked: Answered, deadline: Deadline) -> Recovery:
+def sharper(found: Recovery, asked: Answered, deadline: Deadline) -> Recovery | None:
     """An answer to coarser answers with the network of the answers as they are.
 
-    If that is one of those that its standard errors, which stay, allow.
+    None where that is none of those that its standard errors, which stay, allow, or leaves more
+    than single precision does: then units are missing that coarser answers hide.
     """
     network, errors = found.network, found.standard_errors
     if network is None or errors is None or not isinstance(network, Network):
-        return found
+        return None
     samples = ArraySource(asked.X, asked.y)
     spread, end = float(np.std(asked.y)), working_time() + deadline.left
     problem = Problem(samples, spread, end, network.activation)
@@ -194,4 +197,5 @@ def sharper(found: Recovery, asked: Answered, deadline: Deadline) -> Recovery:
     parts = errors.weights, errors.biases, errors.output_weights
     largest = max(float(np.max(part, initial=0.0)) for part in parts)
     near = parameter_error(own, network) <= WITHIN_ERRORS * np.sqrt(network.features) * largest
-    return replace(found, network=own) if near else found
+    small = fit.rms <= SINGLE_LEFT * SINGLE * float(np.abs(asked.y).max())
+    return replace(found, network=own) if near and small else None

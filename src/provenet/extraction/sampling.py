@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from provenet.certify.answered import Answered
-from provenet.certify.asked_again import allowed_for_noise, judged_again, stopped_early
+from provenet.certify.asked_again import OnLines, allowed_for_noise, judged_again, stopped_early
 from provenet.certify.checks import Status
 from provenet.certify.result import Recovery
 from provenet.common.exceptions import BudgetSpent, Spent, TimeSpent
@@ -37,6 +37,7 @@ from provenet.extraction.tolerances import (
     COARSE,
     COARSE_POINTS,
     COARSENED,
+    FARTHEST_ON_LINES,
     FIRST,
     FIRST_A_FEATURE,
     FIRST_UNITS,
@@ -154,6 +155,7 @@ class _FromLines:
     deadline: Deadline
     progress: Progress | None
     rough: RoughUnits = field(init=False)
+    on_lines: list[Answered] = field(default_factory=list)
     used: int = 0
 
     def __post_init__(self) -> None:
@@ -168,7 +170,18 @@ class _FromLines:
             if len(X) > allowed:
                 raise BudgetSpent(oracle.used, len(X))
         self.used += len(X)
-        return oracle.ask(X).reshape(len(X), -1)
+        y = oracle.ask(X)
+        self.on_lines.append(Answered(X, y))
+        return y.reshape(len(X), -1)
+
+    def _lines(self) -> OnLines:
+        """What was asked on lines, not too far out: there rounding is all that shows."""
+        box = self.asked.box
+        X = np.vstack([part.X for part in self.on_lines])
+        y = np.concatenate([part.y for part in self.on_lines])
+        farther = np.sqrt(np.mean(((X - box.centre) / box.width) ** 2, axis=1))
+        near = farther <= FARTHEST_ON_LINES
+        return OnLines(Answered(X[near], y[near]), farther[near])
 
     def answer(self) -> Recovery | None:
         """What it leads to; None where that is no network."""
@@ -187,7 +200,8 @@ class _FromLines:
             return stopped_early(best or self._attempt(start, self._grown(0)), reason)
         if best is not None and best.success:
             oracle, box, rng = self.asked.oracle, self.asked.box, self.asked.rng
-            return _asked_beyond(oracle, box, rng, best, self._grown(0), 0)
+            lines = self._lines()
+            return _asked_beyond(oracle, box, rng, best, self._grown(0), 0, lines)
         return best if best is not None and best.status is Status.PARTIAL else None
 
     def _best_of_attempts(self, start: Network, asked: Answered) -> Recovery:
@@ -203,7 +217,8 @@ class _FromLines:
         coarse = self._attempt(start, Answered(asked.X, _coarsened(asked.y)))
         if coarse.status.rank < best.status.rank:
             return best
-        return replace(sharper(coarse, asked, self.deadline), asked=asked)
+        own = sharper(coarse, asked, self.deadline)
+        return best if own is None else replace(own, asked=asked)
 
     def _sizes(self, units: int) -> list[int]:
         """How many random points each attempt has."""
@@ -335,6 +350,7 @@ def _asked_beyond(
     found: Recovery,
     asked: Answered,
     number: int,
+    lines: OnLines | None = None,
 ) -> Recovery:
     """What the first questions say of an answer when they are asked again, and searched points.
 
@@ -351,7 +367,7 @@ def _asked_beyond(
         kinks = Answered(on_kinks, oracle.ask(on_kinks))
     except Spent:  # what may refute it was not asked: that is no success
         return stopped_early(found, _exhausted(oracle.deadline, len(asked)))
-    return judged_again(found, asked, again, beyond, kinks)
+    return judged_again(found, asked, again, beyond, kinks, lines)
 
 
 def _searched(network: AnyNetwork, box: Box, rng: np.random.Generator, number: int) -> Array:

@@ -432,3 +432,9 @@ errors are doubted now and then, with 5.5 queries come to more than they need.""
 WITHIN_ERRORS = 5.0
 """Convention: standard errors, of all weights of a unit together, that one network may be from
 another to be the same."""
+FARTHEST_ON_LINES = 10.0
+"""Convention: points on lines count up to so many times the distance of usual inputs: a unit that
+one of a million of these switches is met before that."""
+SINGLE_LEFT = 0.5
+"""Convention: of a rounding of the largest answer, what a network may leave of answers in single
+precision, root mean square. Networks of 2 to 20 units leave 0.1 to 0.3."""
