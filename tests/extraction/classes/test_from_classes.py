@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from typer.testing import CliRunner
 
 import provenet as pn
 from helpers import is_a_sentence
 from provenet.certify.checks import Claim, Status
+from provenet.cli.app import app
 from provenet.common.typing import Array
 from provenet.extract import extract
 from provenet.extraction.oracle import open_oracle
@@ -206,3 +210,37 @@ def test_numbers_that_are_mostly_two_are_no_classes() -> None:
     """A limited function is 0 or 1 at most inputs; the numbers between show that it is none."""
     result = extract(lambda X: np.clip(1000 * X[:, 0] + 0.5, 0, 1), 2, rng=0)
     assert result.method != "boundary"
+
+
+def saved_as_classes(net: pn.Network, path: Path) -> Path:
+    """An ONNX model that answers with whole numbers: 1 where the network is positive."""
+    value = onnx.helper.make_tensor_value_info
+    node = onnx.helper.make_node
+    arrays = {"W": net.weights.T, "b": net.biases, "a": net.output_weights[:, None]}
+    arrays["c"] = np.array([-float(net.output_bias)])
+    graph = onnx.helper.make_graph(
+        [
+            node("MatMul", ["x", "W"], ["w"]),
+            node("Add", ["w", "b"], ["z"]),
+            node("Relu", ["z"], ["h"]),
+            node("MatMul", ["h", "a"], ["u"]),
+            node("Greater", ["u", "c"], ["yes"]),
+            node("Cast", ["yes"], ["label"], to=onnx.TensorProto.INT64),
+        ],
+        "classes",
+        [value("x", onnx.TensorProto.DOUBLE, ["n", net.features])],
+        [value("label", onnx.TensorProto.INT64, ["n", 1])],
+        [onnx.numpy_helper.from_array(array.copy(), name) for name, array in arrays.items()],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    model.ir_version = 9
+    onnx.save(model, path)
+    return path
+
+
+def test_an_onnx_model_that_answers_with_classes_on_the_command_line(tmp_path: Path) -> None:
+    path = saved_as_classes(two_sided(3, 4), tmp_path / "model.onnx")
+    found = CliRunner().invoke(app, ["extract", str(path), "--budget", "1500", "--json"])
+    answer = json.loads(found.stdout)
+    assert found.exit_code == 3 and answer["method"] == "boundary"
+    assert answer["claim"] == "boundary" and "of the boundary" in answer["message"]

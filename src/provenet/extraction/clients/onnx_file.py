@@ -30,6 +30,8 @@ _TYPES: dict[str, np.dtype[Any]] = {
     "tensor(float)": np.dtype(np.float32),
     "tensor(double)": np.dtype(np.float64),
 }
+_LABELS = {"tensor(int64)", "tensor(int32)", "tensor(bool)", "tensor(string)"}
+"""What classes may come in, where such an output is named or there is no other."""
 _QUIET = 4
 """Only fatal messages are logged."""
 
@@ -56,7 +58,7 @@ class OnnxClient:
         _check_output(self.name, answer, self._row_by_row)
         self._input, self._output = given.name, answer.name
         self.input_dtype = _TYPES[given.type]
-        self.answer_dtype: np.dtype[Any] | None = _TYPES[answer.type]
+        self.answer_dtype: np.dtype[Any] | None = _TYPES.get(answer.type, np.dtype(np.float64))
         told = agreed(self.name, "feature", _size(given), features)
         self.features = known_features(self.name, told)
         width = 1 if len(_shape(answer)) == 1 else _size(answer)
@@ -143,16 +145,21 @@ def _check_input(name: str, value: Any) -> bool:
 
 
 def _is_usable(value: Any, row_by_row: bool) -> bool:
+    return value.type in _TYPES and _has_rows(value, row_by_row)
+
+
+def _has_rows(value: Any, row_by_row: bool) -> bool:
     shape = _shape(value)  # of none at all the answers will tell
     free = not shape or not isinstance(shape[0], int) or (row_by_row and shape[0] == 1)
-    return len(shape) < 3 and 0 not in shape and free and value.type in _TYPES
+    return len(shape) < 3 and 0 not in shape and free
 
 
 def _check_output(name: str, value: Any, row_by_row: bool) -> None:
-    if not _is_usable(value, row_by_row):
+    classes = value.type in _LABELS and _size(value) in (None, 1)
+    if not (_has_rows(value, row_by_row) and (value.type in _TYPES or classes)):
         raise InvalidInput(
             f"The output of {name} is {_described(value)}: it must be (rows,) or (rows, outputs) "
-            "in float32 or float64."
+            "in float32 or float64, or one class a row."
         )
 
 
