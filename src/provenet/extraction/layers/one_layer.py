@@ -217,7 +217,10 @@ class _LayerSearch:
         error = max(self.stage.unsure_below, *(row.error for row in rows))
         span, check_time = self.stage.span_of_slopes(R), self.stage.frame.check_time
         if span is None:
-            return last_layer(self.stage.known, R, b, U, Y, error, self.nearly, check_time)
+            data = self.stage.known, R, b, U, Y, error
+            starts = [None] if self.nearly is None else [self.nearly, None]
+            fits = (last_layer(*data, before, check_time) for before in starts)
+            return max(fits, key=lambda fit: fit.share)
         within = R @ span.T, b, U @ span.T
         fit = last_layer(KnownLayers(len(span)), *within, Y, error, between=check_time)
         return fit.by_inputs(span)

@@ -281,7 +281,7 @@ after which what is missing of it is taken for never seen; and after which it is
 explain all answers. A convention."""
 GUIDED = 2
 """Answers that guide the next lines. A convention."""
-PROBES = 10
+PROBES = 6
 """Random points at each scale that a network must predict before it is measured again. A
 convention: the judge asks hundreds."""
 DESCENT, DESCENT_STEPS = 250, 60
