@@ -5,7 +5,7 @@
     python benchmarks/extraction.py --rows 20,10,1e-4 trained,float64
     python benchmarks/extraction.py --rows 20,10,tanh --seeds 10
     python benchmarks/extraction.py --rows 20,10,box0.5 20,10,float32 20,10,decimals4
-    python benchmarks/extraction.py --rows 20,10,classes 3072,4,classes --seeds 3
+    python benchmarks/extraction.py --rows 20,10,classes 2048,4,classes --seeds 3
     python benchmarks/extraction.py --deep 10-10-10-1,80-40-20-1 --seeds 0:10
     python benchmarks/extraction.py --trained --seeds 3 --seconds 60
 
@@ -268,7 +268,7 @@ ROWS: tuple[AnyRow, ...] = (
     *(Row(*size, activation=name) for name in SLOPED for size in ((10, 5), (20, 10), (50, 20))),
     *(Boxed(*size, half=half) for size in ((20, 10), (30, 16)) for half in (0.5, 1.0, 2.0)),
     *(OfClasses(*size) for size in ((10, 5), (20, 10))),
-    *(OfClasses(*size, seeds=3) for size in ((512, 2), (512, 4), (3072, 2), (3072, 4))),
+    *(OfClasses(*size, seeds=3) for size in ((512, 2), (512, 4), (2048, 4), (3072, 2))),
     *(Rounded(*size, decimals=k) for size in ROUNDED for k in (None, 4, 5, 6)),
 )
 QUICK: tuple[AnyRow, ...] = (Row(10, 5), Row(20, 10), Row(50, 20), Trained("float64"))
