@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from provenet.certify.answered import Answered
-from provenet.certify.asked import METHOD, conclude_traced
+from provenet.certify.asked import CAME_TO_ITS_END, METHOD, conclude_traced
 from provenet.certify.boundary import METHOD as BOUNDARY
 from provenet.certify.checks import Claim, Status
 from provenet.certify.found_link import with_link
@@ -210,8 +210,10 @@ def extract(
 
 
 def _advised(result: Recovery, box: Box) -> Recovery:
-    """Where nothing was found about zero, it may be elsewhere."""
-    if result.status is not Status.FAILED or not box.unlimited:
+    """Where a search that came to its end found nothing about zero, it may be elsewhere."""
+    found = result.network is not None and result.status is Status.FAILED
+    stopped = any(check.name == CAME_TO_ITS_END and not check.holds for check in result.checks)
+    if not found or stopped or not box.unlimited:
         return result
     return replace(result, message=f"{result.message} {_NO_BOX}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,11 @@ from scipy.special import expit
 
 import provenet as pn
 from provenet.certify.answered import Answered
+from provenet.certify.asked import CAME_TO_ITS_END
+from provenet.certify.checks import Check
+from provenet.certify.result import Recovery
 from provenet.common.typing import Array
+from provenet.extract import _advised
 from provenet.extraction.box import Box
 from provenet.extraction.oracle import open_oracle
 from provenet.extraction.scaled import BoxUnits
@@ -92,10 +97,11 @@ def test_doubts_stay_with_their_points() -> None:
 
 
 def test_who_finds_nothing_about_zero_is_told_of_boxes() -> None:
-    def saw(X: Array) -> Array:
-        return np.asarray(X[:, 0] % 1.0)
-
-    told = pn.extract(saw, features=2, seconds=5, budget=3000, rng=0)
-    assert told.status == "failed" and told.message.endswith("with low= and high=.")
-    boxed = pn.extract(saw, features=2, low=-1, high=1, seconds=5, budget=3000, rng=0)
-    assert not boxed.success and "about zero" not in boxed.message
+    everywhere, box = Box.of(None, None, 5), Box(LOW, HIGH)
+    failed = replace(Recovery.nothing("lines", "No."), network=pn.random_network(2, 5, rng=0))
+    assert _advised(failed, everywhere).message.endswith("with low= and high=.")
+    stopped = replace(failed, checks=(Check(CAME_TO_ITS_END, False, "no", "yes", ""),))
+    for result, place in ((failed, box), (stopped, everywhere)):
+        assert _advised(result, place) is result
+    nothing = Recovery.nothing("lines", "No.")
+    assert _advised(nothing, everywhere) is nothing

@@ -94,10 +94,14 @@ def _questions(candidate: TracedCandidate) -> Iterator[Check]:
         yield _as_many_as_asked_for(candidate, candidate.wanted)
 
 
+CAME_TO_ITS_END = "the search came to its end"
+"""The name of a check: where it fails, time or questions ran out."""
+
+
 def came_to_its_end(stopped: str) -> Check:
     """Was the search ended by nothing but its success? What did, in sentences, is `stopped`."""
     return Check(
-        "the search came to its end",
+        CAME_TO_ITS_END,
         not stopped,
         "stopped" if stopped else "yes",
         "yes",
