@@ -17,7 +17,8 @@ from provenet.certify.result import Recovery
 from provenet.certify.tolerances import (
     FURTHER_OUT,
     MORE_AT_THE_END,
-    MORE_BY_ROUNDING,
+    MORE_BY_STEPS,
+    MORE_IN_FLOATS,
     OUTLIERS_AT_THE_END,
 )
 from provenet.common.typing import Array
@@ -102,10 +103,11 @@ def _the_same_as_sampled(
     )
 
 
-def allowed_for_noise(network: AnyNetwork, sampled: Answered, *, rounded: bool = False) -> Array:
-    """What an answer may be off by for its noise; rounding to steps has no tails."""
+def allowed_for_noise(
+    network: AnyNetwork, sampled: Answered, most: float = MORE_AT_THE_END
+) -> Array:
+    """What an answer may be off by for its noise: so many deviations of it."""
     noise = np.sqrt(np.mean(sampled.left_by(network) ** 2, axis=0))
-    most = MORE_BY_ROUNDING if rounded else MORE_AT_THE_END
     return np.asarray(most * noise + sampled.allowed(AGREES))
 
 
@@ -120,7 +122,8 @@ def _points_on_kinks_are_predicted(
     if steps and certificate is not None:  # unless these are coarser than the answers are
         left = float(np.sqrt(np.mean(sampled.left_by(network) ** 2)))
         steps = left > certificate.label_rounding / 2
-    agree = on_kinks.explained_by(network, allowed_for_noise(network, sampled, rounded=steps))
+    deviations = MORE_BY_STEPS if steps else MORE_AT_THE_END if most else MORE_IN_FLOATS
+    agree = on_kinks.explained_by(network, allowed_for_noise(network, sampled, deviations))
     whose = np.abs(inputs_of_units(network, on_kinks.X)[0]).argmin(axis=1)
     off = np.flatnonzero(np.bincount(whose, ~agree, network.units) > most)
     return Check(

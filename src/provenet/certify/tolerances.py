@@ -226,9 +226,10 @@ FEWEST_TO_PLACE = 3
 MORE_AT_THE_END, OUTLIERS_AT_THE_END = 6.0, 4
 """Convention: deviations of the noise by which answers to questions asked again may be off,
 and one question in so many may be off by more, as noise with heavy tails is."""
-MORE_BY_ROUNDING = 3.5
+MORE_BY_STEPS, MORE_IN_FLOATS = 3.5, 10.0
 """Convention: the same where every label is explained by rounding to steps: half a step is 1.7
-deviations, and as much again is for the fit."""
+deviations, and as much again is for the fit; and where rounding is that of floating point, which is
+larger where numbers are."""
 FURTHER_OUT = 3.0
 """Convention: times what noise allows of an answer to usual inputs that one far out may be off, for
 each time that it is as far: errors of the weights of several units add up."""

@@ -231,7 +231,8 @@ class _Sites:
                 mean = (values[at] - variance * self.pull[at]) / others
                 variance = variance / others
                 low, high, noise = intervals.low[at], intervals.high[at], soft * widths[at]
-                first, second = _mass_derivatives(mean, variance, low, high, noise)
+                with np.errstate(over="ignore", invalid="ignore"):  # a fit that diverges ends
+                    first, second = _mass_derivatives(mean, variance, low, high, noise)
                 # What stands for a softened interval is no sharper than its edges.
                 left = np.maximum(1 + variance * second, -second * noise**2)
                 part = share * known
