@@ -48,10 +48,9 @@ FLOAT32_ABOVE = 1e-3
 """Derived: while the residual is above this fraction of the labels' spread a step needs three
 digits, which float32 has to spare."""
 ITERATIVE_ABOVE, DENSE_IN_PASSES = 100, 600
-"""Measured: nonlinear parameters above which steps come from conjugate gradients. At fifty they are
-as fast already, but samples are few a parameter there more often, and exact steps find more
-(benchmarks/recovery.py, 10 features, 5 units, 150 samples). Where a product is a pass over samples
-that are evaluated anew it costs several times as much."""
+"""Convention: nonlinear parameters above which steps come from conjugate gradients. From fifty on
+they are as fast, but calls with few samples a parameter took longer with them. Where a product is a
+pass over samples that are evaluated anew it costs several times as much."""
 SMOOTH_ITERATIVE_ABOVE = 600
 """Measured: the same for smooth units, which are much alike: conjugate gradients take many products
 and leave a rest (benchmarks/activations.py)."""
