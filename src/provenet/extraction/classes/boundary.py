@@ -210,9 +210,9 @@ def _not_explained(atlas: Atlas) -> str:
     several = 0 if met is None else len(met.V)
     alone = 0 if met is None else int(np.sum(met.unit_of < 0))
     curved = f", and it is not straight at {counted(atlas.bent, 'place')}" * bool(atlas.bent)
+    also = f", but {counted(alone, 'bend')} belong to none of these" if alone else ""
     return (
-        f"{_met(atlas)} They tell the hyperplanes of {counted(several, 'unit')}, but "
-        f"{counted(alone, 'bend')} belong to none of these{curved}: no network with one hidden "
-        "layer of ReLU units explains the boundary. A wider box may show more of it; say units= "
-        "if their number is known."
+        f"{_met(atlas)} They tell the hyperplanes of {counted(several, 'unit')}{also}{curved}: no "
+        "network with one hidden layer of ReLU units was found that explains the boundary. A wider "
+        "box may show more of it; say units= if their number is known."
     )
