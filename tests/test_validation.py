@@ -93,7 +93,7 @@ def test_nothing_there(n: int, features: int) -> None:
 
 
 def test_labels_left_out_or_given_twice() -> None:
-    refused("y are missing", "recover(X, y)", y=None)
+    refused("y are missing", "give X and y", y=None)
     refused("leave y out", X=pn.ArraySource(X, Y))
 
 

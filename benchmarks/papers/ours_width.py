@@ -72,7 +72,7 @@ def less_one(network: pn.Network, X: Array, y: Array) -> dict[str, Fitted]:
     """The best fits that start at a network less one of its units, without a linear term and with.
 
     A unit is half of its absolute value and half linear, so the start with a linear term keeps its
-    linear half.
+    linear half; another start with one is the best fit without.
     """
     found: dict[str, list[Fitted]] = {"without": [], "with": []}
     for k in range(network.units):
@@ -82,6 +82,8 @@ def less_one(network: pn.Network, X: Array, y: Array) -> dict[str, Fitted]:
         found["with"].append(fitted(others.replace(linear=linear), X, y))
         if network.linear is None:
             found["without"].append(fitted(others, X, y))
+            no_worse = found["without"][-1].network.replace(linear=np.zeros(X.shape[1]))
+            found["with"].append(fitted(no_worse, X, y))
     return {kind: min(fits, key=lambda fit: fit.rss) for kind, fits in found.items() if fits}
 
 

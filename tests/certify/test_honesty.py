@@ -314,3 +314,20 @@ def test_one_unit_split_in_two_is_not_two(seed):
     split = Candidate(halves.replace(weights=W, output_weights=A), "Split by hand.")
     result = conclude(workspace, split, "by hand")
     assert result.status == "partial" and result.network.units == 3
+
+
+@pytest.mark.parametrize("decimals", [3, 4])
+def test_units_that_may_be_reversed_together_are_named_where_labels_are_rounded(
+    decimals: int,
+) -> None:
+    """`relu(z) - relu(z + 0.1)` is the same function with both units reversed.
+
+    No noise is left to try rivals on, and rounding itself prefers one of the two.
+    """
+    drawn = pn.random_network(2, 4, rng=3)
+    W, b, a = drawn.weights, drawn.biases, 100 * drawn.output_weights
+    hidden = pn.Network(np.vstack([W, W[:1]]), [*b, b[0] + 0.1], [*a, -a[0]], 0.3)
+    X = np.random.default_rng(1).standard_normal((1000, 4))
+    result = pn.recover(X, np.round(hidden(X), decimals), rng=2)
+    assert result.status == "partial"
+    assert any("opposite sign" in words for words in result.ambiguities)

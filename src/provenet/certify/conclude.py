@@ -23,7 +23,7 @@ from provenet.certify.network_checks import network_checks
 from provenet.certify.own_labels import OwnLabels, SetAside
 from provenet.certify.predictor import predictor
 from provenet.certify.result import Recovery
-from provenet.certify.rivals import searched_on
+from provenet.certify.rivals import named_signs, searched_on
 from provenet.certify.summary import units_in_words
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.polish import Polished, polish
@@ -55,6 +55,7 @@ def conclude(
         evidence = gather(fitted, candidate, polished, last)
         if candidate.claim is Claim.PREDICTOR:
             return predictor(fitted, evidence, candidate.method or method)
+        evidence = named_signs(fitted, evidence)
         own = None if repaired is None else OwnLabels.of(workspace, evidence)
         return Recovery.judged(
             evidence.network,

@@ -16,7 +16,7 @@ import numpy as np
 from provenet.certify.candidate import Candidate
 from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.evidence import Evidence, too_few_to_tell
-from provenet.certify.tolerances import BLURRED, SMALL_RESIDUAL
+from provenet.certify.tolerances import BLURRED, ROUNDED_WORSE, SMALL_RESIDUAL
 from provenet.common.words import counted
 from provenet.fitting.polish import Polished, excess_on_unseen
 from provenet.fitting.search.onward import (
@@ -27,7 +27,7 @@ from provenet.fitting.search.onward import (
     with_held_out,
 )
 from provenet.fitting.search.rivals import Kind
-from provenet.fitting.tolerances import RIVAL_GAIN
+from provenet.fitting.tolerances import CLEARLY_WORSE, RIVAL_GAIN
 from provenet.fitting.workspace import Workspace
 
 
@@ -59,6 +59,38 @@ def _with_open_signs(workspace: Workspace, polished: Polished) -> tuple[Polished
     return replace(polished, ambiguities=(*polished.ambiguities, *last.ambiguities)), last
 
 
+def named_signs(workspace: Workspace, evidence: Evidence) -> Evidence:
+    """The evidence with signs that may as well be others, of an answer that rounding explains.
+
+    No rival was tried of such an answer, as units follow rounding; but signs do not.
+    """
+    if evidence.last_round is not None or evidence.exact or not _is_rounding(evidence):
+        return evidence
+    last = _last_round(workspace, evidence)
+    return replace(
+        evidence, last_round=last, ambiguities=(*evidence.ambiguities, *last.ambiguities)
+    )
+
+
+def _last_round(workspace: Workspace, evidence: Evidence) -> LastRound:
+    """A round of rivals, for an answer of which none were tried."""
+    everything = with_held_out(workspace)
+    answer = finished(everything, Polished(evidence.own, np.inf))
+    kinds, clearly_worse = tuple(Kind), CLEARLY_WORSE
+    if evidence.certificate.rounded:  # further units would follow the rounding
+        kinds = (Kind.OTHER, Kind.SIGNS, Kind.FEWER)
+    if _is_rounding(evidence):
+        clearly_worse = max(CLEARLY_WORSE, ROUNDED_WORSE * everything.problem.samples.labels)
+    return one_round(everything, answer, kinds, clearly_worse).last
+
+
+def _is_rounding(evidence: Evidence) -> bool:
+    """Whether what is left of the labels is their rounding, or may be."""
+    certificate = evidence.certificate
+    small = certificate.noise <= BLURRED * certificate.label_rounding
+    return certificate.rounded or (small and evidence.unseen.excess is None)
+
+
 @dataclass(frozen=True)
 class RivalQuestions:
     """The questions that the last rivals of an answer are asked."""
@@ -71,14 +103,7 @@ class RivalQuestions:
     @classmethod
     def of(cls, workspace: Workspace, evidence: Evidence) -> RivalQuestions:
         """Of the rivals that were tried; of an answer without any, by a round of them."""
-        last = evidence.last_round
-        if last is None:
-            everything = with_held_out(workspace)
-            answer = finished(everything, Polished(evidence.own, np.inf))
-            kinds = tuple(Kind)
-            if evidence.certificate.rounded:  # further units would follow the rounding
-                kinds = (Kind.OTHER, Kind.SIGNS, Kind.FEWER)
-            last = one_round(everything, answer, kinds).last
+        last = evidence.last_round or _last_round(workspace, evidence)
         return cls(last, evidence.network.units, workspace.units is not None)
 
     def no_better(self, left: str) -> Iterator[Check]:

@@ -93,6 +93,11 @@ MOST_SEARCHES = 6
 FEW_SEARCHES = 4
 """Convention: the same where some of them have at least twice the parameters of the best: each is
 more patient than the last, and such learn noise."""
+ROUNDED_WORSE = 0.7
+"""Derived: where rounding is all that is left, other signs are ruled out by a sum of squares that
+is twice as large (the logarithm of two a label), not by odds. Rounding is no noise: a label that is
+constant where units are off is wrong by the same amount all over, which preferred false signs of
+two units that may be reversed together by up to 0.03 a label (25 networks, 3 and 4 decimals)."""
 SECOND_LOOK = 2
 """Convention: searches after which a partial answer is not searched for again where nothing is left
 of the labels: units that no sample reaches are out of reach of every search, but one search may

@@ -98,9 +98,12 @@ def finished(workspace: Workspace, polished: Polished) -> Polished:
 
 
 def one_round(
-    workspace: Workspace, polished: Polished, kinds: Collection[Kind] = tuple(Kind)
+    workspace: Workspace,
+    polished: Polished,
+    kinds: Collection[Kind] = tuple(Kind),
+    clearly_worse: float = CLEARLY_WORSE,
 ) -> Round:
-    """Rivals of an answer on the samples of a workspace."""
+    """Rivals of an answer on the samples of a workspace; signs are open unless clearly worse."""
     best, gain, tries = polished, RIVAL_GAIN, 0
     gains = dict.fromkeys(kinds, -np.inf)
     ambiguities: tuple[str, ...] = ()
@@ -117,7 +120,7 @@ def one_round(
                 gained = schwarz(workspace, polished) - schwarz(workspace, other)
                 if gained > gain and _may_be_returned(workspace, other):
                     best, gain = other, gained
-            if rival.kind is Kind.SIGNS and gained > -CLEARLY_WORSE:
+            if rival.kind is Kind.SIGNS and gained > -clearly_worse:
                 ambiguities += _reversal(workspace, polished.network, model.network(rival.fit))
             gains[rival.kind] = max(gains[rival.kind], gained)
     return Round(best, LastRound(tries, gains, ambiguities, not workspace.out_of_time))
