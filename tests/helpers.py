@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise, permutations
 
 import numpy as np
@@ -334,3 +335,17 @@ def deep_networks(
         activation,
         outputs=draw(st.sampled_from([None, sizes[-1]])),
     )
+
+
+def failed_at(result: Recovery, left: float, units: int = 3) -> Recovery:
+    """A failed search that leaves so much, where linear regression leaves half of the spread."""
+    assert result.certificate is not None
+    certificate = replace(
+        result.certificate,
+        residual=left,
+        relative_residual=left,
+        linear_residual=0.5,
+        noise=left,
+        parameters=units,
+    )
+    return replace(result, status=pn.Status.FAILED, certificate=certificate)

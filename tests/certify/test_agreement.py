@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import provenet as pn
+from helpers import failed_at
 from provenet.certify.agreement import (
     agree,
     is_settled,
@@ -67,20 +68,6 @@ def test_exact_networks_agree_to_half_of_their_digits(exact: Recovery) -> None:
     near = replace(exact, network=exact.network.replace(weights=weights + 1e-9 * off))
     far = replace(exact, network=exact.network.replace(weights=weights + 1e-5 * off))
     assert agree(exact, near) and not agree(exact, far)
-
-
-def failed_at(result: Recovery, left: float, units: int = 3) -> Recovery:
-    """A failed search that leaves so much, where linear regression leaves half of the spread."""
-    assert result.certificate is not None
-    certificate = replace(
-        result.certificate,
-        residual=left,
-        relative_residual=left,
-        linear_residual=0.5,
-        noise=left,
-        parameters=units,
-    )
-    return replace(result, status=pn.Status.FAILED, certificate=certificate)
 
 
 def test_a_partial_answer_that_leaves_nothing_is_looked_at_twice(exact: Recovery) -> None:

@@ -8,6 +8,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 import provenet as pn
+from helpers import failed_at
 from provenet.certify.checks import Check
 from provenet.certify.hopeless import is_hopeless, labels_of_no_network
 from provenet.certify.residual_checks import ENOUGH_TO_SEE_UNITS
@@ -18,20 +19,6 @@ from provenet.certify.result import Recovery
 def exact() -> Recovery:
     X, y = pn.sample(pn.random_network(3, 5, rng=0), 300, rng=1)
     return pn.recover(X, y, rng=0)
-
-
-def failed_at(result: Recovery, left: float, units: int = 3) -> Recovery:
-    """A failed search that leaves so much, where linear regression leaves half of the spread."""
-    assert result.certificate is not None
-    certificate = replace(
-        result.certificate,
-        residual=left,
-        relative_residual=left,
-        linear_residual=0.5,
-        noise=left,
-        parameters=units,
-    )
-    return replace(result, status=pn.Status.FAILED, certificate=certificate)
 
 
 def test_searches_in_vain_end(exact: Recovery) -> None:

@@ -24,8 +24,8 @@ from provenet.data.probabilities import possible_links
 from provenet.data.sources import ArraySource
 from provenet.data.sources.linked import LinkedSource
 from provenet.data.tolerances import SUM_OF_PROBABILITIES
+from provenet.extraction.asked_through import AskedThrough
 from provenet.extraction.box import Box
-from provenet.extraction.deadline import Deadline
 from provenet.extraction.oracle import Oracle
 from provenet.extraction.tolerances import (
     BISECTIONS,
@@ -41,49 +41,20 @@ from provenet.extraction.tolerances import (
 )
 
 
-class LinkedOracle(Oracle):
+class LinkedOracle(AskedThrough):
     """Outputs before the link, in a box where probabilities tell them."""
 
     def __init__(self, oracle: Oracle, link: str, box: Box) -> None:
         """Nothing is asked yet."""
-        self._inner, self.link = oracle, link
-        self.features, self.input_dtype, self.budget = (
-            oracle.features,
-            oracle.input_dtype,
-            oracle.budget,
-        )
         dtype = oracle.input_dtype
-        self.low, self.high = (limit.astype(dtype).astype(float) for limit in (box.low, box.high))
-
-    @property
-    def name(self) -> str:
-        """Who is asked."""
-        return self._inner.name
-
-    @property
-    def queries(self) -> int:  # type: ignore[override]
-        """Answers that the model gave."""
-        return self._inner.queries
-
-    @property
-    def cached(self) -> int:  # type: ignore[override]
-        """Answers that came from the file."""
-        return self._inner.cached
-
-    @property
-    def deadline(self) -> Deadline:  # type: ignore[override]
-        """After which nothing is answered."""
-        return self._inner.deadline
+        low, high = (limit.astype(dtype).astype(float) for limit in (box.low, box.high))
+        super().__init__(oracle, low, high)
+        self.link = link
 
     @property
     def outputs(self) -> int | None:
         """Before the link: of two classes one."""
         return None if self.link == "logit" else self._inner.outputs
-
-    @property
-    def answer_dtype(self) -> np.dtype[Any]:
-        """Precision of the probabilities."""
-        return self._inner.answer_dtype
 
     def ask(self, X: Any, *, fresh: bool = False) -> Array:
         """Outputs of the rows of X; of a probability that is 0 or 1, the largest that it can be."""

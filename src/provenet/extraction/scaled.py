@@ -17,55 +17,19 @@ from provenet.certify.answered import Answered
 from provenet.certify.result import Recovery
 from provenet.common.typing import Array
 from provenet.data.standardisation import Standardisation
+from provenet.extraction.asked_through import AskedThrough
 from provenet.extraction.box import Box
-from provenet.extraction.deadline import Deadline
 from provenet.extraction.oracle import Oracle
 from provenet.extraction.tolerances import UNEVEN
 
 
-class ScaledOracle(Oracle):
+class ScaledOracle(AskedThrough):
     """The same model, asked in units of a box."""
 
     def __init__(self, oracle: Oracle, units: BoxUnits) -> None:
         """Nothing is asked yet."""
-        self._inner, self._units = oracle, units
-        self.features, self.input_dtype = oracle.features, oracle.input_dtype
-        self.budget = oracle.budget
-        self.low, self.high = -np.ones(oracle.features), np.ones(oracle.features)
-
-    def __getattr__(self, name: str) -> Any:
-        """What is not said here the model says itself."""
-        return getattr(self._inner, name)
-
-    @property
-    def name(self) -> str:
-        """Who is asked."""
-        return self._inner.name
-
-    @property
-    def queries(self) -> int:  # type: ignore[override]
-        """Answers that the model gave."""
-        return self._inner.queries
-
-    @property
-    def cached(self) -> int:  # type: ignore[override]
-        """Answers that came from the file."""
-        return self._inner.cached
-
-    @property
-    def deadline(self) -> Deadline:  # type: ignore[override]
-        """After which nothing is answered."""
-        return self._inner.deadline
-
-    @property
-    def outputs(self) -> int | None:
-        """As many as the model has."""
-        return self._inner.outputs
-
-    @property
-    def answer_dtype(self) -> np.dtype[Any]:
-        """Precision of the answers."""
-        return self._inner.answer_dtype
+        super().__init__(oracle, -np.ones(oracle.features), np.ones(oracle.features))
+        self._units = units
 
     def ask(self, X: Any, *, fresh: bool = False) -> Array:
         """Answers to points in units of the box."""

@@ -113,10 +113,12 @@ def _to_both(F: Array, across: Array, z: Array, slope: Array) -> Array:
     a, b = (across**2).sum(axis=1), (slope**2).sum(axis=1)
     c = (across * slope).sum(axis=1)
     determinant = np.maximum(a * b - c**2, RANK**2 * a * b) + TINIEST
-    p, q = (b * F - c * z) / determinant, (a * z - c * F) / determinant
-    steps = p[:, None] * across + q[:, None] * slope
-    length = np.linalg.norm(steps, axis=1, keepdims=True)
-    return np.asarray(steps * np.minimum(1.0, CROSSING_STEP / (length + TINIEST)))
+    with np.errstate(over="ignore", invalid="ignore"):  # where a function is flat
+        p, q = (b * F - c * z) / determinant, (a * z - c * F) / determinant
+        steps = p[:, None] * across + q[:, None] * slope
+        length = np.linalg.norm(steps, axis=1, keepdims=True)
+        cut = steps * np.minimum(1.0, CROSSING_STEP / (length + TINIEST))
+    return np.where(np.isfinite(cut), cut, 0.0)
 
 
 def filled_at(frame: Frame, known: KnownLayers, row: Row, j: int, crossing: Crossing) -> Row | None:
