@@ -13,6 +13,7 @@ import pytest
 import provenet as pn
 from deep_searches import Finds, deep, found_layers
 from provenet.cli import app as cli
+from provenet.extraction.oracle import Oracle
 
 NET = pn.random_network(2, 3, rng=0).replace(output_bias=0.3)
 
@@ -92,6 +93,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "timeout must be a positive number of seconds": ("--timeout", "0"),
     "page.txt is no name for a report": ("--report", "page.txt"),
     "low must be below high": ("--low", "1", "--high", "-1"),
+    "low must be a number, or one for each of the 3 features": ("--low", "0,1"),
 }
 
 
@@ -102,6 +104,23 @@ def test_bad_input_is_one_sentence(
     code, out, err = run(capsys, "m.onnx", *REFUSED[what])
     assert (code, out) == (2, "") and err.startswith("Error: ") and what in err
     assert err.count("\n") == 1 and err.endswith(".\n")
+
+
+def test_a_box_has_limits_of_its_own_for_every_feature(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boxes = []
+
+    def without_work(oracle: Oracle, **options: Any) -> pn.Recovery:
+        boxes.append((oracle.low, oracle.high))
+        return pn.extract(oracle, budget=None, seconds=1e-9, rng=0)
+
+    monkeypatch.setattr("provenet.cli.extract.extract_network", without_work)
+    run(capsys, "m.onnx", "--low=-1,-2.5,-300", "--high", "4", "--quiet")
+    low, high = boxes[0]
+    assert low.tolist() == [-1, -2.5, -300] and high.tolist() == [4, 4, 4]
+    code, _, err = run(capsys, "m.onnx", "--low", "0;1")
+    assert code == 2 and "'0;1' is not a number" in err and len(boxes) == 1
 
 
 def test_an_endpoint_that_is_not_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

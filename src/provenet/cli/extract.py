@@ -15,19 +15,22 @@ from provenet.cli.shared import (
     MODEL,
     Json,
     Link,
+    NetworkOut,
     Quiet,
     ReportFile,
     Seed,
+    Truth,
+    Widths,
     check_network_to_write,
     check_reported,
     check_written,
     command_line,
     depth,
     error_of,
+    limits,
     load_any_network_file,
     save_result,
     summary_of,
-    widths,
 )
 from provenet.common.exceptions import InvalidInput
 from provenet.common.progress import StageProgress
@@ -91,15 +94,7 @@ def extract(
             min=0, help="Noise of the answers, if known; else estimated.", rich_help_panel=MODEL
         ),
     ] = None,
-    units: Annotated[
-        Any,
-        typer.Option(
-            parser=widths,
-            metavar="WIDTHS",
-            help="Number of units; 16,8 for two hidden layers of so many; found when not given.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
+    units: Widths = None,
     layers: Annotated[
         Any,
         typer.Option(
@@ -110,24 +105,29 @@ def extract(
         ),
     ] = OPEN,
     low: Annotated[
-        float | None, typer.Option(help="Ask no input below this.", rich_help_panel=LIMITS)
+        Any,
+        typer.Option(
+            parser=limits,
+            metavar="NUMBERS",
+            help="Ask no input below this; 0,-2.5,10 for one number a feature.",
+            rich_help_panel=LIMITS,
+        ),
     ] = None,
     high: Annotated[
-        float | None, typer.Option(help="Ask no input above this.", rich_help_panel=LIMITS)
+        Any,
+        typer.Option(
+            parser=limits,
+            metavar="NUMBERS",
+            help="Ask no input above this, or these.",
+            rich_help_panel=LIMITS,
+        ),
     ] = None,
     cache: Annotated[
         Path | None,
         typer.Option(help="Keep answers here: started again, it goes on.", rich_help_panel=FILES),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the network here (.npz, .safetensors or .onnx).", rich_help_panel=FILES
-        ),
-    ] = None,
-    truth: Annotated[
-        Path | None, typer.Option(help="The true network, to compare.", rich_help_panel=FILES)
-    ] = None,
+    out: NetworkOut = None,
+    truth: Truth = None,
     report: ReportFile = None,
     timeout: Annotated[
         float,

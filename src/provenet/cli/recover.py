@@ -15,12 +15,14 @@ from provenet.cli.shared import (
     FILES,
     LIMITS,
     MODEL,
-    NETWORK_FILES,
     Json,
     Link,
+    NetworkOut,
     Quiet,
     ReportFile,
     Seed,
+    Truth,
+    Widths,
     check_network_to_write,
     check_reported,
     check_written,
@@ -31,7 +33,6 @@ from provenet.cli.shared import (
     load_any_network_file,
     save_result,
     summary_of,
-    widths,
 )
 from provenet.common.exceptions import InvalidInput
 from provenet.common.progress import StageProgress
@@ -58,15 +59,7 @@ def recover(
     labels: Annotated[
         Path | None, typer.Argument(metavar="LABELS", help="y when SAMPLES is .npy.")
     ] = None,
-    units: Annotated[
-        Any,
-        typer.Option(
-            parser=widths,
-            metavar="WIDTHS",
-            help="Number of units; 16,8 for two hidden layers of so many; found when not given.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
+    units: Widths = None,
     layers: Annotated[
         Any,
         typer.Option(
@@ -116,22 +109,14 @@ def recover(
             min=0, callback=finite, help="Seconds to go on trying.", rich_help_panel=LIMITS
         ),
     ] = DEFAULT_BUDGET,
-    out: Annotated[
-        Path | None,
-        typer.Option(help=f"Write the network here ({NETWORK_FILES}).", rich_help_panel=FILES),
-    ] = None,
+    out: NetworkOut = None,
     corrupted: Annotated[
         Path | None,
         typer.Option(
             help="Write which labels were set aside here (.npy or .npz).", rich_help_panel=FILES
         ),
     ] = None,
-    truth: Annotated[
-        Path | None,
-        typer.Option(
-            help=f"The true network, to compare ({NETWORK_FILES}).", rich_help_panel=FILES
-        ),
-    ] = None,
+    truth: Truth = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(

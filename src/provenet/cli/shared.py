@@ -50,6 +50,16 @@ def depth(text: str) -> int | str:
     return text if text == OPEN else int(text)
 
 
+def limits(text: str) -> list[float]:
+    """One number, or one a feature, between commas."""
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not a number, or one a feature between commas as 0,-2.5,10."
+        ) from None
+
+
 def _counts(text: str) -> bool:
     return text.strip().isdecimal() and int(text) > 0
 
@@ -80,6 +90,23 @@ ReportFile = Annotated[
     typer.Option(
         "--report", help="Write a page with pictures here (.html).", rich_help_panel=FILES
     ),
+]
+Widths = Annotated[
+    Any,
+    typer.Option(
+        parser=widths,
+        metavar="WIDTHS",
+        help="Number of units; 16,8 for two hidden layers of so many; found when not given.",
+        rich_help_panel=MODEL,
+    ),
+]
+NetworkOut = Annotated[
+    Path | None,
+    typer.Option(help=f"Write the network here ({NETWORK_FILES}).", rich_help_panel=FILES),
+]
+Truth = Annotated[
+    Path | None,
+    typer.Option(help=f"The true network, to compare ({NETWORK_FILES}).", rich_help_panel=FILES),
 ]
 Features = Annotated[int, typer.Option(min=1, help="Number of inputs.")]
 Units = Annotated[int, typer.Option(min=1, help="Number of hidden units.")]
