@@ -23,13 +23,8 @@ from helpers import (
 from provenet.common.typing import Array
 from provenet.data.standardisation import LinearSums, Standardisation
 from provenet.moments.estimation import estimate_moments
-from provenet.moments.sums import (
-    MomentRequest,
-    MomentSums,
-    distinct_products,
-    pair_products,
-    products_by_last,
-)
+from provenet.moments.packed import distinct_products, products_by_last
+from provenet.moments.sums import MomentRequest, MomentSums, pair_products
 
 NET = pn.random_network(3, 4, rng=5).replace(output_bias=0.7)
 X, Y = pn.sample(NET, 60, noise=0.3, rng=6)

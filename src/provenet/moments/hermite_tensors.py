@@ -10,21 +10,24 @@ import numpy as np
 from provenet.common.typing import Array
 
 
-def tensor_norm_squared(k: int, squared_norm: Array, d: int) -> Array:
-    """`||He_k(x)||^2` (Frobenius) from `|x|^2` alone, for k up to 4.
+def norm_polynomial(k: int, d: int) -> tuple[float, ...]:
+    """Coefficients, by rising power of `|x|^2`, of `||He_k(x)||^2` (Frobenius), for k up to 4.
 
     The sampling error of a moment needs only this: `E||T_k - E T_k||^2` is
     `(E[y^2 ||He_k(x)||^2] - ||T_k||^2) / n`.
     """
-    s = squared_norm
-    if k == 0:
-        return np.ones_like(s)
-    if k == 1:
-        return s
-    if k == 2:
-        return s**2 - 2 * s + d
-    if k == 3:
-        return s**3 - 6 * s**2 + (3 * d + 6) * s
-    if k == 4:
-        return s**4 - 12 * s**3 + (6 * d + 36) * s**2 - (12 * d + 24) * s + 3 * d * (d + 2)
-    raise ValueError(f"the norm of He_{k} is known for k <= 4 only")
+    known = (
+        (1,),
+        (0, 1),
+        (d, -2, 1),
+        (0, 3 * d + 6, -6, 1),
+        (3 * d * (d + 2), -12 * d - 24, 6 * d + 36, -12, 1),
+    )
+    if k >= len(known):
+        raise ValueError(f"the norm of He_{k} is known for k <= 4 only")
+    return known[k]
+
+
+def tensor_norm_squared(k: int, squared_norm: Array, d: int) -> Array:
+    """`||He_k(x)||^2` from `|x|^2` alone."""
+    return np.asarray(np.polynomial.polynomial.polyval(squared_norm, norm_polynomial(k, d)))

@@ -97,3 +97,14 @@ MOST_CONTROLS = 300
 CONTROL_ROUNDING = 1e-10
 """Eigenvalues of their normal equations, over the largest, that are rounding: 5e5 eps, a
 convention."""
+
+SINGLE_PRECISION_FROM = 1000
+"""Convention: samples in a block from which its products of order 3 and 4 are made in single
+precision."""
+ROWS_IN_CACHE = 2048
+"""Measured (benchmarks/moments.py): samples that are added up at once. Of more, what is formed does
+not fit into the cache; of fewer, the calls cost as much as the work."""
+ROWS_A_PRODUCT = 16
+"""Measured (the same): matrix products have a multiple of so many rows, as wide as registers are,
+and about as many as there are coordinates: of fewer rows they are slow, of more they compute more
+entries twice."""
