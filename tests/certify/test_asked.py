@@ -12,7 +12,7 @@ import pytest
 import provenet as pn
 from provenet.certify.answered import AGREES, Answered, most_off
 from provenet.certify.asked import conclude_traced
-from provenet.certify.asked_again import OnLines, judged_again, stopped_early
+from provenet.certify.asked_again import AcrossKinks, FartherOut, judged_again, stopped_early
 from provenet.certify.traced import TracedCandidate
 from provenet.common.typing import Array
 
@@ -316,30 +316,28 @@ def test_a_sampled_model_that_changes_is_seen_at_the_end(noise: float) -> None:
     if noise:
         result = replace(result, status=pn.Status.WITHIN_NOISE)
     again = Answered(X[:8], NET(X[:8]) + noise * np.random.default_rng(2).standard_normal(8))
-    none = Answered(X[:0], y[:0])
-    assert judged_again(result, Answered(X, y), again, none, none).success
+    assert judged_again(result, Answered(X, y), again).success
     moved = Answered(X[:8], again.y + 10 * noise + 1e-6)
-    assert judged_again(result, Answered(X, y), moved, none, none).status is FAILED
+    assert judged_again(result, Answered(X, y), moved).status is FAILED
 
 
 def test_a_sampled_model_that_is_another_beyond_is_seen_at_the_end() -> None:
     result, sampled = conclude_traced(honest()), Answered(X, NET(X))
-    again, far, none = Answered(X[:8], NET(X[:8])), 3 * X[:20], Answered(X[:0], NET(X[:0]))
-    assert judged_again(result, sampled, again, Answered(far, NET(far)), none).success
+    again, far = Answered(X[:8], NET(X[:8])), 3 * X[:20]
+    assert judged_again(result, sampled, again, Answered(far, NET(far))).success
     other = Answered(far, np.minimum(NET(far), NET(far).max() - 0.1))
-    assert not judged_again(result, sampled, again, other, none).success
+    assert not judged_again(result, sampled, again, other).success
 
 
 @pytest.mark.parametrize(("off", "status"), [(1, pn.Status.EXACT), (2, pn.Status.PARTIAL)])
 def test_two_units_in_one_are_seen_on_its_kink(off: int, status: pn.Status) -> None:
     """Noise may be far off at one of a unit's points; at two, there is something between units."""
     result, sampled = conclude_traced(honest()), Answered(X, NET(X))
-    again, none = Answered(X[:8], NET(X[:8])), Answered(X[:0], NET(X[:0]))
-    canonical = NET.canonical()
+    again, canonical = Answered(X[:8], NET(X[:8])), NET.canonical()
     w, b = canonical.weights[1], canonical.biases[1]
     on = X[:3] - np.outer(X[:3] @ w + b, w)
     kinks = Answered(on, NET(on) + 1e-3 * (np.arange(3) < off))
-    judged = judged_again(result, sampled, again, none, kinks)
+    judged = judged_again(result, sampled, again, on_kinks=kinks)
     assert judged.status is status
     assert ("units [1]" in judged.message) is (status is pn.Status.PARTIAL)
 
@@ -353,12 +351,31 @@ def test_fresh_answers_that_are_all_alike_have_no_spread_to_compare_with() -> No
 
 
 @pytest.mark.parametrize(("bump", "status"), [(0.0, pn.Status.EXACT), (1e-3, pn.Status.PARTIAL)])
-def test_a_unit_that_only_lines_met_is_seen_on_them(bump: float, status: pn.Status) -> None:
+def test_a_unit_that_no_usual_input_switches_is_seen_farther_out(
+    bump: float, status: pn.Status
+) -> None:
     """Points ten times as far out are off by what a unit adds that no usual input switches."""
     result, sampled = conclude_traced(honest()), Answered(X, NET(X))
-    again, none = Answered(X[:8], NET(X[:8])), Answered(X[:0], NET(X[:0]))
-    far = 10 * X[:20]
-    lines = OnLines(Answered(far, NET(far) + bump * (np.arange(20) < 3)), np.full(20, 10.0))
-    judged = judged_again(result, sampled, again, none, none, lines)
+    again, far = Answered(X[:8], NET(X[:8])), 10 * X[:20]
+    points = Answered(far, NET(far) + bump * (np.arange(20) < 3))
+    farther = FartherOut.of(points, np.zeros(X.shape[1]), np.ones(X.shape[1]))
+    judged = judged_again(result, sampled, again, farther=farther)
     assert judged.status is status
-    assert ("3 of 20 points on lines" in judged.message) is (status is pn.Status.PARTIAL)
+    assert ("3 of 20 points that lie farther out" in judged.message) is (bump > 0)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e-4])
+@pytest.mark.parametrize("apart", [0.0, 1e-3])
+def test_two_units_in_one_leave_more_than_one_kink_does(apart: float, shift: float) -> None:
+    """Whichever way its kink is a little off, which is no second unit."""
+    result, sampled = conclude_traced(honest()), Answered(X, NET(X))
+    canonical = NET.canonical()
+    w, b, a = canonical.weights[1], canonical.biases[1], canonical.output_weights[1]
+    t = np.array([-1e-1, -1e-2, -1e-3, -1e-4, 0.0, 1e-4, 1e-3, 1e-2, 1e-1])
+    on = X[0] - (X[0] @ w + b) * w + t[:, None] * w
+    halves = np.maximum(t - shift - apart / 2, 0) / 2 + np.maximum(t - shift + apart / 2, 0) / 2
+    across = AcrossKinks(Answered(on, 5.0 + 2.0 * t + a * halves), np.ones(len(t), dtype=int), 1.0)
+    judged = judged_again(result, sampled, Answered(X[:8], NET(X[:8])), across=across)
+    assert judged.status is (pn.Status.PARTIAL if apart else pn.Status.EXACT)
+    assert ("units [1]" in judged.message) is (apart > 0)
+    assert "may be found as one" in judged.ambiguities[-1]

@@ -128,3 +128,28 @@ def test_two_hyperplanes_in_one_place_are_no_success_where_answers_are_rounded()
     both = pn.Network(W, b, np.append(NET.output_weights, 0.7 * NET.output_weights[0]))
     result = pn.extract(lambda X: np.round(both(X), 5), FEATURES, rng=0)
     assert not result.success
+
+
+def _with(row: Array, bias: float, output: float) -> pn.Network:
+    W, b = np.vstack([NET.weights, row]), np.append(NET.biases, bias)
+    return pn.Network(W, b, np.append(NET.output_weights, output))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_close_pair_is_not_called_one_unit_where_answers_are_rounded(seed: int) -> None:
+    """1e-3 apart, four decimals: far out along the kink they are 1e-2 apart, a hundred steps."""
+    rng = np.random.default_rng(seed)
+    w, b, a = NET.weights[0], NET.biases[0], NET.output_weights[0]
+    beside = w + 1e-3 * np.linalg.norm(w) * rng.standard_normal(FEATURES)
+    pair = _with(beside, b, (0.7 if seed % 2 else -0.6) * a)
+    result = pn.extract(lambda X: np.round(pair(X), 4), FEATURES, budget=1200, rng=seed)
+    assert not result.success or result.network.units == UNITS + 1
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_unit_far_out_is_not_missing_in_a_success_where_answers_are_rounded(seed: int) -> None:
+    """Four deviations out it is on at one usual input in 30,000, and at a third of those asked."""
+    w = np.random.default_rng(seed).standard_normal(FEATURES)
+    far = _with(w, -4.0 * float(np.linalg.norm(w)), 1.0)
+    result = pn.extract(lambda X: np.round(far(X), 4), FEATURES, budget=1200, rng=seed)
+    assert not result.success or result.network.units == UNITS + 1

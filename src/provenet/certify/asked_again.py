@@ -13,18 +13,24 @@ from provenet.certify.answered import AGREES, Answered, where_off
 from provenet.certify.asked import SEARCHED, TO_AGREE, came_to_its_end
 from provenet.certify.asked_layers import named
 from provenet.certify.checks import Check, Status
+from provenet.certify.one_kink import left_by_one_kink
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import (
     FURTHER_OUT,
+    HALVES_HIDE,
+    HALVES_SHOW,
     MORE_AT_THE_END,
     MORE_BY_STEPS,
     MORE_IN_FLOATS,
     OUTLIERS_AT_THE_END,
 )
-from provenet.common.typing import Array
+from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.networks.any_network import AnyNetwork
 from provenet.networks.cells import inputs_of_units
+
+_TINIEST = 1e-300
+"""Keeps a division by zero away. A convention."""
 
 
 def stopped_early(result: Recovery, reason: str) -> Recovery:
@@ -34,54 +40,95 @@ def stopped_early(result: Recovery, reason: str) -> Recovery:
 
 
 @dataclass(frozen=True)
-class OnLines:
-    """Points on lines that led to a network's units."""
+class FartherOut:
+    """Points that usual inputs do not stand for: on lines, far out, in corners of a box."""
 
     points: Answered
     farther: Array
     """How many times as far out as usual inputs each is."""
+
+    @classmethod
+    def of(cls, points: Answered, centre: Array, width: Array) -> FartherOut:
+        """Points of inputs that have this centre and width."""
+        return cls(points, np.sqrt(np.mean(((points.X - centre) / width) ** 2, axis=1)))
+
+    def __getitem__(self, rows: AnyArray) -> FartherOut:
+        """Some of them."""
+        return FartherOut(self.points[rows], self.farther[rows])
+
+    def __add__(self, other: FartherOut) -> FartherOut:
+        """All of both."""
+        return FartherOut(self.points + other.points, np.append(self.farther, other.farther))
+
+
+@dataclass(frozen=True)
+class AcrossKinks:
+    """Points on a normal of every unit's hyperplane."""
+
+    points: Answered
+    whose: AnyArray
+    """The unit that each of these belongs to."""
+    times: float
+    """How many times as far out as usual inputs they lie."""
+
+    def farther_out(self, centre: Array, width: Array) -> FartherOut:
+        """The same points, with how far out they are."""
+        return FartherOut.of(self.points, centre, width)
+
+    def one_kink_leaves(self, network: AnyNetwork, unit: int) -> Array:
+        """What a single kink leaves of a unit's points at most, an output."""
+        own = self.points[self.whose == unit]
+        w = network.affine_maps[0][0][unit]
+        places = own.X @ (w / np.linalg.norm(w))
+        return np.array([left_by_one_kink(places, y) for y in own.values.T])
 
 
 def judged_again(
     result: Recovery,
     sampled: Answered,
     again: Answered,
-    beyond: Answered,
-    on_kinks: Answered,
-    on_lines: OnLines | None = None,
+    beyond: Answered | None = None,
+    on_kinks: Answered | None = None,
+    across: AcrossKinks | None = None,
+    farther: FartherOut | None = None,
 ) -> Recovery:
     """The same answer, if its network predicts questions asked again as well as at first.
 
-    Where answers are exact, it must predict points beyond those that it was fitted to as well,
-    where units have kinks, those on them, and where lines led to them, those on the lines.
+    Where answers are exact, it must predict points beyond those that it was fitted to as well, and
+    where units have kinks, those on them. Where answers are rounded, a single kink must explain
+    those across each, and points farther out must be predicted.
     """
     network = result.network
     assert network is not None, "a success has one"
     questions = [_the_same_as_sampled(result.status, network, sampled, again)]
-    if len(beyond):
+    if beyond is not None and len(beyond):
         questions.append(_points_beyond_are_predicted(network, sampled, beyond))
-    if len(on_kinks):
-        questions.append(_points_on_kinks_are_predicted(result, sampled, on_kinks))
-    if on_lines is not None and len(on_lines.points):
-        questions.append(_points_on_lines_are_predicted(network, sampled, on_lines))
+    if on_kinks is not None and len(on_kinks):
+        questions.append(_points_on_kinks_are_predicted(network, sampled, on_kinks))
+    if across is not None:
+        questions.append(_one_kink_a_unit_explains(result, sampled, across))
+        closest = _found_as_one(result, sampled, across)
+        result = replace(result, ambiguities=(*result.ambiguities, closest))
+    if farther is not None:
+        questions.append(_points_farther_out_are_predicted(network, sampled, farther))
     return result.with_checks(*questions)
 
 
-def _points_on_lines_are_predicted(
-    network: AnyNetwork, sampled: Answered, on_lines: OnLines
+def _points_farther_out_are_predicted(
+    network: AnyNetwork, sampled: Answered, farther: FartherOut
 ) -> Check:
     """Errors of weights grow with the distance, and so does rounding."""
-    points = on_lines.points
-    allowed = FURTHER_OUT * allowed_for_noise(network, sampled) * (1 + on_lines.farther[:, None])
+    points = farther.points
+    allowed = FURTHER_OUT * allowed_for_noise(network, sampled) * (1 + farther.farther[:, None])
     agree = np.asarray((points.left_by(network) <= allowed).all(axis=1))
     return Check(
-        "points on the lines that led to the units are predicted",
+        "points farther out are predicted",
         bool(agree.all()),
         f"{int(agree.sum())} of {len(agree)}",
         f"all, to {FURTHER_OUT:g} times what noise allows, and more farther out",
         f"{counted(network.units, 'unit')} explain usual inputs, but not {int((~agree).sum())} of "
-        f"{len(agree)} points on lines that go farther out: units that hardly any usual input "
-        "switches are missing. Ask for inputs there with low= and high=.",
+        f"{len(agree)} points that lie farther out: units that hardly any usual input switches are "
+        "missing, or answers have a limit. Ask for inputs there with low= and high=.",
         Status.PARTIAL,
         samples=len(agree),
     )
@@ -111,29 +158,73 @@ def allowed_for_noise(
     return np.asarray(most * noise + sampled.allowed(AGREES))
 
 
+def is_by_steps(result: Recovery, sampled: Answered) -> bool:
+    """Whether rounding to steps, the same for all answers, explains what a network leaves."""
+    network, certificate = result.network, result.certificate
+    if network is None or certificate is None or not certificate.rounded:
+        return False
+    left = float(np.sqrt(np.mean(sampled.left_by(network) ** 2)))
+    return left > certificate.label_rounding / 2  # else answers are finer than the steps
+
+
+def _one_kink_a_unit_explains(result: Recovery, sampled: Answered, across: AcrossKinks) -> Check:
+    """Up to rounding alone: that a kink lies a little elsewhere is no matter here."""
+    network, allowed = result.network, _allowed_across(result, sampled)
+    assert network is not None, "a success has one"
+    units = np.unique(across.whose)
+    off = [i for i in units if (across.one_kink_leaves(network, i) > allowed).any()]
+    return Check(
+        "one kink a unit explains the points across it",
+        len(off) == 0,
+        f"{len(units) - len(off)} of {len(units)}",
+        "all",
+        f"{counted(network.units, 'unit')} explain random points, but not points on the kinks of "
+        f"{named(network, np.array(off, dtype=int))} and beside them: these are two or more units "
+        "with almost the same hyperplane.",
+        Status.PARTIAL,
+        samples=len(across.points),
+    )
+
+
+def _allowed_across(result: Recovery, sampled: Answered) -> Array:
+    """What points across a kink may be off by, an output."""
+    assert result.network is not None, "a success has one"
+    deviations = MORE_BY_STEPS if is_by_steps(result, sampled) else MORE_IN_FLOATS
+    return allowed_for_noise(result.network, sampled, deviations)
+
+
+def _found_as_one(result: Recovery, sampled: Answered, across: AcrossKinks) -> str:
+    """How close two units may be, at usual inputs, without a point across that shows it.
+
+    Two halves of a unit of slope a whose kinks are e apart are `a e / 4` above it between them; the
+    best single kink leaves half of that.
+    """
+    network, allowed = result.network, _allowed_across(result, sampled)
+    assert network is not None, "a success has one"
+    (weights, _), (A, _) = network.affine_maps
+    slopes = np.abs(A) * np.linalg.norm(weights, axis=1)
+    apart = HALVES_SHOW * np.min(allowed[:, None] / np.maximum(slopes, _TINIEST), axis=0)
+    closest = HALVES_HIDE * float(apart.max(initial=0.0)) / across.times
+    return (
+        f"Two units whose kinks are less than {closest:.0e} apart at usual "
+        "inputs may be found as one: rounding hides what lies between them."
+    )
+
+
 def _points_on_kinks_are_predicted(
-    result: Recovery, sampled: Answered, on_kinks: Answered
+    network: AnyNetwork, sampled: Answered, on_kinks: Answered
 ) -> Check:
     """A unit's points are those nearest to its kink; noise alone may be far off at one of them."""
-    network, certificate = result.network, result.certificate
-    assert network is not None, "a success has one"
-    most = 0 if certificate is not None and certificate.label_rounding > 0 else 1
-    steps = certificate is not None and certificate.rounded
-    if steps and certificate is not None:  # unless these are coarser than the answers are
-        left = float(np.sqrt(np.mean(sampled.left_by(network) ** 2)))
-        steps = left > certificate.label_rounding / 2
-    deviations = MORE_BY_STEPS if steps else MORE_AT_THE_END if most else MORE_IN_FLOATS
-    agree = on_kinks.explained_by(network, allowed_for_noise(network, sampled, deviations))
+    agree = on_kinks.explained_by(network, allowed_for_noise(network, sampled))
     whose = np.abs(inputs_of_units(network, on_kinks.X)[0]).argmin(axis=1)
-    off = np.flatnonzero(np.bincount(whose, ~agree, network.units) > most)
+    off = np.flatnonzero(np.bincount(whose, ~agree, network.units) > 1)
     return Check(
         "points on the kinks are predicted",
         len(off) == 0,
         f"{int(agree.sum())} of {len(agree)}",
-        "all of every unit, but one" if most else "all",
+        "all of every unit, but one",
         f"{counted(network.units, 'unit')} explain random points, but not points on the kinks of "
-        f"{named(network, off)} and beside them: these are two or more units with almost the same "
-        "hyperplane.",
+        f"{named(network, off)}: these are two or more units with almost the same hyperplane.",
         Status.PARTIAL,
         samples=len(agree),
     )

@@ -41,6 +41,9 @@ from provenet.extraction.tolerances import (
     MOST_COMPARED,
     ON_A_KINK,
     POINTS_A_KINK,
+    ROUNDED_CORNERS,
+    ROUNDED_FAR_POINTS,
+    SAFE,
     SHOWING,
     TINIEST,
     TYPICAL,
@@ -252,27 +255,51 @@ def points_on_kinks(network: Network, box: Box, rng: np.random.Generator) -> Arr
 
 
 def points_across_kinks(
-    network: Network, allowed: Array, box: Box, rng: np.random.Generator
-) -> Array:
-    """A point on the hyperplane of every unit, and on both sides at several distances, in the box.
+    network: Network, allowed: Array, box: Box, rng: np.random.Generator, times: float
+) -> tuple[Array, AnyArray]:
+    """A point on the hyperplane of every unit and on both sides at several distances, in the box.
 
-    Two close units of one sign are off where their kink as one is. Two of opposite signs are not:
-    `a relu(z) - b relu(z - e)` is far out one unit that switches elsewhere, at `-b e / (a - b)`,
-    and off between there and e. Somewhere among distances of a fixed ratio that shows, unless it is
-    less than what answers may be off by.
+    And whose they are. Two close units of one sign are off where their kink as one is. Two of
+    opposite signs are not: `a relu(z) - b relu(z - e)` is far out one unit that switches elsewhere,
+    at `-b e / (a - b)`, and off between there and e. Somewhere among distances of a fixed ratio
+    that shows, unless it is less than what answers may be off by. The place on the hyperplane,
+    `times` as far from the centre as usual inputs are, is that with most room between the others.
     """
-    found = [np.empty((0, network.features))]
+    found, units = [np.empty((0, network.features))], []
     slopes = np.abs(np.atleast_2d(network.output_weights)) * np.linalg.norm(network.weights, axis=1)
     with np.errstate(divide="ignore"):
         least = np.min(allowed[:, None] / slopes, axis=0)
-    for (w, b), near in zip(_hyperplanes(network), least, strict=True):
-        X = _on_hyperplane(w, b, box, rng)
+    planes = _hyperplanes(network)
+    for i, ((w, b), near) in enumerate(zip(planes, least, strict=True)):
+        X = _on_hyperplane(w, b, box, rng, times)
+        X = X[box.contains(X)]
+        if len(X) == 0:
+            continue
+        rooms = _rooms_along(X, i, planes)
         far = FARTHEST_BESIDE_A_KINK * float(np.linalg.norm(w * box.width))
         distances = far * BESIDE_A_KINK ** -np.arange(BESIDE_EITHER_SIDE)
-        for offset in (0.0, *distances[distances > near], *-distances[distances > near]):
-            moved = X + offset * w
-            found.append(moved[box.contains(moved)][:1])
-    return np.vstack(found)
+        distances = distances[(distances > near) & (distances < SAFE * rooms.max())]
+        offsets = np.concatenate([-distances, [0.0], distances])
+        moved = X[int(np.argmax(rooms))] + offsets[:, None] * w
+        inside = moved[box.contains(moved)]
+        found.append(inside)
+        units += [i] * len(inside)
+    return np.vstack(found), np.array(units, dtype=int)
+
+
+def _rooms_along(X: Array, own: int, planes: list[tuple[Array, float]]) -> Array:
+    """How far from every point, along the normal of its hyperplane, the nearest other one is."""
+    W, b = (np.array(part) for part in zip(*planes, strict=True))
+    away, towards = np.abs(X @ W.T + b), np.abs(W @ W[own])
+    others = np.arange(len(b)) != own
+    return np.asarray((away / (towards + TINIEST))[:, others].min(axis=1, initial=np.inf))
+
+
+def points_farther_out(box: Box, rng: np.random.Generator) -> Array:
+    """Inputs beyond usual ones, or corners of the box: rare units are on there."""
+    if not box.unlimited:
+        return box.corners(ROUNDED_CORNERS, rng)
+    return np.vstack([times * box.sample(ROUNDED_FAR_POINTS, rng) for times in FAR_OUT])
 
 
 def _hyperplanes(network: Network) -> list[tuple[Array, float]]:
@@ -282,12 +309,14 @@ def _hyperplanes(network: Network) -> list[tuple[Array, float]]:
     return list(zip(*rows, strict=True))
 
 
-def _on_hyperplane(w: Array, b: float, box: Box, rng: np.random.Generator) -> Array:
+def _on_hyperplane(
+    w: Array, b: float, box: Box, rng: np.random.Generator, times: float = 1.0
+) -> Array:
     """Points of a hyperplane near random ones in the box; in the box, if that can be had.
 
     Going from the box to the hyperplane and back again ends where they meet.
     """
-    X = box.sample(KINK_TRIES, rng)
+    X = times * box.sample(KINK_TRIES, rng)
     for _ in range(KINK_TRIES):
         X = X - np.outer(X @ w + b, w)
         if box.contains(X).any():

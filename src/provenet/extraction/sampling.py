@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from provenet.certify.answered import Answered
-from provenet.certify.asked_again import OnLines, allowed_for_noise, judged_again, stopped_early
+from provenet.certify.asked_again import FartherOut, stopped_early
 from provenet.certify.checks import Status
 from provenet.certify.result import Recovery
 from provenet.common.exceptions import BudgetSpent, Spent, TimeSpent
 from provenet.common.typing import Array, Progress
 from provenet.common.words import counted
+from provenet.extraction.asked_beyond import asked_beyond, exhausted
 from provenet.extraction.box import Box
-from provenet.extraction.confirming import few_searched_points, points_across_kinks, points_on_kinks
 from provenet.extraction.deadline import Deadline
 from provenet.extraction.oracle import Oracle
 from provenet.extraction.probing import Probe
@@ -62,7 +62,6 @@ from provenet.extraction.tolerances import (
     TRACED_POINTS,
 )
 from provenet.networks.activations import Activation
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.network import Network
 from provenet.recover import recover, recover_from
 
@@ -138,9 +137,9 @@ def sampled(
         found = _of_single_precision(attempt, samples, y) if single else None
         best = replace(found or attempt(samples(y), units=units), asked=Answered(X, y))
         if best.success and (found is not None or not single):
-            return _asked_beyond(oracle, box, rng, best, Answered(X, y), batches.beyond)
+            return asked_beyond(oracle, box, rng, best, Answered(X, y), batches.beyond)
         size = int(batches.growth * size)
-    return stopped_early(best, _exhausted(deadline, tried))
+    return stopped_early(best, exhausted(deadline, tried))
 
 
 @dataclass
@@ -174,14 +173,13 @@ class _FromLines:
         self.on_lines.append(Answered(X, y))
         return y.reshape(len(X), -1)
 
-    def _lines(self) -> OnLines:
+    def _lines(self) -> FartherOut:
         """What was asked on lines, not too far out: there rounding is all that shows."""
         box = self.asked.box
         X = np.vstack([part.X for part in self.on_lines])
         y = np.concatenate([part.y for part in self.on_lines])
-        farther = np.sqrt(np.mean(((X - box.centre) / box.width) ** 2, axis=1))
-        near = farther <= FARTHEST_ON_LINES
-        return OnLines(Answered(X[near], y[near]), farther[near])
+        found = FartherOut.of(Answered(X, y), box.centre, box.width)
+        return found[found.farther <= FARTHEST_ON_LINES]
 
     def answer(self) -> Recovery | None:
         """What it leads to; None where that is no network."""
@@ -196,12 +194,12 @@ class _FromLines:
                 if best.success or self.deadline.passed:
                     break
         except Spent:
-            reason = _exhausted(self.deadline, len(self.asked))
+            reason = exhausted(self.deadline, len(self.asked))
             return stopped_early(best or self._attempt(start, self._grown(0)), reason)
         if best is not None and best.success:
             oracle, box, rng = self.asked.oracle, self.asked.box, self.asked.rng
             lines = self._lines()
-            return _asked_beyond(oracle, box, rng, best, self._grown(0), 0, lines)
+            return asked_beyond(oracle, box, rng, best, self._grown(0), 0, lines)
         return best if best is not None and best.status is Status.PARTIAL else None
 
     def _best_of_attempts(self, start: Network, asked: Answered) -> Recovery:
@@ -338,58 +336,3 @@ def _limit(oracle: Oracle, batches: _Questions, units: int | None) -> int:
         parameters = (units or 1) * a_unit + outputs
         return left if left * outputs > parameters and left > oracle.features + 2 else 0
     return MOST_POINTS + MOST_POINTS_A_FEATURE * oracle.features
-
-
-# ---------------------------------------------------------------- what comes after
-
-
-def _asked_beyond(
-    oracle: Oracle,
-    box: Box,
-    rng: np.random.Generator,
-    found: Recovery,
-    asked: Answered,
-    number: int,
-    lines: OnLines | None = None,
-) -> Recovery:
-    """What the first questions say of an answer when they are asked again, and searched points.
-
-    Two units close to each other differ from one between their kinks alone, where random points
-    hardly ever are: those on the kinks and beside them tell.
-    """
-    assert found.network is not None, "a success has one"
-    first = asked.X[:ASKED_AGAIN]
-    searched = _searched(found.network, box, rng, number)
-    on_kinks = _on_kinks(found, asked, box, rng).astype(oracle.input_dtype).astype(float)
-    try:
-        again = Answered(first, oracle.ask(first, fresh=True))
-        beyond = Answered(searched, oracle.ask(searched))
-        kinks = Answered(on_kinks, oracle.ask(on_kinks))
-    except Spent:  # what may refute it was not asked: that is no success
-        return stopped_early(found, _exhausted(oracle.deadline, len(asked)))
-    return judged_again(found, asked, again, beyond, kinks, lines)
-
-
-def _searched(network: AnyNetwork, box: Box, rng: np.random.Generator, number: int) -> Array:
-    if number == 0:
-        return np.empty((0, network.features))
-    return few_searched_points(network, box, rng, number)
-
-
-def _on_kinks(found: Recovery, asked: Answered, box: Box, rng: np.random.Generator) -> Array:
-    """None where units have no kinks, or those of several layers bend."""
-    network = found.network
-    if not (isinstance(network, Network) and network.activation.kinked):
-        return np.empty((0, asked.X.shape[1]))
-    if found.certificate is not None and found.certificate.label_rounding > 0:
-        allowed = allowed_for_noise(network, asked)
-        return points_across_kinks(network, allowed, box, rng)
-    return points_on_kinks(network, box, rng)
-
-
-def _exhausted(deadline: Deadline, number: int) -> str:
-    asked = counted(number, "random point")
-    if not deadline.passed:
-        return f"({asked} asked: more may do, see budget.)"
-    allowed = f"{deadline.seconds:g} s allowed"
-    return f"({asked} asked when the {allowed} were over: give more time with seconds=.)"

@@ -199,6 +199,9 @@ FARTHEST_BESIDE_A_KINK, BESIDE_A_KINK, BESIDE_EITHER_SIDE = 0.3, 5.0, 7
 """Points beside it where answers are rounded: how far the farthest is, beside the box's width, how
 much nearer each next one is, and how many there are to a side. A convention: from 0.3 to 2e-5, so
 that two units that are off by more than single precision show."""
+ALONG_A_KINK = 10.0
+"""How far out these lie, beside usual inputs, where steps of answers are the same everywhere: two
+units 1e-3 apart are ten times as far from each other there. A convention."""
 KINK_TRIES = 100
 """Random points, and steps between box and hyperplane, to find one in both. A convention."""
 CLEARLY = 10.0
@@ -235,6 +238,10 @@ FAR_POINTS, FAR_OUT = 60, (3.0, 10.0, 30.0)
 """Random points far out that a deep network must predict, at each of these scales. A convention: a
 unit that is on at one usual input in a million is on at a hundredth of these (measured by
 `benchmarks/extraction.py --deep 10-10-10-1`)."""
+ROUNDED_FAR_POINTS, ROUNDED_CORNERS = 20, 60
+"""The same where answers are rounded, and random corners of a box instead. Derived: a unit that
+switches four deviations out is on at a third of the points ten times as far out, and missed by all
+of 20 once in 4,000 times."""
 ALONE = 30.0
 """How far inside their halfspaces units are at inputs where one of them is on alone. A convention:
 far beyond biases."""
