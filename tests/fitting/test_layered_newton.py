@@ -102,9 +102,39 @@ def test_changes_along_a_step_are_those_of_a_network_that_took_it(outputs: int) 
     net, rng = normalised(outputs, 0), np.random.default_rng(0)
     samples = samples_of(net, 100, rng)
     fit = fitted(net, 1e-3, 1e-12, samples)
-    step, X = rng.standard_normal(len(fit.rows)), rng.standard_normal((7, 5))
-    by_derivatives = np.array([fit.derivatives(x) @ step for x in X])
-    np.testing.assert_allclose(fit.changes(X, step), by_derivatives, atol=1e-12)
+    steps, X = rng.standard_normal((3, len(fit.rows))), rng.standard_normal((7, 5))
+    by_derivatives = np.einsum("nop,sp->sno", fit.derivatives(X), steps)
+    np.testing.assert_allclose(fit.changes(X, steps), by_derivatives, atol=1e-12)
+
+
+def slopes_of(net: pn.DeepNetwork, n: int, rng: np.random.Generator) -> WeightedSamples:
+    """Slopes along all axes at random inputs, a hundred times less sure than answers."""
+    (W, b), (V, c), (A, _) = net.affine_maps
+    X, axes = 2 * rng.standard_normal((n, 5)), np.tile(np.eye(5), (n, 1))
+    on = X @ W.T + b > 0
+    above = (X @ W.T + b) * on @ V.T + c > 0
+    Y = np.einsum("oj,nj,ji,ni,ik->nko", A, above, V, on, W).reshape(5 * n, -1)
+    of = np.column_stack([axes, np.zeros(5 * n)])
+    return WeightedSamples(np.repeat(X, 5, axis=0), Y, np.full(5 * n, 0.01), of)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_slopes_are_explained_by_the_network_beside_answers(outputs: int) -> None:
+    net, rng = normalised(outputs, 0), np.random.default_rng(0)
+    both = samples_of(net, 4, rng) + slopes_of(net, 3, rng)
+    np.testing.assert_allclose(both.residuals(net), 0.0, atol=1e-13)
+    np.testing.assert_array_equal(both[4:].of, slopes_of(net, 3, np.random.default_rng(0)).of)
+
+
+@pytest.mark.parametrize("seed", [1, 4, 10, 13])  # of others units show nowhere
+def test_slopes_tell_what_few_answers_leave_open(seed: int) -> None:
+    """43 parameters, 20 answers, and 300 slopes, off by rounding alone."""
+    net, rng = normalised(1, seed), np.random.default_rng(seed)
+    few, start = samples_of(net, 20, rng), changed(net, 1e-7, rng)
+    alone = fitted(start, 1e-6, 1e-15, few)
+    beside = fitted(start, 1e-6, 1e-15, few + slopes_of(net, 60, rng))
+    assert pn.parameter_error(alone.network, net) > 1e-8
+    assert pn.parameter_error(beside.network, net) < 1e-10
 
 
 def test_parameters_belong_to_the_rows_whose_errors_are_told() -> None:

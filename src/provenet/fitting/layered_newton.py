@@ -32,6 +32,7 @@ from provenet.fitting.tolerances import (
     NEWTON_GAIN,
     NEWTON_MATRICES,
     NEWTON_RIDGE,
+    NEWTON_SPARE,
     NEWTON_STALLED,
     NEWTON_STEPS,
 )
@@ -40,20 +41,54 @@ from provenet.networks.deep_network import DeepNetwork
 
 @dataclass(frozen=True)
 class WeightedSamples:
-    """Inputs, answers (n, outputs), and the weight of each sample's residual."""
+    """Inputs, answers (n, outputs), and the weight of each sample's residual.
+
+    In the piece of an input x a network is linear in (x, 1). What was measured may be another value
+    of the same linear function: a slope along v is that of (v, 0).
+    """
 
     X: Array
     Y: Array
     weights: Array
+    of: Array | None = None
+    """(n, features + 1): what the linear function was measured of; None for (x, 1) everywhere."""
 
     def __add__(self, more: WeightedSamples) -> WeightedSamples:
         """These and more of them."""
         pairs = ((self.X, more.X), (self.Y, more.Y), (self.weights, more.weights))
-        return WeightedSamples(*(np.concatenate(pair) for pair in pairs))
+        both = None if self.of is None and more.of is None else np.vstack([self._of, more._of])
+        return WeightedSamples(*(np.concatenate(pair) for pair in pairs), both)
+
+    def __getitem__(self, rows: slice) -> WeightedSamples:
+        """Some of them."""
+        of = None if self.of is None else self.of[rows]
+        return WeightedSamples(self.X[rows], self.Y[rows], self.weights[rows], of)
+
+    @property
+    def _of(self) -> Array:
+        return np.column_stack([self.X, np.ones(len(self.X))]) if self.of is None else self.of
+
+    def at(self, network: DeepNetwork) -> LayeredPoint:
+        """What every layer is given by these, its slopes, and the features of the output."""
+        parameters, activation = Parameters.of_deep(network), network.activation
+        if self.of is None:
+            return LayeredPoint.at(parameters, activation, self.X)
+        h, inputs, slopes = self.X, [self.of], list[Array]()
+        for theta in parameters.layers:
+            z = h @ theta[:, :-1].T + theta[:, -1]
+            slopes.append(activation.derivative(z))
+            h = activation(z)
+            inputs.append(np.column_stack([slopes[-1] * (inputs[-1] @ theta.T), self.of[:, -1]]))
+        return LayeredPoint(parameters, inputs[:-1], slopes, inputs[-1])
 
     def residuals(self, network: DeepNetwork) -> Array:
         """Of every answer, weighted."""
-        return np.asarray(self.weights[:, None] * (_values(network, self.X) - self.Y))
+        if self.of is None:
+            values = network(self.X).reshape(len(self.X), -1)
+        else:
+            A, c = network.affine_maps[-1]
+            values = self.at(network).phi @ np.column_stack([A, c]).T
+        return np.asarray(self.weights[:, None] * (values - self.Y))
 
 
 @dataclass(frozen=True)
@@ -77,16 +112,21 @@ class NearlyExact:
         sizes = [W.shape[1] + 1 for W, b in self.network.affine_maps for _ in b]
         return np.repeat(np.arange(len(sizes)), sizes)
 
-    def derivatives(self, x: Array) -> Array:
-        """Of the outputs at an input by all parameters, (outputs, parameters)."""
-        return np.vstack(list(_jacobians(self.network, x[None])))
+    def derivatives(self, X: Array) -> Array:
+        """Of the outputs at inputs by all parameters, (n, outputs, parameters)."""
+        points = WeightedSamples(X, np.empty((len(X), 0)), np.ones(len(X)))
+        return np.stack(list(_jacobians(self.network, points)), axis=1)
 
-    def changes(self, X: Array, step: Array) -> Array:
-        """How answers change along a step of all parameters, (n, outputs)."""
-        by, network = _in_shape(self.network, step), self.network
-        h, dh = X, np.zeros_like(X)
-        for (W, b), dW, db in zip(network.affine_maps, by.weights, by.biases, strict=True):
-            z, dz = h @ W.T + b, h @ dW.T + db + dh @ W.T
+    def changes(self, X: Array, steps: Array) -> Array:
+        """How answers change along steps of all parameters, (steps, n, outputs)."""
+        network, number = self.network, len(steps)
+        h, dh = X, np.zeros((number, *X.shape))
+        first = 0
+        for W, b in network.affine_maps:
+            by = steps[:, first : first + W.size + len(b)].reshape(number, *W.shape[:1], -1)
+            first += W.size + len(b)
+            dz = h @ by[:, :, :-1].transpose(0, 2, 1) + by[:, None, :, -1] + dh @ W.T
+            z = h @ W.T + b
             h, dh = network.activation(z), network.activation.derivative(z) * dz
         return np.asarray(dz)
 
@@ -158,7 +198,7 @@ class Newton:
             gradient = _gradient(network, samples, r)
             gradient += self.held * (_flat(network) - _flat(self.start))
             network = _moved(network, root.T @ (root @ gradient))
-        left = max(1, samples.Y.size - len(root))
+        left = max(NEWTON_SPARE * samples.Y.size, samples.Y.size - len(root))
         return NearlyExact(_normalised(self.network), float(np.sqrt(before / left)), root)
 
 
@@ -208,20 +248,19 @@ def _add_matrix(
 ) -> None:
     """`D^T Omega D` of weighted samples, added to the upper half of H, columns in order."""
     for block in row_blocks(len(samples.X), rows_of_jacobian(len(H), np.float64)):
-        for D in _jacobians(network, samples.X[block]):
+        for D in _jacobians(network, samples[block]):
             between()
             D *= samples.weights[block, None]
             blas.dsyrk(1.0, D, beta=1.0, c=H, trans=1, overwrite_c=1)
 
 
-def _jacobians(network: DeepNetwork, X: Array) -> Iterator[Array]:
+def _jacobians(network: DeepNetwork, samples: WeightedSamples) -> Iterator[Array]:
     """For each output its derivatives by all parameters, those of other outputs zero."""
-    parameters = Parameters.of_deep(network)
-    point = LayeredPoint.at(parameters, network.activation, X)
-    A, width = parameters.output_weights, point.phi.shape[1]
+    point, n = samples.at(network), len(samples.X)
+    A, width = point.parameters.output_weights, point.phi.shape[1]
     for q, weights in enumerate(A):
-        by_layers = point.jacobian(np.broadcast_to(weights, (len(X), len(weights))))
-        D = np.zeros((len(X), by_layers.shape[1] + width * len(A)))
+        by_layers = point.jacobian(np.broadcast_to(weights, (n, len(weights))))
+        D = np.zeros((n, by_layers.shape[1] + width * len(A)))
         D[:, : by_layers.shape[1]] = by_layers
         D[:, by_layers.shape[1] + q * width :][:, :width] = point.phi
         yield D
@@ -229,10 +268,9 @@ def _jacobians(network: DeepNetwork, X: Array) -> Iterator[Array]:
 
 def _gradient(network: DeepNetwork, samples: WeightedSamples, r: Array) -> Array:
     """`D^T Omega r` of weighted residuals."""
-    parameters = Parameters.of_deep(network)
-    point = LayeredPoint.at(parameters, network.activation, samples.X)
+    point = samples.at(network)
     r = samples.weights[:, None] * r
-    layers = point.pulled_back(r @ parameters.output_weights)
+    layers = point.pulled_back(r @ point.parameters.output_weights)
     return np.concatenate([layers, (r.T @ point.phi).ravel()])
 
 
@@ -241,10 +279,6 @@ def _normalised(network: DeepNetwork) -> DeepNetwork:
     activation = network.activation
     normalised = Parameters.of_deep(network).normalised(activation).deep_network(activation)
     return network.replace(weights=normalised.weights, biases=normalised.biases)
-
-
-def _values(network: DeepNetwork, X: Array) -> Array:
-    return network(X).reshape(len(X), -1)
 
 
 def _flat(network: DeepNetwork) -> Array:

@@ -565,6 +565,9 @@ NEWTON_STEPS, NEWTON_GAIN, NEWTON_RIDGE = 8, 0.9, 1e-15
 """Steps of a nearly right deep network, each of which must leave less than this part of the sum of
 squares, and what is added to the diagonal of its matrix, scaled to one. A convention, and a few
 roundings."""
+NEWTON_SPARE = 0.2
+"""Part of the answers that count as not fitted, at least: what rounds the network's own values is
+left of each, however many parameters there are. A convention."""
 MIRRORED_ROWS = 512
 """Convention: rows of a symmetric matrix that are copied from its upper half at a time."""
 NEWTON_MATRICES, NEWTON_STALLED = 4, 10.0

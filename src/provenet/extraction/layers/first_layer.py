@@ -80,7 +80,7 @@ def _equations(network: DeepNetwork, measured: AxisGradient) -> tuple[Array, Arr
     off = np.abs(measured.along - M @ network.weights[0]).max()
     if off > GRADIENT_OFF * np.abs(measured.along).max():
         return None
-    error = TYPICAL_ERROR * measured.rounding * _inverse(measured.steps)
+    error = measured.error
     return (M / error, measured.along / error) if error > 0 else None
 
 

@@ -17,6 +17,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.layers.tolerances import MOST_CLOSE, NO_SLOPE, OUT_OF_SPACE
+from provenet.extraction.tolerances import TINIEST, TYPICAL_ERROR
 from provenet.networks.deep_network import DeepNetwork
 
 Ask = Callable[[Array], Array]
@@ -168,6 +169,12 @@ class AxisGradient:
     """Along every axis."""
     rounding: float
     """How far it lets a value be off."""
+
+    @property
+    def error(self) -> float:
+        """Of a slope, typically."""
+        inverse = np.maximum(np.abs(self.steps), TINIEST) ** -2.0
+        return TYPICAL_ERROR * self.rounding * float(np.sqrt(np.mean(inverse)))
 
     def points(self) -> tuple[Array, Array]:
         """What was asked: the ends of the steps, and the answers there."""

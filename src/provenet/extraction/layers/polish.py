@@ -25,7 +25,9 @@ from provenet.extraction.layers.tolerances import (
     AROUND_A_PLACE,
     ASKED_A_ROUND,
     FITTED_ANSWERS,
+    GRADIENT_OFF,
     HIGHEST_LEVEL,
+    LEAST_SLOPE,
     MOST_POLISHED,
     POLISH_ROUNDING,
     POLISH_ROUNDS,
@@ -77,7 +79,9 @@ def polished(
     _ask_enough(frame, int(np.ceil(SPARE_ANSWERS * size)), rng)
     samples = _samples(frame, below, int(np.ceil(FITTED_ANSWERS * size)), rng)
     noise = POLISH_ROUNDING * float(np.abs(samples.weights[:, None] * samples.Y).max())
-    fits, level = Newton(network, unsure, noise, frame.check_time), USUAL_LEVEL * noise
+    samples = sum(_slopes(frame, below, network, noise), samples)
+    fits = Newton(network, unsure, noise, frame.check_time)
+    level = usual = USUAL_LEVEL * noise
     fits.add(samples)
     for _ in range(POLISH_ROUNDS):
         more = _telling(frame, below, fits.as_it_is(), wanted / level, places, rng)
@@ -86,8 +90,8 @@ def polished(
             samples = samples + new
             fits.add(new)
         fit = fits.fitted(samples)
-        found = PolishedLayers(fit.network, max(fit.rms, noise) * fit.errors.largest)
-        level = float(np.clip(fit.rms, noise, HIGHEST_LEVEL * noise))
+        found = PolishedLayers(fit.network, max(fit.rms, usual) * fit.errors.largest)
+        level = float(np.clip(fit.rms, usual, HIGHEST_LEVEL * noise))
         del fit  # the next is as large
         if found.error <= wanted or len(more) == 0:
             break
@@ -110,6 +114,30 @@ def _samples(
     U, Y = frame.in_space()
     chosen = np.sort(rng.permutation(np.flatnonzero(_near(U)))[:most])
     return _weighted(below, U[chosen], Y[chosen])
+
+
+def _slopes(
+    frame: Frame, below: KnownLayers, network: DeepNetwork, noise: float
+) -> list[WeightedSamples]:
+    """What the gradients along the inputs' axes say in the space of the rows.
+
+    The answers themselves depend on what lies outside of it; the gradients there do not.
+    """
+    Q, n, found = frame.Q, frame.coordinates, list[WeightedSamples]()
+    for gradient in frame.gradients:
+        if Q is None or not 0 < gradient.error <= noise / LEAST_SLOPE:
+            continue
+        state = below.state(frame.coordinates_of(gradient.x[None]))
+        own = WeightedSamples(
+            np.repeat(state.h, n, axis=0),
+            (gradient.along @ Q).T,
+            np.full(n, min(1.0, noise / gradient.error)),
+            np.column_stack([state.J[0].T, np.zeros(n)]),
+        )
+        off = np.abs(own.residuals(network)).max() / own.weights[0]
+        if off <= GRADIENT_OFF * np.abs(gradient.along).max():
+            found.append(own)
+    return found
 
 
 def _near(U: Array) -> AnyArray:

@@ -20,7 +20,7 @@ from provenet.extraction.layers.tolerances import (
     FIRST_KNOWN,
     FIRST_MEASURED,
     LEAST_UNSURE,
-    POLISHED_TO,
+    POLISHED_IN_ALL,
     UNSURE_ROWS,
 )
 from provenet.networks.deep_network import DeepNetwork
@@ -75,7 +75,7 @@ def _polished_above(
     if first > FIRST_MEASURED or own.layers < 2:
         return now
     above = own.replace(weights=own.weights[1:], biases=own.biases[1:])
-    better = polished(now.frame, above, places, unsure, rng, below, 2 * POLISHED_TO - first)
+    better = polished(now.frame, above, places, unsure, rng, below, POLISHED_IN_ALL - first)
     return now if better is None else _with(now, below.under(better.network), first + better.error)
 
 

@@ -7,7 +7,8 @@ asking for it makes C
 
 so that parameter i, known worst, gains `(d.C e_i)^2 / (1 + d.C d)`. Of many points that with the
 most is taken, as if it had been asked, then the next, until every row is known as well as wanted or
-no point tells more. The worst parameters of several rows are served at once. `d.C e_i` is how an
+no point tells more. The worst parameters of several rows are served at once: with the derivatives D
+of their answers C loses `U^T U`, `U = (1 + S)^-1/2 V^T D C`, where `D C D^T = V S V^T`. `d.C e_i` is how an
 answer changes along a step of all parameters: no matrix of derivatives is formed. What answers of
 all points are unsure by, `d.C d`, is the mean square of their changes along a few random steps with
 covariance C; the bound of Cauchy and Schwarz by what parameter i gains mends the chance in that.
@@ -67,7 +68,7 @@ class _Choice:
         outputs = len(fit.network.affine_maps[-1][0])
         self.U, self.told = np.empty((most * outputs, len(self.variance))), 0
         steps = rng.standard_normal((CHANCE_STEPS, len(fit.root))) @ fit.root
-        self.unsure = np.mean([self._changes(step) ** 2 for step in steps], axis=0)
+        self.unsure = np.mean(self._changes(steps) ** 2, axis=0)
         self.open = np.ones(int(self.rows.max()) + 1, dtype=bool)
         self.chosen = list[int]()
 
@@ -81,9 +82,9 @@ class _Choice:
     def best_for(self, parameters: AnyArray) -> list[int]:
         """The points that tell them best; rows are left where that is too little."""
         root, U, found = self.fit.root, self.U[: self.told], list[int]()
-        spread = root.T @ root[:, parameters] - U.T @ U[:, parameters]
-        for i, step in zip(parameters, spread.T, strict=True):
-            moved, own = self._changes(step) ** 2, float(self.variance[i])
+        spread = root[:, parameters].T @ root - U[:, parameters].T @ U
+        for i, changes in zip(parameters, self._changes(spread), strict=True):
+            moved, own = changes**2, float(self.variance[i])
             gain = (moved / (1 + np.maximum(self.unsure, moved / (own + TINIEST)))).sum(axis=1)
             gain[[*self.chosen, *found]] = 0.0
             best = int(np.argmax(gain))
@@ -98,19 +99,20 @@ class _Choice:
         self.chosen += numbers
         if not numbers:
             return
-        D = np.vstack([self.weights[k] * self.fit.derivatives(self.X[k]) for k in numbers])
-        root = self.fit.root
-        for d, spread in zip(D, (root.T @ (root @ D.T)).T, strict=True):
-            U = self.U[: self.told]
-            moved = spread - U.T @ (U @ d)
-            own = float(d @ moved)
-            if own <= ROUNDED_AWAY * float(d @ spread):
-                continue
-            u = moved / np.sqrt(1 + own)
-            self.U[self.told], self.told = u, self.told + 1
-            left = self.variance - u**2
-            self.variance = np.where(left > self.least, left, 0.0)
-            self.unsure = np.maximum(self.unsure - self._changes(u) ** 2, 0.0)
+        D = self.weights[numbers, None, None] * self.fit.derivatives(self.X[numbers])
+        D, U = D.reshape(-1, len(self.variance)), self.U[: self.told]
+        before, known = D @ self.fit.root.T, D @ U.T
+        spread, own = before @ self.fit.root - known @ U, np.sum(before**2, axis=1)
+        new = np.einsum("ij,ij->i", spread, D) > ROUNDED_AWAY * own
+        if not new.any():
+            return
+        size, V = np.linalg.eigh(spread[new] @ D[new].T)
+        more = (V.T @ spread[new]) / np.sqrt(1 + np.maximum(size, 0.0))[:, None]
+        self.U[self.told : self.told + len(more)], self.told = more, self.told + len(more)
+        left = self.variance - np.sum(more**2, axis=0)
+        self.variance = np.where(left > self.least, left, 0.0)
+        self.unsure = np.maximum(self.unsure - np.sum(self._changes(more) ** 2, axis=0), 0.0)
 
-    def _changes(self, step: Array) -> Array:
-        return self.weights[:, None] * self.fit.changes(self.X, step)
+    def _changes(self, steps: Array) -> Array:
+        """Of the answers along some steps: (steps, points, outputs)."""
+        return self.weights[:, None] * self.fit.changes(self.X, steps)

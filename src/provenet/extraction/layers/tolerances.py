@@ -175,7 +175,7 @@ the layers above the first are. A convention: some seconds, and 150 MB for each 
 """
 FIRST_MEASURED = 9e-11
 """Standard error of the first layer's rows up to which the layers above them are polished alone. A
-convention: more than that leaves them no room within twice `POLISHED_TO`."""
+convention: more than that leaves them no room within `POLISHED_IN_ALL`."""
 POLISH_ROUNDS, ASKED_A_ROUND = 5, 0.3
 """Fits after further answers, and how many of these at most beside the parameters. A convention."""
 USUAL_LEVEL, HIGHEST_LEVEL = 2.5, 100.0
@@ -201,9 +201,9 @@ tells."""
 FITTED_ANSWERS = 16.0
 """Answers for each parameter that polishing uses, at most. A convention: cost; what these leave
 unsure is asked."""
-POLISHED_TO = 6e-11
-"""Standard error of a row that further answers are asked for. Derived: with that of the first layer
-and `LAYERS_BOUND` it is within what the judge asks for, 1e-9."""
+POLISHED_TO, POLISHED_IN_ALL = 1e-10, 1.2e-10
+"""Standard error of a row up to which further answers are asked for; the same where the errors of
+two fits add up. Derived: with `LAYERS_BOUND` it is within what the judge asks for, 1e-9."""
 POLISHED_WITHIN = 30.0
 """Distance of answers that polishing uses, beside the root of the coordinates. A convention: units
 that are seldom on show far out, where rounding is larger."""
@@ -218,11 +218,15 @@ UNSURE_ROWS, LEAST_UNSURE = 10.0, (1e-9, 1e-3)
 most. A convention."""
 AXIS_STEP, LONGEST_AXIS_STEP = 0.5, 3.0
 """Steps along an axis beside the distance to where a unit switches, and at most. A convention."""
-FIRST_KNOWN = 6e-11
+FIRST_KNOWN = 1e-10
 """Standard error of a row of the first layer up to which no more gradients are measured. A
 convention, as `POLISHED_TO`."""
 GRADIENT_OFF = 1e-4
 """Relative difference of a gradient that a nearly right network explains. A convention."""
+LEAST_SLOPE = 1e-3
+"""Weight of slopes beside answers up to which polishing leaves them out. A convention: they would
+tell nothing that is wanted, and the square of it counts in a matrix that is rounded.
+"""
 PLACES_FOR_GRADIENTS = 60
 """At each scale, among which those for further gradients are chosen. A convention."""
 WORTH_A_GRADIENT = 0.02
