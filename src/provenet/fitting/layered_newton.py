@@ -56,8 +56,9 @@ class WeightedSamples:
     def __add__(self, more: WeightedSamples) -> WeightedSamples:
         """These and more of them."""
         pairs = ((self.X, more.X), (self.Y, more.Y), (self.weights, more.weights))
+        X, Y, weights = (np.concatenate(pair) for pair in pairs)
         both = None if self.of is None and more.of is None else np.vstack([self._of, more._of])
-        return WeightedSamples(*(np.concatenate(pair) for pair in pairs), both)
+        return WeightedSamples(X, Y, weights, both)
 
     def __getitem__(self, rows: slice) -> WeightedSamples:
         """Some of them."""
@@ -117,12 +118,12 @@ class NearlyExact:
         points = WeightedSamples(X, np.empty((len(X), 0)), np.ones(len(X)))
         return np.stack(list(_jacobians(self.network, points)), axis=1)
 
-    def changes(self, X: Array, steps: Array) -> Array:
+    def changes(self, X: Array, steps: Array, dtype: type[np.floating] = np.float64) -> AnyArray:
         """How answers change along steps of all parameters, (steps, n, outputs)."""
         network, number = self.network, len(steps)
-        h, dh = X, np.zeros((number, *X.shape))
-        first = 0
-        for W, b in network.affine_maps:
+        h, steps = X.astype(dtype), steps.astype(dtype)
+        dh, first = np.zeros((number, *X.shape), dtype), 0
+        for W, b in ((W.astype(dtype), b.astype(dtype)) for W, b in network.affine_maps):
             by = steps[:, first : first + W.size + len(b)].reshape(number, *W.shape[:1], -1)
             first += W.size + len(b)
             dz = h @ by[:, :, :-1].transpose(0, 2, 1) + by[:, None, :, -1] + dh @ W.T

@@ -32,6 +32,7 @@ from provenet.extraction.layers.tolerances import (
     POLISH_ROUNDING,
     POLISH_ROUNDS,
     POLISHED_TO,
+    POLISHED_WELL,
     POLISHED_WITHIN,
     POOL,
     POOL_A_PLACE,
@@ -81,7 +82,7 @@ def polished(
     noise = POLISH_ROUNDING * float(np.abs(samples.weights[:, None] * samples.Y).max())
     samples = sum(_slopes(frame, below, network, noise), samples)
     fits = Newton(network, unsure, noise, frame.check_time)
-    level = usual = USUAL_LEVEL * noise
+    level = USUAL_LEVEL * noise
     fits.add(samples)
     for _ in range(POLISH_ROUNDS):
         more = _telling(frame, below, fits.as_it_is(), wanted / level, places, rng)
@@ -90,8 +91,8 @@ def polished(
             samples = samples + new
             fits.add(new)
         fit = fits.fitted(samples)
-        found = PolishedLayers(fit.network, max(fit.rms, usual) * fit.errors.largest)
-        level = float(np.clip(fit.rms, usual, HIGHEST_LEVEL * noise))
+        found = PolishedLayers(fit.network, max(fit.rms, noise) * fit.errors.largest)
+        level = float(np.clip(fit.rms, noise, HIGHEST_LEVEL * noise))
         del fit  # the next is as large
         if found.error <= wanted or len(more) == 0:
             break
@@ -161,8 +162,8 @@ def _telling(
         return np.empty((0, frame.coordinates))
     pool = _pool(frame, below, fit, wanted, places, rng)
     most = int(ASKED_A_ROUND * len(fit.root) / fit.network.affine_maps[-1][0].shape[0]) + 1
-    weights = weights_far_out(pool)[:, 0]
-    chosen = most_telling(fit, below.h(pool), weights, wanted, most, rng, frame.check_time)
+    weights, goal = weights_far_out(pool)[:, 0], POLISHED_WELL * wanted
+    chosen = most_telling(fit, below.h(pool), weights, goal, most, rng, frame.check_time)
     return np.asarray(pool[chosen])
 
 

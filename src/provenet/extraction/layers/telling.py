@@ -8,10 +8,11 @@ asking for it makes C
 so that parameter i, known worst, gains `(d.C e_i)^2 / (1 + d.C d)`. Of many points that with the
 most is taken, as if it had been asked, then the next, until every row is known as well as wanted or
 no point tells more. The worst parameters of several rows are served at once: with the derivatives D
-of their answers C loses `U^T U`, `U = (1 + S)^-1/2 V^T D C`, where `D C D^T = V S V^T`. `d.C e_i` is how an
-answer changes along a step of all parameters: no matrix of derivatives is formed. What answers of
-all points are unsure by, `d.C d`, is the mean square of their changes along a few random steps with
-covariance C; the bound of Cauchy and Schwarz by what parameter i gains mends the chance in that.
+of their answers C loses `U^T U`, `U = (1 + S)^-1/2 V^T D C`, where `D C D^T = V S V^T`. `d.C e_i`
+is how an answer changes along a step of all parameters: no matrix of derivatives is formed. What
+answers of all points are unsure by, `d.C d`, is the mean square of their changes along a few random
+steps with covariance C; the bound of Cauchy and Schwarz by what parameter i gains mends the chance
+in that.
 What is left of a variance after too many orders of magnitude is rounding, and counts as nothing:
 the next round forms the matrix anew.
 """
@@ -63,7 +64,8 @@ class _Choice:
         self, fit: NearlyExact, X: Array, weights: Array, most: int, rng: np.random.Generator
     ) -> None:
         self.fit, self.X, self.weights = fit, X, weights
-        self.rows, self.variance = fit.rows, np.sum(fit.root**2, axis=0)
+        self.C = fit.root.T @ fit.root
+        self.rows, self.variance = fit.rows, np.diag(self.C).copy()
         self.least = ROUNDED_AWAY * self.variance
         outputs = len(fit.network.affine_maps[-1][0])
         self.U, self.told = np.empty((most * outputs, len(self.variance))), 0
@@ -81,8 +83,8 @@ class _Choice:
 
     def best_for(self, parameters: AnyArray) -> list[int]:
         """The points that tell them best; rows are left where that is too little."""
-        root, U, found = self.fit.root, self.U[: self.told], list[int]()
-        spread = root[:, parameters].T @ root - U[:, parameters].T @ U
+        U, found = self.U[: self.told], list[int]()
+        spread = self.C[parameters] - U[:, parameters].T @ U
         for i, changes in zip(parameters, self._changes(spread), strict=True):
             moved, own = changes**2, float(self.variance[i])
             gain = (moved / (1 + np.maximum(self.unsure, moved / (own + TINIEST)))).sum(axis=1)
@@ -101,9 +103,9 @@ class _Choice:
             return
         D = self.weights[numbers, None, None] * self.fit.derivatives(self.X[numbers])
         D, U = D.reshape(-1, len(self.variance)), self.U[: self.told]
-        before, known = D @ self.fit.root.T, D @ U.T
-        spread, own = before @ self.fit.root - known @ U, np.sum(before**2, axis=1)
-        new = np.einsum("ij,ij->i", spread, D) > ROUNDED_AWAY * own
+        before = D @ self.C
+        spread = before - (D @ U.T) @ U
+        new = np.sum(spread * D, axis=1) > ROUNDED_AWAY * np.sum(before * D, axis=1)
         if not new.any():
             return
         size, V = np.linalg.eigh(spread[new] @ D[new].T)
@@ -114,5 +116,5 @@ class _Choice:
         self.unsure = np.maximum(self.unsure - np.sum(self._changes(more) ** 2, axis=0), 0.0)
 
     def _changes(self, steps: Array) -> Array:
-        """Of the answers along some steps: (steps, points, outputs)."""
-        return self.weights[:, None] * self.fit.changes(self.X, steps)
+        """Of the answers along some steps, to six digits: (steps, points, outputs)."""
+        return np.asarray(self.weights[:, None] * self.fit.changes(self.X, steps, np.float32))
