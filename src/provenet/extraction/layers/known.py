@@ -197,6 +197,8 @@ class Frame:
     """The same, close to others: they tell nothing new of the whole, but of slopes."""
     gradients: list[AxisGradient] = field(default_factory=list)
     """Along all axes of the inputs."""
+    _seen: list[Array] = field(default_factory=list, init=False, repr=False, compare=False)
+    """Coordinates of what is kept, as far as they were asked for."""
 
     def check_time(self) -> None:
         """For loops that ask nothing: raises `TimeSpent` after the deadline."""
@@ -247,15 +249,19 @@ class Frame:
 
     def answers(self) -> tuple[Array, Array]:
         """All that is kept, inputs as coordinates."""
-        X = np.vstack([X for X, _ in self.kept])
-        return self.coordinates_of(X), np.vstack([Y for _, Y in self.kept])
+        self._seen += [self.coordinates_of(X) for X, _ in self.kept[len(self._seen) :]]
+        return np.vstack(self._seen), np.vstack([Y for _, Y in self.kept])
 
     def in_space(self, *, close: bool = True) -> tuple[Array, Array]:
         """All that was asked in the space of the coordinates, whose weights alone matter there."""
         every = [*self.kept, *(self.close if close else ())]
         if close and self.Q is None:
             every += [gradient.points() for gradient in self.gradients]
-        X, Y = (np.vstack(part) for part in zip(*every, strict=True))
+        U, Y = zip(*(self._inside(X, Y) for X, Y in every), strict=True)
+        return np.vstack(U), np.vstack(Y)
+
+    def _inside(self, X: Array, Y: Array) -> tuple[Array, Array]:
+        """Those of some answers that were asked in the space of the coordinates."""
         U = self.coordinates_of(X)
         if self.Q is None:
             return U, Y

@@ -67,10 +67,13 @@ def seen_above(
     cell = _clean_cell(known, u)
     if cell is None:
         return None
-    J = below.state(piece.u[None]).J[0][piece.on]
     back = np.linalg.pinv(cell.J[cell.on])
-    g = piece.g @ (J if Q is None else J @ Q) @ back
-    error = piece.error * float(np.linalg.norm(J, 2) * np.linalg.norm(back, 2))
+    along, size = piece.g, 1.0
+    if below.layers:
+        J = below.state(piece.u[None]).J[0][piece.on]
+        along, size = piece.g @ J, float(np.linalg.norm(J, 2))
+    g = (along if Q is None else along @ Q) @ back
+    error = piece.error * size * float(np.linalg.norm(back, 2))
     k = piece.k + piece.g @ piece.h[piece.on] - g @ cell.h[cell.on]
     return Piece(u, cell.h, cell.on, g, k, error)
 

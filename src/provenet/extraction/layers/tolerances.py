@@ -316,6 +316,8 @@ SPARE_REST, NEAREST_A_WEIGHT, RANK_OF_REST, REST_KNOWN = 3, 2, 1e-7, 1e-4
 """Answers beyond the weights of a unit that must agree with it where it is told by what others
 leave; how many about a point are taken for each weight; the smallest singular value, beside the
 largest, with which they tell it; and its largest relative error. A convention."""
+MOST_RESTS = 300
+"""Points about which that is tried. A convention: cost."""
 REST_ASKED = 3
 """Points for each weight that are asked about answers that are not explained. A convention."""
 VALUES_AGREE = 1e-4

@@ -173,13 +173,15 @@ class _WeightedAnswers:
         self, R: Array, b: Array, trust: Array | None = None, *, linear: bool = True
     ) -> tuple[Array, Array, Array]:
         """A, L and c by least squares on some of the answers, perhaps not trusting all alike."""
-        features, Y = self.features(R, b, linear), self.weights * self.Y
+        columns = len(R) + 1 + (self.H.shape[1] if linear else 0)
+        some = slice(None, None, max(1, len(self.Y) // (ANSWERS_A_COLUMN * columns)))
+        answers = _WeightedAnswers(self.H[some], self.Y[some], self.weights[some])
+        features, Y = answers.features(R, b, linear), answers.weights * answers.Y
         if trust is not None:
-            features, Y = features * trust[:, None], Y * trust[:, None]
-        rows = slice(None, None, max(1, len(Y) // (ANSWERS_A_COLUMN * features.shape[1])))
-        scale = np.linalg.norm(features[rows], axis=0)
+            features, Y = features * trust[some, None], Y * trust[some, None]
+        scale = np.linalg.norm(features, axis=0)
         scale[scale == 0] = 1.0
-        fit = np.linalg.lstsq(features[rows] / scale, Y[rows], rcond=1e-13)[0] / scale[:, None]
+        fit = np.linalg.lstsq(features / scale, Y, rcond=1e-13)[0] / scale[:, None]
         return fit[: len(R)], fit[len(R) : -1], fit[-1]
 
     def features(self, R: Array, b: Array, linear: bool) -> Array:

@@ -25,6 +25,7 @@ from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.tolerances import (
     CELLS_TO_TELL,
+    MOST_RESTS,
     NEAREST_A_WEIGHT,
     NEEDLESS,
     NOT_ZERO,
@@ -52,11 +53,12 @@ def rest_of_answers(
 
     Where several are missing, one may make what is left about some point.
     """
-    off = np.flatnonzero(~fit.explained)
-    H, left = known.h(U[off]), _UnitValues.of(known, rows, fit, U[off], Y[off]).left
-    for start in (None, *range(len(off))):
-        near = _nearest(U[off], start, NEAREST_A_WEIGHT * H.shape[1])
-        row = _linear_rest(H[near], left[near], U[off][near])
+    U, Y = U[~fit.explained], Y[~fit.explained]
+    H, left = known.h(U), _UnitValues.of(known, rows, fit, U, Y).left
+    starts = np.arange(0, len(U), 1 + len(U) // MOST_RESTS).tolist()
+    for start in (None, *starts):
+        near = _nearest(U, start, NEAREST_A_WEIGHT * H.shape[1])
+        row = _linear_rest(H[near], left[near], U[near])
         if row is not None:
             return row
     return None
