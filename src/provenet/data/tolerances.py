@@ -69,6 +69,11 @@ ACTIVATION_PROBES = np.linspace(-3.0, 3.0, 25)
 zero, as far as standard inputs usually reach."""
 NO_MEMORY_LIMIT = 2**63
 """Derived: bytes, more than any machine has, for where the system tells no limit."""
+MALLOC_KEEPS = 2**26, 2**25
+"""Derived: free bytes up to which memory is kept, and those from which an array is mapped by itself
+(the most that glibc takes): a block's arrays are smaller."""
+MALLOC_MAPS_FROM = 2**17
+"""Derived: where glibc begins to map arrays by themselves, its documented default."""
 
 FEWEST_STEPPED = 8
 """Convention: different labels, or labels that repeat others, from which steps are recognised: a

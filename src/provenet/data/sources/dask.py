@@ -25,10 +25,10 @@ import numpy as np
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import ClusterLost, InvalidInput
 from provenet.common.typing import AnyArray, Array
-from provenet.data.parallel import one_blas_thread
+from provenet.data.parallel import memory_kept, one_blas_thread
 from provenet.data.passes import Term
 from provenet.data.sources.arrays import ArraySource, draw_rows
-from provenet.data.sources.base import Draw, Source
+from provenet.data.sources.base import LARGEST_BLOCK, Draw, Source
 from provenet.data.tolerances import ROWS_AT_ONCE, SUMS_MERGED_AT_ONCE
 
 try:
@@ -89,8 +89,8 @@ class DaskArrays(DaskSource):
     """Dask arrays X (n, features) and y, (n,) or (n, outputs)."""
 
     def __init__(self, X: Any, y: Any) -> None:
-        """Nothing is computed; chunks of y are made to fit those of X."""
-        X = X.rechunk({1: -1})
+        """Nothing is computed; chunks end where blocks of a pass do, those of y where X's do."""
+        X = X.rechunk({0: _whole_blocks(X.chunks[0]), 1: -1})
         y = y.rechunk({0: X.chunks[0], 1: -1} if y.ndim == 2 else {0: X.chunks[0]})
         self.size, self.features = X.shape
         self.outputs = None if y.ndim == 1 else y.shape[1]
@@ -115,6 +115,14 @@ class DaskArrays(DaskSource):
             for c, (a, b) in zip(self._chunks, pairwise(edges), strict=True)
             if a < b
         )
+
+
+def _whole_blocks(lengths: tuple[int, ...]) -> tuple[int, ...]:
+    """Chunks of nearly these lengths that end where blocks of a pass do, so that sums are of the
+    same blocks as those of arrays in memory, and rounded alike."""
+    size = sum(lengths)
+    edges = LARGEST_BLOCK * np.round(np.cumsum(lengths) / LARGEST_BLOCK).astype(int)
+    return tuple(np.diff(np.unique([0, *edges[edges < size], size])).tolist())
 
 
 class DaskFiles(DaskSource):
@@ -153,7 +161,7 @@ def _sum_of_chunk(
     """Block by block on one thread: the workers' threads have chunks of their own."""
     source = ArraySource(*samples) if len(samples) == 2 else samples[0]
     blocks = (slice(first + b.start, first + b.stop) for b in row_blocks(last - first, rows))
-    with one_blas_thread():
+    with one_blas_thread(), memory_kept():
         return reduce(add, (shipped.term(*source.rows(b.start, b.stop)) for b in blocks))
 
 
