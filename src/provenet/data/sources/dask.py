@@ -121,7 +121,7 @@ def _whole_blocks(lengths: tuple[int, ...]) -> tuple[int, ...]:
     """Chunks of nearly these lengths that end where blocks of a pass do, so that sums are of the
     same blocks as those of arrays in memory, and rounded alike."""
     size = sum(lengths)
-    edges = LARGEST_BLOCK * np.round(np.cumsum(lengths) / LARGEST_BLOCK).astype(int)
+    edges = LARGEST_BLOCK * np.round(np.cumsum(lengths[:-1]) / LARGEST_BLOCK).astype(int)
     return tuple(np.diff(np.unique([0, *edges[edges < size], size])).tolist())
 
 
