@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import compare
+import telling
 from common import Line, Record, machine, markdown_head, markdown_row
 from trials import report
 
@@ -140,6 +141,8 @@ def _part(name: str, part: Content, pictures: bool) -> Iterator[str]:
     if part["failure"]:
         yield part["failure"]
         return
+    for paragraph in telling.told(name, part):
+        yield from (paragraph, "")
     if pictures and name in PICTURES:
         yield f"![{name.capitalize()}]({PICTURES[name][0]})\n"
     if part["lines"]:
@@ -168,8 +171,9 @@ INTRODUCTION = """\
 
 Written by `python benchmarks/suite.py --docs`: no figure here is copied by hand. Every figure
 stands beside one that was measured in the same run on the same machine, so that the ratio means
-something elsewhere too. What each part measures is told at the top of its script in `benchmarks/`;
-*infinite* is what a solver needs that never succeeds. How few samples suffice is told in
+something elsewhere too. The sentences are made from the figures below them (`telling.py`); more
+on what a part measures stands at the top of its script in `benchmarks/`. *Infinite* is what a
+solver needs that never succeeds. How few samples suffice is told in
 [beyond the papers](papers/ours.md).
 """
 

@@ -19,6 +19,7 @@ import decomposition
 import designs
 import samples
 import suite
+import telling
 from common import Line, Record
 from peers import PEERS as RIVALS
 from trials import Outcome, peer_trial, provenet_trial
@@ -223,6 +224,19 @@ def test_the_documentation_is_made_of_results(tmp_path: Path) -> None:
     assert "T_4" in text and "2000-01-01" in text
     for _, (file, _draw) in suite.PICTURES.items():
         assert f"]({file})" in text and (tmp_path / file).stat().st_size > 10_000
+
+
+def test_words_are_made_from_the_figures() -> None:
+    """A sentence for every part, none for a part without words."""
+    assert set(telling.WORDS) == set(suite.PARTS)
+    shares = [Record(f"{ratio}, cluster of 1", ratio, "/s", "memory", 1.0) for ratio in (0.5, 0.75)]
+    part = {"records": [one.content() for one in shares], "lines": []}
+    assert "on a cluster at 0.5 to 0.75" in next(telling.told("disk and cluster", part))
+    cells = [["10,5", "provenet", "3 of 4 (1 beyond)", "4", "3", "1"], ["10,5", "rival", "0 of 2"]]
+    part = {"records": [], "lines": [[[], row] for row in cells]}
+    (text,) = telling.told("recovery, one output", part)
+    assert "recovered 3 of 4, with 1 wrong successes; its rivals, told the width, 0 of 2." in text
+    assert not list(telling.told("no such part", part))
 
 
 def test_every_figure_is_finite_or_left_out() -> None:
