@@ -62,11 +62,13 @@ def test_gradients_where_there_is_room_are_measured_in_blocks() -> None:
     nothing = np.zeros((1, FEATURES))
     units = Units(NET.weights, NET.biases, NET.output_weights[None], nothing, np.zeros(1))
     found = sharpen.Sharpened(units, np.full(3, 1e-9))
-    places = sharpen._places(found, BOX, rng)
+    places = sharpen._places(found, BOX, rng, 1e-15)
     few = places[np.arange(min(4, len(places.X)))]
     assert len(few.X) == 4
     assert peak(lambda: sharpen._measured(ask, few)) < SQUARE / 2
-    assert peak(lambda: sharpen._places(found, BOX, rng)) < SQUARE  # 2,000 places were 24 MB each
+    assert (
+        peak(lambda: sharpen._places(found, BOX, rng, 1e-15)) < SQUARE
+    )  # 2,000 places were 24 MB each
 
 
 def test_gradients_in_blocks_are_the_gradients(monkeypatch: pytest.MonkeyPatch) -> None:

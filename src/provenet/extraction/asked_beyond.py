@@ -44,11 +44,13 @@ def asked_beyond(
     asked: Answered,
     number: int,
     lines: FartherOut | None = None,
+    step: float = 0.0,
 ) -> Recovery:
     """What the first questions say of an answer when they are asked again, and searched points.
 
-    Two units close to each other differ from one between their kinks alone, where random points
-    hardly ever are: those on the kinks and across them tell.
+    `step` is that of answers that are decimals. Two units close to each other differ from one
+    between their kinks alone, where random points hardly ever are: those on the kinks and across
+    them tell.
     """
     assert found.network is not None, "a success has one"
     first, network = asked.X[:ASKED_AGAIN], found.network
@@ -60,7 +62,8 @@ def asked_beyond(
         if found.certificate is None or found.certificate.label_rounding == 0:
             on_kinks = _answered(oracle, points_on_kinks(network, box, rng))
             return judged_again(found, asked, again, beyond, on_kinks=on_kinks)
-        across = _across(oracle, box, rng, found, network, asked)
+        times = ALONG_A_KINK if step and box.unlimited and is_by_steps(found, asked) else 1.0
+        across = _across(oracle, box, rng, network, asked, times)
         farther = _farther_out(oracle, box, rng) + across.farther_out(box.centre, box.width)
         farther = farther if lines is None else farther + lines
     except Spent:  # what may refute it was not asked: that is no success
@@ -84,12 +87,11 @@ def _across(
     oracle: Oracle,
     box: Box,
     rng: np.random.Generator,
-    found: Recovery,
     network: Network,
     asked: Answered,
+    times: float,
 ) -> AcrossKinks:
-    """Far out two units are farther apart; steps are the same there, those of floats are not."""
-    times = ALONG_A_KINK if box.unlimited and is_by_steps(found, asked) else 1.0
+    """Far out two units are farther apart; decimals are the same there, floats are coarser."""
     allowed = allowed_for_noise(network, asked)
     X, whose = points_across_kinks(network, allowed, box, rng, times)
     return AcrossKinks(_answered(oracle, X), whose, times)

@@ -92,12 +92,9 @@ def pieces_at(
             break
         steps[bad] *= SHORTER
         again = measured_pieces(ask, line, X[bad], steps[bad], box)
-        for own, new in zip(
-            (found.gradients, found.constants, found.errors, found.believed),
-            (again.gradients, again.constants, again.errors, again.believed),
-            strict=True,
-        ):
-            own[bad] = new
+        order = np.arange(len(X))
+        order[bad] = len(X) + np.arange(len(bad))
+        found = (found + again)[order]
     return found
 
 
@@ -118,12 +115,15 @@ def measured_pieces(
     steepness = np.linalg.norm(gradients, axis=(1, 2))  # inputs are rounded too
     rounding = relative * (np.abs(values).max(axis=(1, 2)) + far * steepness)
     allowed = rounding * np.sqrt(d) + BELIEVED * np.abs(rises).max(axis=(1, 2))
-    believed = np.abs(predicted - rises[:, d]).max(axis=1) <= allowed
+    off = np.abs(predicted - rises[:, d]).max(axis=1)
+    # Of values with errors alike: the last, those of the gradient, and the first in all of these.
+    missed = off / np.sqrt(2 + (1 - line.direction.sum()) ** 2)
     constants = values[:, 0] - np.einsum("nod,nd->no", gradients, X)
     # The constant is off by the gradient's error over this distance.
     shortest = np.minimum(steps, np.abs(axes).min(axis=1))
-    errors = TYPICAL_ERROR * rounding / shortest * np.maximum(1.0, far / np.sqrt(d)) + TINIEST
-    return Pieces(X, gradients, constants, errors, believed)
+    lengths = shortest / np.maximum(1.0, far / np.sqrt(d))
+    errors = TYPICAL_ERROR * rounding / lengths + TINIEST
+    return Pieces(X, gradients, constants, errors, off <= allowed, lengths, missed)
 
 
 def units_of(pieces: Pieces, line: Segment, kinks: Array, base: int) -> Units:

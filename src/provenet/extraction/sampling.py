@@ -137,7 +137,9 @@ def sampled(
         found = _of_single_precision(attempt, samples, y) if single else None
         best = replace(found or attempt(samples(y), units=units), asked=Answered(X, y))
         if best.success and (found is not None or not single):
-            return asked_beyond(oracle, box, rng, best, Answered(X, y), batches.beyond)
+            step = 0.0 if rounding is None else rounding.step
+            asked_now = Answered(X, y)
+            return asked_beyond(oracle, box, rng, best, asked_now, batches.beyond, step=step)
         size = int(batches.growth * size)
     return stopped_early(best, exhausted(deadline, tried))
 
@@ -199,7 +201,8 @@ class _FromLines:
         if best is not None and best.success:
             oracle, box, rng = self.asked.oracle, self.asked.box, self.asked.rng
             lines = self._lines()
-            return asked_beyond(oracle, box, rng, best, self._grown(0), 0, lines)
+            step = self.rounding.step
+            return asked_beyond(oracle, box, rng, best, self._grown(0), 0, lines, step)
         return best if best is not None and best.status is Status.PARTIAL else None
 
     def _best_of_attempts(self, start: Network, asked: Answered) -> Recovery:

@@ -16,7 +16,7 @@ are used up. A place needs `features + 1` of them, with steps as long as the hyp
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
@@ -27,10 +27,13 @@ from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.questions import Ask, ask_gradients, most_rows
 from provenet.extraction.tolerances import (
     CERTAIN,
+    FEWEST_MET,
     LONGEST,
+    MET_MARGIN,
     PLACES,
     PLACES_A_UNIT,
     PRIOR,
+    ROUNDING_MET,
     SAFE,
     SHARPENINGS,
     SIGNIFICANT,
@@ -72,11 +75,12 @@ class _Places:
     """Along every axis."""
     patterns: Array
     errors: Array
+    lengths: Array
+    """As of `Pieces`."""
 
     def __getitem__(self, chosen: AnyArray) -> _Places:
-        return _Places(
-            self.X[chosen], self.steps[chosen], self.patterns[chosen], self.errors[chosen]
-        )
+        parts = self.X, self.steps, self.patterns, self.errors, self.lengths
+        return _Places(*(part[chosen] for part in parts))
 
 
 def sharpened(
@@ -95,17 +99,35 @@ def sharpened(
     """
     features = units.W.shape[1]
     found = _without_nothing(_fitted(units, pieces), pieces)
+    rounding = _rounding_met(found.units, pieces)
+    pieces = _with_rounding(pieces, found.units, rounding)
+    found = _fitted(found.units, pieces)
     for _ in range(SHARPENINGS):
         most = spare(len(found.units)) // (features + 1)
         if len(found.units) == 0 or most == 0 or found.errors.max() <= WELL_KNOWN:
             break
-        places = _places(found, box, rng)
+        places = _places(found, box, rng, rounding)
         chosen = _design(found.units, pieces, places, most, deadline)
         if len(chosen) == 0:
             break
         pieces = pieces + _measured(ask, places[np.array(chosen)])
         found = _without_nothing(_fitted(found.units, pieces), pieces)
     return found, pieces
+
+
+def _rounding_met(units: Units, pieces: Pieces) -> float:
+    """Error of a value beside its size, as steps along lines show it; typical where few do."""
+    met = pieces[np.isfinite(pieces.missed)]
+    if len(met.X) < FEWEST_MET:
+        return TYPICAL_ROUNDING
+    relative = met.missed / (units.sizes(met.X) + TINIEST)
+    return float(np.clip(MET_MARGIN * np.sqrt(np.mean(relative**2)), *ROUNDING_MET))
+
+
+def _with_rounding(pieces: Pieces, units: Units, rounding: float) -> Pieces:
+    """The same pieces with the errors that rounding of this size makes."""
+    errors = rounding * units.sizes(pieces.X) / pieces.lengths + TINIEST
+    return replace(pieces, errors=errors)
 
 
 def _without_nothing(found: Sharpened, pieces: Pieces) -> Sharpened:
@@ -148,7 +170,7 @@ def _relative_errors(units: Units, C: Array) -> Array:
         return np.asarray(deviations / np.linalg.norm(units.A, axis=0))
 
 
-def _places(found: Sharpened, box: Box, rng: np.random.Generator) -> _Places:
+def _places(found: Sharpened, box: Box, rng: np.random.Generator, rounding: float) -> _Places:
     """Random places, many of them about the hyperplane of a unit, whose pattern is certain."""
     units = found.units
     m, features = units.W.shape
@@ -159,11 +181,11 @@ def _places(found: Sharpened, box: Box, rng: np.random.Generator) -> _Places:
     reach = np.linalg.norm(X, axis=1, keepdims=True) / np.sqrt(X.shape[1]) + 1
     X, z = _rows((z > CERTAIN * found.errors * reach).all(axis=1), X, z)
     steps = np.minimum(SAFE * _room(z, units.W), LONGEST * box.width)
-    size = np.abs(units(X)).max(axis=1) + (z @ np.abs(units.A).T).max(axis=1)
-    errors = TYPICAL_ROUNDING * size * np.sqrt(np.mean(1 / steps**2, axis=1)) + TINIEST
+    lengths = 1 / np.sqrt(np.mean(1 / steps**2, axis=1))
     steps = box.steps(X, steps)
     inside = box.contains(X + np.minimum(steps, 0)) & box.contains(X + np.maximum(steps, 0))
-    return _Places(X, steps, units.pattern(X), errors)[inside]
+    errors = rounding * units.sizes(X) / lengths + TINIEST
+    return _Places(X, steps, units.pattern(X), errors, lengths)[inside]
 
 
 def _about(box: Box, w: Array, b: float, number: int, rng: np.random.Generator) -> Array:
@@ -219,4 +241,5 @@ def _measured(ask: Ask, places: _Places) -> Pieces:
     taken = (X + places.steps) - X  # as rounded
     gradients = np.swapaxes((values[:, 1:] - values[:, :1]) / taken[:, :, None], 1, 2)
     constants = values[:, 0] - np.einsum("nod,nd->no", gradients, X)
-    return Pieces(X, gradients, constants, places.errors, np.ones(len(X), dtype=bool))
+    believed, missed = np.ones(len(X), dtype=bool), np.full(len(X), np.nan)
+    return Pieces(X, gradients, constants, places.errors, believed, places.lengths, missed)

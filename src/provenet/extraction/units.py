@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,11 @@ class Units:
     def z(self, X: Array) -> Array:
         """What goes into the units: (n, units)."""
         return np.asarray(X @ self.W.T + self.b)
+
+    def sizes(self, X: Array) -> Array:
+        """What rounding of the values is relative to: these, and all that they are sums of."""
+        terms = (np.abs(self.z(X)) @ np.abs(self.A).T).max(axis=1)
+        return np.asarray(np.abs(self(X)).max(axis=1) + terms)
 
     @property
     def affine(self) -> Array:
@@ -134,6 +139,11 @@ class Pieces:
     errors: Array
     """How far rounding lets an entry of each gradient be off."""
     believed: AnyArray
+    lengths: Array
+    """What the error of a value is divided by to be that of an entry."""
+    missed: Array
+    """Errors of values as they were met: of a step along the line that the gradient predicts, over
+    what it has of them. NaN where none was taken."""
 
     @property
     def affine(self) -> Array:
@@ -148,6 +158,8 @@ class Pieces:
             np.concatenate([self.constants, other.constants]),
             np.append(self.errors, other.errors),
             np.append(self.believed, other.believed),
+            np.append(self.lengths, other.lengths),
+            np.append(self.missed, other.missed),
         )
 
     def __getitem__(self, rows: AnyArray | slice) -> Pieces:
@@ -158,16 +170,19 @@ class Pieces:
             self.constants[rows],
             self.errors[rows],
             self.believed[rows],
+            self.lengths[rows],
+            self.missed[rows],
         )
 
     @classmethod
     def known_at(cls, x: Array, units: Units) -> Pieces:
         """What units that are known make near a point."""
         own = np.einsum("nm,mod->nod", units.pattern(x[None]), units.affine)
-        return cls(x[None], own[:, :, :-1], own[:, :, -1], np.zeros(1), np.ones(1, dtype=bool))
+        known = np.zeros(1), np.ones(1, dtype=bool), np.full(1, np.inf), np.full(1, np.nan)
+        return cls(x[None], own[:, :, :-1], own[:, :, -1], *known)
 
     def without(self, known: Units) -> Pieces:
         """The same for what known units leave of the function."""
         less = np.einsum("nm,mod->nod", known.pattern(self.X), known.affine)
         gradients, constants = self.gradients - less[:, :, :-1], self.constants - less[:, :, -1]
-        return Pieces(self.X, gradients, constants, self.errors, self.believed)
+        return replace(self, gradients=gradients, constants=constants)
