@@ -21,6 +21,8 @@ from provenet.extraction.layers.tolerances import (
     CELL_STARTS,
     CLIMB_STEPS,
     CLIMBED,
+    DESCENT_LENGTHS,
+    DESCENT_STEPS,
     INNER,
     NEARLY_A_CORNER,
     RANK,
@@ -159,3 +161,11 @@ def climbed(known: KnownLayers, U: Array, rng: np.random.Generator) -> Array:
         better = now > count
         best[better], count[better] = U[better], now[better]
     return best
+
+
+def descended(known: KnownLayers, U: Array, R: Array, steps: int = DESCENT_STEPS) -> Array:
+    """Points down the slopes of R.h, a row of R each, by steps that grow."""
+    for step in DESCENT_LENGTHS[:steps]:
+        g = np.einsum("nk,nkd->nd", R, known.state(U).J)
+        U = U - step * g / (np.linalg.norm(g, axis=1, keepdims=True) + TINIEST)
+    return U

@@ -14,6 +14,7 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.aiming import alone
+from provenet.extraction.layers.cells import descended
 from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.signs import layer_signs
@@ -26,7 +27,6 @@ from provenet.extraction.layers.surfaces import (
 )
 from provenet.extraction.layers.tolerances import (
     DESCENT,
-    DESCENT_LENGTHS,
     DESCENT_STEPS,
     EXTREMES,
     FEW_ANSWERS,
@@ -37,6 +37,7 @@ from provenet.extraction.layers.tolerances import (
     LEAST_LINES,
     MOST_ANSWERS,
     MOST_LINES,
+    MOST_OPEN_SIGNS,
     MOST_SURFACES,
     OPEN_A_LINE,
     OPEN_ABOVE,
@@ -55,7 +56,7 @@ from provenet.extraction.layers.tolerances import (
 from provenet.extraction.layers.top import Top, TopFit, last_layer
 from provenet.extraction.layers.values import rest_of_answers, told_by_values
 from provenet.extraction.segments import Segment
-from provenet.extraction.tolerances import FAR_OUT, TINIEST
+from provenet.extraction.tolerances import FAR_OUT
 from provenet.networks.deep_network import DeepNetwork
 
 Settle = Callable[[Top, list[Row]], DeepNetwork | None]
@@ -196,6 +197,8 @@ class _LayerSearch:
         stage.merge()
         if stage.traced >= FILL_FROM and stage.known.layers and not self.explained:
             stage.measure_open(OPEN_A_LINE)
+            if self._quiet and self.share <= FEW_ANSWERS:
+                stage.walk_from_open()
             stage.look_at_candidates()
             stage.merge()
             stage.fill(every=stage.traced >= FILL_ALL_FROM)
@@ -300,7 +303,7 @@ class _LayerSearch:
         """A point far out where r.h is small."""
         known, rng = self.stage.known, self.stage.rng
         U = np.vstack([s * rng.standard_normal((DESCENT, known.coordinates)) for s in SCALES])
-        U = self._descended(U, np.broadcast_to(r, (len(U), len(r))), DESCENT_STEPS)
+        U = descended(known, U, np.broadcast_to(r, (len(U), len(r))))
         return np.asarray(U[int(np.argmin(known.h(U) @ r))])
 
     def _extremes(self) -> Array:
@@ -310,15 +313,8 @@ class _LayerSearch:
             return np.empty((0, known.coordinates))
         U = rng.standard_normal((EXTREMES, known.coordinates))
         R = rng.standard_normal((EXTREMES, known.units))
-        near = self._descended(U, R, DESCENT_STEPS // 2)
-        return np.vstack([near, self._descended(U, R, DESCENT_STEPS)])
-
-    def _descended(self, U: Array, R: Array, steps: int) -> Array:
-        """Points down the slopes of R.h, a row of R each, by steps that grow."""
-        for step in DESCENT_LENGTHS[:steps]:
-            g = np.einsum("nk,nkd->nd", R, self.stage.known.state(U).J)
-            U = U - step * g / (np.linalg.norm(g, axis=1, keepdims=True) + TINIEST)
-        return U
+        near = descended(known, U, R, DESCENT_STEPS // 2)
+        return np.vstack([near, descended(known, U, R)])
 
     # ------------------------------------------------------------ a layer with more above it
 
@@ -361,9 +357,12 @@ class _LayerSearch:
 
     def _signs_need_surfaces(self, rows: list[Row], fit: TopFit) -> bool:
         """Whether there are more units than dimensions, and no more are found."""
-        wide = not any(int(piece.on.sum()) >= len(rows) for piece in self.stage.pieces)
+        stage = self.stage
+        wide = not any(int(piece.on.sum()) >= len(rows) for piece in stage.pieces)
+        if stage.known.layers and len(rows) <= MOST_OPEN_SIGNS:
+            return False  # gradients tell so few
         few = fit.share < FEW_ANSWERS
-        return wide and self._quiet and few and self.stage.traced >= SURFACES_FROM
+        return wide and self._quiet and few and stage.traced >= SURFACES_FROM
 
     def _by_surfaces(self, rows: list[Row]) -> LayerOutcome | None:
         """The signs that surfaces of the layer above agree on."""

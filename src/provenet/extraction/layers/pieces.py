@@ -11,7 +11,7 @@ hyperplane that the line meets at random is nearer by about that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -55,6 +55,8 @@ class Piece:
     k: Array
     error: float
     """Of an entry of g."""
+    span: Array | None = None
+    """Orthonormal columns in which alone g is told; None where all units that are on are."""
 
 
 def seen_above(
@@ -79,8 +81,8 @@ def seen_above(
 
 
 @dataclass(frozen=True)
-class _Clean:
-    """A cell whose units that are on do not depend on each other."""
+class _Cell:
+    """A cell; clean if the units that are on do not depend on each other."""
 
     h: Array
     J: Array
@@ -88,17 +90,30 @@ class _Clean:
     V: Array
     """Orthonormal rows that span those of J."""
     room: float
+    span: Array
+    """Orthonormal columns that span those of J, in the units that are on."""
+
+    @property
+    def clean(self) -> bool:
+        return len(self.V) == int(self.on.sum())
 
 
-def _clean_cell(known: KnownLayers, u: Array) -> _Clean | None:
-    """The cell of a point, if it is clean and its weights are known."""
+def _cell(known: KnownLayers, u: Array) -> _Cell | None:
+    """The cell of a point, if its weights are known."""
     state = known.state(u[None])
     h, J, room = state.h[0], state.J[0], float(state.room[0])
     on = h > 0
-    if not 0 < on.sum() <= len(u) or room <= 0:
+    if not on.any() or room <= 0:
         return None
-    _, size, V = np.linalg.svd(J[on], full_matrices=False)
-    return _Clean(h, J, on, V, room) if size[-1] > RANK * size[0] else None
+    outer, size, V = np.linalg.svd(J[on], full_matrices=False)
+    rank = int((size > RANK * size[0]).sum())
+    return _Cell(h, J, on, V[:rank], room, outer[:, :rank])
+
+
+def _clean_cell(known: KnownLayers, u: Array) -> _Cell | None:
+    """The cell of a point, if it is clean and its weights are known."""
+    cell = _cell(known, u)
+    return cell if cell is not None and cell.clean else None
 
 
 @dataclass(frozen=True)
@@ -152,6 +167,8 @@ class Measuring:
     known: KnownLayers
     rng: np.random.Generator
     pieces: dict[tuple[int, int], Piece | None] = field(default_factory=dict)
+    unclean: dict[tuple[int, int], Piece | None] = field(default_factory=dict)
+    """In cells whose units depend on each other; None, too, where there are others."""
     span: GradientSpan = field(init=False)
 
     def __post_init__(self) -> None:
@@ -172,6 +189,23 @@ class Measuring:
             self.pieces[key] = self.at(line.at(t), float(distance))
         return self.pieces[key]
 
+    def piece_in_any_cell(self, number: int, line: Line, i: int) -> Piece | None:
+        """Piece i of a line in a cell that need not be clean; None where it cannot be measured."""
+        key = number, i
+        if key not in self.unclean:
+            t, distance = (values[i] for values in line.places())
+            self.unclean[key] = self.in_any_cell(line.at(t), float(distance))
+        return self.unclean[key]
+
+    def in_any_cell(self, u: Array, distance: float) -> Piece | None:
+        """The gradient at a point with so much room, clean or not; None if it cannot be had."""
+        cell = _cell(self.known, u)
+        try:
+            room = min(distance, float(self.frame.room(u[None])[0]))
+            return None if cell is None else self._in_cell(u, cell, room)
+        except OutsideTheBox:
+            return None
+
     def at(self, u: Array, distance: float) -> Piece | None:
         """The gradient at a point with so much room; None if it cannot be measured there."""
         try:
@@ -184,10 +218,13 @@ class Measuring:
         if not self.known.layers:
             return self._at_inputs(u, distance)
         cell = _clean_cell(self.known, u)
-        if cell is None:
-            return None
+        return None if cell is None else self._in_cell(u, cell, distance)
+
+    def _in_cell(self, u: Array, cell: _Cell, distance: float) -> Piece | None:
+        """The gradient in a cell; in one that is not clean, in the span of its units alone."""
         at = cell.J[cell.on], cell.V
-        return self._gradient(u, cell.h, cell.on, at, min(distance, cell.room))
+        piece = self._gradient(u, cell.h, cell.on, at, min(distance, cell.room))
+        return None if piece is None else replace(piece, span=None if cell.clean else cell.span)
 
     def _at_inputs(self, u: Array, distance: float) -> Piece | None:
         """The gradient by the inputs: in the span of those before, if it lies there."""
@@ -228,7 +265,8 @@ class Measuring:
     def _gradient(
         self, u: Array, h: Array, on: AnyArray, cell: tuple[Array, Array] | None, distance: float
     ) -> Piece | None:
-        step = self._step(u, None if cell is None else cell[1], int(on.sum()), distance)
+        rank = int(on.sum()) if cell is None else len(cell[1])
+        step = self._step(u, None if cell is None else cell[1], rank, distance)
         for _ in range(DEEP_GRADIENT_TRIES):
             found = self._slopes(u, None if cell is None else cell[1], step)
             if found is not None:
@@ -239,7 +277,7 @@ class Measuring:
             return None
         if cell is not None:  # from slopes along V to slopes in h
             J, V = cell
-            back = np.linalg.inv(J @ V.T)
+            back = np.linalg.pinv(J @ V.T)
             slopes, error = slopes @ back, error * float(np.linalg.norm(back, 2))
         return Piece(u, h, on, slopes, value - slopes @ h[on], error)
 

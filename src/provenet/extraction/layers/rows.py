@@ -122,20 +122,39 @@ class Row:
         return np.asarray(~((h > 0) & ~self.cols).any(axis=-1))
 
 
+@dataclass(frozen=True)
+class Jump:
+    """Of a gradient in h, between two pieces of one cell: a factor for each output, and a row."""
+
+    direction: Array
+    """In the units that are on, of length 1."""
+    outputs: Array
+    size: float
+    error: float
+    """Of an entry of the direction."""
+
+
+def jump_of(before: Piece, after: Piece) -> Jump | None:
+    """The jump between two pieces; None if it is lost in rounding, or one of two units."""
+    left, size, right = np.linalg.svd(after.g - before.g, full_matrices=False)
+    error = (before.error + after.error) * np.sqrt(right.shape[1])
+    if size[0] <= JUMP * error or (len(size) > 1 and size[1] > JUMP * error + OTHER_JUMP * size[0]):
+        return None
+    return Jump(right[0], left[:, 0], float(size[0]), float(error / size[0]))
+
+
 def row_between(before: Piece, after: Piece, place: Array, units: int) -> Row | None:
     """The row of the unit that switches between two pieces of one cell; None if unclear."""
     if not np.array_equal(before.on, after.on):
         return None
-    jump, offset = after.g - before.g, after.k - before.k
-    left, size, right = np.linalg.svd(jump, full_matrices=False)
-    error = (before.error + after.error) * np.sqrt(jump.shape[1])
-    if size[0] <= JUMP * error or (len(size) > 1 and size[1] > JUMP * error + OTHER_JUMP * size[0]):
+    jump = jump_of(before, after)
+    if jump is None:
         return None
     v, errors = np.zeros(units + 1), np.zeros(units + 1)
-    v[:-1][before.on] = right[0]
-    v[-1] = float(left[:, 0] @ offset / size[0])
-    errors[:-1][before.on] = error / float(size[0])
-    errors[-1] = error / float(size[0]) * (1 + float(np.linalg.norm(before.h)))
+    v[:-1][before.on] = jump.direction
+    v[-1] = float(jump.outputs @ (after.k - before.k) / jump.size)
+    errors[:-1][before.on] = jump.error
+    errors[-1] = jump.error * (1 + float(np.linalg.norm(before.h)))
     return Row(v, before.on.copy(), errors, place)
 
 

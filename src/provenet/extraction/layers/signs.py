@@ -100,10 +100,12 @@ def _seen(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[_Seen]:
     for piece, size in zip(pieces, sizes, strict=True):
         if size <= FLAT * typical or (piece.on & ~cols.all(axis=0)).any():
             continue
-        B = R[:, :-1][:, piece.on].T
+        B, G = R[:, :-1][:, piece.on].T, piece.g.T / size
+        if piece.span is not None:
+            B, G = piece.span.T @ B, piece.span.T @ G
         B = B / (np.linalg.norm(B, axis=0) + 1e-300)
         z = R[:, :-1] @ piece.h + R[:, -1]
-        seen.append(_Seen(piece.u, z > 0, B, piece.g.T / size, piece.error / size))
+        seen.append(_Seen(piece.u, z > 0, B, G, piece.error / size))
     seen.sort(key=lambda one: -len(one.B))
     return seen[:MOST_GRADIENTS]
 

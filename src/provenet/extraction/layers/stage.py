@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.layers.cells import CleanCell, rich_places
+from provenet.extraction.layers.cells import CleanCell, descended, rich_places
 from provenet.extraction.layers.filling import completed
 from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.lines import Line, traced
@@ -33,6 +33,7 @@ from provenet.extraction.layers.rows import (
 from provenet.extraction.layers.silence import Silence, asked_for_silence
 from provenet.extraction.layers.tolerances import (
     CELL_LINES,
+    DESCENT_STEPS,
     FILL_ROUNDS,
     FULL_LINES,
     LEAST_LINES,
@@ -46,8 +47,10 @@ from provenet.extraction.layers.tolerances import (
     SHORTEST_LINE,
     SILENT_PLACES,
     SILENT_RICH,
+    WALKS_A_LINE,
     WELL_APART,
 )
+from provenet.extraction.layers.walks import kink_in_cell, walked_row
 from provenet.extraction.lines import FollowedLine
 from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import (
@@ -92,7 +95,8 @@ class Stage:
     @property
     def pieces(self) -> list[Piece]:
         """All that could be measured."""
-        return [piece for piece in self.measuring.pieces.values() if piece is not None]
+        every = [*self.measuring.pieces.values(), *self.measuring.unclean.values()]
+        return [piece for piece in every if piece is not None]
 
     @property
     def accepted(self) -> list[Row]:
@@ -153,19 +157,48 @@ class Stage:
             yield Segment(start, direction, reach, scale)
 
     def _in_cells(self) -> Iterator[Segment]:
-        for u in rich_places(self.known, RICH_CELLS, self.rng, self.frame.inside):
-            cell = CleanCell.of(self.known, u)
-            if cell is None:
-                continue
-            found = np.array(cell.corners(u, CELL_LINES, self.rng)).reshape(-1, len(u))
-            corners = self.frame.inside(found, u)
-            order = self.rng.permutation(len(corners))
-            for i, j in pairwise(order):
-                segment = self.between(corners[i], corners[j])
-                if segment is not None:
-                    yield segment
+        """Lines in each of some cells and across them in turn: no cell sees all units switch."""
+        places = rich_places(self.known, RICH_CELLS, self.rng, self.frame.inside)
+        cells = [self._within_cell(u) for u in places]
+        turns = [*cells[:1], self._across_cells(), *cells[1:]]
+        turn = 0
+        while len(turns) > 1:
+            turn += 1
+            number = (turn & -turn).bit_length() - 1
+            lines = turns[min(number, len(turns) - 1)]
+            segment = next(lines, None)
+            if segment is None:
+                turns.remove(lines)
+            else:
+                yield segment
+        yield from self._anywhere()
+
+    def _within_cell(self, u: Array) -> Iterator[Segment]:
+        """Lines between far corners of the cell of a point."""
+        cell = CleanCell.of(self.known, u)
+        if cell is None:
+            return
+        found = np.array(cell.corners(u, CELL_LINES, self.rng)).reshape(-1, len(u))
+        corners = self.frame.inside(found, u)
+        for i, j in pairwise(self.rng.permutation(len(corners))):
+            segment = self.between(corners[i], corners[j])
+            if segment is not None:
+                yield segment
+
+    def _across_cells(self) -> Iterator[Segment]:
+        """Lines from where random sums of h are least to where they are largest, near and far.
+
+        A unit above is such a sum: one that is nearly always on, or off, switches there.
+        """
+        d, units = self.known.coordinates, self.known.units
         while True:
-            yield from self._anywhere()
+            start = self.rng.choice(SCALES) * self.rng.standard_normal((1, d))
+            R = self.rng.standard_normal((1, units))
+            steps = int(self.rng.integers(DESCENT_STEPS // 2, DESCENT_STEPS))
+            ends = [descended(self.known, start, sign * R, steps)[0] for sign in (1.0, -1.0)]
+            segment = self.between(*self.frame.inside(np.array(ends)))
+            if segment is not None:
+                yield segment
 
     def between(self, p: Array, q: Array) -> Segment | None:
         """The segment between two points, as far as it lies in the box; None if it is short."""
@@ -221,6 +254,27 @@ class Stage:
         for _, number, i in sorted(found)[:most]:
             self.measure(self.lines[number], np.array([i]))
 
+    def walk_from_open(self) -> None:
+        """Rows from walks along surfaces of kinks that nothing explains and no cell told alone."""
+        found = []
+        for number, line in enumerate(self.lines):
+            _, distance = line.places()
+            for i in map(int, line.open_kinks):
+                keys = {(number, i), (number, i + 1)}
+                measured = keys <= self.measuring.unclean.keys()
+                if not measured and all(self.measuring.pieces.get(key, 0) is None for key in keys):
+                    room = min(distance[i], distance[i + 1]) / (1 + abs(line.kinks[i]))
+                    found.append((-float(room), number, i))
+        for _, number, i in sorted(found)[:WALKS_A_LINE]:
+            line = self.lines[number]
+            before, after = (self.measuring.piece_in_any_cell(number, line, k) for k in (i, i + 1))
+            if before is None or after is None:
+                continue
+            start = kink_in_cell(self.known, before, after, line.at(line.kinks[i]))
+            row = None if start is None else walked_row(self.measuring, start, self.rng)
+            if row is not None:
+                self.propose(row)
+
     def _known(self, number: int, kink: int) -> bool:
         """Whether the pieces on both sides of a kink were measured, or could not be."""
         return {(number, kink), (number, kink + 1)} <= self.measuring.pieces.keys()
@@ -263,14 +317,21 @@ class Stage:
         self._added(row, None)
 
     def look_at_candidates(self) -> None:
-        """Ask where rows predict kinks, until each is accepted or refuted."""
+        """Ask where rows predict kinks, until each is accepted or refuted.
+
+        First where rows that are sure have switched: those of deeper units predict none there.
+        """
+        sure = self.confirmed
         for row in self.rows:
             for _ in range(MOST_LOOKS):
-                if row.accepted or row.misses > MOST_MISSES:
+                if row.accepted or row.refuted or row.misses > MOST_MISSES:
                     break
-                seen = look(self.frame, self.known, row, self.rng)
+                beside = look(self.frame, self.known, row, self.rng, sure, 1) if sure else None
+                seen = look(self.frame, self.known, row, self.rng) if beside is None else beside
                 if seen is None:
                     break
+                if beside is not None:
+                    row.beside = row.beside.with_look(beside)
                 row.hits, row.misses = row.hits + seen, row.misses + (not seen)
 
     def confirm(self) -> None:
@@ -291,7 +352,7 @@ class Stage:
         for _ in range(MOST_LOOKS):
             if row.beside.believed or row.refuted:
                 break
-            others = [other for other in self.accepted if other is not row]
+            others = [other for other in self.confirmed or self.accepted if other is not row]
             seen = look(self.frame, self.known, row, self.rng, others, 1)
             if seen is None:
                 break
@@ -336,7 +397,7 @@ class Stage:
             if not row.cols.all():
                 self._look_beside(row)
         for number, row in enumerate(self.rows):
-            ready = row.beside.believed or every
+            ready = row.beside.believed or (every and not self.confirmed)
             if row.accepted and ready and not row.cols.all():
                 wider = completed(self.frame, self.known, row, self.rng, FILL_ROUNDS)
                 if (wider.cols & ~row.cols).any():

@@ -63,6 +63,18 @@ these must be. Derived: two ratios agree by chance with the square of `SAME_ROW`
 SAME_ROW = 1e-7
 """Rows whose entries differ by a few times this, relatively, and their errors are the same. A
 convention, as `SAME_UNIT`."""
+WALK_AGREES, WALK_TELLS = 1e-7, 1e-3
+"""Smallest singular value of the equations of kinks of one unit, beside their errors; and the
+second smallest with which they tell its row. A convention."""
+WALK_COLUMNS = 0.5
+"""Part of the columns that a walk must tell: with few of them a row predicts little. A convention.
+"""
+WALK_PLACED = 1e-6
+"""How far from where a surface turns it may go beyond that, relatively and beside its error. A
+convention, as `SAME_PLACE`."""
+WALK_STEPS, WALK_WAYS, WALK_TRIES, WALKS_A_LINE = 20, 24, 4, 4
+"""Steps along a unit's surface, directions among which the best of each are chosen, how many are
+tried, and walks that are begun after each line. A convention: cost."""
 OFF_ERRORS = 10.0
 """Errors by which entries of rows that are the same may differ. A convention, as `UNSURE_PLACE`."""
 CHANCE = 1e-8
