@@ -80,7 +80,7 @@ def find_layer(stage: Stage, settle: Settle, *, last: bool) -> LayerOutcome:
     `last` where it is known to be.
     """
     search = _LayerSearch(stage, settle, last)
-    for segment in stage.segments():
+    for segment in stage.choice.segments():
         found = search.follow(segment)
         if found is not None:
             return found
@@ -285,7 +285,7 @@ class _LayerSearch:
         for u in off[self.stage.rng.permutation(len(off))[:GUIDED]]:
             near = good[int(np.argmin(np.linalg.norm(good - u, axis=1)))]
             for v in (near, good[int(self.stage.rng.integers(len(good)))]):
-                segment = self.stage.between(u - 0.2 * (v - u), v + 0.2 * (v - u))
+                segment = self.stage.choice.between(u - 0.2 * (v - u), v + 0.2 * (v - u))
                 if segment is not None:
                     yield segment
 
@@ -295,7 +295,7 @@ class _LayerSearch:
             for sign in (1.0, -1.0):
                 u = self._lowest(sign * r)
                 start = 0.1 * self.stage.rng.standard_normal(len(u))
-                segment = self.stage.between(start, u)
+                segment = self.stage.choice.between(start, u)
                 if segment is not None:
                     yield segment
 

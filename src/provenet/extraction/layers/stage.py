@@ -8,16 +8,16 @@ questions a piece tell where it switches, and only there gradients are measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.layers.cells import CleanCell, descended, rich_places
+from provenet.extraction.layers.cells import CleanCell, rich_places
 from provenet.extraction.layers.filling import completed
 from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
+from provenet.extraction.layers.line_choice import LineChoice
 from provenet.extraction.layers.lines import Line, traced
 from provenet.extraction.layers.looks import look
 from provenet.extraction.layers.pieces import Measuring, Piece
@@ -32,8 +32,6 @@ from provenet.extraction.layers.rows import (
 )
 from provenet.extraction.layers.silence import Silence, asked_for_silence
 from provenet.extraction.layers.tolerances import (
-    CELL_LINES,
-    DESCENT_STEPS,
     FILL_ROUNDS,
     FULL_LINES,
     LEAST_LINES,
@@ -42,9 +40,7 @@ from provenet.extraction.layers.tolerances import (
     MOST_MISSES,
     OPEN_A_LINE,
     PERPENDICULAR_STEP,
-    RICH_CELLS,
     SCALES,
-    SHORTEST_LINE,
     SILENT_PLACES,
     SILENT_RICH,
     WALKS_A_LINE,
@@ -53,13 +49,7 @@ from provenet.extraction.layers.tolerances import (
 from provenet.extraction.layers.walks import kink_in_cell, walked_row
 from provenet.extraction.lines import FollowedLine
 from provenet.extraction.segments import Segment
-from provenet.extraction.tolerances import (
-    EPS,
-    KINK_SCALE,
-    KINKS_IN_BOX,
-    REACH,
-    REACH_OF_REST,
-)
+from provenet.extraction.tolerances import EPS
 
 
 @dataclass
@@ -78,12 +68,14 @@ class Stage:
     given: FollowedLine | None = None
     """A line that was followed before."""
     measuring: Measuring = field(init=False)
+    choice: LineChoice = field(init=False)
     traced: int = 0
     """Lines of this layer's own."""
 
     def __post_init__(self) -> None:
         """Nothing is measured."""
         self.measuring = Measuring(self.frame, self.known, self.rng, self.before)
+        self.choice = LineChoice(self.frame, self.known, self.rng)
         for number, line in enumerate(self.lines):
             self.measure(line, np.array([i for i in line.open_kinks if self._known(number, i)]))
 
@@ -91,6 +83,7 @@ class Stage:
         """The layers below are known better."""
         self.frame, self.known = frame, known
         self.measuring.frame, self.measuring.known = frame, known
+        self.choice.frame, self.choice.known = frame, known
 
     @property
     def pieces(self) -> list[Piece]:
@@ -139,77 +132,6 @@ class Stage:
         """Of all kinks that are not those of known units."""
         new = sum(int(np.sum(~line.old)) for line in self.lines)
         return self.open_kinks / max(1, new)
-
-    # ------------------------------------------------------------ lines
-
-    def segments(self) -> Iterator[Segment]:
-        """Lines worth tracing, without end."""
-        return self._in_cells() if self.known.layers else self._anywhere()
-
-    def _anywhere(self) -> Iterator[Segment]:
-        """Random lines through random inputs, from end to end."""
-        d, far = self.frame.coordinates, REACH if not self.known.layers else REACH_OF_REST
-        while True:
-            start, towards = self.frame.sample(2, self.rng)
-            direction = (towards - start) / np.linalg.norm(towards - start)
-            reach = self.frame.reach(start, direction, 0.1 * far * np.sqrt(d))
-            scale = min(3 * KINK_SCALE * np.sqrt(d), (reach[1] - reach[0]) / KINKS_IN_BOX)
-            yield Segment(start, direction, reach, scale)
-
-    def _in_cells(self) -> Iterator[Segment]:
-        """Lines in each of some cells and across them in turn: no cell sees all units switch."""
-        places = rich_places(self.known, RICH_CELLS, self.rng, self.frame.inside)
-        cells = [self._within_cell(u) for u in places]
-        turns = [*cells[:1], self._across_cells(), *cells[1:]]
-        turn = 0
-        while len(turns) > 1:
-            turn += 1
-            number = (turn & -turn).bit_length() - 1
-            lines = turns[min(number, len(turns) - 1)]
-            segment = next(lines, None)
-            if segment is None:
-                turns.remove(lines)
-            else:
-                yield segment
-        yield from self._anywhere()
-
-    def _within_cell(self, u: Array) -> Iterator[Segment]:
-        """Lines between far corners of the cell of a point."""
-        cell = CleanCell.of(self.known, u)
-        if cell is None:
-            return
-        found = np.array(cell.corners(u, CELL_LINES, self.rng)).reshape(-1, len(u))
-        corners = self.frame.inside(found, u)
-        for i, j in pairwise(self.rng.permutation(len(corners))):
-            segment = self.between(corners[i], corners[j])
-            if segment is not None:
-                yield segment
-
-    def _across_cells(self) -> Iterator[Segment]:
-        """Lines from where random sums of h are least to where they are largest, near and far.
-
-        A unit above is such a sum: one that is nearly always on, or off, switches there.
-        """
-        d, units = self.known.coordinates, self.known.units
-        while True:
-            start = self.rng.choice(SCALES) * self.rng.standard_normal((1, d))
-            R = self.rng.standard_normal((1, units))
-            steps = int(self.rng.integers(DESCENT_STEPS // 2, DESCENT_STEPS))
-            ends = [descended(self.known, start, sign * R, steps)[0] for sign in (1.0, -1.0)]
-            segment = self.between(*self.frame.inside(np.array(ends)))
-            if segment is not None:
-                yield segment
-
-    def between(self, p: Array, q: Array) -> Segment | None:
-        """The segment between two points, as far as it lies in the box; None if it is short."""
-        if not self.frame.contains((p + q)[None] / 2)[0]:
-            p, q = self.frame.inside(np.array([p, q]))
-        length = float(np.linalg.norm(q - p))
-        if length < SHORTEST_LINE:
-            return None
-        middle, direction = (p + q) / 2, (q - p) / length
-        reach = self.frame.reach(middle, direction, length / 2)
-        return Segment(middle, direction, reach, length / 10)
 
     # ------------------------------------------------------------ rows
 

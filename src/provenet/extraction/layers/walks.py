@@ -103,7 +103,7 @@ def _step(
 def _beyond(
     measuring: Measuring, kink: KinkInCell, seen: set[bytes], rng: np.random.Generator
 ) -> Iterator[tuple[Array, Array, float]]:
-    """Where the surface turns into cells not seen, those of many dimensions first; places beyond."""
+    """Where the surface turns into cells not seen, rich ones first, and places beyond."""
     known, places = measuring.known, []
     for w in rng.standard_normal((WALK_WAYS, len(kink.u))):
         w -= kink.across * float(kink.across @ w)
@@ -172,7 +172,7 @@ def _agree(kinks: list[KinkInCell]) -> bool:
 
 
 def _solution(kinks: list[KinkInCell]) -> Row | None:
-    """The row, if it is the only one, two equations more say so, and it is known in most columns."""
+    """The row, if it is the only one, two equations more say so, and most columns are known."""
     size, solution, told = _singular(kinks)
     few = sum(len(kink.E) for kink in kinks) <= told.sum() or told.mean() < WALK_COLUMNS
     if few or size[-2] < WALK_TELLS:
