@@ -12,6 +12,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from provenet.certify.asked import CAME_TO_ITS_END
 from provenet.certify.checks import Status
 from provenet.certify.result import Recovery
@@ -25,6 +27,7 @@ from provenet.extraction.box import Box
 from provenet.extraction.clients.door import Model
 from provenet.extraction.deadline import Deadline
 from provenet.extraction.oracle import Oracle, open_oracle
+from provenet.extraction.precision import notice_precision
 from provenet.extraction.run import Run, nothing_before, through_link
 from provenet.extraction.sampling import METHODS_OF_DEPTH as SAMPLED
 from provenet.extraction.scaled import BoxUnits, ScaledOracle
@@ -143,24 +146,37 @@ def extract(
         retries=retries,
         output=output,
     )
+    link = check_link(link)
     oracle.deadline = Deadline.after(seconds)
-    box = Box.of(oracle.low, oracle.high, oracle.features)
     bars = StageProgress.on_stderr() if verbose and progress is None else None
     stages = Stages(bars or progress)
-    uneven = BoxUnits.wanted(oracle, box)
-    run = Run(oracle, box, generator, wishes, number, stages)
-    if uneven is not None:
-        run = replace(run, oracle=ScaledOracle(oracle, uneven), box=uneven.inside())
     with one_blas_thread(), bars or nullcontext():
         try:
-            result = _advised(through_link(run, check_link(link)), box)
+            notice_precision(oracle)
+            result = _extracted(oracle, generator, wishes, number, stages, link)
         except Spent as spent:
             result = nothing_before(spent, oracle)
-    if uneven is not None:
-        result = uneven.undone(result)
     # Sampled answers bring the timings of their last recovery.
     timings = {**stages.seconds, **result.timings, "total": stages.total}
     return replace(result, queries=oracle.used, timings=timings)
+
+
+def _extracted(
+    oracle: Oracle,
+    rng: np.random.Generator,
+    wishes: Wishes,
+    layers: int | None,
+    stages: Stages,
+    link: str,
+) -> Recovery:
+    """What is found in the model's box, or in units of a box whose sides differ much."""
+    box = Box.of(oracle.low, oracle.high, oracle.features)
+    run = Run(oracle, box, rng, wishes, layers, stages)
+    uneven = BoxUnits.wanted(oracle, box)
+    if uneven is None:
+        return _advised(through_link(run, link), box)
+    run = replace(run, oracle=ScaledOracle(oracle, uneven), box=uneven.inside())
+    return uneven.undone(_advised(through_link(run, link), box))
 
 
 def _advised(result: Recovery, box: Box) -> Recovery:

@@ -367,7 +367,7 @@ def test_time_that_is_over_ends_the_sampling(monkeypatch: pytest.MonkeyPatch) ->
     def no_network(X: Array) -> Array:
         return np.asarray(rng.standard_normal(len(X)))
 
-    for seconds, words in ((1.5, "1.5 s allowed were over after 6"), (2.5, "200 random points")):
+    for seconds, words in ((2.5, "2.5 s allowed were over after 8"), (3.5, "200 random points")):
         result = pn.extract(clock.slow(no_network), 2, seconds=seconds, rng=0)
         assert not result.success and words in result.message
         assert not all(check.holds for check in result.checks)

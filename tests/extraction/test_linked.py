@@ -53,8 +53,8 @@ def test_two_classes(answers: Any, seed: int) -> None:
 def test_a_few_answers_between_0_and_1_are_no_probabilities() -> None:
     """Later ones lie beyond: that was taken for wrong input."""
     oracle, rng = open_oracle(lambda X: X[:, 0] ** 2 / 2, 1), np.random.default_rng(0)
-    oracle.ask([[0.1], [0.5], [1.2]])
-    assert link_of(oracle, "auto", exact=False, box=Box.of(None, None, 1), rng=rng) == "identity"
+    first, box = oracle.ask([[0.1], [0.5], [1.2]])[:, None], Box.of(None, None, 1)
+    assert link_of(first, oracle, "auto", exact=False, box=box, rng=rng) == "identity"
 
 
 def test_three_classes_and_a_deep_network() -> None:

@@ -73,7 +73,7 @@ def asked_beyond(
 
 def _answered(oracle: Oracle, X: Array) -> Answered:
     """In the precision that inputs have."""
-    X = X.astype(oracle.input_dtype).astype(float)
+    X = oracle.as_asked(X)
     return Answered(X, oracle.ask(X))
 
 

@@ -69,9 +69,10 @@ class LinkedOracle(AskedThrough):
         return LinkedSource(ArraySource(X, self._inner.ask(X)), self.link)
 
 
-def link_of(oracle: Oracle, link: str, *, exact: bool, box: Box, rng: np.random.Generator) -> str:
-    """The link to take, where it may be open; exact answers on lines are a network's own."""
-    p = oracle.first
+def link_of(
+    p: Array, oracle: Oracle, link: str, *, exact: bool, box: Box, rng: np.random.Generator
+) -> str:
+    """The link to take for some first answers; exact answers on lines are a network's own."""
     if link != "auto":
         return _checked(p, link)
     if p.shape[1] == 1:

@@ -66,8 +66,6 @@ class Oracle:
         self.budget = None if budget is None else _whole("budget", budget, 1)
         self.low, self.high = _box(low, high, client.features, client.input_dtype)
         self.queries = self.cached = 0
-        self.first = np.empty((0, 1))
-        """The first answers of the model, in rows."""
         self.class_names: list[str] = []
         """Of a model that answers with names: those it gave so far, in the order of their numbers.
         """
@@ -127,10 +125,17 @@ class Oracle:
         for place in first:
             self._answers.hand_out(place)
         y = np.array([self._answers[place] for place in places])
-        if len(y) and not len(self.first):
-            self.first = y.reshape(len(y), -1)
         shape = (len(points),) if self.outputs is None else (len(points), self.outputs)
         return y.reshape(shape)
+
+    def ask_in(self, dtype: np.dtype[Any]) -> None:
+        """Round questions to a coarser precision than the model takes, from here on."""
+        self.input_dtype = dtype
+        self.low, self.high = _box(self.low, self.high, self.features, dtype)
+
+    def as_asked(self, X: Array) -> Array:
+        """The points that are asked where these are given: in the precision of questions."""
+        return np.asarray(X.astype(self.input_dtype).astype(float))
 
     def doubt(self, X: Array) -> Array | None:
         """(n, 1): how far answers may be off by their own rounding, where that differs much."""
@@ -145,7 +150,7 @@ class Oracle:
         given = np.asarray(X, dtype=float)
         assert given.ndim == 2 and given.shape[1] == self.features, given.shape
         # Adding 0 turns -0 into 0: the same point, so the same question.
-        points = given.astype(self.input_dtype, order="C")
+        points = given.astype(self.input_dtype).astype(self._client.input_dtype, order="C")
         points += 0
         assert np.isfinite(points).all(), "a point is not finite"
         inside = self.low is None or bool((points >= self.low).all())

@@ -9,8 +9,9 @@ on most segments: one that bends so, where no other bends otherwise, is enough.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,6 +52,8 @@ class Probe:
     level: float
     step: float = 0.0
     """Of answers that are decimals: the same for all of them, whatever their size."""
+    first: Array = field(default_factory=lambda: np.empty((0, 1)), compare=False, repr=False)
+    """The answers to a few random inputs, in rows."""
 
     @property
     def single(self) -> bool:
@@ -69,16 +72,24 @@ class Probe:
 
 def probe(oracle: Oracle, box: Box, rng: np.random.Generator) -> Probe:
     """Ask a few points and tell the kind of answers."""
-    again, size = _differences_of_the_same(oracle, box, rng)
+    X = box.sample(ASKED_TWICE, rng)
+    first, second = (oracle.ask(X, fresh=True).reshape(len(X), -1) for _ in range(2))
+    return replace(_kind(oracle, box, rng, first, second), first=first)
+
+
+def _kind(oracle: Oracle, box: Box, rng: np.random.Generator, first: Array, second: Array) -> Probe:
+    """What kind of answers there are, two to each of the same points among them."""
+    again = float(np.sqrt(np.mean((first - second) ** 2) / 2))
+    size = float(np.abs(first).max()) + TINIEST
     if again > 0:
         return Probe(AnswerKind.NOISY, again / size)
     if oracle.input_dtype != np.float64 or oracle.answer_dtype != np.float64:
         coarser = min(oracle.input_dtype, oracle.answer_dtype, key=lambda dtype: dtype.itemsize)
         return Probe(AnswerKind.ROUNDED, float(np.finfo(coarser).eps))
     y, short, longer = _bends(oracle, box, rng)
-    grid, step = _grid(y)
-    if grid > 0:
-        return Probe(AnswerKind.ROUNDED, grid / size, step)
+    grid = grid_of(y)
+    if grid.rounding > 0:
+        return Probe(AnswerKind.ROUNDED, grid.rounding / size, grid.step)
     level = float(max(np.median(short), np.median(longer))) / size
     if level <= DOUBLE:
         bent = longer > DOUBLE * size
@@ -86,17 +97,6 @@ def probe(oracle: Oracle, box: Box, rng: np.random.Generator) -> Probe:
         return Probe(AnswerKind.SMOOTH if smooth else AnswerKind.EXACT, level)
     grows = np.median(longer) > CURVED * LONGER**2 * max(np.median(short), EPS * size)
     return Probe(AnswerKind.SMOOTH if grows else AnswerKind.ROUNDED, level)
-
-
-def _differences_of_the_same(
-    oracle: Oracle, box: Box, rng: np.random.Generator
-) -> tuple[float, float]:
-    """How far answers to the same point differ, and how large answers are."""
-    X = box.sample(ASKED_TWICE, rng)
-    first, second = oracle.ask(X, fresh=True), oracle.ask(X, fresh=True)
-    differences = (first - second).reshape(ASKED_TWICE, -1)
-    noise = float(np.sqrt(np.mean(differences**2) / 2))
-    return noise, float(np.abs(first).max()) + TINIEST
 
 
 def _is_curve(short: Array, longer: Array) -> Array:
@@ -118,20 +118,25 @@ def _bends(oracle: Oracle, box: Box, rng: np.random.Generator) -> tuple[Array, A
     return y, short, longer
 
 
-def _grid(y: Array) -> tuple[float, float]:
-    """How coarse answers of few digits are: decimals, or single precision; 0 for any others.
+class Grid(NamedTuple):
+    """How coarse answers of few digits are: decimals, or single precision; 0 for any others."""
 
-    And the step of decimals, which all answers share.
-    """
+    rounding: float = 0.0
+    step: float = 0.0
+    """Of decimals, which all answers share."""
+
+
+def grid_of(y: Array) -> Grid:
+    """What the digits of some answers tell."""
     if len(np.unique(y)) < DIFFERENT:
-        return 0.0, 0.0  # a constant has few digits too
+        return Grid()  # a constant has few digits too
     size = float(np.abs(y).max())
     for digits in range(DIGITS):
         unit = 10.0 ** (np.ceil(np.log10(size)) - digits)
         if np.allclose(np.round(y / unit) * unit, y, rtol=0, atol=DIGITS_OFF * size):
-            return float(unit), float(unit)
+            return Grid(float(unit), float(unit))
     single = bool(np.array_equal(y.astype(np.float32), y))
-    return float(np.finfo(np.float32).eps) * size if single else 0.0, 0.0
+    return Grid(SINGLE * size if single else 0.0)
 
 
 def _second_difference(before: Array, here: Array, after: Array) -> Array:

@@ -33,7 +33,7 @@ class RandomPoints:
     def grown(self, size: int) -> Answered:
         """So many, or those that there are already; single precision stays what it is."""
         more = self.box.sample(max(0, size - len(self.X)), self.rng)
-        more = more.astype(self.oracle.input_dtype).astype(float)
+        more = self.oracle.as_asked(more)
         if len(more) or self.y is None:
             answers = self.oracle.ask(more)
             self.y = answers if self.y is None else np.concatenate([self.y, answers])

@@ -72,12 +72,12 @@ def through_link(run: Run, link: str) -> Recovery:
     """Answers as they are, or as probabilities, asked where these tell the outputs behind them."""
     found = run.probed()
     if link in (OPEN, "logit") and found.kind is not AnswerKind.NOISY:
-        by_classes = run.by_classes()
+        by_classes = run.by_classes(found.first)
         if by_classes is not None:
             return by_classes
     check_numbers(run.oracle)
     exact = found.kind is AnswerKind.EXACT
-    link = link_of(run.oracle, link, exact=exact, box=run.box, rng=run.rng)
+    link = link_of(found.first, run.oracle, link, exact=exact, box=run.box, rng=run.rng)
     if link == "identity":
         return run.answer(found)
     with run.stages.stage("probe", "where the model is not saturated"):
@@ -134,9 +134,9 @@ class Run:
             found = fitted_where_told(self.oracle, self.box, self.rng, link, options)
         return beyond_the_box(found, self.oracle, self.box, self.rng)
 
-    def by_classes(self) -> Recovery | None:
+    def by_classes(self, first: Array) -> Recovery | None:
         """From the boundary between two classes, where answers are no more than these."""
-        classes = two_classes(self.oracle, self.box, self.rng)
+        classes = two_classes(first, self.oracle, self.box, self.rng)
         if classes is None:
             return None
         if not self.wishes.activation.kinked or (self.layers or 1) > 1:

@@ -172,7 +172,7 @@ class _FromLines:
                 raise BudgetSpent(oracle.used, len(X))
         self.used += len(X)
         y = oracle.ask(X)
-        self.on_lines.append(Answered(X, y))
+        self.on_lines.append(Answered(oracle.as_asked(X), y))
         return y.reshape(len(X), -1)
 
     def _lines(self) -> FartherOut:

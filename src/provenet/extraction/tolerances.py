@@ -33,6 +33,18 @@ few copies."""
 
 # ---------------------------------------------------------------- what kind of answers
 
+ROUNDED_PLACES = 8
+"""Where answers are compared with those to rounded inputs. A convention: a model whose answers
+alone are of single precision gives the same at three of four places, at all of eight in one of ten,
+and is asked in single precision then, which does it no harm."""
+MOVED_BY = 16
+"""Roundings by which inputs are moved then. A convention: answers of single precision show it, also
+where inputs are small beside them."""
+MOVED_ANSWERS = 0.5
+"""Share of answers that must change with it. A convention: of flat functions hardly one does, of a
+model of single precision nearly all."""
+GOLDEN = (1 + 5**0.5) / 2
+"""Its multiples have no pattern. Derived."""
 ASKED_TWICE = 3
 """Points asked twice to see noise. A convention: noise that differs at none of three is none."""
 SEGMENTS = 5

@@ -14,12 +14,13 @@ _NUMBERS_OF_CLASSES = (-1.0, 0.0, 1.0, 2.0)
 """What one class alone must be for another to be looked for: other constants are no classes."""
 
 
-def two_classes(oracle: Oracle, box: Box, rng: np.random.Generator) -> Array | None:
+def two_classes(first: Array, oracle: Oracle, box: Box, rng: np.random.Generator) -> Array | None:
     """The two answers there are, rows of numbers, the second for positive outputs; else None.
 
-    A model that answers with names has classes, also where only one of them is met.
+    The `first` answers are known. A model that answers with names has classes, also where only one
+    of them is met.
     """
-    seen = np.unique(oracle.first, axis=0)
+    seen = np.unique(first, axis=0)
     for width in WIDTHS:
         if len(seen) > 2:
             return None
