@@ -193,11 +193,12 @@ def recover_from(
     rng: Seed = None,
     progress: Progress | None = None,
     budget: float = DEFAULT_BUDGET,
+    strict: bool = False,
 ) -> Recovery:
     """What samples say of a network that was found otherwise, judged as every answer is.
 
-    Least squares goes on from `start`; `found` says how its number of units came about. Other
-    options are those of `recover`.
+    Least squares goes on from `start`; `found` says how its number of units came about. Where the
+    budget is `strict` the judge's own searches end with it. Other options are those of `recover`.
     """
     wishes = Wishes(units, noise, read_activation(activation)[0])
     chosen, wishes = check_options(method, METHODS, wishes, budget)
@@ -206,7 +207,7 @@ def recover_from(
         yield Candidate(workspace.standardisation.network_from_user(start), found)
 
     plans = [(replace(chosen, candidates=only), wishes)]
-    door = _Door(plans, as_generator(rng), _Reporter(progress), None, budget)
+    door = _Door(plans, as_generator(rng), _Reporter(progress), None, budget, strict)
     return door.recovered(source, budget)
 
 
@@ -235,6 +236,7 @@ class _Door:
     report: _Reporter
     checkpoint: str | PathLike[str] | None
     budget: float
+    strict: bool = False
 
     def through_link(self, source: Source, link: str, budget: float, *, only: bool) -> Recovery:
         """From labels that came by this link; where it is not the only one, it may not serve."""
@@ -285,6 +287,7 @@ class _Door:
                 rng=self.rng,
                 progress=self.report,
                 deadline=working_time() + share,
+                latest=end if self.strict else np.inf,
             )
             results.append(_best_of(workspace, chosen))
             if results[-1].success:

@@ -10,6 +10,7 @@ import pytest
 import provenet as pn
 from provenet.certify.answered import Answered
 from provenet.common.typing import Array
+from provenet.extraction import deadline, sampling
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER
 from provenet.extraction.probing import AnswerKind, Probe
@@ -114,6 +115,25 @@ def test_rounded_models_are_extracted_with_few_questions(
     assert result.queries <= 10 * NET.free_parameters
     # Least squares averages over the rounding of some hundred answers.
     assert pn.parameter_error(result.network, NET) < 10 * STEP
+
+
+def test_time_that_is_over_calls_no_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which takes seconds: what least squares has by then is returned, and not confirmed."""
+    now, fewer = [0.0], FitOfUnits.with_fewer_units
+
+    def slow(fits: FitOfUnits, network: pn.Network) -> pn.Network:
+        now[0] += 10.0
+        return fewer(fits, network)
+
+    monkeypatch.setattr(deadline, "now", lambda: now[0])
+    monkeypatch.setattr(FitOfUnits, "with_fewer_units", slow)
+    monkeypatch.setattr(sampling, "recover_from", None)
+    result = pn.extract(decimals, FEATURES, seconds=5.0, rng=0)
+    assert result.status is pn.Status.PARTIAL and "not confirmed" in result.message
+    assert "when the 5 s allowed were over: give more time with seconds=" in result.message
+    X = np.random.default_rng(1).standard_normal((200, FEATURES))
+    assert result.network.activation.name == "relu"
+    assert np.abs(result.network(X) - NET(X)).max() < 10 * STEP
 
 
 def test_lines_leave_most_of_a_budget() -> None:

@@ -68,6 +68,11 @@ class Recovery:
         found = Check("a network was found", False, "none", "one", reason)
         return cls.judged(None, [found], Status.FAILED, reason, method=method, claim=claim)
 
+    @classmethod
+    def unfinished(cls, network: AnyNetwork, method: str, message: str) -> Recovery:
+        """A network that nothing has confirmed: partial at best."""
+        return cls.judged(network, [], Status.PARTIAL, message, method=method)
+
     def with_checks(self, *checks: Check) -> Recovery:
         """The same answer after further questions."""
         status, message = judge(checks, self.status, self.message)

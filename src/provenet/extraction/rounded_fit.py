@@ -126,7 +126,7 @@ class FitOfUnits:
         """Without units that are rounding, or one of two that random answers do not tell apart."""
         if fit.rms > self.rounding:
             return None
-        while fit.parameters.units:
+        while fit.parameters.units and not self.problem.out_of_time:
             cost = self._cost_without(fit.parameters)
             little = fit.labels * (COARSENED * self.rounding) ** 2
             needless = (cost <= little) | self._smaller_of_two_alike(fit.parameters)
@@ -178,6 +178,18 @@ class FitOfUnits:
             linear=linear,
             output_bias=own.output_bias - linear @ self.box.centre,
         )
+
+
+def as_relu(network: Network) -> Network:
+    """Absolute values as ReLU units and a linear term: `|z| = 2 relu(z) - z`."""
+    W, b, a = network.weights, network.biases, network.output_weights
+    assert network.linear is not None, "absolute values have one beside them"
+    return network.replace(
+        activation="relu",
+        output_weights=2 * a,
+        linear=network.linear - a @ W,
+        output_bias=network.output_bias - a @ b,
+    )
 
 
 def sharper(found: Recovery, asked: Answered, deadline: Deadline) -> Recovery | None:

@@ -30,7 +30,7 @@ from provenet.extraction.oracle import Oracle
 from provenet.extraction.probing import Probe
 from provenet.extraction.random_points import RandomPoints
 from provenet.extraction.rounded import RoughUnits
-from provenet.extraction.rounded_fit import FitOfUnits, network_from_lines, sharper
+from provenet.extraction.rounded_fit import FitOfUnits, as_relu, network_from_lines, sharper
 from provenet.extraction.tolerances import (
     ASKED_AGAIN,
     BESIDE_EITHER_SIDE,
@@ -192,10 +192,14 @@ class _FromLines:
         try:
             for size in self._sizes(start.units):
                 start = self._fits(self._grown(size)).with_fewer_units(start)
+                if self.deadline.passed:
+                    return self._over(best, start)
                 best = self._best_of_attempts(start, self._grown(0))
                 if best.success or self.deadline.passed:
                     break
         except Spent:
+            if self.deadline.passed:
+                return self._over(best, start)
             reason = exhausted(self.deadline, len(self.asked))
             return stopped_early(best or self._attempt(start, self._grown(0)), reason)
         if best is not None and best.success:
@@ -204,6 +208,12 @@ class _FromLines:
             step = self.rounding.step
             return asked_beyond(oracle, box, rng, best, self._grown(0), 0, lines, step)
         return best if best is not None and best.status is Status.PARTIAL else None
+
+    def _over(self, best: Recovery | None, start: Network) -> Recovery:
+        """What is known when time is over: the judge takes seconds, and is not called any more."""
+        units = f"{counted(start.units, 'unit')} found so far"
+        unjudged = Recovery.unfinished(as_relu(start), METHOD, f"The {units} are not confirmed.")
+        return stopped_early(best or unjudged, exhausted(self.deadline, len(self.asked)))
 
     def _best_of_attempts(self, start: Network, asked: Answered) -> Recovery:
         """From the answers as they are; in single precision also from coarser ones.
@@ -252,6 +262,7 @@ class _FromLines:
             rng=self.asked.rng,
             progress=self.progress,
             budget=max(self.deadline.left, SHORTEST),
+            strict=True,
         )
         return replace(found, asked=asked)
 

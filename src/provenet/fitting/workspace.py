@@ -214,6 +214,7 @@ def prepare(
     rng: np.random.Generator,
     progress: Progress,
     deadline: float,
+    latest: float = np.inf,
 ) -> Workspace:
     """Draw samples to fit and samples to hold out, and look at the inputs."""
     started = working_time()
@@ -242,6 +243,7 @@ def prepare(
             fitted,
             rounding if fine else 0.0,
             layers=wishes.layers,
+            latest=latest,
         ),
         held_out=ArraySource(X[held], y[held]),
         held_out_rows=np.empty(0, int) if drawn.rows is None else drawn.rows[held],

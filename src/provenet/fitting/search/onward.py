@@ -66,7 +66,8 @@ def search_onward(workspace: Workspace, polished: Polished) -> tuple[Polished, L
     """The answer after which no rival gained, or that the budget or the width asked for allows.
 
     On all samples that were drawn; the answer is then fitted anew to those that are not held out.
-    The first round is part of the certificate: it has a few seconds even if the budget is used up.
+    The first round is part of the certificate: it has a few seconds even if the budget is used up,
+    unless even these would be too late.
     """
     everything = with_held_out(workspace)
     best = finished(everything, polished)
@@ -83,7 +84,8 @@ def search_onward(workspace: Workspace, polished: Polished) -> tuple[Polished, L
 
 def with_held_out(workspace: Workspace) -> Workspace:
     """The same recovery, its samples to fit being all that were drawn; it has some time left."""
-    deadline = max(workspace.problem.deadline, working_time() + RIVAL_SECONDS)
+    late = max(workspace.problem.deadline, working_time() + RIVAL_SECONDS)
+    deadline = min(late, workspace.problem.latest)
     problem = replace(workspace.problem, samples=workspace.drawn, deadline=deadline)
     return replace(workspace, problem=problem)
 

@@ -54,6 +54,8 @@ class Problem:
     """Hidden layers of the model."""
     loss: Loss = SQUARES
     """What is to be lowered."""
+    latest: float = np.inf
+    """When what comes after the deadline must end, too: a judge has a few seconds else."""
 
     @property
     def policy(self) -> Policy:

@@ -85,6 +85,8 @@ def rivals(
     found: dict[tuple[Kind, int], list[Fit]] = defaultdict(list)
     tried: Counter[Kind] = Counter()
     for kind, start in _starts(problem, fit.parameters, rng):
+        if problem.out_of_time:
+            break
         if kind not in kinds or tried[kind] == most or start.units > problem.widest:
             continue
         tried[kind] += 1
