@@ -25,7 +25,6 @@ from provenet.extraction.layers.known import AxisGradient, Frame, OutsideTheBox
 from provenet.extraction.layers.pieces import axis_gradient
 from provenet.extraction.layers.tolerances import (
     AXIS_STEP,
-    FIRST_KNOWN,
     GRADIENT_OFF,
     LONGEST_AXIS_STEP,
     PLACES_FOR_GRADIENTS,
@@ -91,9 +90,16 @@ def _coefficients(network: DeepNetwork, X: Array) -> Array:
 
 
 def ask_for_rows(
-    frame: Frame, network: DeepNetwork, first: FirstLayer, rng: np.random.Generator
+    frame: Frame,
+    network: DeepNetwork,
+    first: FirstLayer,
+    wanted: float,
+    rng: np.random.Generator,
 ) -> bool:
-    """Further gradients for the units that are known worst, while places promise something."""
+    """Further gradients for the units that are known worst, while places promise something.
+
+    They end where every row is known to a standard error that is `wanted`.
+    """
     C, d, asked = first.covariance, network.features, False
     X = np.vstack([s * rng.standard_normal((PLACES_FOR_GRADIENTS, d)) for s in SCALES]) + frame.base
     X = X[frame.box.contains(X)] if not frame.box.unlimited else X
@@ -101,7 +107,7 @@ def ask_for_rows(
     for _ in range(2 * len(C)):
         frame.check_time()
         worst = int(np.argmax(np.diag(C)))
-        if d * C[worst, worst] <= FIRST_KNOWN**2:
+        if d * C[worst, worst] <= wanted**2:
             break
         moved = M @ C
         noise = np.einsum("koi,koi->ko", moved, M) + errors[:, None] ** 2

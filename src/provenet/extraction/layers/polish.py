@@ -73,10 +73,9 @@ def polished(
     answers are asked for.
     """
     below = KnownLayers(frame.coordinates) if below is None else below
-    size: float = sum(W.size + len(b) for W, b in network.affine_maps)
-    if size > MOST_POLISHED:
+    if too_large(network):
         return None
-    size /= len(network.weights[-1])
+    size = _size(network) / len(network.weights[-1])
     _ask_enough(frame, int(np.ceil(SPARE_ANSWERS * size)), rng)
     samples = _samples(frame, below, int(np.ceil(FITTED_ANSWERS * size)), rng)
     noise = POLISH_ROUNDING * float(np.abs(samples.weights[:, None] * samples.Y).max())
@@ -97,6 +96,15 @@ def polished(
         if found.error <= wanted or len(more) == 0:
             break
     return found
+
+
+def too_large(network: DeepNetwork) -> bool:
+    """Whether it has more parameters than are polished at once."""
+    return _size(network) > MOST_POLISHED
+
+
+def _size(network: DeepNetwork) -> int:
+    return sum(W.size + len(b) for W, b in network.affine_maps)
 
 
 def _ask_enough(frame: Frame, number: int, rng: np.random.Generator) -> None:

@@ -14,18 +14,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.layers.known import Frame, KnownLayer, KnownLayers, OutsideTheBox
+from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.pieces import slopes
 from provenet.extraction.layers.tolerances import (
     ACROSS,
+    ANOTHER_ROW,
     AROUND_A_PLACE,
+    BIAS_AT,
     CANDIDATES,
     LONG_STEP,
     LOOKED_AT,
     MORE_CANDIDATES,
+    ON_SURFACE,
+    ONE_JUMP,
     RANK,
     REMEASURED,
-    REMEASURED_FIRST,
     SCALES,
     SHARED,
     SURFACE_STEPS,
@@ -56,10 +59,13 @@ class Nearly:
         return max(float(errors.max(initial=0.0)) for errors in self.errors)
 
 
-def remeasured(frame: Frame, nearly: Nearly, rng: np.random.Generator) -> tuple[Frame, Nearly]:
-    """The same with the rows that are not known well measured again."""
+def remeasured(frame: Frame, nearly: Nearly, rng: np.random.Generator) -> Nearly:
+    """The same with the rows that are not known well measured again.
+
+    Those of the first layer in the space that they span: what lies outside of it stays.
+    """
     for number in range(len(nearly.known.layers)):
-        poor = nearly.errors[number] > (REMEASURED if number else REMEASURED_FIRST)
+        poor = nearly.errors[number] > REMEASURED
         for unit in range(len(poor)):
             frame.check_time()
             spots = _Spots.of(nearly, number, unit, CANDIDATES, rng)
@@ -67,20 +73,10 @@ def remeasured(frame: Frame, nearly: Nearly, rng: np.random.Generator) -> tuple[
                 nearly = _row_again(frame, nearly, number, unit, spots, rng)
             with suppress(OutsideTheBox):
                 nearly = _bias_again(frame, nearly, number, unit, spots)
-        if number == 0:
-            frame, nearly = _in_new_coordinates(frame, nearly)
-    return frame, nearly
-
-
-def _in_new_coordinates(frame: Frame, nearly: Nearly) -> tuple[Frame, Nearly]:
-    """In the row space of the first layer as it is known now."""
-    new = frame.in_row_space(nearly.first)
-    first, *others = nearly.known.layers
-    W = nearly.first if new.Q is None else nearly.first @ new.Q
-    layers = KnownLayer.of(W, first.b), *others
-    places = tuple(new.coordinates_of(frame.inputs(U)) for U in nearly.places)
-    known = KnownLayers(new.coordinates, layers)
-    return new, replace(nearly, known=known, places=places)
+        if number == 0 and poor.any():
+            W = nearly.known.layers[0].W
+            nearly = replace(nearly, first=W if frame.Q is None else W @ frame.Q.T)
+    return nearly
 
 
 def _row_again(
@@ -93,10 +89,7 @@ def _row_again(
 ) -> Nearly:
     """One row, from place after place until all columns are measured, or no place is left."""
     layer = nearly.known.layers[number]
-    W = layer.W if number else nearly.first
-    row, wanted = np.append(W[unit], layer.b[unit]), np.ones(W.shape[1], dtype=bool)
-    if number:
-        wanted = layer.known[unit].copy()
+    row, wanted = np.append(layer.W[unit], layer.b[unit]), layer.known[unit].copy()
     fixed, error = np.zeros(len(wanted), dtype=bool), 0.0
     wider = False
     while (wanted & ~fixed).any():
@@ -134,21 +127,15 @@ def _bias_again(frame: Frame, nearly: Nearly, number: int, unit: int, spots: _Sp
     room = min(float(state.room[0]) for state in sides)
     across = layer.W[unit] @ below.state(u[None]).J[0]
     across /= np.linalg.norm(across)
-    t = 0.9 * room * np.array([-1.0, -0.3, 0.3, 1.0])
+    t = BIAS_AT[1] * room * np.array([-1.0, -BIAS_AT[0], BIAS_AT[0], 1.0])
     y = frame(u + t[:, None] * across)
     left, right = (y[1] - y[0]) / (t[1] - t[0]), (y[3] - y[2]) / (t[3] - t[2])
     turn = right - left
     place = float(((y[0] - left * t[0] - y[3] + right * t[3]) @ turn) / (turn @ turn))
-    if not abs(place) < 0.3 * room:
+    if not abs(place) < BIAS_AT[0] * room:
         return nearly
-    u = u + place * across
-    W, h = (
-        (layer.W, below.h(u[None])[0])
-        if number
-        else (nearly.first, frame.inputs(u[None])[0] - frame.base)
-    )
     layers, b = list(nearly.known.layers), layer.b.copy()
-    b[unit] = -float(W[unit] @ h)
+    b[unit] = -float(layer.W[unit] @ below.h((u + place * across)[None])[0])
     layers[number] = replace(layer, b=b)
     return replace(nearly, known=KnownLayers(nearly.known.coordinates, tuple(layers)))
 
@@ -172,14 +159,13 @@ class _Spots:
         state = below.state(U)
         z = state.h @ layer.W[unit] + layer.b[unit]
         slope = np.linalg.norm(layer.W[unit] @ state.J, axis=1)
-        good = np.abs(z) < 1e-6 * slope
+        good = np.abs(z) < ON_SURFACE * slope
         U, state = U[good], below.state(U[good])
         off, on = (known.state(U, (number, unit, side)) for side in (False, True))
         room = np.minimum(off.room, on.room)
         jump = np.abs((on.J - off.J).transpose(0, 2, 1) @ nearly.A.T).max(axis=(1, 2), initial=0.0)
         if number == 0:
-            active = np.ones((len(U), nearly.first.shape[1]), dtype=bool)
-            stretch = np.ones(len(U))
+            active, stretch = np.ones(U.shape, dtype=bool), np.ones(len(U))
         else:
             active = state.h > 0
             stretch = _stretches(state.J, active, room * jump * active.sum(axis=1) ** 2)
@@ -253,31 +239,29 @@ def _measured(
     known, layer = nearly.known, nearly.known.layers[number]
     state = known.below(number).state(u[None])
     h, J = state.h[0], state.J[0]
-    if number == 0:
-        h = frame.inputs(u[None])[0] - frame.base
     on = h > 0 if number else np.ones(len(h), dtype=bool)
     room = min(float(known.state(u[None], (number, unit, s)).room[0]) for s in (False, True))
     across = layer.W[unit] @ J
     across /= np.linalg.norm(across)
-    V = None if number == 0 else np.linalg.svd(J[on], full_matrices=False)[2]
+    V = np.linalg.svd(J[on], full_matrices=False)[2]
     away, step = ACROSS * room * across, LONG_STEP * room
     before, after = (slopes(frame, u + side * away, V, step) for side in (-1, 1))
     jump = after.along - before.along
     # Both linear pieces, continued to u, differ by what the unit is there.
-    far = frame.inputs(away[None])[0] - frame.base if V is None else V @ away
+    far = V @ away
     apart = (after.value - after.along @ far) - (before.value + before.along @ far)
     left, size, right = np.linalg.svd(jump, full_matrices=False)
     error = TYPICAL_ERROR * (before.rounding + after.rounding) / step
     error *= np.sqrt(jump.shape[1]) / max(float(size[0]), TINIEST)
-    if error > 1e-6 or (len(size) > 1 and size[1] > 1e-6 * size[0]):
+    if error > ONE_JUMP or (len(size) > 1 and size[1] > ONE_JUMP * size[0]):
         return None
     value = float(left[:, 0] @ apart) / float(size[0])
-    weights = right[0] if V is None else np.linalg.solve((J[on] @ V.T).T, right[0])
-    stretch = 1.0 if V is None else float(np.linalg.norm(np.linalg.inv(J[on] @ V.T), 2))
+    weights = np.linalg.solve((J[on] @ V.T).T, right[0])
+    stretch = float(np.linalg.norm(np.linalg.inv(J[on] @ V.T), 2))
     v = np.zeros(len(h) + 1)
     v[:-1][on] = weights
     v[-1] = value - weights @ h[on]
-    factor = float(v[:-1] @ (layer.W if number else nearly.first)[unit])
+    factor = float(v[:-1] @ layer.W[unit])
     return (v if factor > 0 else -v), on, error * stretch / float(np.linalg.norm(weights))
 
 
@@ -286,7 +270,7 @@ def _joined(row: Array, fixed: AnyArray, v: Array, on: AnyArray) -> tuple[Array,
     both = np.append(fixed & on if fixed.any() else on, True)
     factor = float(row[both] @ v[both]) / float(v[both] @ v[both])
     apart = float(np.linalg.norm(row[both] - factor * v[both]))
-    if apart > 1e-3 * float(np.linalg.norm(row[both])):  # another unit was met
+    if apart > ANOTHER_ROW * float(np.linalg.norm(row[both])):  # another unit was met
         return row, False
     new = row.copy()
     columns = np.append(on & ~fixed, not fixed.any())
@@ -296,13 +280,9 @@ def _joined(row: Array, fixed: AnyArray, v: Array, on: AnyArray) -> tuple[Array,
 
 def _with_row(nearly: Nearly, number: int, unit: int, row: Array, error: float) -> Nearly:
     layers, errors = list(nearly.known.layers), [e.copy() for e in nearly.errors]
-    W, b, first = layers[number].W.copy(), layers[number].b.copy(), nearly.first.copy()
+    W, b = layers[number].W.copy(), layers[number].b.copy()
     size = float(np.linalg.norm(row[:-1]))
-    b[unit], errors[number][unit] = row[-1] / size, error
-    if number == 0:
-        first[unit] = row[:-1] / size  # its coordinates are as good as they were
-    else:
-        W[unit] = row[:-1] / size
+    W[unit], b[unit], errors[number][unit] = row[:-1] / size, row[-1] / size, error
     layers[number] = replace(layers[number], W=W, b=b)
     known = KnownLayers(nearly.known.coordinates, tuple(layers))
-    return replace(nearly, known=known, first=first, errors=tuple(errors))
+    return replace(nearly, known=known, errors=tuple(errors))

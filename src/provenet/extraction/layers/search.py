@@ -167,14 +167,14 @@ class _LayersSearch:
             frame, nearly = self._nearly(top, rows)
             for again in (False, True):
                 if again:
-                    frame, nearly = remeasured(frame, nearly, self.rng)
+                    nearly = remeasured(frame, nearly, self.rng)
                 *below, last = nearly.known.layers
                 lower = nearly.known.below(len(below))
                 A, c = outputs(lower, last.W, last.b, *frame.answers())
                 nearly = replace(nearly, A=A.T)
                 self.whole = unpolished(frame, nearly, c).network, top.allowed, nearly.worst
                 found = settled(frame, nearly, c, self.rng)
-                network, self.error = found.network, found.error
+                (frame, nearly), network, self.error = found.measured, found.network, found.error
                 X, Y = (np.vstack(part) for part in zip(*frame.kept, strict=True))
                 good = left_of(network, X - frame.base, X, Y) <= SETTLED
                 if top.always_on:

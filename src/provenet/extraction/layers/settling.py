@@ -14,10 +14,11 @@ import numpy as np
 from provenet.common.typing import Array
 from provenet.extraction.layers.first_layer import ask_for_rows, rows_from_gradients
 from provenet.extraction.layers.known import Frame, KnownLayer, KnownLayers
-from provenet.extraction.layers.polish import polished
+from provenet.extraction.layers.polish import polished, too_large
 from provenet.extraction.layers.remeasure import Nearly
 from provenet.extraction.layers.tolerances import (
     FIRST_KNOWN,
+    FIRST_KNOWN_ALONE,
     FIRST_MEASURED,
     LEAST_UNSURE,
     POLISHED_IN_ALL,
@@ -34,6 +35,8 @@ class SettledLayers:
     nearly: Nearly
     c: Array
     error: float
+    measured: tuple[Frame, Nearly]
+    """Frame and layers before they were polished, in the best space that gradients tell."""
     polished: bool = False
 
     @property
@@ -46,7 +49,7 @@ class SettledLayers:
 
 def unpolished(frame: Frame, nearly: Nearly, c: Array) -> SettledLayers:
     """The layers as they are."""
-    return SettledLayers(frame, nearly, c, nearly.worst)
+    return SettledLayers(frame, nearly, c, nearly.worst, (frame, nearly))
 
 
 def settled(frame: Frame, nearly: Nearly, c: Array, rng: np.random.Generator) -> SettledLayers:
@@ -54,23 +57,26 @@ def settled(frame: Frame, nearly: Nearly, c: Array, rng: np.random.Generator) ->
     unsure = float(np.clip(UNSURE_ROWS * nearly.worst, *LEAST_UNSURE))
     now, first = unpolished(frame, nearly, c), 0.0
     if frame.Q is not None:
-        now, first = _in_better_space(now, rng)
+        wanted = FIRST_KNOWN_ALONE if too_large(_own(nearly, c)) else FIRST_KNOWN
+        now, first = _in_better_space(now, rng, wanted)
+    now = replace(now, error=max(now.error, first), measured=(now.frame, now.nearly))
     places = np.vstack(now.nearly.places)
     better = polished(now.frame, _own(now.nearly, now.c), places, unsure, rng)
     if better is None:
-        return _polished_above(now, places, unsure, rng)
+        return _polished_above(now, first, places, unsure, rng)
     now = _with(now, better.network, max(first, better.error))
-    return now if frame.Q is None else _in_better_space(now, rng)[0]
+    return now if frame.Q is None else _in_better_space(now, rng, FIRST_KNOWN)[0]
 
 
 def _polished_above(
-    now: SettledLayers, places: Array, unsure: float, rng: np.random.Generator
+    now: SettledLayers, space: float, places: Array, unsure: float, rng: np.random.Generator
 ) -> SettledLayers:
     """All layers but the first polished, where these are not too many and the first is known.
 
-    What the first is off by moves the others alike: the two errors add up.
+    What the first is off by, outside of the space of its rows and in it, moves the others alike:
+    the errors add up.
     """
-    first = float(now.nearly.errors[0].max())
+    first = float(np.hypot(space, now.nearly.errors[0].max()))
     own, below = _own(now.nearly, now.c), now.nearly.known.below(1)
     if first > FIRST_MEASURED or own.layers < 2:
         return now
@@ -79,11 +85,16 @@ def _polished_above(
     return now if better is None else _with(now, below.under(better.network), first + better.error)
 
 
-def _in_better_space(now: SettledLayers, rng: np.random.Generator) -> tuple[SettledLayers, float]:
-    """In the row space that all gradients tell, and how far rounding lets that be off."""
+def _in_better_space(
+    now: SettledLayers, rng: np.random.Generator, wanted: float
+) -> tuple[SettledLayers, float]:
+    """In the row space that all gradients tell, and how far rounding lets that be off.
+
+    Up to what standard error is `wanted`, further gradients are asked for.
+    """
     network, nearly = now.network, now.nearly
     first = rows_from_gradients(now.frame, network)
-    if first.errors.max() > FIRST_KNOWN and ask_for_rows(now.frame, network, first, rng):
+    if first.errors.max() > wanted and ask_for_rows(now.frame, network, first, wanted, rng):
         first = rows_from_gradients(now.frame, network)
     frame = now.frame.in_row_space(first.W)
     assert frame.Q is not None, "the row space is smaller than that of the inputs"

@@ -233,9 +233,9 @@ UNSURE_ROWS, LEAST_UNSURE = 10.0, (1e-9, 1e-3)
 most. A convention."""
 AXIS_STEP, LONGEST_AXIS_STEP = 0.5, 3.0
 """Steps along an axis beside the distance to where a unit switches, and at most. A convention."""
-FIRST_KNOWN = 1e-10
-"""Standard error of a row of the first layer up to which no more gradients are measured. A
-convention, as `POLISHED_TO`."""
+FIRST_KNOWN, FIRST_KNOWN_ALONE = 1e-10, 3e-11
+"""Standard error of a row of the first layer up to which no more gradients are measured; of one
+that is not polished with the others. A convention, as `POLISHED_TO`, and what leaves these room."""
 GRADIENT_OFF = 1e-4
 """Relative difference of a gradient that a nearly right network explains. A convention."""
 LEAST_SLOPE = 1e-3
@@ -266,9 +266,15 @@ convention."""
 MOST_ANSWERS = 0.5
 """Share of the answers beyond which the last hidden layer is being looked at. A convention: with a
 layer between, answers of one of its patterns alone are explained, which are few."""
-REMEASURED_FIRST, REMEASURED = 3e-11, 3e-12
-"""Relative error beyond which a row is measured again: of the first layer, where that takes two
-questions a weight, and of the others. A convention."""
+REMEASURED = 3e-12
+"""Relative error beyond which a row is measured again. A convention."""
+ON_SURFACE, ONE_JUMP, ANOTHER_ROW = 1e-6, 1e-6, 1e-3
+"""How near to a unit's surface places must be that it is measured at again; the error of a jump,
+and what of it other outputs may do otherwise, relatively; and how far a row that is the same may be
+from what it was. A convention: rows are known to 1e-7 and better by then."""
+BIAS_AT = 0.3, 0.9
+"""Of the room: from where to where the tangents beside a kink are taken that tells a bias; it must
+lie between them. A convention."""
 OPEN_ABOVE = 0.15
 """Share of the kinks that units of higher layers make at least. A convention: they are as many as
 those of a layer; what a missing unit leaves are fewer."""
