@@ -143,6 +143,8 @@ class Newton:
     """What answers are off by, weighted."""
     between: Callable[[], None] = lambda: None
     """Called between blocks of samples and steps: it may raise, to end the fit there."""
+    stalled: float = NEWTON_STALLED
+    """Times the noise above which the steps' end is not the network."""
 
     def __post_init__(self) -> None:
         """Nothing is fitted."""
@@ -171,7 +173,7 @@ class Newton:
         """
         fit = self._stepped(samples)
         for _ in range(NEWTON_MATRICES - 1):
-            if fit.rms <= NEWTON_STALLED * self.noise:
+            if fit.rms <= self.stalled * self.noise:
                 break
             before, self.H = fit.rms, None
             self.add(samples)

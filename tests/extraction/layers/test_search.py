@@ -158,7 +158,7 @@ def test_rows_that_were_measured_again_are_kept(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("provenet.extraction.layers.search.settled", poorly)
     net = deep(12, 5, 4, 1, rng=1)
     pn.extract(net, 12, rng=1)
-    assert len(seen) > 2 and seen[2] <= seen[1]
+    assert len(seen) > 2 and seen[2] <= (1 + 1e-12) * seen[1]  # the norm of rows is rounded
 
 
 def test_a_search_goes_on_from_where_it_was() -> None:

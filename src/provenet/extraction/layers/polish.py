@@ -45,6 +45,7 @@ from provenet.extraction.layers.tolerances import (
 from provenet.extraction.layers.top import weights_far_out
 from provenet.extraction.tolerances import AIM_STARTS
 from provenet.fitting.layered_newton import NearlyExact, Newton, WeightedSamples
+from provenet.fitting.tolerances import NEWTON_STALLED
 from provenet.networks.cells import inputs_of_units
 from provenet.networks.deep_network import DeepNetwork
 
@@ -80,7 +81,8 @@ def polished(
     samples = _samples(frame, below, int(np.ceil(FITTED_ANSWERS * size)), rng)
     noise = POLISH_ROUNDING * float(np.abs(samples.weights[:, None] * samples.Y).max())
     samples = sum(_slopes(frame, below, network, noise), samples)
-    fits = Newton(network, unsure, noise, frame.check_time)
+    stalled = HIGHEST_LEVEL if below.layers else NEWTON_STALLED  # these are off, too
+    fits = Newton(network, unsure, noise, frame.check_time, stalled)
     level = USUAL_LEVEL * noise
     fits.add(samples)
     for _ in range(POLISH_ROUNDS):
