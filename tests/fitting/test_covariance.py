@@ -11,7 +11,12 @@ import provenet as pn
 from helpers import identity_standardisation, jacobian, random_standardisation
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, StandardisedSource
-from provenet.fitting.covariance import Covariance, covariance, covariance_bound
+from provenet.fitting.covariance import (
+    Covariance,
+    covariance,
+    covariance_bound,
+    covariance_of_exact,
+)
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import RELU
@@ -171,14 +176,14 @@ def test_the_bound_for_many_parameters_is_one_and_not_a_wild_one() -> None:
     source = ArraySource(rng.standard_normal((2000, 5)), np.zeros(2000))
     exact, bound = covariance(source, net, s), covariance_bound(source, net, s)
     for own, upper in zip(exact.units, bound.units, strict=True):
-        # Lanczos ends at a tenth of the smallest eigenvalue, so the bound holds up to that.
+        # The search ends at a tenth of the smallest eigenvalue, so the bound holds up to that.
         assert np.linalg.eigvalsh(1.2 * upper - own).min() > -1e-9 * np.abs(upper).max()
     ratio = bound.error_bound(net, 1.0) / exact.error_bound(net, 1.0)
     assert 0.9 < ratio < 10.0 and bound.rank_deficiency == 0
 
 
 def test_the_bound_sees_what_is_not_determined() -> None:
-    """Twins bring exact null vectors, which Lanczos on a singular operator may never meet."""
+    """Twins bring exact null vectors, which a search for the smallest eigenvalue may never meet."""
     net = pn.random_network(6, 5, rng=1)
     twins = net.keep(np.array([0, 0, 1, 2, 3, 4]))
     source = ArraySource(np.random.default_rng(0).standard_normal((2000, 5)), np.zeros(2000))
@@ -203,3 +208,26 @@ def test_directions_that_the_samples_leave_free_are_counted() -> None:
     few = covariance(ArraySource(X[:5], np.zeros(5)), net, PLAIN)
     determined = np.linalg.matrix_rank(jacobian(net, X[:5]))
     assert few.rank_deficiency == net.free_parameters - determined >= 2
+
+
+def test_the_bound_sees_a_unit_of_which_one_side_has_too_few_samples() -> None:
+    """All its other directions are sure, and it is one of twelve: a random start meets it late."""
+    rng = np.random.default_rng(0)
+    X, net = rng.standard_normal((4000, 20)), pn.random_network(12, 20, rng=1)
+    biases = net.biases.copy()
+    biases[3] = -np.sort(X @ net.weights[3])[-15]  # 14 samples for 21 numbers
+    rare = net.replace(biases=biases)
+    source, s = ArraySource(X, np.zeros(len(X))), identity_standardisation(20)
+    assert covariance_bound(source, net, s).rank_deficiency == 0
+    assert covariance_bound(source, rare, s).rank_deficiency > 0
+
+
+def test_what_a_bound_leaves_open_the_matrix_decides() -> None:
+    """Above 500 parameters of an exact answer: twins are counted, others are bounded."""
+    X, net = np.random.default_rng(0).standard_normal((3000, 29)), pn.random_network(20, 29, rng=1)
+    source, s = ArraySource(X, np.zeros(len(X))), identity_standardisation(29)
+    twins = net.keep(np.array([0, *range(19)]))
+    assert covariance_of_exact(source, twins, s).rank_deficiency == 30
+    bounded, exact = covariance_of_exact(source, net, s), covariance(source, net, s)
+    ratio = bounded.error_bound(net, 1.0) / exact.error_bound(net, 1.0)
+    assert 1.0 < ratio < 10.0 and bounded.rank_deficiency == 0

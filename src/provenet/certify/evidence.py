@@ -39,7 +39,7 @@ from provenet.fitting.covariance import (
     Covariance,
     StandardErrors,
     covariance,
-    covariance_bound,
+    covariance_of_exact,
     in_user_coordinates,
 )
 from provenet.fitting.errors_under_noise import ErrorsUnderNoise, errors_under_noise
@@ -54,7 +54,6 @@ from provenet.fitting.refit import (
 from provenet.fitting.refit_inside import explained_by_rounding, refit_inside
 from provenet.fitting.residuals import residual_on, rounding_level
 from provenet.fitting.search.onward import LastRound
-from provenet.fitting.tolerances import DENSE_LIMIT
 from provenet.fitting.workspace import Workspace
 from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.network import Network
@@ -408,7 +407,7 @@ def _covariance_of_fit(workspace: Workspace, network: Network, exact: bool) -> C
     An exact answer needs only a bound, which is far cheaper for many parameters.
     """
     problem = workspace.problem
-    estimate = covariance_bound if exact and network.weights.size > DENSE_LIMIT else covariance
+    estimate = covariance_of_exact if exact else covariance
     part = problem.for_width(network.units)
     found = estimate(part.samples, network, workspace.standardisation)
     if part is problem:

@@ -11,16 +11,17 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from operator import add
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from provenet.data.tolerances import MALLOC_KEEPS, MALLOC_MAPS_FROM, NO_MEMORY_LIMIT
 
@@ -34,8 +35,18 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 def one_blas_thread() -> AbstractContextManager[Any]:
     """A context in which BLAS uses one thread; the caller's setting comes back at its end."""
-    limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="blas")
+    libraries = _libraries(len(sys.modules))
+    limits: AbstractContextManager[Any] = libraries.limit(limits=1, user_api="blas")
     return limits
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> ThreadpoolController:
+    """Those that are loaded; they come with modules, so they are looked for when these are more.
+
+    That reads the process's map of memory, some milliseconds.
+    """
+    return ThreadpoolController()
 
 
 # ---------------------------------------------------------------- memory on workers

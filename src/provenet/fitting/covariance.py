@@ -13,24 +13,25 @@ from typing import Protocol
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
 from provenet.data.standardisation import Standardisation
-from provenet.fitting.iterative_step import Curvature, curvature_at
+from provenet.fitting.iterative_step import curvature_at
 from provenet.fitting.normal_equations import (
     cross_products,
     eliminate,
     linear_part,
     normal_equations,
+    unit_blocks,
 )
 from provenet.fitting.parameters import Parameters, columns_by_output
+from provenet.fitting.smallest_eigenvalue import smallest_eigenvalue
 from provenet.fitting.tolerances import (
-    LANCZOS_ACCURACY,
-    LANCZOS_SHIFT,
-    LANCZOS_VECTORS,
-    LANCZOS_ZERO,
+    BOUND_ABOVE,
+    BOUND_SAMPLES,
+    DENSE_LIMIT,
+    EIGEN_ZERO,
     RIDGE_OF_COVARIANCE,
     SINGULAR,
 )
@@ -221,50 +222,46 @@ def covariance_bound(
     """An upper bound for many parameters, without a p x p matrix: `S^-1 <= D^-2 / lambda_min`.
 
     D^2 is the diagonal of H (theta alone) and lambda_min the smallest eigenvalue of `D^-1 S D^-1`
-    (Lanczos), the scales of units apart. The bound on beta follows as in `covariance`; twice the
-    two bounds is one on both together.
+    (`smallest_eigenvalue`), the scales of units apart. The bound on beta follows as in
+    `covariance`; twice the two bounds is one on both together.
     """
     parameters, activation = Parameters.of(network), network.activation
-    curvature = curvature_at(source, parameters, activation, np.float64)
+    # The slopes of piecewise linear units are whole numbers: single precision has them exactly.
+    dtype = np.float32 if activation.slope is not None else np.float64
+    curvature = curvature_at(source, parameters, activation, dtype)
     scale = np.sqrt(curvature.diagonal)
-    smallest = _smallest_eigenvalue(
-        curvature, scale, _scale_directions(parameters, scale, activation)
-    )
-    theta = 1 / (max(smallest, LANCZOS_ZERO) * scale**2).reshape(parameters.theta.shape)
     G_inverse, dependent = _scaled_inverse(linear_part(source, parameters, activation).gram)
-    follow = cross_products(source, parameters, activation) @ G_inverse
+    cross = cross_products(source, parameters, activation)
+    follow = cross @ G_inverse
+    own = unit_blocks(source, parameters, activation) - follow @ cross.transpose(0, 2, 1)
+    size = np.sum(parameters.output_weights**2, axis=0)[:, None, None]
+    scales = _scale_directions(parameters, scale, activation)
+    smallest = smallest_eigenvalue(curvature, scale, scales, own * size)
+    theta = 1 / (max(smallest, EIGEN_ZERO) * scale**2).reshape(parameters.theta.shape)
     moved = np.einsum("mwr,mw->mr", follow**2, theta)
     beta = np.diag(G_inverse)[:, None] + moved.T @ parameters.output_weights.T**2
-    undetermined = int(smallest <= LANCZOS_ZERO) + dependent
+    undetermined = int(smallest <= EIGEN_ZERO) + dependent
     return in_user_coordinates(
         _Bound(2 * theta, 2 * beta), undetermined, parameters, standardisation, activation
     )
 
 
-def _smallest_eigenvalue(curvature: Curvature, scale: Array, scales: Array) -> float:
-    """Of the scaled S, which has each unit's own scale as a null direction: that is left out."""
+def covariance_of_exact(
+    source: Source, network: Network, standardisation: Standardisation
+) -> Covariance:
+    """Of an answer that leaves nothing: a bound does, and is cheaper for many parameters.
 
-    # ARPACK moves its start into the range of the operator, where a null space has no part.
-    def apply(v: Array) -> Array:
-        v = v.ravel()
-        units = v.reshape(scales.shape)
-        own = scales * np.einsum("mw,mw->m", scales, units)[:, None]
-        return np.asarray(curvature.product(v / scale) / scale + own.ravel() + LANCZOS_SHIFT * v)
-
-    operator = LinearOperator((scale.size, scale.size), matvec=apply, dtype=float)
-    start = np.random.default_rng(0).standard_normal(scale.size)
-    try:
-        found = eigsh(
-            operator,
-            1,
-            which="SA",
-            v0=start,
-            tol=LANCZOS_ACCURACY,
-            ncv=min(LANCZOS_VECTORS, scale.size),
-        )
-    except ArpackNoConvergence:
-        return 0.0  # nothing is known of it: the bound is then the loosest there is
-    return float(found[0][0]) - LANCZOS_SHIFT
+    The matrix is asked, if it is not too large, where the bound leaves something open, where
+    samples are few, and of smooth units: a loose bound would say that they are hardly known.
+    """
+    size = network.weights.size
+    few = source.labels < BOUND_SAMPLES * network.free_parameters
+    most = DENSE_LIMIT if few or network.activation.slope is None else BOUND_ABOVE
+    if size > most:
+        found = covariance_bound(source, network, standardisation)
+        if size > DENSE_LIMIT or not found.rank_deficiency:
+            return found
+    return covariance(source, network, standardisation)
 
 
 class Inverse(Protocol):

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 
 from provenet.common.ended import Ended
-from provenet.common.typing import Array
+from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
 from provenet.fitting.paired_products import CurvatureSums
@@ -229,6 +229,29 @@ def without_each_unit(sums: LinearPart, parameters: Parameters) -> Array:
     return np.asarray(size / np.abs(np.diag(inverse[:m])))
 
 
+def dropped_in_turn(sums: LinearPart, parameters: Parameters, allowed: float) -> AnyArray:
+    """Units that may go one after the other, each the least useful, the rest refitted linearly.
+
+    `allowed` is how much the sum of squares may grow in all.
+    """
+    gram, m = sums.gram, parameters.units
+    beta = parameters.beta.reshape(len(gram), -1)
+    kept, dropped = np.arange(len(gram)), list[int]()
+    while len(dropped) < m:
+        own = gram[np.ix_(kept, kept)]
+        columns = np.column_stack([np.eye(len(kept)), gram[kept] @ beta])
+        solved = solve_scaled(own, columns, RIDGE * len(gram))
+        inverse, refitted = np.diag(solved), solved[:, len(kept) :]
+        cost = (np.sum(refitted**2, axis=1) / np.abs(inverse))[: m - len(dropped)]
+        least = int(np.argmin(cost))
+        if cost[least] > allowed:
+            break
+        allowed -= cost[least]
+        dropped.append(int(kept[least]))
+        kept = np.delete(kept, least)
+    return np.array(dropped, dtype=int)
+
+
 def times_unit_blocks(matrix: Array, K: Array) -> Array:
     """Block (i, j) of a matrix of m x m square blocks times `K_ij`."""
     m = len(K)
@@ -321,3 +344,15 @@ def _cross_term(parameters: Parameters, activation: Activation, X: Array, y: Arr
     inputs = np.column_stack([X, np.ones(len(X))])
     slope = activation.derivative(z)
     return np.array([(inputs * s[:, None]).T @ phi for s in slope.T])
+
+
+def unit_blocks(source: Source, parameters: Parameters, activation: Activation) -> Array:
+    """Each unit's own block of `H`, (units, features + 1, features + 1), in single precision."""
+    return source.total(partial(_blocks_term, parameters, activation))
+
+
+def _blocks_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> Array:
+    z, _ = model_features(parameters, activation, X)
+    inputs = np.column_stack([X, np.ones(len(X))]).astype(np.float32)
+    squares = (activation.derivative(z) ** 2).astype(np.float32)
+    return np.array([(inputs * s[:, None]).T @ inputs for s in squares.T], float)

@@ -93,13 +93,19 @@ the data do not determine."""
 DENSE_LIMIT = 3000
 """Derived: with more nonlinear parameters the matrix takes more than 72 megabytes, and `p^3`
 operations to invert; a bound is far cheaper."""
-LANCZOS_ZERO = 1e-5
-"""Convention: smallest eigenvalue that a few Lanczos vectors tell from zero: a bound and no
-more."""
-LANCZOS_ACCURACY, LANCZOS_VECTORS = 0.1, 100
-"""Convention: a bound needs one digit; so many vectors are kept."""
-LANCZOS_SHIFT = 1e-2
-"""Convention: moves the null space into the range of the operator; taken off again."""
+BOUND_ABOVE = 500
+"""Measured: nonlinear parameters from which on a bound is faster than the matrix for an exact
+answer of piecewise linear units (benchmarks/calls.py, 50 features: a fifth of a second less)."""
+EIGEN_ZERO = 5e-5
+"""Convention: smallest eigenvalue that is told from zero: a bound and no more. In single precision
+sums over samples are good to a tenth of it and less."""
+EIGEN_STILL, EIGEN_PATIENCE, EIGEN_PRODUCTS = 3e-3, 3, 300
+"""Convention: share of Rayleigh's quotient that so many products in a row take off less than at its
+end, within a tenth of the least (a bound needs one digit); and products after which nothing is
+known."""
+BOUND_SAMPLES = 3
+"""Convention: samples a parameter from which on a bound is trusted: with fewer any combination of
+units may be open, and the matrix tells."""
 
 # ---- Errors that are not those of even noise and a straight model
 
@@ -269,6 +275,9 @@ or 7 of 25 tanh units in 50 features, benchmarks/activations.py)."""
 PRUNE_STEPS, PRUNE_LAST_STEPS, PRUNE_CANDIDATES = 8, 4, 3
 """Convention: a redundant unit leaves a residual near zero behind after a few steps, or never; so
 many of the least useful are tried."""
+IN_VAIN = 1e3
+"""Derived: times what counts as zero, what units in vain leave at most when they go and the rest is
+refitted linearly: the ridge of that fit makes so much of equal ones."""
 PRUNE_TOLERANCE, PRUNE_ZERO_TOLERANCE = SWAP_TOLERANCE / 10, 0.05
 """Convention: finer than that of swaps, because the criterion compares; where nothing is left, a
 fit that falls more slowly does not come back to zero."""

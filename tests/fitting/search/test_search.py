@@ -84,20 +84,34 @@ def test_swaps_exchange_the_least_useful_units(truth, problem, failures, monkeyp
     assert set.union(*(drop for drop, _ in dropped)) == useless
 
 
+def test_of_twins_that_share_a_unit_one_goes(truth, problem):
+    """Either of two equal units is useless while the other is there: both must not go."""
+    own = true_parameters(truth)
+    twins = own.widened(own.theta[:2])  # further units have no output yet
+    shared = twins.beta.copy()
+    shared[:2] /= 2
+    shared[4:6] = shared[:2]
+    fit = problem.refine(Parameters(twins.theta, shared), 0, 1e-3)
+    assert fit.parameters.units == 6 and problem.is_zero(fit)
+    first = next(OneLayer().narrower(problem, fit))
+    assert first.units == 4 and problem.is_zero(problem.refine(first, 0, 1e-3))
+
+
 def test_the_least_useful_units_are_the_first_to_be_dropped(truth, problem):
-    """Eight of twelve units are useless: half of them at once, then single ones, never a true one.
+    """Eight of twelve units are useless: all of them at once, half, then one, never a true one.
 
     By the growth of the sum of squares written out, unit by unit.
     """
     own = true_parameters(truth).theta
     theta = np.vstack([own, random_units(problem, 8, np.random.default_rng(5))])
     fit = problem.refine(Parameters(theta, np.zeros(12 + 7)), 0, 1e-3)
-    several, *singly = (
+    all_at_once, half, *singly = (
         [i for i, unit in enumerate(fit.parameters.theta) if unit not in narrower.theta]
         for narrower in OneLayer().narrower(problem, fit)
     )
-    assert len(several) == 4 and all(len(drop) == 1 for drop in singly)
-    assert min(min(drop) for drop in (several, *singly)) >= 4
+    assert all_at_once == [*range(4, 12)] and len(half) == 4
+    assert all(len(drop) == 1 for drop in singly)
+    assert min(min(drop) for drop in (half, *singly)) >= 4
 
 
 def test_prune_finds_the_true_width_and_what_one_fewer_costs(truth, problem):

@@ -9,12 +9,13 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.losses import working_labels
-from provenet.fitting.normal_equations import solve_scaled, without_each_unit
+from provenet.fitting.normal_equations import dropped_in_turn, solve_scaled, without_each_unit
 from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.tolerances import (
     AT_THE_CAP,
     FAINT,
+    IN_VAIN,
     NEARLY_LINEAR,
     POOL,
     POOL_ROWS,
@@ -50,15 +51,21 @@ class OneLayer:
         return _with_new_units(problem, parameters, drop, count, rng)
 
     def narrower(self, problem: Problem, fit: Fit) -> Iterator[Parameters]:
-        """Without half of the units that look useless; then without one of the least useful."""
-        cost = usefulness(problem, fit.parameters)
+        """Without the units that look useless; then without one of the least useful.
+
+        Where nothing is left all those that go one after the other, the rest refitted linearly,
+        and leave next to nothing; else half of those that are worth less than they cost.
+        """
+        n, sums = problem.samples.labels, problem.linear_part(fit.parameters)
+        cost = without_each_unit(sums, fit.parameters)
         order = np.argsort(cost)
-        n = problem.samples.labels
         if problem.is_zero(fit):
-            useless = cost < n * problem.zero**2
+            in_vain = dropped_in_turn(sums, fit.parameters, n * (IN_VAIN * problem.zero) ** 2)
+            if len(in_vain) > 1:
+                yield _without(fit.parameters, in_vain)
+            several = int((cost < n * problem.zero**2).sum()) // 2
         else:
-            useless = problem.growth(fit, cost) < problem.a_unit * np.log(n)
-        several = int(useless.sum()) // 2
+            several = int((problem.growth(fit, cost) < problem.a_unit * np.log(n)).sum()) // 2
         if several > 1:
             yield _without(fit.parameters, order[:several])
         for j in order[:PRUNE_CANDIDATES]:
