@@ -16,7 +16,12 @@ from provenet.common.exceptions import TimeSpent
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
-from provenet.extraction.layers.tolerances import MOST_CLOSE, NO_SLOPE, OUT_OF_SPACE
+from provenet.extraction.layers.tolerances import (
+    MOST_CLOSE,
+    MOST_IN_A_BOX,
+    NO_SLOPE,
+    OUT_OF_SPACE,
+)
 from provenet.extraction.tolerances import TINIEST, TYPICAL_ERROR
 from provenet.networks.deep_network import DeepNetwork
 
@@ -219,8 +224,13 @@ class Frame:
         return np.asarray(X - self.base if self.Q is None else (X - self.base) @ self.Q)
 
     def in_row_space(self, W: Array) -> Frame:
-        """The same questions in the space of some rows, if that has fewer coordinates."""
-        Q = None if len(W) >= W.shape[1] else np.linalg.qr(W.T)[0]
+        """The same questions in the space of some rows, if that has fewer coordinates.
+
+        In a box that space has no corners: units that switch in these alone are met among all
+        inputs, unless those are too many.
+        """
+        cornered = not self.box.unlimited and W.size <= MOST_IN_A_BOX
+        Q = None if cornered or len(W) >= W.shape[1] else np.linalg.qr(W.T)[0]
         if Q is not None and self.Q is not None:  # turned to be as near as can be to what it was
             left, _, right = np.linalg.svd(Q.T @ self.Q)
             Q = Q @ left @ right

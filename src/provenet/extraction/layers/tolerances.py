@@ -185,6 +185,9 @@ MOST_POLISHED = 4300
 """Parameters, in the row space of the first layer, of networks that are polished; of larger ones
 the layers above the first are. A convention: some seconds, and 150 MB for each of three matrices.
 """
+MOST_IN_A_BOX = MOST_POLISHED // 2
+"""Weights of a first layer up to which the layers above it are looked for among all inputs of a
+box, in place of the row space. Derived: polishing must leave room for the other layers."""
 FIRST_MEASURED = 9e-11
 """Standard error of the first layer's rows up to which the layers above them are polished alone. A
 convention: more than that leaves them no room within `POLISHED_IN_ALL`."""
