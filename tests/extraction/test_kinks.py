@@ -157,6 +157,13 @@ def test_in_a_box_lines_go_on_while_they_explain_more(half: float) -> None:
     assert pn.parameter_error(result.network, net) < 1e-8  # each unit relatively to 1e-9
 
 
+def test_a_gradient_measured_over_a_kink_spoils_no_units() -> None:
+    """One of 22 is off by a third of the smallest unit: least squares with it explained nothing."""
+    net = pn.random_network(16, 30, rng=0)
+    result = pn.extract(net, 30, low=-2.0, high=2.0, layers=1, rng=0)
+    assert result.status is pn.Status.EXACT and pn.parameter_error(result.network, net) < 1e-9
+
+
 def test_units_without_a_kink_in_the_box_are_a_linear_term() -> None:
     """Of 16 units some are always on, others off: the function is exact, and that is said."""
     net = pn.random_network(16, 30, rng=1)

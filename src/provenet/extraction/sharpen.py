@@ -37,6 +37,7 @@ from provenet.extraction.tolerances import (
     SAFE,
     SHARPENINGS,
     SIGNIFICANT,
+    STRANGE,
     TINIEST,
     TINY,
     TYPICAL_ROUNDING,
@@ -98,6 +99,7 @@ def sharpened(
     further measurements ends; asking for them does, too.
     """
     features = units.W.shape[1]
+    pieces = _without_strangers(pieces, units)
     found = _without_nothing(_fitted(units, pieces), pieces)
     rounding = _rounding_met(found.units, pieces)
     pieces = _with_rounding(pieces, found.units, rounding)
@@ -113,6 +115,15 @@ def sharpened(
         pieces = pieces + _measured(ask, places[np.array(chosen)])
         found = _without_nothing(_fitted(found.units, pieces), pieces)
     return found, pieces
+
+
+def _without_strangers(pieces: Pieces, units: Units) -> Pieces:
+    """Without gradients that units make otherwise: one whose step met a kink would spoil all."""
+    sizes = np.linalg.norm(units.A, axis=0)
+    known = float(Sharpened.as_measured(units, pieces).errors @ sizes)
+    off = np.linalg.norm(pieces.without(units).gradients, axis=(1, 2))
+    ours = off <= STRANGE * sizes.min(initial=np.inf) + CERTAIN * known
+    return pieces[ours] if ours.any() else pieces
 
 
 def _rounding_met(units: Units, pieces: Pieces) -> float:

@@ -187,6 +187,10 @@ SAFE = 0.5
 CERTAIN = 20.0
 """Hyperplanes are farther away than so many times what the error of their units is worth there.
 A convention."""
+STRANGE = 1e-3
+"""Of the smallest unit: a gradient that differs by more from that of the units known, where these
+explain the function, was measured over a kink. A convention: far above errors, and such a step has
+this little of its length beyond the kink once in a thousand times."""
 SIGNIFICANT, TINY = 0.01, 1e-6
 """A unit of larger relative error and, beside the largest, of smaller size is rounding. A
 convention."""
@@ -275,9 +279,10 @@ EXTREME_UNITS = 10
 """Outputs, features and units whose extremes are asked, of each. A convention."""
 CLIMBS = 5
 """Steps from an extreme answer to a corner of the box. A convention: most end after three."""
-CORNERS = 20
-"""Random corners of the box. A convention: a region about a corner in two features has a quarter of
-them, so that it is missed once in 300 times."""
+CORNERS = 100
+"""Random corners of the box. A convention: a unit that is on at one in a hundred of these, and in
+ten thousand of other points, is missed by them and by those that led the search once in 20
+times."""
 FRESH_LINES, ALONG_A_LINE = 3, 20
 """Lines from end to end, and points asked on each. A convention."""
 SEARCHED = 130
