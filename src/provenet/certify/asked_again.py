@@ -26,6 +26,7 @@ from provenet.certify.tolerances import (
 )
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
+from provenet.data.label_precision import label_precision
 from provenet.networks.any_network import AnyNetwork
 from provenet.networks.cells import inputs_of_units
 
@@ -160,19 +161,18 @@ def allowed_for_noise(
 
 def is_by_steps(result: Recovery, sampled: Answered) -> bool:
     """Whether rounding to steps, the same for all answers, explains what a network leaves."""
-    network, certificate = result.network, result.certificate
-    if network is None or certificate is None or not certificate.rounded:
+    certificate, widths = result.certificate, label_precision(sampled.y).widths
+    if certificate is None or not certificate.rounded:
         return False
-    left = float(np.sqrt(np.mean(sampled.left_by(network) ** 2)))
-    return left > certificate.label_rounding / 2  # else answers are finer than the steps
+    return bool(np.all(widths > 0) and np.all(np.ptp(widths, axis=0) == 0))
 
 
 def _one_kink_a_unit_explains(result: Recovery, sampled: Answered, across: AcrossKinks) -> Check:
     """Up to rounding alone: that a kink lies a little elsewhere is no matter here."""
-    network, allowed = result.network, _allowed_across(result, sampled)
+    network, allowed = result.network, _allowed_across(result, sampled, across)
     assert network is not None, "a success has one"
     units = np.unique(across.whose)
-    off = [i for i in units if (across.one_kink_leaves(network, i) > allowed).any()]
+    off = [i for i in units if (across.one_kink_leaves(network, i) > allowed[i]).any()]
     return Check(
         "one kink a unit explains the points across it",
         len(off) == 0,
@@ -186,11 +186,21 @@ def _one_kink_a_unit_explains(result: Recovery, sampled: Answered, across: Acros
     )
 
 
-def _allowed_across(result: Recovery, sampled: Answered) -> Array:
-    """What points across a kink may be off by, an output."""
-    assert result.network is not None, "a success has one"
-    deviations = MORE_BY_STEPS if is_by_steps(result, sampled) else MORE_IN_FLOATS
-    return allowed_for_noise(result.network, sampled, deviations)
+def _allowed_across(result: Recovery, sampled: Answered, across: AcrossKinks) -> Array:
+    """What points across the kink of each unit may be off by, (units, outputs).
+
+    Rounding to steps is the same everywhere, that of floats as large as answers are.
+    """
+    network = result.network
+    assert network is not None, "a success has one"
+    if is_by_steps(result, sampled):
+        allowed = allowed_for_noise(network, sampled, MORE_BY_STEPS)
+        return np.broadcast_to(allowed, (network.units, len(allowed)))
+    usual = np.sqrt(np.mean(sampled.values**2, axis=0))
+    sizes = [np.abs(across.points[across.whose == i].values) for i in range(network.units)]
+    largest = np.array([own.max(axis=0, initial=0.0) for own in sizes])
+    larger = np.maximum(largest / np.maximum(usual, _TINIEST), 1.0)
+    return np.asarray(larger * allowed_for_noise(network, sampled, MORE_IN_FLOATS))
 
 
 def _found_as_one(result: Recovery, sampled: Answered, across: AcrossKinks) -> str:
@@ -199,11 +209,11 @@ def _found_as_one(result: Recovery, sampled: Answered, across: AcrossKinks) -> s
     Two halves of a unit of slope a whose kinks are e apart are `a e / 4` above it between them; the
     best single kink leaves half of that.
     """
-    network, allowed = result.network, _allowed_across(result, sampled)
+    network, allowed = result.network, _allowed_across(result, sampled, across)
     assert network is not None, "a success has one"
     (weights, _), (A, _) = network.affine_maps
     slopes = np.abs(A) * np.linalg.norm(weights, axis=1)
-    apart = HALVES_SHOW * np.min(allowed[:, None] / np.maximum(slopes, _TINIEST), axis=0)
+    apart = HALVES_SHOW * np.min(allowed.T / np.maximum(slopes, _TINIEST), axis=0)
     closest = HALVES_HIDE * float(apart.max(initial=0.0)) / across.times
     return (
         f"Two units whose kinks are less than {closest:.0e} apart at usual "

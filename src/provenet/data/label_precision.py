@@ -68,13 +68,14 @@ def _of_one_output(y: Array) -> LabelPrecision:
     if different < 2 or max(different, len(y) - different) < FEWEST_STEPPED:
         return exact
     found = exact
-    for written in (*_in_steps(y), *_in_floats(y), *_in_digits(y)):
+    for written in (*_in_steps(y), *in_floats(y), *in_digits(y)):
         if written.rms > CLEARLY_COARSER * found.rms:
             found = written
     return found
 
 
-def _in_floats(y: Array) -> list[LabelPrecision]:
+def in_floats(y: Array) -> list[LabelPrecision]:
+    """Numbers of half or single precision, if all of them are."""
     found = []
     for dtype, words in ((np.float16, "of half precision"), (np.float32, "of single precision")):
         with np.errstate(over="ignore"):
@@ -84,7 +85,7 @@ def _in_floats(y: Array) -> list[LabelPrecision]:
     return found
 
 
-def _in_digits(y: Array) -> list[LabelPrecision]:
+def in_digits(y: Array) -> list[LabelPrecision]:
     """Numbers of so many significant digits, the fewest that suffice."""
     size = np.floor(np.log10(np.maximum(np.abs(y), TINY)))
     for digits in range(1, MOST_DIGITS + 1):

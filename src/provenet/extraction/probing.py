@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from provenet.common.typing import Array
+from provenet.data.label_precision import in_digits, in_floats
 from provenet.extraction.box import Box
 from provenet.extraction.oracle import Oracle
 from provenet.extraction.tolerances import (
@@ -119,7 +120,7 @@ def _bends(oracle: Oracle, box: Box, rng: np.random.Generator) -> tuple[Array, A
 
 
 class Grid(NamedTuple):
-    """How coarse answers of few digits are: decimals, or single precision; 0 for any others."""
+    """How coarse answers of few digits, of half or of single precision are; 0 for any others."""
 
     rounding: float = 0.0
     step: float = 0.0
@@ -130,13 +131,22 @@ def grid_of(y: Array) -> Grid:
     """What the digits of some answers tell."""
     if len(np.unique(y)) < DIFFERENT:
         return Grid()  # a constant has few digits too
-    size = float(np.abs(y).max())
+    size, largest = float(np.abs(y).max()), int(np.abs(y).argmax())
+    written = (*in_floats(y.ravel()), *in_digits(y.ravel()))
+    floats = max((float(found.widths[largest]) for found in written), default=0.0)
+    step = _decimal_step(y, size)
+    if step >= floats:
+        return Grid(step, step)
+    return Grid(max(floats, SINGLE * size))  # steps of single precision at their largest
+
+
+def _decimal_step(y: Array, size: float) -> float:
+    """Of answers with so many decimals, the fewest that suffice; 0 for any others."""
     for digits in range(DIGITS):
         unit = 10.0 ** (np.ceil(np.log10(size)) - digits)
         if np.allclose(np.round(y / unit) * unit, y, rtol=0, atol=DIGITS_OFF * size):
-            return Grid(float(unit), float(unit))
-    single = bool(np.array_equal(y.astype(np.float32), y))
-    return Grid(SINGLE * size if single else 0.0)
+            return float(unit)
+    return 0.0
 
 
 def _second_difference(before: Array, here: Array, after: Array) -> Array:
