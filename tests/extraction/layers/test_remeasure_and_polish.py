@@ -148,6 +148,29 @@ def test_polishing_finds_the_network_from_nearby(outputs: int, seed: int) -> Non
     assert off < 1e-11 and off / 10 < found.error <= POLISHED_TO
 
 
+def asked_to_polish(net: pn.DeepNetwork, gradients: int, seed: int) -> tuple[int, float]:
+    """How many answers polishing asks for, and the error that it leaves, in the row space."""
+    rng = np.random.default_rng(seed)
+    frame = frame_of(net).in_row_space(net.weights[0])
+    assert frame.Q is not None
+    own = net.replace(weights=(net.weights[0] @ frame.Q, *net.weights[1:]))
+    frame(2 * rng.standard_normal((20, frame.coordinates)))
+    for x in rng.standard_normal((gradients, net.features)):
+        axis_gradient(frame, x, np.full(net.features, 1e-2))
+    before = sum(len(X) for X, _ in frame.kept)
+    places = frame.coordinates_of(kinks_of(net, rng))
+    found = polished(frame, changed(own, 1e-8, rng), places, 1e-7, rng)
+    assert found is not None
+    return sum(len(X) for X, _ in frame.kept) - before, pn.parameter_error(found.network, own)
+
+
+@pytest.mark.parametrize("seed", LIVELY_IN_12)
+def test_gradients_outside_of_the_row_space_spare_answers_in_it(seed: int) -> None:
+    net = rows_of(normalised(deep(12, 5, 4, 1, rng=seed)))
+    (without, _), (beside, off) = (asked_to_polish(net, number, seed) for number in (0, 30))
+    assert beside < without / 2 and off < 1e-10
+
+
 def test_a_weight_that_no_answer_tells_has_the_error_that_it_had() -> None:
     """A unit that feeds no other: its weights could be any."""
     net, rng = rows_of(normalised(deep(6, 5, 4, 1, rng=1))), np.random.default_rng(0)

@@ -298,9 +298,12 @@ CANDIDATES, MORE_CANDIDATES, AROUND_A_PLACE = 100, 1000, 1e-3
 a kink of it, so near at the nearest; more where these leave columns open. A convention."""
 LEFT_OF_LINEAR = 1e-6
 """What units without a kink leave of a linear part, relatively. A convention."""
-NEEDLESS, NEEDLESS_TRIED = 1e-9, 4
-"""A row whose absence leaves no more than this, relatively, is not needed; the smallest few are
-tried. A convention."""
+NEEDLESS, NEEDLESS_GROWTH, NEEDLESS_TRIED = 1e-9, 3.0, 4
+"""A row whose absence leaves no more than this, relatively, beside so many times what is left with
+it, is not needed; the smallest few are tried. A convention."""
+RANK_OF_TOP, RANK_OF_SIGNS = 1e-13, 1e-9
+"""Singular values, beside the largest, of what the last layer's weights, and its units' signs, are
+solved from that count as zero. A convention: rounding, and what rows are known to."""
 LEAST_LINES, MOST_LINES = 3, 80
 """Lines of a layer before it is looked at as a whole, and at most. A convention."""
 FILL_FROM, LATE, PATIENCE = 4, 40, 8

@@ -22,8 +22,11 @@ from provenet.extraction.layers.tolerances import (
     MOST_ANSWERS,
     NEAR,
     NEEDLESS,
+    NEEDLESS_GROWTH,
     NEEDLESS_TRIED,
     PART_OF_MEDIAN,
+    RANK_OF_SIGNS,
+    RANK_OF_TOP,
     REWEIGHTED,
     TOP_EXPLAINS,
 )
@@ -181,7 +184,7 @@ class _WeightedAnswers:
             features, Y = features * trust[some, None], Y * trust[some, None]
         scale = np.linalg.norm(features, axis=0)
         scale[scale == 0] = 1.0
-        fit = np.linalg.lstsq(features / scale, Y, rcond=1e-13)[0] / scale[:, None]
+        fit = np.linalg.lstsq(features / scale, Y, rcond=RANK_OF_TOP)[0] / scale[:, None]
         return fit[: len(R)], fit[len(R) : -1], fit[-1]
 
     def features(self, R: Array, b: Array, linear: bool) -> Array:
@@ -207,7 +210,7 @@ def _needed(answers: _WeightedAnswers, R: Array, b: Array, kept: AnyArray) -> An
             break
         few = np.delete(kept, j)
         left = answers.left(*answers.fitted(R[few], b[few]), R[few], b[few]).max()
-        if left < 3 * off + NEEDLESS:
+        if left < NEEDLESS_GROWTH * off + NEEDLESS:
             return _needed(answers, R, b, few)
     return kept
 
@@ -215,7 +218,7 @@ def _needed(answers: _WeightedAnswers, R: Array, b: Array, kept: AnyArray) -> An
 def _reversed(A: Array, R: Array, L: Array) -> tuple[Array, Array]:
     """Which units are reversed (about 0 or 1), and what is left of the linear part."""
     system = np.einsum("jo,jh->hoj", A, R).reshape(-1, len(R))
-    turn = np.linalg.lstsq(system, -L.reshape(-1), rcond=1e-9)[0]
+    turn = np.linalg.lstsq(system, -L.reshape(-1), rcond=RANK_OF_SIGNS)[0]
     rest = L + np.einsum("jo,jh->ho", A * (turn > 0.5)[:, None], R)
     return turn, rest
 
