@@ -28,6 +28,7 @@ from provenet.extraction.layers.tolerances import (
     CHANCE_STEPS,
     ROUNDED_AWAY,
     ROWS_AT_ONCE,
+    SEVERAL_BELOW,
     WORTH_AN_ANSWER,
 )
 from provenet.extraction.tolerances import TINIEST
@@ -53,7 +54,7 @@ def most_telling(
         worst = choice.worst(wanted)[: most - len(choice.chosen)]
         if len(worst) == 0:
             break
-        choice.ask(choice.best_for(worst))
+        choice.ask(choice.best_for(worst)[: most - len(choice.chosen)])
     return choice.chosen
 
 
@@ -82,18 +83,21 @@ class _Choice:
         return np.array(found, dtype=int)
 
     def best_for(self, parameters: AnyArray) -> list[int]:
-        """The points that tell them best; rows are left where that is too little."""
-        U, found = self.U[: self.told], list[int]()
+        """The points that tell them best; rows are left where that is too little.
+
+        Where few rows are left and no point tells much of one, several are taken for it at once.
+        """
+        U, found, several = self.U[: self.told], list[int](), ROWS_AT_ONCE // len(parameters)
         spread = self.C[parameters] - U[:, parameters].T @ U
         for i, changes in zip(parameters, self._changes(spread), strict=True):
             moved, own = changes**2, float(self.variance[i])
             gain = (moved / (1 + np.maximum(self.unsure, moved / (own + TINIEST)))).sum(axis=1)
             gain[[*self.chosen, *found]] = 0.0
-            best = int(np.argmax(gain))
-            if gain[best] < WORTH_AN_ANSWER * own:
+            best = np.argsort(-gain)[:several]
+            best = best[:1] if gain[best[0]] > SEVERAL_BELOW * own else best
+            found += best[gain[best] >= WORTH_AN_ANSWER * own].tolist()
+            if gain[best[0]] < WORTH_AN_ANSWER * own:
                 self.open[self.rows[i]] = False
-            else:
-                found.append(best)
         return found
 
     def ask(self, numbers: list[int]) -> None:

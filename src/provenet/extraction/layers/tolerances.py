@@ -202,6 +202,9 @@ WORTH_AN_ANSWER = 0.01
 ROWS_AT_ONCE = 8
 """Rows, those known worst, for which a point each is chosen before all is seen anew. A convention:
 cost."""
+SEVERAL_BELOW = 0.03
+"""Part of the worst variance that a point takes away at most where several are taken. A convention:
+thirty and more are needed then."""
 ROUNDED_AWAY = 1e-12
 """Part of a variance below which what answers leave of it is rounding. A convention: 1e4 roundings.
 """
