@@ -17,6 +17,7 @@ from provenet.certify.answered import Answered
 from provenet.certify.result import Recovery
 from provenet.common.exceptions import Spent
 from provenet.common.typing import AnyArray, Array
+from provenet.common.words import counted
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
 from provenet.extraction.box import Box
@@ -209,5 +210,19 @@ def sharper(found: Recovery, asked: Answered, deadline: Deadline) -> Recovery | 
     parts = errors.weights, errors.biases, errors.output_weights
     largest = max(float(np.max(part, initial=0.0)) for part in parts)
     near = parameter_error(own, network) <= WITHIN_ERRORS * np.sqrt(network.features) * largest
-    small = fit.rms <= SINGLE_LEFT * SINGLE * float(np.abs(asked.y).max())
-    return replace(found, network=own) if near and small else None
+    size = float(np.abs(asked.y).max())
+    if not near or fit.rms > SINGLE_LEFT * SINGLE * size or found.certificate is None:
+        return None
+    return replace(found, network=own, message=_told_coarsely(found, fit.rms / size))
+
+
+def _told_coarsely(found: Recovery, left: float) -> str:
+    """What a success says whose judge was shown other answers than the model's own."""
+    if not found.success or found.network is None or found.certificate is None:
+        return found.message
+    return (
+        f"A network of {counted(found.network.units, 'unit')} explains the answers to {left:.0e} "
+        "of their size. It was judged by answers that are "
+        f"{found.certificate.label_precision}, since rounding inside a model of single precision "
+        "looks like further units; standard errors are those of such answers."
+    )
