@@ -137,7 +137,7 @@ def table_line(features: int, units: int, samples: int, found: Rates) -> str:
 
 def run(quick: bool) -> list[Record]:
     """For the suite: rates of the passes beside that of matrix multiplication."""
-    samples, repeats = (100_000, 3) if quick else (1_000_000, 7)
+    samples, repeats = (300_000, 5) if quick else (1_000_000, 7)
     return [
         Record(
             f"{features}, {units}, {samples:.0e}, pass of {found.name}",

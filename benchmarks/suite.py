@@ -83,6 +83,7 @@ def measured(name: str, quick: bool) -> Content:
     seconds = round(time.perf_counter() - begin, 1)
     report(f"--- {name}: {failure or f'{len(found)} figures'}, {seconds} s")
     return {
+        "date": date.today().isoformat(),
         "failure": failure,
         "seconds": seconds,
         "records": [one.content() for one in found if isinstance(one, Record)],
@@ -132,8 +133,16 @@ def tables(content: Content, pictures: bool = False) -> Iterator[str]:
     yield ""
     few = " Few seeds and small sizes (`--quick`)." if content["quick"] else ""
     yield f"Measured on {content['date']}.{few} A ratio is a figure over its reference."
+    load, cores = (content["machine"].get(name) for name in ("load at start", "cores"))
+    if load and cores and load > cores:
+        yield (
+            f"Other jobs ran beside it: {load:.0f} wanted {cores} cores. Seconds by the clock, as "
+            "those of trials beside rivals, are several times too long; processor time is not."
+        )
     for name, part in content["parts"].items():
         yield from ("", f"## {name.capitalize()}", "")
+        if part.get("date", content["date"]) != content["date"]:
+            yield from (f"Of {part['date']}, with the code of that day.", "")
         yield from _part(name, part, pictures)
 
 

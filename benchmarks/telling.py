@@ -45,7 +45,7 @@ def _of(records: Sequence[Content], *words: str) -> list[Content]:
 
 def _span(values: Sequence[float | None]) -> str:
     """From the least to the largest of those that are finite, or the one that there is."""
-    finite = [f"{v:.2g}" for v in sorted(v for v in values if v is not None)]
+    finite = [f"{float(f'{v:.2g}'):g}" for v in sorted(v for v in values if v is not None)]
     if not finite:
         return "nothing"
     return finite[0] if finite[0] == finite[-1] else f"{finite[0]} to {finite[-1]}"
@@ -78,9 +78,9 @@ def _scaling(records: Sequence[Content]) -> str:
     readings = _span([1 / r["ratio"] for r in _of(records, "reading alone")])
     return (
         f"From files the pass runs at {_values(files, 'ratio')} of its rate in memory, "
-        f"on a cluster at {clusters}, where Dask's own work is the same however many samples a "
-        f"chunk has. Reading mapped samples and adding nothing up is {readings} times as fast: "
-        "unless the disk is slow, the pass is limited by its products."
+        f"on a cluster at {clusters}; the rest is what Dask itself does meanwhile in the client, "
+        f"the scheduler and every worker. Reading mapped samples and adding nothing up is "
+        f"{readings} times as fast: unless the disk is slow, the pass is limited by its products."
     )
 
 
@@ -153,8 +153,8 @@ def _regression(records: Sequence[Content]) -> str:
 
 def _landscape(records: Sequence[Content]) -> str:
     return (
-        f"From random starts {_values(records)} of the descents on GLM17's objectives end at the "
-        f"truth, {_values(records, 'reference_value')} of those on the squared loss."
+        f"The share of descents that end at the truth is {_values(records)} on GLM17's objectives, "
+        f"{_values(records, 'reference_value')} on the squared loss."
     )
 
 
