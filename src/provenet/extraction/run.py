@@ -47,6 +47,7 @@ from provenet.extraction.several_layers import LayerByLayer
 from provenet.extraction.tolerances import (
     ASKED_AGAIN,
     FRESH,
+    FURTHER_IN_A_BOX,
     FURTHER_SEARCHES,
     MOST_DOUBT,
     MOST_HANDED,
@@ -236,7 +237,8 @@ class Run:
     def _verified(self, traced: Traced, tracing: Tracing) -> TracedCandidate:
         """What was found, and what may refute it; where it does, the search goes on from there."""
         found = self._confirmed(traced)
-        for refuted in range(1, 1 + FURTHER_SEARCHES):
+        times = FURTHER_SEARCHES if self.box.unlimited else FURTHER_IN_A_BOX
+        for refuted in range(1, 1 + times):
             if not traced.explained or len(found.off) == 0:
                 break
             tracing.guided_by(found.off)

@@ -307,9 +307,10 @@ BEND_SHOWS, FLAT_SHOWS = 1e3, 1e-5
 stay. A convention: both are far from what either makes."""
 SHOWING = 100
 """Points that are asked because they alone show some weights of a deep network. A convention."""
-FURTHER_SEARCHES = 2
+FURTHER_SEARCHES, FURTHER_IN_A_BOX = 2, 4
 """How often the search goes on from points that refuted its answer. A convention: units that fire
-in a corner of the box only are found then, and what is no network stays none."""
+in a corner of the box only are found then, one or two at a time, and what is no network stays
+none."""
 
 # ---------------------------------------------------------------- random questions
 
