@@ -93,9 +93,9 @@ def polished(
             fits.add(new)
         fit = fits.fitted(samples)
         found = PolishedLayers(fit.network, max(fit.rms, noise) * fit.errors.largest)
-        level = float(np.clip(fit.rms, noise, HIGHEST_LEVEL * noise))
+        before, level = level, float(np.clip(fit.rms, noise, HIGHEST_LEVEL * noise))
         del fit  # the next is as large
-        if found.error <= wanted or len(more) == 0:
+        if found.error <= wanted or (len(more) == 0 and level <= before):
             break
     return found
 
