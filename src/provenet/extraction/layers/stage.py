@@ -41,6 +41,7 @@ from provenet.extraction.layers.tolerances import (
     OPEN_A_LINE,
     PERPENDICULAR_STEP,
     SCALES,
+    SILENT_DEEP,
     SILENT_PLACES,
     SILENT_RICH,
     WALKS_A_LINE,
@@ -49,7 +50,7 @@ from provenet.extraction.layers.tolerances import (
 from provenet.extraction.layers.walks import kink_in_cell, walked_row
 from provenet.extraction.lines import FollowedLine
 from provenet.extraction.segments import Segment
-from provenet.extraction.tolerances import EPS
+from provenet.extraction.tolerances import EPS, FAR_OUT, TINIEST
 
 
 @dataclass
@@ -348,7 +349,7 @@ class Stage:
             Y = self.frame.beside(np.vstack([U + steps, U - steps])).reshape(2, len(U), -1)
         except OutsideTheBox:
             return None
-        length = 2 * np.linalg.norm(steps, axis=1)
+        length = 2 * np.linalg.norm(steps, axis=1) + TINIEST  # none where weights are not known
         slope = (Y[0] - Y[1]) / length[:, None]
         known = max(row.error for row in self.accepted)
         rounding = 30 * EPS * (np.abs(Y).max(axis=(0, 2)) + np.linalg.norm(U, axis=1))
@@ -389,6 +390,8 @@ class Stage:
         d, parts = self.known.coordinates, [others]
         parts += [s * self.rng.standard_normal((SILENT_PLACES, d)) for s in SCALES]
         if self.known.layers:
+            scales = (*SCALES, *FAR_OUT)
+            parts += [s * self.rng.standard_normal((SILENT_DEEP, d)) for s in scales]
             parts.append(rich_places(self.known, SILENT_RICH, self.rng, self.frame.inside))
         U = self.frame.inside(np.vstack(parts))
         return asked_for_silence(self.frame, self.known, rows, signs, U, self.rng)

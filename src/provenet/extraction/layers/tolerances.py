@@ -287,6 +287,10 @@ those of a layer; what a missing unit leaves are fewer."""
 SILENT_PLACES, SILENT_RICH = 12, 16
 """Random points at each scale, and points where most units are on, at which a layer that is left
 behind must be all that f depends on. A convention: two questions each."""
+SILENT_DEEP = 40
+"""The same of layers above the first, also far out. A convention: lines from end to end meet all
+units of the first, and a deeper one that is on at a thirtieth of these inputs may be met by none.
+"""
 SILENT_STEP, NOT_SILENT, SILENT_ROUNDINGS = 0.5, 1e-6, 100.0
 """Of the room: how far f must be constant there; a slope beside a typical one, and roundings, by
 which it may change. A convention."""
