@@ -32,7 +32,7 @@ from provenet.data.fingerprint import Nameless, fingerprint
 from provenet.data.sums import read_back, written
 from provenet.data.tolerances import CHECKED_PLACES, ROWS_A_PLACE, ROWS_AT_ONCE
 
-_FORMAT = 2
+_FORMAT = 3
 """Convention: number of the file's layout: whoever changes that counts on."""
 _LARGEST = 256_000_000
 """Bytes of sums beyond which a pass is not kept: it would take longer to write than to add up."""
