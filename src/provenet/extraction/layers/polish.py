@@ -80,7 +80,7 @@ def polished(
     _ask_enough(frame, int(np.ceil(SPARE_ANSWERS * size)), rng)
     samples = _samples(frame, below, int(np.ceil(FITTED_ANSWERS * size)), rng)
     noise = POLISH_ROUNDING * float(np.abs(samples.weights[:, None] * samples.Y).max())
-    samples = sum(_slopes(frame, below, network, noise), samples)
+    samples = sum(_slopes(frame, below, network, noise, min(GRADIENT_OFF, unsure)), samples)
     stalled = HIGHEST_LEVEL if below.layers else NEWTON_STALLED  # these are off, too
     fits = Newton(network, unsure, noise, frame.check_time, stalled)
     level = USUAL_LEVEL * noise
@@ -128,11 +128,12 @@ def _samples(
 
 
 def _slopes(
-    frame: Frame, below: KnownLayers, network: DeepNetwork, noise: float
+    frame: Frame, below: KnownLayers, network: DeepNetwork, noise: float, unsure: float
 ) -> list[WeightedSamples]:
     """What the gradients along the inputs' axes say in the space of the rows.
 
-    The answers themselves depend on what lies outside of it; the gradients there do not.
+    The answers themselves depend on what lies outside of it; the gradients there do not. Those that
+    are off by more than the network is unsure by were measured over a kink.
     """
     Q, n, found = frame.Q, frame.coordinates, list[WeightedSamples]()
     for gradient in frame.gradients:
@@ -146,7 +147,7 @@ def _slopes(
             np.column_stack([state.J[0].T, np.zeros(n)]),
         )
         off = np.abs(own.residuals(network)).max() / own.weights[0]
-        if off <= GRADIENT_OFF * np.abs(gradient.along).max():
+        if off <= unsure * np.abs(gradient.along).max():
             found.append(own)
     return found
 
