@@ -1176,8 +1176,8 @@ OURS = (
     Mutation(
         "extraction: a gradient is believed that predicts no step",
         "extraction/gradients.py",
-        "believed = np.abs(predicted - rises[:, d]).max(axis=1) <= allowed",
-        "believed = np.abs(predicted).max(axis=1) >= 0",
+        "errors, off <= allowed, lengths",
+        "errors, off >= 0, lengths",
         ("extraction/test_kinks.py",),
     ),
     Mutation(

@@ -184,6 +184,7 @@ def test_every_source_is_compared(
     monkeypatch.setattr("provenet.data.sources.base.LARGEST_BLOCK", 4096)
     if kind == "dask":
         monkeypatch.setattr("provenet.data.sources.dask._CHUNKS_A_STRETCH", 2)
+        monkeypatch.setattr("provenet.data.sources.dask.LARGEST_BLOCK", 4096)
         # A client that another test closed may have left its name behind.
         monkeypatch.setitem(pytest.importorskip("dask").config.config, "scheduler", "sync")
     checkpoint = tmp_path / "sums"

@@ -17,7 +17,7 @@ from provenet.extraction.layers.silence import asked_for_silence
 from provenet.extraction.layers.stage import Stage
 from provenet.extraction.layers.tolerances import HITS
 from provenet.extraction.layers.top import TopFit
-from provenet.extraction.layers.values import rest_of_answers, told_by_values
+from provenet.extraction.layers.values import _linear_rest, rest_of_answers, told_by_values
 
 SEEDS = range(6)
 WELL = 1e-9
@@ -178,6 +178,12 @@ def test_a_unit_that_is_missing_is_told_by_the_rest_of_the_answers(seed: int, ou
     few = np.flatnonzero(off)[:4]  # nothing confirms what they tell
     fit = replace(fit, explained=np.zeros(4, dtype=bool))
     assert rest_of_answers(layers_of(net, 1), rows, fit, U[few], Y[few]) is None
+
+
+def test_where_no_unit_below_is_on_nothing_is_told() -> None:
+    """A constant that is left there is no row; it was an error once."""
+    rng = np.random.default_rng(0)
+    assert _linear_rest(np.zeros((40, 5)), np.ones((40, 1)), rng.standard_normal((40, 5))) is None
 
 
 def test_what_two_units_make_together_has_no_kink() -> None:

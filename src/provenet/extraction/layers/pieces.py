@@ -81,8 +81,8 @@ def seen_above(
 
 
 @dataclass(frozen=True)
-class _Cell:
-    """A cell; clean if the units that are on do not depend on each other."""
+class _CellAt:
+    """The cell at a point; clean if the units that are on do not depend on each other."""
 
     h: Array
     J: Array
@@ -98,7 +98,7 @@ class _Cell:
         return len(self.V) == int(self.on.sum())
 
 
-def _cell(known: KnownLayers, u: Array) -> _Cell | None:
+def _cell(known: KnownLayers, u: Array) -> _CellAt | None:
     """The cell of a point, if its weights are known."""
     state = known.state(u[None])
     h, J, room = state.h[0], state.J[0], float(state.room[0])
@@ -107,10 +107,10 @@ def _cell(known: KnownLayers, u: Array) -> _Cell | None:
         return None
     outer, size, V = np.linalg.svd(J[on], full_matrices=False)
     rank = int((size > RANK * size[0]).sum())
-    return _Cell(h, J, on, V[:rank], room, outer[:, :rank])
+    return _CellAt(h, J, on, V[:rank], room, outer[:, :rank])
 
 
-def _clean_cell(known: KnownLayers, u: Array) -> _Cell | None:
+def _clean_cell(known: KnownLayers, u: Array) -> _CellAt | None:
     """The cell of a point, if it is clean and its weights are known."""
     cell = _cell(known, u)
     return cell if cell is not None and cell.clean else None
@@ -220,7 +220,7 @@ class Measuring:
         cell = _clean_cell(self.known, u)
         return None if cell is None else self._in_cell(u, cell, distance)
 
-    def _in_cell(self, u: Array, cell: _Cell, distance: float) -> Piece | None:
+    def _in_cell(self, u: Array, cell: _CellAt, distance: float) -> Piece | None:
         """The gradient in a cell; in one that is not clean, in the span of its units alone."""
         at = cell.J[cell.on], cell.V
         piece = self._gradient(u, cell.h, cell.on, at, min(distance, cell.room))

@@ -75,7 +75,7 @@ def _linear_rest(H: Array, left: Array, U: Array) -> Row | None:
     """The row of a unit that is on at points, from what it makes there; None if it does not."""
     cols = np.asarray((H > 0).any(axis=0))
     system = np.column_stack([H[:, cols], np.ones(len(H))])
-    if len(H) < system.shape[1] + SPARE_REST:
+    if not cols.any() or len(H) < system.shape[1] + SPARE_REST:
         return None
     scale = np.linalg.norm(system, axis=0)
     outer, size, inner = np.linalg.svd(system / scale, full_matrices=False)
