@@ -320,7 +320,7 @@ class Stage:
             if not row.cols.all():
                 self._look_beside(row)
         for number, row in enumerate(self.rows):
-            ready = row.beside.believed or (every and not self.confirmed)
+            ready = row.beside.believed or every
             if row.accepted and ready and not row.cols.all():
                 wider = completed(self.frame, self.known, row, self.rng, FILL_ROUNDS)
                 if (wider.cols & ~row.cols).any():
