@@ -78,8 +78,8 @@ def _scaling(records: Sequence[Content]) -> str:
     readings = _span([1 / r["ratio"] for r in _of(records, "reading alone")])
     return (
         f"From files the pass runs at {_values(files, 'ratio')} of its rate in memory, "
-        f"on a cluster at {clusters}; the rest is what Dask itself does meanwhile in the client, "
-        f"the scheduler and every worker. Reading mapped samples and adding nothing up is "
+        f"on a cluster at {clusters}, with what Dask does meanwhile in the client, the scheduler "
+        f"and every worker counted in. Reading mapped samples and adding nothing up is "
         f"{readings} times as fast: unless the disk is slow, the pass is limited by its products."
     )
 
