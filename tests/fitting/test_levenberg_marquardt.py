@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -148,3 +150,23 @@ def test_curvature_of_a_part_leads_to_the_same_minimum() -> None:
     # Standard errors are some 2e-3; kinks between samples make minima a hundredth of that apart.
     apart = pn.parameter_error(rough.parameters.network(RELU), whole.parameters.network(RELU))
     assert apart < 2e-4
+
+
+class CountedSource(ArraySource):
+    """Samples that count how often all of them were passed over."""
+
+    passes = 0
+
+    def total(self, term: Any, rows: int | None = None) -> Any:
+        self.passes += 1
+        return super().total(term) if rows is None else super().total(term, rows)
+
+
+def test_of_many_samples_a_point_takes_one_pass() -> None:
+    """Of 50 seeds all took one a point; with two it would be twice as many."""
+    truth = pn.random_network(3, 6, bias_scale=1.0, rng=0)
+    X, y = pn.sample(truth, 40_000, noise=0.1, rng=1)
+    start = Parameters.of(truth.replace(weights=truth.weights + 0.02))
+    source = CountedSource(X, y)
+    fit = refine(source, start, RELU, spread=1.0, tolerance=1e-5, part=ArraySource(X[::4], y[::4]))
+    assert source.passes == fit.iterations > 2

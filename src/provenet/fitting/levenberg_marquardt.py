@@ -27,11 +27,14 @@ from provenet.fitting.linearised import KeptSamples, Linearised
 from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.normal_equations import (
     DenseStep,
+    GradientSums,
+    JointStep,
+    gradient_sums,
     input_gram,
     normal_equations,
     with_curvature_of,
 )
-from provenet.fitting.output_layer import fit_linear_part
+from provenet.fitting.output_layer import corrected, fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.scoring import Scoring
 from provenet.fitting.tolerances import (
@@ -123,6 +126,9 @@ def refine(
     return Fit(found.parameters, found.rss, source.labels, walk.steps + 1, walk.ended)
 
 
+Step = DenseStep | JointStep | IterativeStep
+
+
 class _At(Protocol):
     """Units with their best beta, and the sum of squares that these leave, or a forecast of it."""
 
@@ -142,7 +148,7 @@ class _Model(Protocol):
     def evaluate(self, parameters: Parameters, passes: int = 1) -> _At:
         """The best beta for given units."""
 
-    def step_from(self, at: Any) -> tuple[DenseStep | IterativeStep, float]:
+    def step_from(self, at: Any) -> tuple[Step, float]:
         """What a step needs at a point, and the sum of squares there."""
 
     def last_correction(self, at: Any, rss: float) -> _At:
@@ -163,9 +169,12 @@ def _model(
         dtype = np.float32 if activation.slope is not None else np.float64
         kept = KeptSamples.of(source, start, dtype)
     large = FLOAT32_ABOVE**2 * source.labels * spread**2
-    if kept is None:
-        return _InPasses(source, activation, large, input_gram(source, start), part)
-    return _InMemory(kept, activation, large)
+    if kept is not None:
+        return _InMemory(kept, activation, large)
+    inputs = input_gram(source, start)
+    if part is not None and not start.lower and start.theta.size <= DENSE_IN_PASSES:
+        return _OfManySamples(source, activation, inputs, part)
+    return _InPasses(source, activation, large, inputs)
 
 
 def _dense_up_to(activation: Activation, is_near: bool) -> int:
@@ -219,14 +228,13 @@ class _Passed:
 
 @dataclass(frozen=True)
 class _InPasses:
-    """Samples that lie elsewhere, or of which a part gives the curvature."""
+    """Samples that lie elsewhere."""
 
     source: Source
     activation: Activation
     large: float
     inputs: Array
     """`input_gram` of the source."""
-    part: Source | None
 
     def evaluate(self, parameters: Parameters, passes: int = 1) -> _Passed:
         return _Passed(
@@ -235,7 +243,7 @@ class _InPasses:
 
     def step_from(self, at: _Passed) -> tuple[DenseStep | IterativeStep, float]:
         """The sum of squares is computed afresh."""
-        source, activation, part, current = self.source, self.activation, self.part, at.parameters
+        source, activation, current = self.source, self.activation, at.parameters
         floor = _floor(activation)
         if current.lower:
             dtype, ridge = _precision(at.rss, self.large)
@@ -243,15 +251,49 @@ class _InPasses:
         if current.theta.size > DENSE_IN_PASSES:
             curvature = PassCurvature(source, current, activation, self.inputs, floor)
             return IterativeStep(curvature), curvature.rss
-        if part is not None:
-            equations = with_curvature_of(part, source, current, activation)
-            return DenseStep.of(equations, current, RIDGE_SINGLE, floor), equations.rss
         dtype, ridge = _precision(at.rss, self.large)
         equations = normal_equations(source, current, activation, dtype)
         return DenseStep.of(equations, current, ridge, floor), equations.rss
 
     def last_correction(self, at: _Passed, rss: float) -> _Passed:
         return _Passed(at.parameters, rss)
+
+
+@dataclass(frozen=True)
+class _Summed(_Passed):
+    """The same, with the sums from which it was found and the parameters that these belong to."""
+
+    sums: GradientSums
+    before: Parameters
+
+
+@dataclass(frozen=True)
+class _OfManySamples:
+    """Samples of which a part gives the curvature: one pass over all of them a point.
+
+    It sums before beta is corrected: the gradient by units at the beta that is best for them would
+    take a second pass. Beta is eliminated from it instead, by the matrix of the part, which is off
+    by a few per cent; so beta moves along with the units, and hardly has to be corrected at all.
+    """
+
+    source: Source
+    activation: Activation
+    inputs: Array
+    """`input_gram` of the source."""
+    part: Source
+
+    def evaluate(self, parameters: Parameters, passes: int = 1) -> _Summed:
+        """One pass, whatever is asked for: with noise one correction of beta is enough."""
+        sums = gradient_sums(self.source, parameters, self.activation, self.inputs)
+        return _Summed(*corrected(sums, parameters), sums, parameters)
+
+    def step_from(self, at: _Summed) -> tuple[JointStep, float]:
+        share, floor = self.part.size / self.source.size, _floor(self.activation)
+        equations = with_curvature_of(self.part, share, at.sums, at.before, self.activation)
+        return JointStep.of(equations, at.before, RIDGE_SINGLE, floor), at.rss
+
+    def last_correction(self, at: _Summed, rss: float) -> _Summed:
+        return at
 
 
 def _precision(rss: float, large: float) -> tuple[type[np.floating], float]:
@@ -272,7 +314,7 @@ class _FitPoint:
     """The sum of squares one step before."""
     solved: Ended = Ended.CONVERGED
     """Whether the step that led here was solved: after one that was not, a small gain is no end."""
-    step: DenseStep | IterativeStep | None = None
+    step: Step | None = None
 
     @property
     def parameters(self) -> Parameters:
@@ -291,6 +333,6 @@ class _FitPoint:
         if found.promised <= self.tolerance * self.value:
             return found.ended
         activation = self.model.activation
-        moved = self.parameters.moved(found.move).normalised(activation)
+        moved = self.parameters.moved(found.move, found.beta_move).normalised(activation)
         at = self.model.evaluate(moved.capped(activation, self.largest))
         return replace(self, at=at, value=at.rss, before=self.value, solved=found.ended, step=None)

@@ -146,34 +146,43 @@ def _normal_term(
 
 
 @dataclass(frozen=True)
-class Gradient(Sums):
-    """The gradients by theta and by beta, and `|r|^2`."""
+class GradientSums(LinearPart):
+    """The same, and the gradient by theta."""
 
     theta_gradient: Array
-    gradient: Array
-    rss: float
 
 
-def with_curvature_of(
-    part: Source, source: Source, parameters: Parameters, activation: Activation
-) -> NormalEquations:
-    """The Gauss-Newton system of all samples, its matrix that of a part, scaled up.
+def gradient_sums(
+    source: Source, parameters: Parameters, activation: Activation, inputs: Array
+) -> GradientSums:
+    """One pass: the sums that determine beta, and the gradient. `inputs` is `input_gram`.
 
-    A random part of some tens of samples a parameter gives the matrix to a few per cent, which is
-    as good for a step; the gradient alone, of all samples, decides where the iteration ends. It
-    costs p operations a sample where the matrix costs p^2.
+    It costs p operations a sample where the matrix of the normal equations costs p^2.
     """
-    rough = normal_equations(part, parameters, activation, np.float32)
-    exact = source.total(partial(_gradient_term, parameters, activation))
-    hessian = rough.hessian * (source.size / part.size)
-    return NormalEquations(hessian, exact.theta_gradient, exact.gradient, exact.rss)
+    sums = source.total(partial(_gradient_term, parameters, activation))
+    return replace(sums, gram=with_input_gram(sums.gram, inputs))
 
 
-def _gradient_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> Gradient:
+def _gradient_term(
+    parameters: Parameters, activation: Activation, X: Array, y: Array
+) -> GradientSums:
     z, phi = model_features(parameters, activation, X)
     r = phi @ parameters.beta - y
     own = _theta_gradient(activation.derivative(z), parameters.output_weights, r, X)
-    return Gradient(own, phi.T @ r, float(np.vdot(r, r)))
+    gram = phi[:, : parameters.units].T @ phi
+    return GradientSums(gram, phi.T @ r, float(np.vdot(r, r)), own)
+
+
+def with_curvature_of(
+    part: Source, share: float, sums: GradientSums, parameters: Parameters, activation: Activation
+) -> NormalEquations:
+    """The Gauss-Newton system of all samples, its matrix that of a `share` of them, scaled up.
+
+    A random part of some tens of samples a parameter gives the matrix to a few per cent, which is
+    as good for a step; the gradient alone, of all samples, decides where the iteration ends.
+    """
+    hessian = normal_equations(part, parameters, activation, np.float32).hessian / share
+    return NormalEquations(hessian, sums.theta_gradient, sums.gradient, sums.rss)
 
 
 def solve_scaled(matrix: Array, rhs: Array, ridge: float) -> Array:
@@ -280,6 +289,8 @@ class DampedStep:
     ended: Ended
     promised: float
     """By how much the linear model says that the step lowers the sum of squares."""
+    beta_move: Array | float = 0.0
+    """What to take off beta along with it; it is fitted to the units anyway."""
 
 
 @dataclass(frozen=True)
@@ -322,6 +333,36 @@ class DenseStep:
             return None
         move = np.asarray(cho_solve(factor, self.rhs, check_finite=False))
         return DampedStep(move, Ended.CONVERGED, promised(move, self.rhs, damping * self.damping))
+
+
+@dataclass(frozen=True)
+class JointStep:
+    """The same with beta moved along, as the linear model says."""
+
+    dense: DenseStep
+    follows: Array
+    """`G^-1 C^T`, (rows of beta, parameters of theta)."""
+    parameters: Parameters
+
+    @classmethod
+    def of(
+        cls, equations: NormalEquations, parameters: Parameters, ridge: float, floor: float
+    ) -> JointStep:
+        """From the sums of one hidden layer."""
+        beta = equations.hessian[parameters.theta.size :]
+        C, G = np.split(beta, [parameters.theta.size], axis=1)
+        dense = DenseStep.of(equations, parameters, ridge, floor)
+        return cls(dense, solve_scaled(G, C, ridge), parameters)
+
+    def solve(self, damping: float, accuracy: float = 0.0) -> DampedStep | None:
+        """The step of theta, and that of beta."""
+        found = self.dense.solve(damping, accuracy)
+        if found is None:
+            return None
+        by_unit = found.move.reshape(self.parameters.theta.shape)
+        weighted = self.parameters.output_weights[:, :, None] * by_unit
+        along = self.follows @ weighted.reshape(len(weighted), -1).T
+        return replace(found, beta_move=-along.reshape(self.parameters.beta.shape))
 
 
 def promised(move: Array, rhs: Array, damped: Array) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.data.sources.base import Source
-from provenet.fitting.normal_equations import input_gram, linear_part, solve_scaled
+from provenet.fitting.normal_equations import LinearPart, input_gram, linear_part, solve_scaled
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import RIDGE
 from provenet.networks.activations import RELU, Activation
@@ -31,10 +31,15 @@ def fit_linear_part(
     inputs = input_gram(source, parameters) if inputs is None else inputs
     for _ in range(passes):
         sums = linear_part(source, parameters, activation, inputs)
-        step = solve_scaled(sums.gram, sums.gradient, RIDGE * len(sums.gram))
-        parameters = replace(parameters, beta=parameters.beta - step)
-    rss = sums.rss - float(np.vdot(sums.gradient, step))
-    return parameters, max(rss, 0.0)
+        parameters, rss = corrected(sums, parameters)
+    return parameters, rss
+
+
+def corrected(sums: LinearPart, parameters: Parameters) -> tuple[Parameters, float]:
+    """The best beta from sums at another one, and the sum of squares then."""
+    correction = solve_scaled(sums.gram, sums.gradient, RIDGE * len(sums.gram))
+    rss = sums.rss - float(np.vdot(sums.gradient, correction))
+    return replace(parameters, beta=parameters.beta - correction), max(rss, 0.0)
 
 
 def with_output_layer(

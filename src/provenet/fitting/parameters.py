@@ -54,15 +54,14 @@ class Parameters:
         """The same output layer above others."""
         return replace(self, theta=layers[-1], lower=tuple(layers[:-1]))
 
-    def moved(self, step: Array) -> Parameters:
-        """With a flat step taken off all hidden layers, the lowest first."""
+    def moved(self, step: Array, beta_step: Array | float = 0.0) -> Parameters:
+        """With a flat step taken off all hidden layers, the lowest first, and one off beta."""
         ends = np.cumsum([layer.size for layer in self.layers])
-        return self.with_layers(
-            tuple(
-                layer - step[end - layer.size : end].reshape(layer.shape)
-                for layer, end in zip(self.layers, ends, strict=True)
-            )
+        layers = tuple(
+            layer - step[end - layer.size : end].reshape(layer.shape)
+            for layer, end in zip(self.layers, ends, strict=True)
         )
+        return replace(self.with_layers(layers), beta=self.beta - beta_step)
 
     @property
     def has_linear(self) -> bool:
