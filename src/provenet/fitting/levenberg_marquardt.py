@@ -11,7 +11,9 @@ why, without noise, the residual ends at machine precision although normal equat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +28,7 @@ from provenet.fitting.layered_equations import layered_step
 from provenet.fitting.linearised import KeptSamples, Linearised
 from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.normal_equations import (
+    DampedStep,
     DenseStep,
     GradientSums,
     JointStep,
@@ -39,6 +42,7 @@ from provenet.fitting.parameters import Parameters
 from provenet.fitting.scoring import Scoring
 from provenet.fitting.tolerances import (
     ACCURACIES,
+    BEYOND_THE_END,
     DENSE_IN_PASSES,
     DENSE_NEAR,
     FALLS_WELL,
@@ -55,6 +59,7 @@ from provenet.fitting.tolerances import (
     TOLERANCE,
 )
 from provenet.networks.activations import Activation
+from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)
@@ -120,13 +125,11 @@ def refine(
             return Ended.OUT_OF_STEPS
         return Ended.OUT_OF_TIME if working_time() > deadline else None
 
-    point = _FitPoint(model, model.evaluate(start, passes=2), tolerance, largest)
+    end = (zero * spread) ** 2 * source.labels
+    point = _FitPoint(model, model.evaluate(start, passes=2), tolerance, largest, end)
     walk = damped_steps(point, settled, iterations + further - 1, Damping(first=damping))
     found = model.last_correction(walk.point.at, walk.point.value)
     return Fit(found.parameters, found.rss, source.labels, walk.steps + 1, walk.ended)
-
-
-Step = DenseStep | JointStep | IterativeStep
 
 
 class _At(Protocol):
@@ -139,6 +142,28 @@ class _At(Protocol):
     def rss(self) -> float: ...
 
 
+class _Step(Protocol):
+    """Damped steps from one point."""
+
+    def solve(self, damping: float, accuracy: float) -> DampedStep | None:
+        """The damped step, to a relative residual of `accuracy`; None if there is none."""
+
+
+@dataclass
+class _Deferred:
+    """Steps from a point that is prepared when the first of them is asked for: from where an
+    iteration ends there is none."""
+
+    prepare: Callable[[], _Step]
+
+    @cached_property
+    def _step(self) -> _Step:
+        return self.prepare()
+
+    def solve(self, damping: float, accuracy: float) -> DampedStep | None:
+        return self._step.solve(damping, accuracy)
+
+
 class _Model(Protocol):
     """What is the same at every point of an iteration."""
 
@@ -148,7 +173,7 @@ class _Model(Protocol):
     def evaluate(self, parameters: Parameters, passes: int = 1) -> _At:
         """The best beta for given units."""
 
-    def step_from(self, at: Any) -> tuple[Step, float]:
+    def step_from(self, at: Any) -> tuple[_Step, float]:
         """What a step needs at a point, and the sum of squares there."""
 
     def last_correction(self, at: Any, rss: float) -> _At:
@@ -204,16 +229,23 @@ class _InMemory:
     def evaluate(self, parameters: Parameters, passes: int = 1) -> Linearised:
         return Linearised.at(self.samples, parameters, self.activation, passes)
 
-    def step_from(self, at: Linearised) -> tuple[DenseStep | IterativeStep, float]:
+    def step_from(self, at: Linearised) -> tuple[_Deferred, float]:
+        """Nothing but the sum of squares is computed before a step is asked for."""
+        return _Deferred(partial(self._step, at)), at.rss
+
+    def _step(self, at: Linearised) -> DenseStep | IterativeStep:
         floor = _floor(self.activation)
         is_near = at.rss <= DENSE_NEAR**2 * self.large
         if at.parameters.theta.size > _dense_up_to(self.activation, is_near):
-            return IterativeStep(at.curvature(floor)), at.rss
+            return IterativeStep(at.curvature(floor))
         dtype, ridge = _precision(at.rss, self.large)
-        return DenseStep.of(at.equations(dtype), at.parameters, ridge, floor), at.rss
+        return DenseStep.of(at.equations(dtype), at.parameters, ridge, floor)
 
     def last_correction(self, at: Linearised, rss: float) -> Linearised:
-        """Corrections of beta by values in single precision leave some of it behind."""
+        """Corrections of beta by values in single precision leave some of it behind, which shows
+        where little is left."""
+        if rss > self.large:
+            return at
         again = self.evaluate(at.parameters)
         return again if again.rss < rss else at
 
@@ -241,7 +273,7 @@ class _InPasses:
             *fit_linear_part(self.source, parameters, self.activation, passes, self.inputs)
         )
 
-    def step_from(self, at: _Passed) -> tuple[DenseStep | IterativeStep, float]:
+    def step_from(self, at: _Passed) -> tuple[_Step, float]:
         """The sum of squares is computed afresh."""
         source, activation, current = self.source, self.activation, at.parameters
         floor = _floor(activation)
@@ -309,12 +341,14 @@ class _FitPoint:
     at: _At
     tolerance: float
     largest: float
+    end: float
+    """The sum of squares at which the iteration ends."""
     value: float = np.inf
     before: float = np.inf
     """The sum of squares one step before."""
     solved: Ended = Ended.CONVERGED
     """Whether the step that led here was solved: after one that was not, a small gain is no end."""
-    step: Step | None = None
+    step: _Step | None = None
 
     @property
     def parameters(self) -> Parameters:
@@ -326,8 +360,7 @@ class _FitPoint:
 
     def attempt(self, damping: float) -> _FitPoint | Ended | None:
         assert self.step is not None
-        fallen = self.value / self.before if self.before < np.inf else 1.0
-        found = self.step.solve(damping, float(np.clip(fallen, *ACCURACIES)))
+        found = self.step.solve(damping, self._accuracy)
         if found is None:
             return None
         if found.promised <= self.tolerance * self.value:
@@ -336,3 +369,10 @@ class _FitPoint:
         moved = self.parameters.moved(found.move, found.beta_move).normalised(activation)
         at = self.model.evaluate(moved.capped(activation, self.largest))
         return replace(self, at=at, value=at.rss, before=self.value, solved=found.ended, step=None)
+
+    @property
+    def _accuracy(self) -> float:
+        """Of an iterative step: as the sum of squares fell, and no finer than the end asks for."""
+        fallen = self.value / self.before if self.before < np.inf else 1.0
+        asked = BEYOND_THE_END * np.sqrt(self.end / max(self.value, TINY))
+        return float(np.clip(max(fallen, asked), *ACCURACIES))

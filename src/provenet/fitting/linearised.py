@@ -271,22 +271,25 @@ class KeptCurvature:
         at, changes, dtype = self.at, self.changes, self.at.values.dtype
         values, tail, folded = at.values, at.tail, at.samples.folded
         m = values.shape[1]
-        VT = np.ascontiguousarray(v.reshape(at.parameters.theta.shape).T.astype(dtype))
+        VT = v.reshape(at.parameters.theta.shape).T.astype(dtype, order="C")
 
         def overlap(block: slice) -> Array:
-            moved = folded[block] @ VT
-            change = changes[block] = self._change(moved, block)
-            return np.concatenate([values[block].T @ change, tail[block].T @ change])
+            change = self._change(folded[block] @ VT, block)
+            shared = np.empty((m + tail.shape[1], change.shape[1]), dtype)
+            np.matmul(values[block].T, change, out=shared[:m])
+            np.matmul(tail[block].T, change, out=shared[m:])
+            return shared
 
-        g = at.best_linear_part(at.samples.total(m, overlap).astype(float)).astype(dtype)
+        g = at.best_linear_part(at.samples.total(m, overlap)).astype(dtype)
 
         def pulled_back(block: slice) -> Array:
-            r = changes[block] - values[block] @ g[:m]
-            r -= tail[block] @ g[m:]
+            r = values[block] @ g[:m]
+            r += tail[block] @ g[m:]
+            np.subtract(changes[block], r, out=r)
             return self._pulled(r, block).T @ folded[block]
 
         product = at.samples.total(m, pulled_back)
-        return np.asarray(self.size**2 * product.astype(float).ravel())
+        return np.multiply(product, self.size**2, dtype=float).ravel()
 
     @cached_property
     def _shared(self) -> Array:
@@ -303,11 +306,14 @@ class KeptCurvature:
         return lambda r: np.asarray((inverse @ (r.reshape(by_unit.shape) / squares)).ravel())
 
     def _change(self, moved: Array, block: slice) -> Array:
-        """How the labels (times `mix`) change with z."""
+        """How the labels (times `mix`) change with z; kept in `changes`."""
+        change = self.changes[block]
         if self.one:
-            return np.asarray(np.einsum("nm,nm->n", moved, self.slope[block])[:, None])
-        moved *= self.slope[block]
-        return np.asarray(moved @ self.mix.T)
+            np.einsum("nm,nm->n", moved, self.slope[block], out=change[:, 0])
+        else:
+            moved *= self.slope[block]
+            np.matmul(moved, self.mix.T, out=change)
+        return change
 
     def _pulled(self, r: Array, block: slice) -> Array:
         """How residuals (times `mix`) ask z to change."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
+from scipy.linalg import lapack
 
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
@@ -197,13 +197,9 @@ def solver_scaled(matrix: Array, ridge: float) -> Callable[[Array], Array]:
     A = matrix / scale / scale[:, None]
     for attempt in range(RIDGE_ATTEMPTS):
         A[np.diag_indices(len(A))] += ridge * RIDGE_GROWTH**attempt
-        try:
-            factor = cho_factor(A, lower=True, check_finite=False)
-        except LinAlgError:
-            continue
-        return lambda b: np.asarray(
-            (cho_solve(factor, (b.T / scale).T, check_finite=False).T / scale).T
-        )
+        factor, failed = lapack.dpotrf(A, lower=1, clean=0)
+        if not failed:
+            return lambda b: (lapack.dpotrs(factor, (b.T / scale).T, lower=1)[0].T / scale).T
     return lambda b: np.asarray((np.linalg.lstsq(A, (b.T / scale).T, rcond=None)[0].T / scale).T)
 
 
@@ -327,11 +323,10 @@ class DenseStep:
         """The step, exact for any accuracy; None if the matrix is not positive definite then."""
         A = self.matrix.copy()
         A[np.diag_indices(len(A))] += damping * self.damping
-        try:
-            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
+        factor, failed = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
+        if failed:
             return None
-        move = np.asarray(cho_solve(factor, self.rhs, check_finite=False))
+        move = np.asarray(lapack.dpotrs(factor, self.rhs, lower=1)[0])
         return DampedStep(move, Ended.CONVERGED, promised(move, self.rhs, damping * self.damping))
 
 

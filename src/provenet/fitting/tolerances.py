@@ -64,6 +64,9 @@ those that were allowed: most such fits are on their way to zero."""
 ACCURACIES = (1e-4, 0.1)
 """Convention: of an iterative step, at the finest and the coarsest: as the sum of squares fell in
 the last one (Eisenstat and Walker 1996)."""
+BEYOND_THE_END = 0.3
+"""Convention: what an iterative step leaves at the finest, as a share of the residual at which the
+iteration ends: a last step need not go far beyond it (the safeguard of the same authors)."""
 STEP_ACCURACY = 1e-3
 """Convention: the same where nothing else is asked for."""
 MOST_PRODUCTS = 200
@@ -242,8 +245,11 @@ AT_THE_CAP, NEARLY_LINEAR = 0.7, 0.05
 FEWEST_ROWS, ROWS_A_FEATURE, ROWS_A_PARAMETER = 300, 15, 5
 """Convention: samples for a model: at least so many, for several outputs so many a feature, and so
 many a parameter."""
-MOST_SHARE_OF_SAMPLES = 0.75
-"""Convention: of the labels that parameters may take up."""
+MOST_SHARE_OF_SAMPLES, MOST_SHARE_OF_KINKED = 0.75, 2 / 3
+"""Convention: of the labels that parameters may take up. Measured: the same of one layer of units
+with kinks: wider ones learn labels by heart, and hardly ever get to zero (10 units of 20 features,
+2.5 samples a parameter: benchmarks/samples.py)."""
+
 # ---- Search: swaps, growth, pruning
 
 POOL, POOL_ROWS = 400, 3000
@@ -269,6 +275,13 @@ GROWTH_BEYOND = 1.4
 FIRST_WIDTH, MOST_SWAPS = 3, 32
 """Convention: units of the first chain where their number is not known, and failed swaps that the
 most patient chain allows."""
+MORE_SWAPS, MORE_SWAPS_OF_FEW = 2, 4
+"""Convention: how many times as many failed swaps the next chain allows, and where samples are
+few."""
+SHORT_OF_SAMPLES = 3
+"""Convention: samples are few where they determine at most so many times the units, one more
+counted, with which a chain of units with kinks failed: growing on leads to labels learned by heart,
+swapping does not."""
 MANY_MORE, MORE_THAN_A_FEW = 3, 10
 """Measured: the second chain starts with so many times the units of the first, and so many more (3
 or 7 of 25 tanh units in 50 features, benchmarks/activations.py)."""

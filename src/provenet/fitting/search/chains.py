@@ -19,11 +19,14 @@ from provenet.fitting.search.units import with_no_output
 from provenet.fitting.tolerances import (
     FIRST_WIDTH,
     MANY_MORE,
+    MORE_SWAPS,
+    MORE_SWAPS_OF_FEW,
     MORE_THAN_A_FEW,
     MOST_SWAPS,
     POLISH_LAST_STEPS,
     POLISH_STEPS,
     POLISH_TOLERANCE,
+    SHORT_OF_SAMPLES,
 )
 from provenet.fitting.workspace import Workspace
 
@@ -55,8 +58,18 @@ def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
         wide = _expanded(workspace, first, swaps, widest)
         chain = pruned(workspace, wide)
         yield chain
+        short = _short_of_samples(problem, chain.fit)
         width = _next_width(problem, chain.fit, swaps, widest, rng)
-        swaps = min(2 * swaps, MOST_SWAPS)
+        if short:  # wide enough for the network, whatever the chain was left with
+            width = int(rng.integers((widest + 1) // 2, widest + 1))
+        swaps = min((MORE_SWAPS_OF_FEW if short else MORE_SWAPS) * swaps, MOST_SWAPS)
+
+
+def _short_of_samples(problem: Problem, fit: Fit) -> bool:
+    """Whether a chain failed that had not many units fewer than the samples determine."""
+    kinked = problem.layers == 1 and problem.policy.homogeneous
+    within = problem.widest <= SHORT_OF_SAMPLES * (fit.parameters.units + 1)
+    return kinked and within and not problem.is_zero(fit)
 
 
 def _next_width(

@@ -21,6 +21,7 @@ from provenet.fitting.tolerances import (
     AT_ZERO,
     FEWEST_ROWS,
     FLIP_WORK,
+    MOST_SHARE_OF_KINKED,
     MOST_SHARE_OF_SAMPLES,
     NEAR_STEPS,
     NEAR_TOLERANCE,
@@ -86,7 +87,8 @@ class Problem:
         """The most units, of all layers, whose parameters the samples determine with something to
         spare."""
         n, tail = self.samples.size, self.linear_columns
-        room = MOST_SHARE_OF_SAMPLES * n - tail
+        kinked = self.layers == 1 and self.policy.homogeneous
+        room = (MOST_SHARE_OF_KINKED if kinked else MOST_SHARE_OF_SAMPLES) * n - tail
         if self.layers > 1:
             return max(self.layers, self._widest_layered(room * self.outputs))
         return max(1, min(int(room * self.outputs / self.a_unit), n // 2 - tail))
