@@ -2,6 +2,10 @@
 
     python benchmarks/samples.py --units 5 --seeds 20 --budget 10
     python benchmarks/samples.py --out samples.json --plot samples.png       # all: hours
+    python benchmarks/samples.py --units 50 --ratios 3 --out samples.json    # adds to the others
+
+What `--out` holds already is kept, and not measured again for as many seeds: a run may be stopped
+and go on, and other sizes are added to it. The suite's table is that of `results/samples.json`.
 
 Hidden networks are those of `recovery.py`, with twice as many features as units, and inputs are
 Gaussian. Parameters are those that the function determines, `units (features + 1) + 1`. Rivals are
@@ -16,8 +20,9 @@ Markdown table.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +30,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from common import in_fresh_process, machine, markdown_head, markdown_row
+from common import Line, in_fresh_process, machine, markdown_head, markdown_row
 from recovery import OneOutput
 from trials import (
     LEAST_SECONDS,
@@ -38,8 +43,14 @@ from trials import (
 
 METHODS = ("expand-prune", "biased-relu")
 PEERS = ("MLPRegressor lbfgs", "Levenberg-Marquardt")
-UNITS = (5, 10, 20)
-RATIOS = (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0)
+SOLVERS = (*METHODS, *PEERS)
+UNITS = (5, 10, 20, 50)
+RATIOS = (1.5, 2.0, 2.5, 3.0, 4.0, 6.0)
+SUITE = ("expand-prune", "Levenberg-Marquardt")
+"""Solvers of the suite's table."""
+QUICK_UNITS, QUICK_RATIOS, QUICK_SEEDS = (5,), (3.0, 6.0), 3
+RESULTS = Path(__file__).parent / "results" / "samples.json"
+BUDGET = 60.0
 WANTED = 0.9
 TITLES = (
     "units",
@@ -110,20 +121,76 @@ class Point:
         return float(np.median([o.seconds for o in self.outcomes]))
 
 
-def points(units: int, ratio: float, seeds: int, budget: float) -> list[Point]:
-    """Every solver on the same problems, each trial in a fresh process."""
-    outcomes: dict[str, list[Outcome]] = {solver: [] for solver in (*METHODS, *PEERS)}
-    for seed in range(seeds):
-        for method in METHODS:
-            problem = row(units, ratio, method)
-            outcomes[method].append(in_fresh_process(provenet_trial, problem, seed, budget))
-        seconds = max(LEAST_SECONDS, outcomes[METHODS[0]][-1].seconds)
-        for name in PEERS:
-            problem = row(units, ratio, METHODS[0])
-            outcomes[name].append(in_fresh_process(peer_trial, problem, seed, name, seconds))
-    for solver, done in outcomes.items():
-        list(told(o for o in done if o.wrong_success or solver in METHODS))
-    return [Point(units, ratio, solver, tuple(done)) for solver, done in outcomes.items()]
+Key = tuple[int, float, str]
+"""Units, samples a parameter, solver."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be measured at one size."""
+
+    units: int
+    ratio: float
+    solvers: tuple[str, ...]
+    seeds: int
+    budget: float
+
+    def key(self, solver: str) -> Key:
+        """Where a solver's point stands."""
+        return self.units, self.ratio, solver
+
+    def missing(self, done: Mapping[Key, Point]) -> list[str]:
+        """Solvers that have not been measured on as many seeds, the library's first."""
+        return [
+            solver
+            for solver in sorted(self.solvers, key=lambda name: name not in METHODS)
+            if len(found.outcomes if (found := done.get(self.key(solver))) else ()) < self.seeds
+        ]
+
+
+def measured(plan: Plan, done: Mapping[Key, Point]) -> dict[Key, Point]:
+    """The solvers that are missing, on the same problems, each trial in a fresh process."""
+    found = dict(done)
+    for solver in plan.missing(done):
+        ours = found.get(plan.key(METHODS[0]))
+        outcomes = [_trial(plan, solver, seed, ours) for seed in range(plan.seeds)]
+        list(told(o for o in outcomes if o.wrong_success or solver in METHODS))
+        found[plan.key(solver)] = Point(plan.units, plan.ratio, solver, tuple(outcomes))
+    return found
+
+
+def _trial(plan: Plan, solver: str, seed: int, ours: Point | None) -> Outcome:
+    """Under the solver's own name; a rival gets as long as the first method took on the samples."""
+    problem = row(plan.units, plan.ratio, solver if solver in METHODS else METHODS[0])
+    if solver in METHODS:
+        return replace(in_fresh_process(provenet_trial, problem, seed, plan.budget), solver=solver)
+    taken = [o.seconds for o in ours.outcomes if o.seed == seed] if ours else [plan.budget]
+    return in_fresh_process(peer_trial, problem, seed, solver, max(LEAST_SECONDS, *taken))
+
+
+def kept(path: Path) -> dict[Key, Point]:
+    """The points of an earlier run; none if there was none."""
+    if not path.exists():
+        return {}
+    found: dict[Key, list[Outcome]] = {}
+    for trial in json.loads(path.read_text())["trials"]:
+        units, _, ratio, *_ = trial["row"].split()
+        finite = {k: np.inf if trial[k] is None else trial[k] for k in ("error", "residual")}
+        key = int(units), float(ratio), trial["solver"]
+        found.setdefault(key, []).append(Outcome(**{**trial, **finite}))
+    return {key: Point(*key, tuple(outcomes)) for key, outcomes in found.items()}
+
+
+def all_measured(plans: Iterable[Plan], path: Path | None) -> Iterator[dict[Key, Point]]:
+    """All points so far, after each size; written as they are made."""
+    done = kept(path) if path else {}
+    for plan in plans:
+        done = measured(plan, done)
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            outcomes = [o for point in done.values() for o in point.outcomes]
+            write_json(path, outcomes, plan.budget)
+        yield done
 
 
 # ---------------------------------------------------------------- the 90% point
@@ -217,6 +284,50 @@ def _told_ratio(line: Sequence[Point], ratio: float) -> str:
     return f"{'at most ' if ratio == line[0].ratio else ''}{ratio:.1f}"
 
 
+SUITE_TITLES = (
+    "units",
+    "samples a parameter",
+    "samples",
+    "provenet",
+    "Levenberg-Marquardt, width told",
+    "kinks seen on both sides",
+    "determined",
+    "wrong successes",
+    "median s",
+)
+
+
+def suite_lines(done: Mapping[Key, Point]) -> Iterator[Line]:
+    """A line a size: the search, its rival, and what the samples themselves allow."""
+    for units, ratio in sorted({(units, ratio) for units, ratio, _ in done}):
+        ours, theirs = (done.get((units, ratio, solver)) for solver in SUITE)
+        if ours is None:
+            continue
+        of = len(ours.outcomes)
+        cells = (
+            units,
+            f"{ratio:g}",
+            round(ratio * parameters(units)),
+            f"{ours.recovered} of {of}",
+            f"{theirs.recovered} of {len(theirs.outcomes)}" if theirs else "-",
+            f"{sum(o.identifiable for o in ours.outcomes)} of {of}",
+            f"{len(ours.determined)} of {of}",
+            ours.wrong,
+            f"{ours.seconds:.2f}",
+        )
+        yield Line(SUITE_TITLES, tuple(map(str, cells)))
+
+
+def run(quick: bool) -> Iterator[Line]:
+    """What the suite takes: a few points if it must be quick, else all that were measured and are
+    missing in `RESULTS`."""
+    units, ratios = (QUICK_UNITS, QUICK_RATIOS) if quick else (UNITS, RATIOS)
+    seeds = QUICK_SEEDS if quick else 20
+    plans = [Plan(u, ratio, SUITE, seeds, BUDGET) for u in units for ratio in ratios]
+    *_, done = all_measured(plans, None if quick else RESULTS)
+    yield from suite_lines(done)
+
+
 @dataclass(frozen=True)
 class Curve:
     """What the picture shows of one solver at one width."""
@@ -298,25 +409,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--units", type=int, nargs="+", default=UNITS)
     parser.add_argument("--ratios", type=float, nargs="+", default=RATIOS)
+    parser.add_argument("--solvers", nargs="+", default=SOLVERS, choices=SOLVERS)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--budget", type=float, default=60.0, help="seconds for a recovery")
-    parser.add_argument("--out", type=Path, help="write every trial to this JSON file")
+    parser.add_argument("--budget", type=float, default=BUDGET, help="seconds for a recovery")
+    parser.add_argument("--out", type=Path, help="keep every trial in this JSON file, or add to it")
     parser.add_argument("--plot", type=Path, help="draw the picture into this file")
     args = parser.parse_args()
     print(", ".join(f"{name} {value}" for name, value in machine().items()) + "\n")
     print(markdown_head(TITLES), flush=True)
-    measured: list[Point] = []
-    for units in args.units:
-        for ratio in sorted(args.ratios):
-            found = points(units, ratio, args.seeds, args.budget)
-            print("\n".join(map(table_line, found)), flush=True)
-            measured += found
-            if args.out:
-                outcomes = [o for p in measured for o in p.outcomes]
-                write_json(args.out, outcomes, args.budget)
-            if args.plot:
-                draw(curves(measured), args.plot)
-    print("\n" + "\n".join(summary(measured)))
+    plans = [
+        Plan(units, ratio, tuple(args.solvers), args.seeds, args.budget)
+        for units in args.units
+        for ratio in sorted(args.ratios)
+    ]
+    done: dict[Key, Point] = {}
+    for plan, done in zip(plans, all_measured(plans, args.out), strict=True):
+        print("\n".join(table_line(done[plan.key(solver)]) for solver in plan.solvers), flush=True)
+        if args.plot:
+            draw(curves(done.values()), args.plot)
+    print("\n" + "\n".join(summary(list(done.values()))))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ PARTS: dict[str, Part] = {
     "decomposition": _of("decomposition"),
     "designed inputs": _of("designs"),
     "recovery, one output": _of("recovery"),
+    "few samples": _of("samples"),
     "recovery, several outputs": _of("outputs"),
     "recovery, smooth units": _of("activations"),
     "extraction by queries": _of("extraction"),
@@ -182,7 +183,7 @@ Written by `python benchmarks/suite.py --docs`: no figure here is copied by hand
 stands beside one that was measured in the same run on the same machine, so that the ratio means
 something elsewhere too. The sentences are made from the figures below them (`telling.py`); more
 on what a part measures stands at the top of its script in `benchmarks/`. *Infinite* is what a
-solver needs that never succeeds. How few samples suffice is told in
+solver needs that never succeeds. How few samples suffice is drawn in
 [beyond the papers](papers/ours.md).
 """
 

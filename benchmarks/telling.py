@@ -35,6 +35,9 @@ def told(name: str, part: Content) -> Iterator[str]:
     yield " ".join(text for text in (words.done, *meaning) if text)
 
 
+MOSTLY = 0.9
+"""Of the problems of a size: what counts as enough samples."""
+
 # ---------------------------------------------------------------- figures as words
 
 
@@ -114,6 +117,25 @@ def _trials(lines: Sequence[Cells]) -> str:
     return text + "."
 
 
+def _few_samples(lines: Sequence[Cells]) -> str:
+    """Lines of `samples`: units, samples a parameter, ..., recovered, the rival, ..., wrong."""
+    wrong = sum(int(cells[7]) for cells in lines)
+    enough = []
+    for units in dict.fromkeys(cells[0] for cells in lines):
+        own = [cells for cells in lines if cells[0] == units]
+        few = [k for k, cells in enumerate(own) if _share(cells[3]) < MOSTLY]
+        first = few[-1] + 1 if few else 0
+        if first < len(own):
+            enough.append(f"{own[first][1]} at {units} units")
+    text = f"Nine in ten and more are recovered from {', '.join(enough)} on" if enough else ""
+    return (text + "; " if text else "") + f"wrong successes: {wrong}."
+
+
+def _share(cell: str) -> float:
+    found, of = _counts(cell)
+    return found / of
+
+
 def _counts(cell: str) -> tuple[int, int]:
     """`3 of 5` as numbers."""
     words = cell.split()
@@ -191,6 +213,14 @@ WORDS = {
         "Random networks recovered from samples without being told the width; rivals on the same "
         "samples, started again for as long as provenet took.",
         of_lines=_trials,
+    ),
+    "few samples": Words(
+        "The share recovered against samples a parameter, with twice as many features as units, "
+        "beside Levenberg-Marquardt from random starts at the true width, which has as long as "
+        "provenet took and at least a second, and beside what the samples themselves allow: a kink "
+        "with no more samples than features on a side of it, or other networks next to the hidden "
+        "one that fit the samples as well.",
+        of_lines=_few_samples,
     ),
     "recovery, several outputs": Words(
         "The same with several outputs, by the method that is named.", of_lines=_trials

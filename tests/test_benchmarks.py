@@ -110,6 +110,34 @@ def test_wrong_successes_and_undetermined_problems_are_counted() -> None:
     assert samples.share_of_determined(found) == 0.5
 
 
+def test_points_of_several_runs_are_kept_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second run measures what is missing, and a rival's time is that of the same seed."""
+    monkeypatch.setattr(samples, "in_fresh_process", lambda trial, *of: trial(*of))
+    path, told = tmp_path / "samples.json", "Levenberg-Marquardt"
+    first = samples.Plan(2, 12.0, ("expand-prune",), 1, 20.0)
+    (done,) = samples.all_measured([first], path)
+    assert done == samples.kept(path) and done[2, 12.0, "expand-prune"].recovered == 1
+    assert first.missing(done) == []
+    both = samples.Plan(2, 12.0, samples.SUITE, 1, 20.0)
+    assert both.missing(done) == [told]
+    (more,) = samples.all_measured([both], path)
+    assert more[2, 12.0, "expand-prune"] == done[2, 12.0, "expand-prune"]
+    (line,) = samples.suite_lines(samples.kept(path))
+    # 11 parameters; two kinks of four features, and 132 samples to see both sides of them
+    assert line.cells[:4] == ("2", "12", "132", "1 of 1") and line.cells[7] == "0"
+
+
+def test_enough_samples_in_words() -> None:
+    def line(units: int, ratio: float, found: int) -> tuple[str, ...]:
+        return (str(units), f"{ratio:g}", "", f"{found} of 20", "0 of 20", "", "", "0", "")
+
+    lines = [line(5, 2, 19), line(5, 3, 17), line(5, 4, 18), line(10, 2, 0), line(10, 3, 17)]
+    text = telling.told("few samples", {"records": [], "lines": [[(), one] for one in lines]})
+    assert "from 4 at 5 units on; wrong successes: 0." in next(text)
+
+
 def all_points() -> list[samples.Point]:
     solvers = (*samples.METHODS, *samples.PEERS)
     return [
