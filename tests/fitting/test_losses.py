@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -67,3 +69,9 @@ def test_which_labels_are_classes():
     assert loss_of_classes(np.eye(3)) is SOFTMAX
     assert loss_of_classes(np.array([0.0, 0.5])) is None
     assert loss_of_classes(np.array([[1.0, 1.0], [0.0, 1.0]])) is None
+
+
+@pytest.mark.parametrize(("loss", "outputs"), CASES)
+def test_a_loss_is_itself_in_another_process(loss, outputs):
+    """Code asks which one it is."""
+    assert pickle.loads(pickle.dumps(loss)) is loss

@@ -60,7 +60,17 @@ def working_labels(loss: Loss, F: Array, Y: Array) -> tuple[Array, Array]:
     return root, root * F - loss.excess(F, Y) / root
 
 
-class _Squares:
+class _OneOfItsKind:
+    """There is one object of each loss, also after a journey to another process."""
+
+    name: str
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+class _Squares(_OneOfItsKind):
+    name = "SQUARES"
     link = "identity"
 
     def deviance(self, F: Array, Y: Array) -> Array:
@@ -76,7 +86,8 @@ class _Squares:
         return np.ones((len(F), 1))
 
 
-class _Logistic:
+class _Logistic(_OneOfItsKind):
+    name = "LOGISTIC"
     link = "logit"
 
     def deviance(self, F: Array, Y: Array) -> Array:
@@ -98,7 +109,8 @@ def _log_softmax(F: Array) -> Array:
     return np.asarray(F - np.log(np.exp(F).sum(axis=1, keepdims=True)))
 
 
-class _Softmax:
+class _Softmax(_OneOfItsKind):
+    name = "SOFTMAX"
     link = "softmax"
 
     def deviance(self, F: Array, Y: Array) -> Array:

@@ -193,9 +193,30 @@ class Workspace:
         )
         return replace(other, started=self.started, timings=self.timings)
 
+    def travelling(self, rng: np.random.Generator) -> Workspace:
+        """What a search elsewhere needs: the samples drawn, and random numbers of its own.
+
+        Its clock is the one there: `within` sets it.
+        """
+        return replace(self, source=self.problem.samples, progress=_unheard, timings={}, rng=rng)
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the budget is used up."""
+        return self.problem.deadline - working_time()
+
+    def within(self, seconds: float) -> Workspace:
+        """The same recovery with so much time from now on."""
+        now = working_time()
+        return replace(self, problem=replace(self.problem, deadline=now + seconds), started=now)
+
     def stage(self, name: str, message: str = "") -> AbstractContextManager[None]:
         """Time a stage and tell the user that it has begun."""
         return Stages(self.progress, self.timings).stage(name, message)
+
+
+def _unheard(stage: str, fraction: float, message: str) -> None:
+    """Progress where there is nobody to be told."""
 
 
 def row_keys(X: Array) -> Array:

@@ -26,6 +26,8 @@ from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import Watch, watched
 from provenet.data.sources import ArraySource, StandardisedSource, base
 from provenet.data.standardisation import LinearSums
+from provenet.fitting.search.chains import chains
+from provenet.fitting.workspace import Wishes, prepare
 from provenet.moments.estimation import estimate_moments
 from provenet.moments.sums import MomentRequest
 
@@ -178,6 +180,29 @@ def test_exact_labels_end_at_rounding_whatever_the_chunks(
     found = pn.recover(*on_dask(y=TRUTH(X), rows=7001), method="biased-relu", rng=0)
     assert found.status is pn.Status.EXACT
     assert pn.parameter_error(found.network, TRUTH) < 1e-10
+
+
+class TwoAtOnce(ArraySource):
+    """Two jobs at once, as two workers have, but here."""
+
+    jobs_at_once = 2
+
+
+def test_chains_after_the_first_run_on_the_cluster(workers: distributed.LocalCluster) -> None:
+    """With the samples that were drawn and random numbers of their own: as they would run here."""
+    few, labels = X[:600], TRUTH(X[:600])
+    thetas = []
+    for source in (DaskArrays(*on_dask(few, labels)), TwoAtOnce(few, labels)):
+        rng, standardisation = np.random.default_rng(0), source.standardisation()
+        prepared = prepare(
+            source, Wishes(), standardisation, rng=rng, progress=lambda *_: None, deadline=np.inf
+        )
+        assert source.jobs_at_once == 2
+        found = chains(prepared)
+        thetas.append([next(found).fit.parameters.theta for _ in range(3)])
+        found.close()
+    for there, here in zip(*thetas, strict=True):
+        np.testing.assert_allclose(there, here, rtol=0, atol=1e-6)  # the same but for rounding
 
 
 class SharedFiles(ArraySource):

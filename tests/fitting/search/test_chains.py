@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 import provenet as pn
 from provenet.common.ended import Ended
+from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
+from provenet.data.sources.base import Job, Result
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.chains import (
     _evidence,
     _pruned_from_the_end,
+    _Unwanted,
     _worth_pruning,
     chains,
 )
@@ -110,3 +116,37 @@ def test_layers_that_learned_by_heart_are_not_what_is_pruned() -> None:
     assert _worth_pruning(problem, near, [narrow, near]) is near
     assert _worth_pruning(replace(problem, layers=1), wide, [narrow, wide]) is wide
     assert _worth_pruning(problem, part, [part]) is part
+
+
+class SeveralAtOnce(ArraySource):
+    """Runs jobs as a cluster does, after a journey, one by one as they are taken."""
+
+    jobs_at_once = 3
+    dropped = 0
+
+    def side_by_side(self, jobs: Sequence[Job[Result]]) -> Generator[Result]:
+        arrived = [pickle.loads(pickle.dumps(job)) for job in jobs]
+        while arrived:
+            try:
+                yield arrived.pop(0)(lambda: True)
+            except GeneratorExit:
+                for job in arrived:
+                    with pytest.raises(_Unwanted):
+                        job(lambda: False)
+                    self.dropped += 1
+                return
+
+
+def test_all_chains_but_the_first_run_side_by_side_where_the_samples_are() -> None:
+    """Each by itself, by the clock there; those that nobody waits for end."""
+    source = SeveralAtOnce(*pn.sample(TRUTH, 800, rng=1))
+    prepared = replace(workspace(working_time() + 60), source=source)
+    found = chains(prepared)
+    first, second, third = (next(found) for _ in range(3))
+    assert source.dropped == 0
+    found.close()
+    assert source.dropped == 1
+    alone = next(chains(workspace()))
+    np.testing.assert_array_equal(first.fit.parameters.theta, alone.fit.parameters.theta)
+    assert all(prepared.problem.is_zero(chain.fit) for chain in (first, second, third))
+    assert not np.array_equal(second.fit.parameters.theta, third.fit.parameters.theta)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -20,6 +21,9 @@ from provenet.data.tolerances import ROWS_AT_ONCE, STRETCH_BYTES
 from provenet.networks.network import Network
 
 Sum = TypeVar("Sum")
+Result = TypeVar("Result")
+Job = Callable[[Callable[[], bool]], Result]
+"""Some work that is given a function which says whether its result is still wanted."""
 
 LARGEST_BLOCK = 4 * ROWS_AT_ONCE
 """Samples of a block of a moment pass: the room for its factors is taken once for all of them."""
@@ -110,6 +114,18 @@ class Source(ABC):
         """The sum over samples `start` to `stop`."""
         blocks = [slice(start + b.start, start + b.stop) for b in row_blocks(stop - start, rows)]
         return sum_over(blocks, lambda block: term(*self.rows(block.start, block.stop)))
+
+    @property
+    def jobs_at_once(self) -> int:
+        """How many jobs of minutes are best given at once to `side_by_side`."""
+        return 1
+
+    def side_by_side(self, jobs: Sequence[Job[Result]]) -> Generator[Result]:
+        """Results of jobs that need none of the samples, in their order: where the samples are.
+
+        Those that nobody waits for any more are told so.
+        """
+        return (job(lambda: True) for job in jobs)
 
     def stretches(self, rows: int) -> list[slice]:
         """All samples, cut where a pass may be told and checkpointed: some 32 MB each."""

@@ -12,8 +12,8 @@ The only module that imports dask.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise
@@ -28,7 +28,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import memory_kept, one_blas_thread
 from provenet.data.passes import Term
 from provenet.data.sources.arrays import ArraySource, draw_rows
-from provenet.data.sources.base import LARGEST_BLOCK, Draw, Source
+from provenet.data.sources.base import LARGEST_BLOCK, Draw, Job, Result, Source
 from provenet.data.tolerances import ROWS_AT_ONCE, SUMS_MERGED_AT_ONCE
 
 try:
@@ -76,6 +76,32 @@ class DaskSource(Source):
         while len(sums) > 1:
             sums = [merge(sums[g]) for g in row_blocks(len(sums), SUMS_MERGED_AT_ONCE)]
         return _compute(sums[0])[0]  # type: ignore[no-any-return]
+
+    @property
+    def jobs_at_once(self) -> int:
+        """One a worker's thread; Dask's own threads, without a cluster, are for sums."""
+        client = _client()
+        return 1 if client is None else max(1, sum(client.nthreads().values()))
+
+    def side_by_side(self, jobs: Sequence[Job[Result]]) -> Generator[Result]:
+        """A task each on the cluster; where results are no longer taken, tasks learn of it."""
+        client = _client()
+        if client is None or len(jobs) == 1:
+            yield from super().side_by_side(jobs)
+            return
+        from distributed import Event
+
+        ended = Event()
+        tasks = [client.submit(_done, job, ended.name, pure=False) for job in jobs]
+        try:
+            for task in tasks:
+                with _cluster_kept():
+                    result = task.result()
+                yield result
+        finally:
+            with suppress(Exception):  # of a cluster that is lost
+                ended.set()
+                client.cancel(tasks)
 
     def _overlaps(self, start: int, stop: int) -> Iterator[tuple[_Chunk, int, int]]:
         """Chunks with some of these samples, and which of their rows these are."""
@@ -165,6 +191,26 @@ def _sum_of_chunk(
         return reduce(add, (shipped.term(*source.rows(b.start, b.stop)) for b in blocks))
 
 
+def _done(job: Job[Result], ended: str) -> Result:
+    """Work of a client, on a worker's thread."""
+    from distributed import Event
+
+    with one_blas_thread(), memory_kept():
+        return job(lambda: not Event(ended).is_set())
+
+
+def _client() -> Any | None:
+    """That of the cluster on which tasks are computed; None where there is none."""
+    if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
+        return None
+    try:
+        from distributed import get_client
+
+        return get_client()
+    except (ImportError, ValueError):
+        return None
+
+
 def _merged(sums: list[Any]) -> Any:
     return reduce(add, sums)
 
@@ -232,9 +278,16 @@ def cluster(address: str) -> Iterator[None]:
 
 
 def _compute(*tasks: Any) -> tuple[Any, ...]:
-    """The results of tasks; a cluster that is lost ends in one clear sentence."""
-    try:
+    """The results of tasks."""
+    with _cluster_kept():
         return tuple(dask.compute(*tasks))
+
+
+@contextmanager
+def _cluster_kept() -> Iterator[None]:
+    """A cluster that is lost meanwhile ends in one clear sentence."""
+    try:
+        yield
     except Exception as error:
         if _is_loss(error):
             raise ClusterLost(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.data.passes import Term
-from provenet.data.sources.base import Draw, Source
+from provenet.data.sources.base import Draw, Job, Result, Source
 from provenet.data.standardisation import Standardisation
 from provenet.data.tolerances import ROWS_AT_ONCE
 
@@ -43,6 +43,15 @@ class MappedSource(Source):
     def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
         """The same over some samples."""
         return self.source.partial_total(partial(_changed, term, self.change), start, stop, rows)
+
+    @property
+    def jobs_at_once(self) -> int:
+        """As many as where the samples are."""
+        return self.source.jobs_at_once
+
+    def side_by_side(self, jobs: Sequence[Job[Result]]) -> Generator[Result]:
+        """Where the samples are."""
+        return self.source.side_by_side(jobs)
 
 
 def _changed(term: Term[Sum], change: Change, X: Array, y: Array) -> Sum:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -43,26 +45,47 @@ class Chain:
     the end."""
 
 
+@dataclass(frozen=True)
+class _Beginning:
+    """Where a chain starts, and how patient it is."""
+
+    width: int
+    swaps: int
+    known: Array | None = None
+    """Units to start from instead."""
+
+
+class _Unwanted(Exception):
+    """Another chain had the answer meanwhile."""
+
+
 def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
     """One chain after the other until time is over; whoever takes them decides when to stop.
 
-    `known` are units (weights and bias on standardised inputs) to start the first chain from.
+    `known` are units (weights and bias on standardised inputs) to start the first chain from. Where
+    the samples are on a cluster, all chains after the first run there, as many at once as it takes.
     """
-    problem, rng, units = workspace.problem, workspace.rng, workspace.units
-    widest, swaps, width = widest_of(problem, units), 1, first_width(problem, units)
+    problem = workspace.problem
+    beginnings = [_Beginning(first_width(problem, workspace.units), 1, known)]
     while not workspace.out_of_time:
-        if known is None:
-            first = moves_of(problem).start(problem, width, rng)
-        else:
-            first, known = with_no_output(problem, known), None
-        wide = _expanded(workspace, first, swaps, widest)
-        chain = pruned(workspace, wide)
-        yield chain
-        short = _short_of_samples(problem, chain.fit)
-        width = _next_width(problem, chain.fit, swaps, widest, rng)
+        ends = []
+        for chain in _side_by_side(workspace, beginnings):
+            ends.append(chain.fit)
+            yield chain
+        best = min(ends, key=problem.criterion)
+        beginnings = _next_beginnings(workspace, best, beginnings[-1].swaps)
+
+
+def _next_beginnings(workspace: Workspace, best: Fit, swaps: int) -> list[_Beginning]:
+    problem, rng, beginnings = workspace.problem, workspace.rng, list[_Beginning]()
+    widest, short = widest_of(problem, workspace.units), _short_of_samples(problem, best)
+    for _ in range(workspace.source.jobs_at_once):
+        width = _next_width(problem, best, swaps, widest, rng)
         if short:  # wide enough for the network, whatever the chain was left with
             width = int(rng.integers((widest + 1) // 2, widest + 1))
         swaps = min((MORE_SWAPS_OF_FEW if short else MORE_SWAPS) * swaps, MOST_SWAPS)
+        beginnings.append(_Beginning(width, swaps))
+    return beginnings
 
 
 def _short_of_samples(problem: Problem, fit: Fit) -> bool:
@@ -70,6 +93,44 @@ def _short_of_samples(problem: Problem, fit: Fit) -> bool:
     kinked = problem.layers == 1 and problem.policy.homogeneous
     within = problem.widest <= SHORT_OF_SAMPLES * (fit.parameters.units + 1)
     return kinked and within and not problem.is_zero(fit)
+
+
+def _side_by_side(workspace: Workspace, beginnings: Sequence[_Beginning]) -> Iterator[Chain]:
+    """The ends of chains; of several elsewhere, each with random numbers of its own."""
+    if len(beginnings) == 1:
+        yield _chain(workspace, beginnings[0])
+        return
+    seconds, seeds = workspace.seconds_left, workspace.rng.integers(2**63, size=len(beginnings))
+    jobs = [
+        partial(_chain_elsewhere, workspace.travelling(np.random.default_rng(seed)), one, seconds)
+        for one, seed in zip(beginnings, seeds, strict=True)
+    ]
+    with closing(workspace.source.side_by_side(jobs)) as ends:
+        for _ in jobs:
+            with workspace.stage("search", f"{len(jobs)} chains side by side"):
+                chain = next(ends)
+            yield chain
+
+
+def _chain_elsewhere(
+    workspace: Workspace, beginning: _Beginning, seconds: float, is_wanted: Callable[[], bool]
+) -> Chain:
+    def stop_unless_wanted(*_: object) -> None:
+        if not is_wanted():
+            raise _Unwanted
+
+    return _chain(replace(workspace.within(seconds), progress=stop_unless_wanted), beginning)
+
+
+def _chain(workspace: Workspace, beginning: _Beginning) -> Chain:
+    """The end of one chain."""
+    problem = workspace.problem
+    if beginning.known is None:
+        first = moves_of(problem).start(problem, beginning.width, workspace.rng)
+    else:
+        first = with_no_output(problem, beginning.known)
+    wide = _expanded(workspace, first, beginning.swaps, widest_of(problem, workspace.units))
+    return pruned(workspace, wide)
 
 
 def _next_width(
