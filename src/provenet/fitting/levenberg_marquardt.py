@@ -142,7 +142,7 @@ class _At(Protocol):
     def rss(self) -> float: ...
 
 
-class _Step(Protocol):
+class _Steps(Protocol):
     """Damped steps from one point."""
 
     def solve(self, damping: float, accuracy: float) -> DampedStep | None:
@@ -154,10 +154,10 @@ class _Deferred:
     """Steps from a point that is prepared when the first of them is asked for: from where an
     iteration ends there is none."""
 
-    prepare: Callable[[], _Step]
+    prepare: Callable[[], _Steps]
 
     @cached_property
-    def _step(self) -> _Step:
+    def _step(self) -> _Steps:
         return self.prepare()
 
     def solve(self, damping: float, accuracy: float) -> DampedStep | None:
@@ -173,7 +173,7 @@ class _Model(Protocol):
     def evaluate(self, parameters: Parameters, passes: int = 1) -> _At:
         """The best beta for given units."""
 
-    def step_from(self, at: Any) -> tuple[_Step, float]:
+    def step_from(self, at: Any) -> tuple[_Steps, float]:
         """What a step needs at a point, and the sum of squares there."""
 
     def last_correction(self, at: Any, rss: float) -> _At:
@@ -273,7 +273,7 @@ class _InPasses:
             *fit_linear_part(self.source, parameters, self.activation, passes, self.inputs)
         )
 
-    def step_from(self, at: _Passed) -> tuple[_Step, float]:
+    def step_from(self, at: _Passed) -> tuple[_Steps, float]:
         """The sum of squares is computed afresh."""
         source, activation, current = self.source, self.activation, at.parameters
         floor = _floor(activation)
@@ -348,7 +348,7 @@ class _FitPoint:
     """The sum of squares one step before."""
     solved: Ended = Ended.CONVERGED
     """Whether the step that led here was solved: after one that was not, a small gain is no end."""
-    step: _Step | None = None
+    step: _Steps | None = None
 
     @property
     def parameters(self) -> Parameters:
