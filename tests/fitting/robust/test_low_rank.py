@@ -47,12 +47,11 @@ def take_apart(Y: Array) -> RobustPCA:
     ],
     ids=["far", "near", "much", "few outputs", "one unit"],
 )
-@pytest.mark.parametrize("seed", range(2))
 def test_exact_from_corrupted_entries(
-    units: int, outputs: int, share: float, size: float, output_bias: float, seed: int
+    units: int, outputs: int, share: float, size: float, output_bias: float
 ) -> None:
-    L = labels(units, outputs, 3000, seed, output_bias=output_bias)
-    Y, hit = corrupt(L, share, size, seed)
+    L = labels(units, outputs, 800, 0, output_bias=output_bias)
+    Y, hit = corrupt(L, share, size, 0)
     found = take_apart(Y)
     kept = found.determined
     assert found.status is Separation.SEPARATED and found.ended is Ended.CONVERGED
@@ -60,7 +59,7 @@ def test_exact_from_corrupted_entries(
     assert kept.mean() > 0.95
     np.testing.assert_array_equal(found.corrupted[kept], hit[kept])
     assert found.corrupted[~kept].all()
-    # Least squares on clean entries: over 20 seeds at most 2e-12, with the fewest spare entries.
+    # Least squares on clean entries: over 20 seeds at most 7e-13, with the fewest spare entries.
     np.testing.assert_allclose(found.low_rank[kept], L[kept], rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.low_rank + found.sparse, Y, rtol=0, atol=1e-9)
     assert not found.noise.any() and found.gap > 1e6
@@ -80,7 +79,8 @@ def test_rows_beyond_those_of_the_column_space_are_decoded_too_and_fast(
 
     A decoding solves 31 small systems a row, and cleaning it a few more.
     """
-    L = labels(5, 40, 12_000, 4)
+    monkeypatch.setattr("provenet.fitting.robust.low_rank.ROWS_FOR_SPACE", 750)
+    L = labels(5, 40, 3000, 4)
     Y, hit = corrupt(L, 0.1, 100.0, 4)
     solved: list[int] = []
 
@@ -90,8 +90,8 @@ def test_rows_beyond_those_of_the_column_space_are_decoded_too_and_fast(
 
     monkeypatch.setattr("provenet.fitting.robust.low_rank.weighted_rows", counted)
     found = take_apart(Y)
-    # Measured: 156 systems for each of 3000 rows, 35 for each of the others.
-    assert sum(solved) < 250 * 3000 + 40 * len(Y)
+    # Measured: 156 systems for each of 750 rows, 35 for each of the others.
+    assert sum(solved) < 250 * 750 + 40 * len(Y)
     np.testing.assert_array_equal(found.corrupted, hit)
     np.testing.assert_allclose(found.low_rank, L, rtol=0, atol=1e-10)
 
@@ -108,7 +108,7 @@ def test_outputs_of_very_different_size() -> None:
 def test_heavy_tails_are_no_corruption() -> None:
     """Entries far beyond the usual size that agree with the others of their row are clean."""
     rng = np.random.default_rng(6)
-    L = rng.standard_t(2, (3000, 3)) @ rng.standard_normal((3, 12))
+    L = rng.standard_t(2, (1000, 3)) @ rng.standard_normal((3, 12))
     assert (np.abs(L) > 50).any()
     Y, hit = corrupt(L, 0.05, 50.0, 6)
     found = take_apart(Y)
@@ -130,7 +130,7 @@ def test_a_row_with_too_few_clean_entries_is_not_guessed() -> None:
 
 
 def test_noise_is_told_from_corruption() -> None:
-    L = labels(5, 30, 3000, 9)
+    L = labels(5, 30, 1000, 9)
     noise = np.random.default_rng(10).standard_normal(L.shape)
     Y, hit = corrupt(L + 0.01 * noise, 0.1, 100.0, 9)
     found = take_apart(Y)
@@ -206,7 +206,7 @@ def test_weighted_rows_are_weighted_least_squares() -> None:
 
 
 def test_time_that_is_over_stops_it_and_is_told() -> None:
-    Y, _ = corrupt(labels(5, 40, 3000, 0), 0.1, 100.0, 0)
+    Y, _ = corrupt(labels(5, 40, 800, 0), 0.1, 100.0, 0)
     found = robust_pca(Y, np.random.default_rng(0), lambda: True)
     assert found.ended is Ended.OUT_OF_TIME and found.low_rank.shape == Y.shape
 
