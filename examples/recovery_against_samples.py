@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     samples = {0.0: [50, 70, 100, 150, 300, 1000], NOISE: [300, 1000, 3000, 10_000]}
     if options.quick:
-        samples = {0.0: [60, 300], NOISE: [300, 1000]}
+        samples = {0.0: [40, 300], NOISE: [300, 1000]}
     errors = {noise: measure(n, noise, options.seeds) for noise, n in samples.items()}
     options.out.mkdir(parents=True, exist_ok=True)
     picture = options.out / "recovery_against_samples.png"

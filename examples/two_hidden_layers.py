@@ -96,6 +96,8 @@ def main(arguments: list[str] | None = None) -> int:
     sys.stdout.write(f"{result.message}\n")
     if result.network is None or result.network.widths != WIDTHS:
         return 1
+    error = pn.parameter_error(result.network, pn.DeepNetwork.from_mlp_regressor(model))
+    sys.stdout.write(f"Largest error of a unit: {error:.0e}\n")
     options.out.mkdir(parents=True, exist_ok=True)
     picture = options.out / "two_hidden_layers.png"
     draw(model, result.network).savefig(picture, dpi=150)

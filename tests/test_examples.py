@@ -58,13 +58,12 @@ def test_a_fitted_model_of_tanh_units_gives_its_weights_away(tmp_path: Path) -> 
     assert result.success and pn.parameter_error(result.network, truth) < 1e-8
 
 
-def test_a_trained_network_of_two_layers_is_given_back(tmp_path: Path) -> None:
-    example = run("two_hidden_layers", tmp_path)
-    model = example["fitted_model"](0)
-    X = example["inputs_like"](example["patients"]()[0], 2000, np.random.default_rng(3))
-    truth = pn.DeepNetwork.from_mlp_regressor(model)
-    result = pn.recover(X, model.predict(X), layers=2, activation="tanh", rng=4)
-    assert result.success and pn.parameter_error(result.network, truth) < 1e-8
+def test_a_trained_network_of_two_layers_is_given_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("two_hidden_layers", tmp_path)
+    said, error, _ = capsys.readouterr().out.splitlines()
+    assert "to machine precision" in said and float(error.split()[-1]) < 1e-8
 
 
 def test_bad_minima_are_those_of_the_squared_loss_and_of_interference() -> None:

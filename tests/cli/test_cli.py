@@ -162,8 +162,8 @@ def test_recover_tells_everything_and_writes_the_network(folder: Path, tmp_path:
     assert pn.parameter_error(pn.load_network(out), truth) <= 1e-8
 
 
-def test_quiet_is_one_line(folder: Path) -> None:
-    ended = run("recover", "s.npz", "--quiet", cwd=folder)
+def test_quiet_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = invoke(capsys, ["recover", str(folder / "s.npz"), "--quiet"])
     assert ended.returncode == 0 and ended.stderr == ""
     assert ended.stdout.startswith("Exact.") and ended.stdout.count("\n") == 1
 
@@ -215,7 +215,7 @@ def test_compare(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     )
     truth.replace(biases=truth.biases + 1e-4).save(near)
     truth.keep(np.array([0])).save(narrow)
-    same = run("compare", true, true)
+    same = invoke(capsys, ["compare", true, true])
     assert same.returncode == 0 and "Parameter error: 0, within 1e-08" in same.stdout
     far = invoke(capsys, ["compare", near, true, "--json"])
     answer = json.loads(far.stdout)
@@ -231,8 +231,11 @@ def test_compare(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
 SEVERAL = (*SMALL, "--outputs", "3")
 
 
-def test_demo_with_several_outputs(capsys: pytest.CaptureFixture[str]) -> None:
-    ended = run("demo", *SEVERAL)
+def test_demo_with_several_outputs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ended = invoke(capsys, ["demo", *SEVERAL])
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert max(map(len, ended.stdout.splitlines())) <= 80
     for word in ("5 features, 2 ReLU units, 3 outputs", "Exact.", "hidden.npz --outputs 3"):
@@ -391,7 +394,7 @@ def test_without_corrupted_labels_no_mask_is_written(
 
 
 def test_methods(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = run("methods")
+    shown = invoke(capsys, ["methods"])
     assert shown.returncode == 0 and shown.stderr == ""
     listed = json.loads(invoke(capsys, ["methods", "--json"]).stdout)
     names = [method["name"] for method in listed]
@@ -406,7 +409,7 @@ def test_methods(capsys: pytest.CaptureFixture[str]) -> None:
 def test_not_recovered_is_exit_code_3(folder: Path) -> None:
     """One unit cannot explain two, and noise is ruled out."""
     ended = run(
-        *("recover", "s.npz", "--units", 1, "--noise", 0, "--budget", 1, "--json"), cwd=folder
+        *("recover", "s.npz", "--units", 1, "--noise", 0, "--budget", 0.2, "--json"), cwd=folder
     )
     assert ended.returncode == 3, ended.stderr
     answer = json.loads(ended.stdout)
@@ -541,17 +544,9 @@ def test_bad_input_is_one_sentence(
     assert sorted(bad.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    ("args", "word"),
-    [
-        (["recover", "half.npz", "--json"], "truncated"),
-        (["recover", "nan.npz", "--out", "net.npz"], "finite"),
-        (["recover", "s.npz", "--method", "magic"], "magic"),
-    ],
-)
-def test_bad_input_to_a_process(bad: Path, args: list[str], word: str) -> None:
+def test_bad_input_to_a_process(bad: Path) -> None:
     before = sorted(bad.iterdir())
-    refused(run(*args, cwd=bad), word)
+    refused(run("recover", "nan.npz", "--out", "net.npz", cwd=bad), "finite")
     assert sorted(bad.iterdir()) == before
 
 
@@ -619,31 +614,33 @@ def test_interrupting_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
 
 
-def test_layers_and_their_tops_are_in_the_json(tmp_path: Path) -> None:
+def test_layers_and_their_tops_are_in_the_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     hidden = random_layered(2, 3, threshold=1.0, activation="sigmoid", rng=0)
     X = np.random.default_rng(1).standard_normal((5000, 3))
     np.savez(tmp_path / "data.npz", X=X, y=hidden(X))
     fires = (X[:, 0] > 1).astype(float)
     np.savez(tmp_path / "union.npz", X=X, y=fires)
     smooth = ["--method", "lowest-layer", "--activation", "sigmoid", "--units", "2"]
-    told = json.loads(
-        run("recover", str(tmp_path / "data.npz"), *smooth, "--threshold", "1", "--json").stdout
-    )
+    args = ["recover", str(tmp_path / "data.npz"), *smooth, "--threshold", "1", "--json"]
+    told = json.loads(invoke(capsys, args).stdout)
     assert told["status"] == "exact" and told["layer"]["exact"]
     terms = {tuple(t["units"]): t["coefficient"] for t in told["layered"]["top"]["terms"]}
     assert terms[(0,)] == pytest.approx(1.0) and terms[(1,)] == pytest.approx(1.0)
-    told = json.loads(
-        run("recover", str(tmp_path / "union.npz"), "--method", "halfspaces", "--json").stdout
-    )
+    args = ["recover", str(tmp_path / "union.npz"), "--method", "halfspaces", "--json"]
+    told = json.loads(invoke(capsys, args).stdout)
     assert told["layered"]["top"] == "union" and len(told["layer"]["angle_errors"]) == 1
 
 
-def test_identify_says_what_samples_can_tell(tmp_path: Path) -> None:
+def test_identify_says_what_samples_can_tell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, _ = pn.datasets.sign_ambiguous_network(6, 3, rng=1)
     first.save(tmp_path / "net.npz")
-    plain = run("identify", str(tmp_path / "net.npz"), "--samples", 10_000)
+    plain = invoke(capsys, ["identify", str(tmp_path / "net.npz"), "--samples", "10000"])
     assert plain.returncode == 0 and "different parameters give the same function" in plain.stdout
-    told = json.loads(run("identify", str(tmp_path / "net.npz"), "--json").stdout)
+    told = json.loads(invoke(capsys, ["identify", str(tmp_path / "net.npz"), "--json"]).stdout)
     assert told["identifiable"] is False
-    missing = run("identify", str(tmp_path / "none.npz"))
+    missing = invoke(capsys, ["identify", str(tmp_path / "none.npz")])
     assert missing.returncode == 2 and "does not exist" in missing.stderr

@@ -117,11 +117,10 @@ def test_a_network_that_is_another_in_a_corner_of_the_box_is_none(words: str) ->
 def test_a_network_that_is_limited_is_called_exact_only_as_the_deeper_one_it_is(words: str) -> None:
     """`max(f, c) = relu(f - c) + c` has a second layer of one unit; a jump is in no network."""
     X = np.random.default_rng(1).uniform(-2, 2, (2000, FEATURES))
-    for seed in range(2):
-        result = pn.extract(LIMITED[words], FEATURES, low=-2.0, high=2.0, budget=2500, rng=seed)
-        if result.success:
-            assert result.network is not None and result.network.widths == (NET.units, 1)
-            np.testing.assert_allclose(result.network(X), LIMITED[words](X), atol=1e-8)
+    result = pn.extract(LIMITED[words], FEATURES, low=-2.0, high=2.0, budget=2500, rng=0)
+    if result.success:
+        assert result.network is not None and result.network.widths == (NET.units, 1)
+        np.testing.assert_allclose(result.network(X), LIMITED[words](X), atol=1e-8)
 
 
 def test_what_fresh_points_leave_is_said_of_the_inputs_they_were_drawn_from() -> None:

@@ -43,11 +43,11 @@ def error_of_the_best_plane(X, y):
 
 @pytest.mark.parametrize("seed", [1])
 def test_small_and_large_biases_are_predicted_to_rounding(seed):
-    truth = network_with((3.0, -5.0, 6.0), seed)
-    result = predictor(*pn.sample(truth, 20_000, rng=seed))
+    truth = network_with((2.5, -5.0, 6.0), seed)
+    result = predictor(*pn.sample(truth, 5000, rng=seed))
     assert relative_error(result.network, truth) < 1e-12
     assert result.status == "within noise"
-    # The unit of bias 3 changes sides on some 27 samples, three times what it needs.
+    # The unit of bias 2.5 changes sides on some 31 samples, three times what it needs.
     assert result.network.units == SMALL + 1 + 2
     assert result.network.linear is None
     assert "not fitted" in result.message and "need not be those" in result.message
@@ -154,9 +154,10 @@ def test_no_more_units_are_resolved_than_asked_for():
 
 def test_without_time_the_moments_alone_answer():
     truth = network_with(UNSEEN, seed=2)
-    X, y = pn.sample(truth, 20_000, rng=2)
+    X, y = pn.sample(truth, 5000, rng=2)
     result = predictor(X, y, budget=1e-6)
     assert result.network.units > 2
+    # Over eight seeds 0.10 to 0.34 of it.
     assert relative_error(result.network, truth) < error_of_the_best_plane(X, y)
 
 

@@ -110,7 +110,7 @@ def test_what_is_no_such_network_is_no_success(name: str, labels: str) -> None:
         "other units": pn.random_network(3, 2, activation="erf", rng=11)(X),
         "deeper": np.tanh(np.tanh(X @ rng.standard_normal((2, 3))) @ rng.standard_normal(3)),
     }[labels]
-    result = pn.recover(X, y, activation=name, rng=0, budget=0.5)
+    result = pn.recover(X, y, activation=name, rng=0, budget=0.2)
     assert not result.success and result.message
 
 

@@ -226,7 +226,7 @@ def test_two_faces_that_look_like_one_are_split() -> None:
     ids=["parity", "exclusive or", "strip without a halfspace", "ball with many faces"],
 )
 def test_labels_of_no_union(labels: object) -> None:
-    X = np.random.default_rng(17).standard_normal((15_000, 4))
+    X = np.random.default_rng(17).standard_normal((3000, 4))
     found = learn_union(ArraySource(X, labels(X).astype(float)), rng=17)  # type: ignore[operator]
     assert not found.is_union and "no union" in found.problems[0]
 
