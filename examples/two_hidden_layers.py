@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 import provenet as pn
 from provenet.common.typing import Array
 
-WIDTHS, SAMPLES = (6, 3), 2000
+SAMPLES = 2000
 
 
 def patients() -> tuple[Array, Array]:
@@ -33,10 +33,10 @@ def patients() -> tuple[Array, Array]:
     return StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
 
 
-def fitted_model(seed: int) -> MLPRegressor:
+def fitted_model(widths: list[int], seed: int) -> MLPRegressor:
     """A small network; it need not have converged."""
     model = MLPRegressor(
-        hidden_layer_sizes=WIDTHS,
+        hidden_layer_sizes=widths,
         activation="tanh",
         solver="lbfgs",
         alpha=0.1,
@@ -89,12 +89,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Recover a network with two hidden layers.")
     parser.add_argument("--out", type=Path, default=Path(), help="folder of the picture")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--widths", type=int, nargs=2, default=[6, 3], help="units of the layers")
     options = parser.parse_args(arguments)
-    model = fitted_model(options.seed)
+    model = fitted_model(options.widths, options.seed)
     X = inputs_like(patients()[0], SAMPLES, np.random.default_rng(options.seed))
     result = pn.recover(X, model.predict(X), layers=2, activation="tanh", rng=options.seed)
     sys.stdout.write(f"{result.message}\n")
-    if result.network is None or result.network.widths != WIDTHS:
+    if result.network is None or list(result.network.widths) != options.widths:
         return 1
     error = pn.parameter_error(result.network, pn.DeepNetwork.from_mlp_regressor(model))
     sys.stdout.write(f"Largest error of a unit: {error:.0e}\n")

@@ -61,7 +61,7 @@ def test_a_fitted_model_of_tanh_units_gives_its_weights_away(tmp_path: Path) -> 
 def test_a_trained_network_of_two_layers_is_given_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run("two_hidden_layers", tmp_path)
+    run("two_hidden_layers", tmp_path, "--widths", "4", "2")
     said, error, _ = capsys.readouterr().out.splitlines()
     assert "to machine precision" in said and float(error.split()[-1]) < 1e-8
 

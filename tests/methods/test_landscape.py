@@ -451,7 +451,7 @@ def test_two_nearly_parallel_units(angle, units):
     W = truth.weights.copy()
     W[1] = np.cos(angle) * W[0] + np.sin(angle) * np.linalg.svd(W)[2][3]
     truth = truth.replace(weights=W)
-    X, y = samples_of(truth, 5000)
+    X, y = samples_of(truth, 2000)
     assert_no_wrong_success(recover(X, y, units=units), truth)
 
 

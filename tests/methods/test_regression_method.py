@@ -145,7 +145,7 @@ def test_more_units_than_features():
 
 def test_no_more_units_are_resolved_than_asked_for():
     truth = network_with(UNSEEN, seed=2)
-    X, y = pn.sample(truth, 5000, rng=2)
+    X, y = pn.sample(truth, 2000, rng=2)
     for refine in (False, True):
         result = predictor(X, y, units=2, refine=refine)
         assert 0 < result.network.units <= 2 + 2
