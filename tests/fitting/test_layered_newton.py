@@ -140,5 +140,5 @@ def test_slopes_tell_what_few_answers_leave_open(seed: int) -> None:
 def test_parameters_belong_to_the_rows_whose_errors_are_told() -> None:
     net, rng = normalised(2, 0), np.random.default_rng(0)
     fit = fitted(net, 1e-3, 1e-12, samples_of(net, 100, rng))
-    of_rows = np.sqrt(np.bincount(fit.rows, np.sum(fit.root**2, axis=0)))
+    of_rows = np.sqrt(np.bincount(fit.rows, fit.covariance.variances))
     np.testing.assert_allclose(of_rows, fit.errors.of_rows)

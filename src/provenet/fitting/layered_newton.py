@@ -1,14 +1,14 @@
 """Gauss-Newton steps for a deep network that is nearly right, and how sure its parameters are.
 
 So near to the answer the Jacobian D hardly changes any more: it is formed once, a block of samples
-at a time (anew where steps end far above the noise; of `H` no more than its upper half), and
+at a time (anew where steps end far above the noise), and
 
     H = D^T Omega D + sigma^2 / e^2,    theta <- theta - H^-1 g,
 
 g exact at every step, so that what H lacks in precision costs a step, not accuracy. Omega are
 weights of the samples. The second term keeps what the samples leave open where it was measured
 before, to e: without it rounding would decide. The norm of a hidden unit's weights is a convention,
-so H is inverted at right angles to them; `sigma^2 H^-1` is the covariance.
+so H is inverted at right angles to them (`large_inverse`); `sigma^2 H^-1` is the covariance.
 
 The letters are those of `layered_equations`; beta is not eliminated, but a part of theta.
 """
@@ -19,13 +19,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import blas
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
+from provenet.fitting.large_inverse import LargeInverse, LargeMatrix, Reflection, reflection
 from provenet.fitting.layered_covariance import DeepErrors
 from provenet.fitting.layered_equations import LayeredPoint
-from provenet.fitting.normal_equations import inverse_root, rows_of_jacobian
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import (
     MIRRORED_ROWS,
@@ -94,18 +93,18 @@ class WeightedSamples:
 
 @dataclass(frozen=True)
 class NearlyExact:
-    """A network, and R with `R^T R = H^-1` for noise of size one."""
+    """A network, and its covariance `H^-1` for noise of size one."""
 
     network: DeepNetwork
     rms: float
     """Of the weighted residuals, over the answers that parameters leave."""
-    root: Array
+    covariance: LargeInverse
+    """Until another is formed."""
 
     @property
     def errors(self) -> DeepErrors:
         """Standard errors for noise of size one."""
-        flat = np.sqrt(np.sum(self.root**2, axis=0))
-        return _in_shape(self.network, flat)
+        return _in_shape(self.network, np.sqrt(self.covariance.variances))
 
     @property
     def rows(self) -> AnyArray:
@@ -150,21 +149,25 @@ class Newton:
         """Nothing is fitted."""
         self.start = self.network = _normalised(self.network)
         self.held = (self.noise / self.unsure) ** 2
-        self.H: Array | None = None
-        self.root: Array | None = None
+        self.matrix: LargeMatrix | None = None
+        self.inverse: LargeInverse | None = None
 
     def add(self, new: WeightedSamples) -> None:
         """More samples to be fitted."""
-        if self.H is None:
-            size = _flat(self.network).size
-            self.H = np.zeros((size, size), order="F")
-            self.H[np.diag_indices(size)] = self.held
-        _add_matrix(self.H, self.network, new, self.between)
-        self.root = None
+        if self.matrix is None:
+            self.matrix = LargeMatrix(np.full(_flat(self.network).size, self.held))
+            self.inverse = None
+        inverse = self.inverse
+        few = inverse is not None and inverse.takes(new.Y.size)
+        for D in _weighted_jacobians(self.network, new):
+            self.between()
+            self.matrix.add(D)
+            inverse = inverse.with_rows(D) if inverse is not None and few else None
+        self.inverse = inverse
 
     def as_it_is(self) -> NearlyExact:
         """How sure the parameters will be once the samples are fitted."""
-        return NearlyExact(self.network, self.noise, self._root())
+        return NearlyExact(self.network, self.noise, self._inverse())
 
     def fitted(self, samples: WeightedSamples) -> NearlyExact:
         """The network that fits the samples best, which are all that were added.
@@ -175,22 +178,22 @@ class Newton:
         for _ in range(NEWTON_MATRICES - 1):
             if fit.rms <= self.stalled * self.noise:
                 break
-            before, self.H = fit.rms, None
+            before, self.matrix = fit.rms, None
             self.add(samples)
             fit = self._stepped(samples)
             if fit.rms > NEWTON_GAIN * before:
                 break
         return fit
 
-    def _root(self) -> Array:
-        assert self.H is not None, "samples are added first"
-        if self.root is None:
-            self.root = _inverse_root(self.network, self.H)
-        return self.root
+    def _inverse(self) -> LargeInverse:
+        assert self.matrix is not None, "samples are added first"
+        if self.inverse is None:
+            self.inverse = self.matrix.inverse(list(_reflections(self.network)), NEWTON_RIDGE)
+        return self.inverse
 
     def _stepped(self, samples: WeightedSamples) -> NearlyExact:
         """Steps with one matrix while each leaves less; the last that did is kept."""
-        root, network, before = self._root(), self.network, np.inf
+        inverse, network, before = self._inverse(), self.network, np.inf
         for _ in range(NEWTON_STEPS):
             self.between()
             r = samples.residuals(network)
@@ -200,61 +203,27 @@ class Newton:
             before, self.network = size, network
             gradient = _gradient(network, samples, r)
             gradient += self.held * (_flat(network) - _flat(self.start))
-            network = _moved(network, root.T @ (root @ gradient))
-        left = max(NEWTON_SPARE * samples.Y.size, samples.Y.size - len(root))
-        return NearlyExact(_normalised(self.network), float(np.sqrt(before / left)), root)
+            network = _moved(network, inverse.damped(gradient[:, None])[:, 0])
+        left = max(NEWTON_SPARE * samples.Y.size, samples.Y.size - inverse.rank)
+        rms = float(np.sqrt(before / left))
+        return NearlyExact(_normalised(self.network), rms, inverse)
 
 
-def _inverse_root(network: DeepNetwork, H: Array) -> Array:
-    """R with `R^T R = H^-1` at right angles to the weights of every hidden unit.
-
-    Reflections turn these into axes, which are left out.
-    """
-    blocks, free = list(_reflections(network)), np.ones(len(H), dtype=bool)
-    free[[own.start for own, _ in blocks]] = False
-    inverse = inverse_root(_reflected(H, blocks)[np.ix_(free, free)], NEWTON_RIDGE)
-    root = np.zeros((len(inverse), len(H)))
-    root[:, free] = inverse
-    del inverse
-    for own, v in blocks:
-        root[:, own] -= 2 * np.outer(root[:, own] @ v, v)
-    return root
-
-
-def _reflected(H: Array, blocks: list[tuple[slice, Array]]) -> Array:
-    """The whole of a matrix whose upper half is given, in the axes after reflections."""
-    whole = np.array(H, order="C")
-    for rows in row_blocks(len(H), MIRRORED_ROWS):
-        whole[rows, : rows.stop] = H[: rows.stop, rows].T
-        half = np.triu(H[rows, rows])
-        whole[rows, rows] = half + np.triu(half, 1).T
-    for own, v in blocks:
-        whole[own] -= 2 * np.outer(v, v @ whole[own])
-        whole[:, own] -= 2 * np.outer(whole[:, own] @ v, v)
-    return whole
-
-
-def _reflections(network: DeepNetwork) -> Iterator[tuple[slice, Array]]:
-    """For every hidden unit its weights' places, and v: `1 - 2 v v^T` turns them into an axis."""
+def _reflections(network: DeepNetwork) -> Iterator[Reflection]:
+    """Of the weights of every hidden unit."""
     first = 0
     for W, _ in network.affine_maps[:-1]:
         for row in W:
-            v = row.copy()
-            v[0] += np.copysign(np.linalg.norm(row), row[0])
-            size = float(np.linalg.norm(v))
-            yield slice(first, first + len(row)), v / size if size else v
+            yield reflection(first, row)
             first += len(row) + 1
 
 
-def _add_matrix(
-    H: Array, network: DeepNetwork, samples: WeightedSamples, between: Callable[[], None]
-) -> None:
-    """`D^T Omega D` of weighted samples, added to the upper half of H, columns in order."""
-    for block in row_blocks(len(samples.X), rows_of_jacobian(len(H), np.float64)):
+def _weighted_jacobians(network: DeepNetwork, samples: WeightedSamples) -> Iterator[Array]:
+    """The weighted derivatives, some rows at a time."""
+    for block in row_blocks(len(samples.X), MIRRORED_ROWS):
         for D in _jacobians(network, samples[block]):
-            between()
             D *= samples.weights[block, None]
-            blas.dsyrk(1.0, D, beta=1.0, c=H, trans=1, overwrite_c=1)
+            yield D
 
 
 def _jacobians(network: DeepNetwork, samples: WeightedSamples) -> Iterator[Array]:

@@ -590,8 +590,19 @@ roundings."""
 NEWTON_SPARE = 0.2
 """Part of the answers that count as not fitted, at least: what rounds the network's own values is
 left of each, however many parameters there are. A convention."""
-MIRRORED_ROWS = 512
-"""Convention: rows of a symmetric matrix that are copied from its upper half at a time."""
+ROUNDED_AWAY = 1e-12
+"""Part of a variance below which what samples leave of it is rounding. A convention: 1e4 roundings.
+"""
+HIDDEN_BY_RIDGE, LARGEST, LARGEST_STEPS = 0.3, 8, 6
+"""Part of one over a ridge from which on a scaled variance is what the ridge says, not samples; how
+many such directions are looked for, and steps of the iteration that finds them. A convention: where
+there are more, these say enough."""
+MORE_ROWS = 0.15
+"""Convention: rows, beside the parameters, with which an inverse is mended rather than formed anew:
+what takes a few seconds less."""
+MIRRORED_ROWS = 256
+"""Convention: rows of a large symmetric matrix that are copied, and of samples that are added to
+it, at a time. With 128 a product of matrices is a sixth slower."""
 NEWTON_MATRICES, NEWTON_STALLED = 4, 10.0
 """Convention: how often at most the matrix of such a fit is formed, and times the noise above which
 the steps' end is not the network."""

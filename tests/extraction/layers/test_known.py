@@ -9,6 +9,7 @@ from deep_searches import deep
 from layered_problems import Asked, frame_of, kink_of, layers_of
 from provenet.common.typing import Array
 from provenet.extraction.box import Box
+from provenet.extraction.layers import known as known_module
 from provenet.extraction.layers.known import Frame, KnownLayer, KnownLayers
 
 SIZES = (4, 7, 5, 3, 1)
@@ -172,3 +173,22 @@ def test_a_frame_stays_in_its_box() -> None:
     ends = frame.inputs(origin + np.array([[low], [high]]) * direction)
     assert box.contains(ends).all()
     np.testing.assert_allclose(np.abs(ends).max(axis=1), 2.0, atol=1e-8)  # less by a hair
+
+
+def test_of_answers_close_to_others_those_in_the_row_space_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As many as there is room for, which others do not take."""
+    net, rng = deep(6, 3, 2, 1, rng=0), np.random.default_rng(1)
+    W = net.weights[0]
+    monkeypatch.setattr(known_module, "MOST_CLOSE", 6 * 5)
+    frame = frame_of(net)
+    frame.beside(np.vstack([rng.standard_normal((2, 3)) @ W, rng.standard_normal((2, 6))]))
+    frame.beside(rng.standard_normal((2, 6)))  # too many
+    found = frame.in_row_space(W)
+    assert [len(X) for X, _ in frame.close.parts] == [4]
+    assert [len(X) for X, _ in found.close.parts] == [2] and found.close.numbers == 12
+    found.beside(rng.standard_normal((3, 3)))
+    U, Y = found.in_space()
+    assert len(U) == 5 and len(frame.close.parts) == 1
+    np.testing.assert_allclose(net(found.inputs(U)).reshape(-1, 1), Y, atol=ROUNDING)

@@ -199,7 +199,7 @@ def test_the_most_telling_points_make_all_rows_known(outputs: int, seed: int) ->
         return fits.as_it_is()
 
     wanted = 3 * known_by(np.vstack([X, pool])).errors.largest
-    chosen = most_telling(known_by(X), pool, np.ones(400), wanted, 200, rng)
+    chosen = most_telling(known_by(X), pool, np.ones(400), wanted, 200, np.random.default_rng(1))
     assert len(chosen) == len(set(chosen)) < 200
     assert known_by(np.vstack([X, pool[chosen]])).errors.largest <= 1.5 * wanted
     assert known_by(np.vstack([X, pool[: len(chosen)]])).errors.largest > 1.5 * wanted
@@ -217,8 +217,8 @@ def test_rows_that_no_point_tells_end_the_choice() -> None:
 
 
 def test_large_networks_are_not_polished() -> None:
-    net = rows_of(normalised(deep(70, 60, 30, 1, rng=0)))
-    found = polished(frame_of(net), net, np.zeros((1, 70)), 1e-7, np.random.default_rng(0))
+    net = rows_of(normalised(deep(90, 80, 30, 1, rng=0)))
+    found = polished(frame_of(net), net, np.zeros((1, 90)), 1e-7, np.random.default_rng(0))
     assert found is None
 
 
@@ -273,6 +273,16 @@ def test_gradients_tell_the_rows_where_the_layers_above_are_known() -> None:
     found = rows_from_gradients(frame, net.replace(weights=(W, *net.weights[1:])))
     off = np.linalg.norm(found.W - net.weights[0], axis=1)
     assert (off < 10 * found.errors).all() and off.max() < OFF / 100
+
+
+@pytest.mark.parametrize(("gradients", "measured"), [(6, False), (20, True)])
+def test_gradients_to_spare_tell_how_large_rounding_is(gradients: int, measured: bool) -> None:
+    """Of 12 inputs and 5 units; it is less than was taken for granted, and rows are known by it."""
+    net, rng = normalised(deep(12, 5, 4, 1, rng=LIVELY_IN_12[0])), np.random.default_rng(1)
+    frame = frame_of(net)
+    for x in rng.standard_normal((gradients, 12)):
+        axis_gradient(frame, x, np.full(12, 1e-4))
+    assert (rows_from_gradients(frame, net).level < 1) == measured
 
 
 def test_gradients_in_the_span_of_others_cost_only_its_directions() -> None:

@@ -120,9 +120,11 @@ def test_too_few_answers_say_nothing() -> None:
 def test_what_a_network_leaves() -> None:
     net, rng = deep(6, 5, 4, 1, rng=1), np.random.default_rng(0)
     U, Y = answered(net, rng)
-    assert left_of(net, U, U, Y) == 0.0
+    assert left_of(net, np.zeros(U.shape[1]), [(U, Y)]) < 1e-299
     off = net.replace(biases=[*net.biases[:-1], net.biases[-1] + 0.01 * np.abs(Y).max()])
-    assert left_of(off, U, U, Y) == pytest.approx(0.01, rel=0.1)  # weights lower both a little
+    assert left_of(off, np.zeros(U.shape[1]), [(U[:9], Y[:9]), (U[9:], Y[9:])]) == pytest.approx(
+        0.01, rel=0.1
+    )  # weights lower both a little
 
 
 def test_in_the_span_of_all_slopes_the_same_top_is_found() -> None:

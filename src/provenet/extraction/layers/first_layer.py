@@ -26,10 +26,13 @@ from provenet.extraction.layers.pieces import axis_gradient
 from provenet.extraction.layers.tolerances import (
     AXIS_STEP,
     GRADIENT_OFF,
+    LEVEL_MARGIN,
     LONGEST_AXIS_STEP,
     PLACES_FOR_GRADIENTS,
+    POLISHED_WELL,
     ROUGH_PRIOR,
     SCALES,
+    SPARE_GRADIENTS,
     WORTH_A_GRADIENT,
 )
 from provenet.extraction.tolerances import ROUNDING, TINIEST, TYPICAL_ERROR
@@ -45,6 +48,8 @@ class FirstLayer:
     errors: Array
     covariance: Array
     """Of an entry of each unit with those of the others."""
+    level: float
+    """What gradients are off by, at most, beside what rounding was taken to make of them."""
 
 
 def rows_from_gradients(frame: Frame, network: DeepNetwork) -> FirstLayer:
@@ -55,19 +60,26 @@ def rows_from_gradients(frame: Frame, network: DeepNetwork) -> FirstLayer:
     G = np.vstack([np.empty((0, d)), *(one[1] for one in found)])
     W = network.weights[0]
     # From where the rows are: what no gradient tells stays.
-    matrix = M.T @ M + np.eye(units) / ROUGH_PRIOR**2
-    C = np.asarray(np.linalg.inv(matrix), dtype=float)
+    _, size, V = np.linalg.svd(np.vstack([M, np.eye(units) / ROUGH_PRIOR]), full_matrices=False)
+    C = (V.T / size**2) @ V
     left = G - M @ W
     W = W + C @ (M.T @ left)
     # In the rows' space what is left is what M is off by; across it, what rounding makes.
     left = G - M @ W
     Q = np.linalg.qr(W.T)[0]
     left -= (left @ Q) @ Q.T
-    spare = max(1.0, len(M) - float(np.sum((M @ C) * M)))
-    level = max(1.0, float(np.sqrt(np.sum(left**2) / (spare * (d - units)))))
-    size = np.linalg.norm(W, axis=1)
-    errors = level * np.sqrt(d * np.diag(C)) / np.maximum(size, TINIEST)
-    return FirstLayer(W, errors, C)
+    level = _level(left, len(M) - float(np.sum((M @ C) * M)), d - units)
+    errors = level * np.sqrt(d * np.diag(C)) / np.maximum(np.linalg.norm(W, axis=1), TINIEST)
+    return FirstLayer(W, errors, C, level)
+
+
+def _level(left: Array, spare: float, across: int) -> float:
+    """By what is left of gradients in so many directions across the rows' space.
+
+    Without some gradients to spare nothing is left, whatever rounding made.
+    """
+    level = float(np.sqrt(np.sum(left**2) / (max(1.0, spare) * across)))
+    return max(1.0, level) if spare < SPARE_GRADIENTS else LEVEL_MARGIN * level
 
 
 def _equations(network: DeepNetwork, measured: AxisGradient) -> tuple[Array, Array] | None:
@@ -100,14 +112,14 @@ def ask_for_rows(
 
     They end where every row is known to a standard error that is `wanted`.
     """
-    C, d, asked = first.covariance, network.features, False
+    C, d, asked = first.level**2 * first.covariance, network.features, False
     X = np.vstack([s * rng.standard_normal((PLACES_FOR_GRADIENTS, d)) for s in SCALES]) + frame.base
     X = X[frame.box.contains(X)] if not frame.box.unlimited else X
-    M, errors = _coefficients(network, X), _errors(network, X)
+    M, errors = _coefficients(network, X), first.level * _errors(network, X)
     for _ in range(2 * len(C)):
         frame.check_time()
         worst = int(np.argmax(np.diag(C)))
-        if d * C[worst, worst] <= wanted**2:
+        if d * C[worst, worst] <= (POLISHED_WELL * wanted) ** 2:
             break
         moved = M @ C
         noise = np.einsum("koi,koi->ko", moved, M) + errors[:, None] ** 2
@@ -115,8 +127,9 @@ def ask_for_rows(
         best = int(np.argmax(gain))
         if gain[best] < WORTH_A_GRADIENT * C[worst, worst]:
             break
-        add = M[best] / errors[best]
-        C = np.linalg.inv(np.linalg.inv(C) + add.T @ add)
+        told = moved[best]
+        noise_of = told @ M[best].T + errors[best] ** 2 * np.eye(len(told))
+        C = C - told.T @ np.linalg.solve(noise_of, told)
         with suppress(OutsideTheBox):
             axis_gradient(frame, X[best], _axis_steps(network, X[best]))
             asked = True

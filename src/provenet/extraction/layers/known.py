@@ -187,6 +187,21 @@ class AxisGradient:
 
 
 @dataclass
+class CloseAnswers:
+    """Inputs close to others, and their answers, as many as there is room for."""
+
+    parts: list[tuple[Array, Array]] = field(default_factory=list)
+    numbers: int = 0
+    """Of the inputs kept."""
+
+    def add(self, X: Array, Y: Array) -> None:
+        """Some more, unless there are too many."""
+        if self.numbers + X.size <= MOST_CLOSE:
+            self.parts.append((X, Y))
+            self.numbers += X.size
+
+
+@dataclass
 class Frame:
     """Questions in coordinates: `x = base + Q u`; answers worth keeping are kept."""
 
@@ -198,10 +213,12 @@ class Frame:
     kept: list[tuple[Array, Array]] = field(default_factory=list)
     """Inputs, and the answers to them."""
     deadline: Deadline = NEVER
-    close: list[tuple[Array, Array]] = field(default_factory=list)
-    """The same, close to others: they tell nothing new of the whole, but of slopes."""
+    close: CloseAnswers = field(default_factory=CloseAnswers)
+    """They tell nothing new of the whole, but of slopes."""
     gradients: list[AxisGradient] = field(default_factory=list)
     """Along all axes of the inputs."""
+    level: float = 1.0
+    """What these are off by, beside what rounding was taken to make of them."""
     _seen: list[Array] = field(default_factory=list, init=False, repr=False, compare=False)
     """Coordinates of what is kept, as far as they were asked for."""
 
@@ -234,7 +251,17 @@ class Frame:
         if Q is not None and self.Q is not None:  # turned to be as near as can be to what it was
             left, _, right = np.linalg.svd(Q.T @ self.Q)
             Q = Q @ left @ right
-        return replace(self, Q=Q)
+        found = replace(self, Q=Q)
+        return found._without_others() if self.Q is None else found
+
+    def _without_others(self) -> Frame:
+        """Close answers outside of the space leave room for others: they tell nothing in it."""
+        close = CloseAnswers()
+        for X, Y in self.close.parts:
+            inside = self._is_inside(X)
+            if inside.any():
+                close.add(X[inside], Y[inside])
+        return replace(self, close=close)
 
     def __call__(self, U: Array) -> Array:
         """Answers, kept."""
@@ -247,8 +274,7 @@ class Frame:
         """Answers close to others: they tell nothing new of the whole."""
         X = self.inputs(U)
         Y = self.answered(X)
-        if sum(points.size for points, _ in self.close) + X.size <= MOST_CLOSE:
-            self.close.append((X, Y))
+        self.close.add(X, Y)
         return Y
 
     def answered(self, X: Array) -> Array:
@@ -264,7 +290,7 @@ class Frame:
 
     def in_space(self, *, close: bool = True) -> tuple[Array, Array]:
         """All that was asked in the space of the coordinates, whose weights alone matter there."""
-        every = [*self.kept, *(self.close if close else ())]
+        every = [*self.kept, *(self.close.parts if close else ())]
         if close and self.Q is None:
             every += [gradient.points() for gradient in self.gradients]
         U, Y = zip(*(self._inside(X, Y) for X, Y in every), strict=True)
@@ -272,12 +298,16 @@ class Frame:
 
     def _inside(self, X: Array, Y: Array) -> tuple[Array, Array]:
         """Those of some answers that were asked in the space of the coordinates."""
-        U = self.coordinates_of(X)
+        inside = self._is_inside(X)
+        return self.coordinates_of(X[inside]), Y[inside]
+
+    def _is_inside(self, X: Array) -> AnyArray:
+        """Which inputs are as good as in the space of the coordinates."""
         if self.Q is None:
-            return U, Y
+            return np.ones(len(X), dtype=bool)
+        U = self.coordinates_of(X)
         away = np.linalg.norm(X - self.inputs(U), axis=1)
-        inside = away <= OUT_OF_SPACE * (1 + np.linalg.norm(U, axis=1))
-        return U[inside], Y[inside]
+        return np.asarray(away <= OUT_OF_SPACE * (1 + np.linalg.norm(U, axis=1)))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Random inputs."""

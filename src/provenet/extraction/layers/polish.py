@@ -27,8 +27,11 @@ from provenet.extraction.layers.tolerances import (
     FITTED_ANSWERS,
     GRADIENT_OFF,
     HIGHEST_LEVEL,
+    LARGE,
     LEAST_SLOPE,
+    MANY_ANSWERS,
     MOST_POLISHED,
+    MOST_SLOPES,
     POLISH_ROUNDING,
     POLISH_ROUNDS,
     POLISHED_TO,
@@ -76,11 +79,14 @@ def polished(
     below = KnownLayers(frame.coordinates) if below is None else below
     if too_large(network):
         return None
-    size = _size(network) / len(network.weights[-1])
-    _ask_enough(frame, int(np.ceil(SPARE_ANSWERS * size)), rng)
-    samples = _samples(frame, below, int(np.ceil(FITTED_ANSWERS * size)), rng)
-    noise = POLISH_ROUNDING * float(np.abs(samples.weights[:, None] * samples.Y).max())
-    samples = sum(_slopes(frame, below, network, noise, min(GRADIENT_OFF, unsure)), samples)
+    size, large = _size(network) / len(network.weights[-1]), _size(network) > LARGE
+    _ask_enough(frame, int(np.ceil((MANY_ANSWERS if large else SPARE_ANSWERS) * size)), rng)
+    samples = _samples(frame, below, int(np.ceil(FITTED_ANSWERS * size)), rng, close=not large)
+    terms = float(np.sqrt(len(frame.base) / frame.coordinates))
+    noise = POLISH_ROUNDING * terms * float(np.abs(samples.weights[:, None] * samples.Y).max())
+    slopes = list(_slopes(frame, below, network, noise, min(GRADIENT_OFF, unsure)))
+    most = int((MOST_SLOPES if large else FITTED_ANSWERS) * size / frame.coordinates)
+    samples = sum(slopes[:most], samples)
     stalled = HIGHEST_LEVEL if below.layers else NEWTON_STALLED  # these are off, too
     fits = Newton(network, unsure, noise, frame.check_time, stalled)
     level = USUAL_LEVEL * noise
@@ -119,37 +125,37 @@ def _ask_enough(frame: Frame, number: int, rng: np.random.Generator) -> None:
 
 
 def _samples(
-    frame: Frame, below: KnownLayers, most: int, rng: np.random.Generator
+    frame: Frame, below: KnownLayers, most: int, rng: np.random.Generator, *, close: bool
 ) -> WeightedSamples:
     """What was asked in the space of the rows, not too far out; some of it where that is enough."""
-    U, Y = frame.in_space()
+    U, Y = frame.in_space(close=close)
     chosen = np.sort(rng.permutation(np.flatnonzero(_near(U)))[:most])
     return _weighted(below, U[chosen], Y[chosen])
 
 
 def _slopes(
     frame: Frame, below: KnownLayers, network: DeepNetwork, noise: float, unsure: float
-) -> list[WeightedSamples]:
-    """What the gradients along the inputs' axes say in the space of the rows.
+) -> Iterator[WeightedSamples]:
+    """What the gradients along the inputs' axes say in the space of the rows, the best first.
 
     The answers themselves depend on what lies outside of it; the gradients there do not. Those that
     are off by more than the network is unsure by were measured over a kink.
     """
-    Q, n, found = frame.Q, frame.coordinates, list[WeightedSamples]()
-    for gradient in frame.gradients:
-        if Q is None or not 0 < gradient.error <= noise / LEAST_SLOPE:
+    Q, n = frame.Q, frame.coordinates
+    for gradient in sorted(frame.gradients, key=lambda gradient: gradient.error):
+        error = min(1.0, frame.level) * gradient.error
+        if Q is None or not 0 < error <= noise / LEAST_SLOPE:
             continue
         state = below.state(frame.coordinates_of(gradient.x[None]))
         own = WeightedSamples(
             np.repeat(state.h, n, axis=0),
             (gradient.along @ Q).T,
-            np.full(n, min(1.0, noise / gradient.error)),
+            np.full(n, min(1.0, noise / error)),
             np.column_stack([state.J[0].T, np.zeros(n)]),
         )
         off = np.abs(own.residuals(network)).max() / own.weights[0]
         if off <= unsure * np.abs(gradient.along).max():
-            found.append(own)
-    return found
+            yield own
 
 
 def _near(U: Array) -> AnyArray:
@@ -172,7 +178,7 @@ def _telling(
     if fit.errors.largest <= wanted:
         return np.empty((0, frame.coordinates))
     pool = _pool(frame, below, fit, wanted, places, rng)
-    most = int(ASKED_A_ROUND * len(fit.root) / fit.network.affine_maps[-1][0].shape[0]) + 1
+    most = int(ASKED_A_ROUND * fit.covariance.rank / fit.network.affine_maps[-1][0].shape[0]) + 1
     weights, goal = weights_far_out(pool)[:, 0], POLISHED_WELL * wanted
     chosen = most_telling(fit, below.h(pool), weights, goal, most, rng, frame.check_time)
     return np.asarray(pool[chosen])

@@ -175,8 +175,7 @@ class _LayersSearch:
                 self.whole = unpolished(frame, nearly, c).network, top.allowed, nearly.worst
                 found = settled(frame, nearly, c, self.rng)
                 (frame, nearly), network, self.error = found.measured, found.network, found.error
-                X, Y = (np.vstack(part) for part in zip(*frame.kept, strict=True))
-                good = left_of(network, X - frame.base, X, Y) <= SETTLED
+                good = left_of(network, frame.base, frame.kept) <= SETTLED
                 if top.always_on:
                     return network if good else None
                 known = found.error <= WELL_SETTLED or self.poor >= POORLY_SETTLED
@@ -192,8 +191,8 @@ class _LayersSearch:
         if self.whole is None:
             return None
         network, allowed, self.error = self.whole
-        X, Y = (np.vstack(part) for part in zip(*self.frame.kept, strict=True))
-        return network if left_of(network, X - self.frame.base, X, Y) <= allowed else None
+        left = left_of(network, self.frame.base, self.frame.kept)
+        return network if left <= allowed else None
 
     def _keep(self, frame: Frame, nearly: Nearly, rows: list[Row]) -> None:
         """What was measured again is known, whatever becomes of the whole."""

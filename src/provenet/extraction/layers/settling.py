@@ -20,6 +20,7 @@ from provenet.extraction.layers.tolerances import (
     FIRST_KNOWN,
     FIRST_KNOWN_ALONE,
     FIRST_MEASURED,
+    GRADIENT_ROUNDS,
     LEAST_UNSURE,
     POLISHED_IN_ALL,
     UNSURE_ROWS,
@@ -94,9 +95,12 @@ def _in_better_space(
     """
     network, nearly = now.network, now.nearly
     first = rows_from_gradients(now.frame, network)
-    if first.errors.max() > wanted and ask_for_rows(now.frame, network, first, wanted, rng):
+    for _ in range(GRADIENT_ROUNDS):
+        good = first.errors.max() <= wanted
+        if good or not ask_for_rows(now.frame, network, first, wanted, rng):
+            break
         first = rows_from_gradients(now.frame, network)
-    frame = now.frame.in_row_space(first.W)
+    frame = replace(now.frame.in_row_space(first.W), level=first.level)
     assert frame.Q is not None, "the row space is smaller than that of the inputs"
     W = nearly.first @ frame.Q
     below, *others = nearly.known.layers

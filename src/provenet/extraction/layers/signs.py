@@ -96,11 +96,14 @@ def _seen(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[_Seen]:
     typical = np.median(sizes) if len(sizes) else 0.0
     cols = np.array([row.cols for row in rows])
     R = np.array([row.v for row in rows])
+    basis = np.linalg.qr(R[:, :-1].T)[0] if cols.shape[0] + 1 < cols.shape[1] else None
     seen = []
     for piece, size in zip(pieces, sizes, strict=True):
         if size <= FLAT * typical or (piece.on & ~cols.all(axis=0)).any():
             continue
         B, G = R[:, :-1][:, piece.on].T, piece.g.T / size
+        if basis is not None and piece.span is None and piece.on.all():
+            B, G = _in_few_rows(basis, B, G)
         if piece.span is not None:
             B, G = piece.span.T @ B, piece.span.T @ G
         B = B / (np.linalg.norm(B, axis=0) + 1e-300)
@@ -108,6 +111,13 @@ def _seen(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[_Seen]:
         seen.append(_Seen(piece.u, z > 0, B, G, piece.error / size))
     seen.sort(key=lambda one: -len(one.B))
     return seen[:MOST_GRADIENTS]
+
+
+def _in_few_rows(basis: Array, B: Array, G: Array) -> tuple[Array, Array]:
+    """The same in the coordinates of the rows' span, and one more for all that lies outside."""
+    inside = basis.T @ G
+    outside = np.linalg.norm(G - basis @ inside, axis=0)
+    return np.vstack([basis.T @ B, np.zeros(B.shape[1])]), np.vstack([inside, outside])
 
 
 def _votes(seen: Sequence[_Seen], units: int) -> Array:
@@ -127,9 +137,10 @@ def _votes(seen: Sequence[_Seen], units: int) -> Array:
 
 def _coordinates(one: _Seen) -> AnyArray | None:
     """Which rows a gradient is made of; None if they depend on each other."""
-    if np.linalg.cond(one.B) > INDEPENDENT:
+    outer, size, inner = np.linalg.svd(one.B, full_matrices=False)
+    if size[0] > INDEPENDENT * size[-1]:
         return None
-    coordinates = np.linalg.lstsq(one.B, one.G, rcond=None)[0]
+    coordinates = inner.T @ ((outer.T @ one.G) / size[:, None])
     return np.asarray(np.abs(coordinates).max(axis=1) > NOT_ZERO + 100 * one.error)
 
 

@@ -7,14 +7,11 @@ asking for it makes C
 
 so that parameter i, known worst, gains `(d.C e_i)^2 / (1 + d.C d)`. Of many points that with the
 most is taken, as if it had been asked, then the next, until every row is known as well as wanted or
-no point tells more. The worst parameters of several rows are served at once: with the derivatives D
-of their answers C loses `U^T U`, `U = (1 + S)^-1/2 V^T D C`, where `D C D^T = V S V^T`. `d.C e_i`
+no point tells more. The worst parameters of several rows are served at once. `d.C e_i`
 is how an answer changes along a step of all parameters: no matrix of derivatives is formed. What
 answers of all points are unsure by, `d.C d`, is the mean square of their changes along a few random
 steps with covariance C; the bound of Cauchy and Schwarz by what parameter i gains mends the chance
 in that.
-What is left of a variance after too many orders of magnitude is rounding, and counts as nothing:
-the next round forms the matrix anew.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.tolerances import (
     CHANCE_STEPS,
-    ROUNDED_AWAY,
+    PARAMETERS_A_ROW,
     ROWS_AT_ONCE,
     SEVERAL_BELOW,
     WORTH_AN_ANSWER,
@@ -48,7 +45,7 @@ def most_telling(
 
     `weights` are those of their answers; `between` is called before each: it may raise.
     """
-    choice = _Choice(fit, X, weights, most, rng)
+    choice = _Choice(fit, X, weights, rng)
     while len(choice.chosen) < most:
         between()
         worst = choice.worst(wanted)[: most - len(choice.chosen)]
@@ -62,24 +59,22 @@ class _Choice:
     """What is known once the points chosen so far are asked."""
 
     def __init__(
-        self, fit: NearlyExact, X: Array, weights: Array, most: int, rng: np.random.Generator
+        self, fit: NearlyExact, X: Array, weights: Array, rng: np.random.Generator
     ) -> None:
         self.fit, self.X, self.weights = fit, X, weights
-        self.C = fit.root.T @ fit.root
-        self.rows, self.variance = fit.rows, np.diag(self.C).copy()
-        self.least = ROUNDED_AWAY * self.variance
-        outputs = len(fit.network.affine_maps[-1][0])
-        self.U, self.told = np.empty((most * outputs, len(self.variance))), 0
-        steps = rng.standard_normal((CHANCE_STEPS, len(fit.root))) @ fit.root
-        self.unsure = np.mean(self._changes(steps) ** 2, axis=0)
+        self.covariance, self.rows = fit.covariance, fit.rows
+        normals = rng.standard_normal((CHANCE_STEPS, len(self.rows)))
+        self.unsure = np.mean(self._changes(self.covariance.draws(normals)) ** 2, axis=0)
+        self.at_once = max(ROWS_AT_ONCE, len(self.rows) // PARAMETERS_A_ROW)
         self.open = np.ones(int(self.rows.max()) + 1, dtype=bool)
         self.chosen = list[int]()
 
     def worst(self, wanted: float) -> AnyArray:
         """Of some rows, those known worst, the parameter known worst; none if all are known."""
-        rows = np.bincount(self.rows, self.variance) * self.open
-        poor = [row for row in np.argsort(-rows)[:ROWS_AT_ONCE] if rows[row] > wanted**2]
-        found = [int(np.argmax(np.where(self.rows == row, self.variance, -1.0))) for row in poor]
+        variances = self.covariance.variances
+        rows = np.bincount(self.rows, variances) * self.open
+        poor = [row for row in np.argsort(-rows)[: self.at_once] if rows[row] > wanted**2]
+        found = [int(np.argmax(np.where(self.rows == row, variances, -1.0))) for row in poor]
         return np.array(found, dtype=int)
 
     def best_for(self, parameters: AnyArray) -> list[int]:
@@ -87,10 +82,12 @@ class _Choice:
 
         Where few rows are left and no point tells much of one, several are taken for it at once.
         """
-        U, found, several = self.U[: self.told], list[int](), ROWS_AT_ONCE // len(parameters)
-        spread = self.C[parameters] - U[:, parameters].T @ U
-        for i, changes in zip(parameters, self._changes(spread), strict=True):
-            moved, own = changes**2, float(self.variance[i])
+        found, several = list[int](), self.at_once // len(parameters)
+        axes = np.zeros((len(self.rows), len(parameters)))
+        axes[parameters, np.arange(len(parameters))] = 1.0
+        steps = self.covariance.times(axes).T
+        for i, changes in zip(parameters, self._changes(steps), strict=True):
+            moved, own = changes**2, float(self.covariance.variances[i])
             gain = (moved / (1 + np.maximum(self.unsure, moved / (own + TINIEST)))).sum(axis=1)
             gain[[*self.chosen, *found]] = 0.0
             best = np.argsort(-gain)[:several]
@@ -106,18 +103,11 @@ class _Choice:
         if not numbers:
             return
         D = self.weights[numbers, None, None] * self.fit.derivatives(self.X[numbers])
-        D, U = D.reshape(-1, len(self.variance)), self.U[: self.told]
-        before = D @ self.C
-        spread = before - (D @ U.T) @ U
-        new = np.sum(spread * D, axis=1) > ROUNDED_AWAY * np.sum(before * D, axis=1)
-        if not new.any():
-            return
-        size, V = np.linalg.eigh(spread[new] @ D[new].T)
-        more = (V.T @ spread[new]) / np.sqrt(1 + np.maximum(size, 0.0))[:, None]
-        self.U[self.told : self.told + len(more)], self.told = more, self.told + len(more)
-        left = self.variance - np.sum(more**2, axis=0)
-        self.variance = np.where(left > self.least, left, 0.0)
-        self.unsure = np.maximum(self.unsure - np.sum(self._changes(more) ** 2, axis=0), 0.0)
+        before = len(self.covariance.less)
+        self.covariance = self.covariance.with_rows(D.reshape(-1, len(self.rows)))
+        for told in self.covariance.less[before:]:
+            less = np.sum(self._changes(told) ** 2, axis=0)
+            self.unsure = np.maximum(self.unsure - less, 0.0)
 
     def _changes(self, steps: Array) -> Array:
         """Of the answers along some steps, to six digits: (steps, points, outputs)."""

@@ -7,7 +7,7 @@ linear in zeros and ones. What is left of L belongs to units that are always on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -129,11 +129,17 @@ def outputs(known: KnownLayers, W: Array, b: Array, U: Array, Y: Array) -> tuple
     return A, c
 
 
-def left_of(network: DeepNetwork, away: Array, X: Array, Y: Array) -> float:
-    """The largest error of a network, weighted by distance, beside the largest answer."""
-    weights = weights_far_out(away)
-    off = np.abs(weights * (network(X).reshape(Y.shape) - Y)).max()
-    return float(off / max(float(np.abs(weights * Y).max()), TINIEST))
+def left_of(network: DeepNetwork, base: Array, answers: Iterable[tuple[Array, Array]]) -> float:
+    """The largest error, weighted by the distance from a point, beside the largest answer.
+
+    Answers come in parts: at once they may be large.
+    """
+    off = size = TINIEST
+    for X, Y in answers:
+        weights = weights_far_out(X - base)
+        off = max(off, float(np.abs(weights * (network(X).reshape(Y.shape) - Y)).max(initial=0.0)))
+        size = max(size, float(np.abs(weights * Y).max(initial=0.0)))
+    return off / size
 
 
 def weights_far_out(U: Array) -> Array:
