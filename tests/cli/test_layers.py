@@ -65,7 +65,7 @@ def test_what_was_found_is_written_in_every_format(folder: Path, name: str) -> N
 
 def test_one_layer_is_tried_before_two(folder: Path) -> None:
     given = ("--activation", "tanh", "--layers", "auto", "--truth", "truth.npz")
-    ended = run("recover", "s.npz", *given, "--budget", "20")
+    ended = run("recover", "s.npz", *given, "--budget", "5")
     assert ended.exit_code == 0, ended.output
     assert "Network: 6 features, 3 and 2 tanh units in 2 layers, by deep" in words(ended)
     assert "Layer 2: 2 units on layer 1" in ended.output

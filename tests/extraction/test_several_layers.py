@@ -118,9 +118,8 @@ def test_a_network_that_is_slightly_wrong_is_not_exact(
 def test_a_clipped_output_is_not_exact(part: float, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = np.quantile(NET(np.random.default_rng(0).standard_normal((20_000, 10))), part)
     Finds(monkeypatch, NET)
-    for seed in range(3):
-        result = pn.extract(lambda X: np.minimum(NET(X), limit), 10, rng=seed)
-        assert result.status is FAILED and "never exceed" in result.message
+    result = pn.extract(lambda X: np.minimum(NET(X), limit), 10, rng=0)
+    assert result.status is FAILED and "never exceed" in result.message
 
 
 def rare_weights(net: pn.DeepNetwork) -> Array:

@@ -84,9 +84,8 @@ NO_NETWORKS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", NO_NETWORKS)
 def test_what_is_smooth_and_no_such_network_is_no_success(name: str) -> None:
-    for seed in range(2):
-        result = pn.extract(NO_NETWORKS[name], FEATURES, activation="tanh", seconds=1, rng=seed)
-        assert not result.success
+    result = pn.extract(NO_NETWORKS[name], FEATURES, activation="tanh", seconds=1, rng=0)
+    assert not result.success
 
 
 def test_a_limit_on_the_answers_is_said() -> None:

@@ -128,7 +128,7 @@ def test_what_is_no_network_is_no_success(kind: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 6))
     y = (X[:, 0] * X[:, 1] * X[:, 2]) ** 3 if kind == "product" else rng.standard_normal(400)
-    assert not pn.recover(X, y, activation="auto", rng=1, budget=1.0).success
+    assert not pn.recover(X, y, activation="auto", rng=1, budget=0.3).success
 
 
 def found(*behind: float, unfinished: tuple[str, ...] = ()) -> FoundActivation:

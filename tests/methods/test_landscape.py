@@ -199,7 +199,7 @@ def test_losses_and_other_methods_have_no_constants_and_no_outcome():
 
 def test_the_same_seed_gives_the_same_answer():
     truth = a_truth(3, 4)
-    X, y = samples_of(truth, 4000, noise=0.3)
+    X, y = samples_of(truth, 1000, noise=0.3)
     one, other = (recover(X, y, rng=7) for _ in range(2))
     np.testing.assert_array_equal(one.network.weights, other.network.weights)
     np.testing.assert_array_equal(one.network.output_weights, other.network.output_weights)
@@ -496,7 +496,7 @@ def test_labels_of_units_that_it_cannot_see(activation):
 
 @pytest.mark.parametrize(("units", "noise"), [(1, 0.1), (2, 0.0)])
 def test_fewer_units_than_there_are(units, noise):
-    X, y = samples_of(a_truth(3, 3), 4000, noise=noise)
+    X, y = samples_of(a_truth(3, 3), 1500, noise=noise)
     result = recover(X, y, units=units)
     assert result.status == "failed" and "more units" in result.message
 
@@ -504,7 +504,7 @@ def test_fewer_units_than_there_are(units, noise):
 def test_more_units_than_features_behind_the_labels():
     truth = pn.random_network(5, 3, bias_scale=0.0, rng=0)
     truth = truth.replace(output_weights=np.abs(truth.output_weights))
-    X, y = samples_of(truth, 4000)
+    X, y = samples_of(truth, 1500)
     result = recover(X, y)  # what the objective cannot see the search on from its answer may find
     assert not result.success or pn.parameter_error(result.network, truth) < 1e-8
 

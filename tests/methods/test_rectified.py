@@ -172,7 +172,7 @@ def test_with_noise_it_is_as_good_as_least_squares_from_the_truth(seed: int) -> 
 @pytest.mark.parametrize("activation", ["relu2", "relu3"])
 def test_powers_of_relu(activation: str) -> None:
     truth, X, Y = problem(8, 4, 6, 20_000, 1, activation=activation)
-    result = rectified(X, Y, activation=activation)
+    result = rectified(X[:3000], Y[:3000], activation=activation)
     assert result.status is pn.Status.EXACT
     assert pn.parameter_error(result.network, truth) < 1e-9
     noisy = rectified(

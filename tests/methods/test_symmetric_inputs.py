@@ -228,7 +228,7 @@ def test_exact_without_noise(inputs: object) -> None:
 
 @pytest.mark.parametrize("inputs", [cube, mixture])
 def test_with_noise_it_is_as_good_as_least_squares_from_the_truth(inputs: object) -> None:
-    truth, X, Y = problem(inputs, 20_000, 0.1, 10)
+    truth, X, Y = problem(inputs, 5000, 0.1, 10)
     result = recovered(X, Y)
     assert result.status is pn.Status.WITHIN_NOISE
     error = error_from_truth(truth, X, Y)

@@ -108,7 +108,7 @@ def test_the_two_readings_agree_on_complements() -> None:
     np.testing.assert_array_equal(other(X), 1 - union(X))
 
 
-@pytest.mark.parametrize("flips", [1e-3, 0.02, 0.1])
+@pytest.mark.parametrize("flips", [1e-3, 0.1])
 def test_flipped_labels(flips: float) -> None:
     truth = Truth(normals(3, 5, 6), np.array([1.0, 1.3, 1.6]))
     found = learn_union(truth.source(30_000, 6, flips), rng=6)
@@ -138,7 +138,7 @@ def test_inputs_that_are_not_gaussian() -> None:
 
 
 def test_the_same_seed_gives_the_same_answer() -> None:
-    source = Truth(normals(3, 4, 10), np.array([1.0, 1.5, 2.0])).source(6_000, 10, 0.001)
+    source = Truth(normals(3, 4, 10), np.array([1.0, 1.5, 2.0])).source(2_000, 10, 0.001)
     one, two = (learn_union(source, rng=3) for _ in range(2))
     np.testing.assert_array_equal(one.weights, two.weights)
     np.testing.assert_array_equal(one.angle_errors, two.angle_errors)
