@@ -278,10 +278,10 @@ most patient chain allows."""
 MORE_SWAPS, MORE_SWAPS_OF_FEW = 2, 4
 """Convention: how many times as many failed swaps the next chain allows, and where samples are
 few."""
-SHORT_OF_SAMPLES = 3
+SHORT_OF_SAMPLES = 2
 """Convention: samples are few where they determine at most so many times the units, one more
-counted, with which a chain of units with kinks failed: growing on leads to labels learned by heart,
-swapping does not."""
+counted, of the best of chains that failed, by Schwarz's criterion: growing on leads to labels
+learned by heart, swapping does not."""
 MANY_MORE, MORE_THAN_A_FEW = 3, 10
 """Measured: the second chain starts with so many times the units of the first, and so many more (3
 or 7 of 25 tanh units in 50 features, benchmarks/activations.py)."""

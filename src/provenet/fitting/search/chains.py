@@ -67,20 +67,23 @@ def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
     """
     problem = workspace.problem
     beginnings = [_Beginning(first_width(problem, workspace.units), 1, known)]
+    best: Fit | None = None
     while not workspace.out_of_time:
         ends = []
         for chain in _side_by_side(workspace, beginnings):
             ends.append(chain.fit)
             yield chain
-        best = min(ends, key=problem.criterion)
-        beginnings = _next_beginnings(workspace, best, beginnings[-1].swaps)
+        last = min(ends, key=problem.criterion)
+        best = last if best is None else min(best, last, key=problem.criterion)
+        short = _short_of_samples(problem, best)
+        beginnings = _next_beginnings(workspace, last, short, beginnings[-1].swaps)
 
 
-def _next_beginnings(workspace: Workspace, best: Fit, swaps: int) -> list[_Beginning]:
+def _next_beginnings(workspace: Workspace, last: Fit, short: bool, swaps: int) -> list[_Beginning]:
     problem, rng, beginnings = workspace.problem, workspace.rng, list[_Beginning]()
-    widest, short = widest_of(problem, workspace.units), _short_of_samples(problem, best)
+    widest = widest_of(problem, workspace.units)
     for _ in range(workspace.source.jobs_at_once):
-        width = _next_width(problem, best, swaps, widest, rng)
+        width = _next_width(problem, last, swaps, widest, rng)
         if short:  # wide enough for the network, whatever the chain was left with
             width = int(rng.integers((widest + 1) // 2, widest + 1))
         swaps = min((MORE_SWAPS_OF_FEW if short else MORE_SWAPS) * swaps, MOST_SWAPS)
@@ -88,11 +91,14 @@ def _next_beginnings(workspace: Workspace, best: Fit, swaps: int) -> list[_Begin
     return beginnings
 
 
-def _short_of_samples(problem: Problem, fit: Fit) -> bool:
-    """Whether a chain failed that had not many units fewer than the samples determine."""
+def _short_of_samples(problem: Problem, best: Fit) -> bool:
+    """Whether the best of all chains failed, with not many units fewer than the samples determine.
+
+    Under noise it has few units: narrower fits are better by Schwarz's criterion.
+    """
     kinked = problem.layers == 1 and problem.policy.homogeneous
-    within = problem.widest <= SHORT_OF_SAMPLES * (fit.parameters.units + 1)
-    return kinked and within and not problem.is_zero(fit)
+    within = problem.widest <= SHORT_OF_SAMPLES * (best.parameters.units + 1)
+    return kinked and within and not problem.is_zero(best)
 
 
 def _side_by_side(workspace: Workspace, beginnings: Sequence[_Beginning]) -> Iterator[Chain]:
