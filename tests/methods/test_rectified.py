@@ -162,7 +162,7 @@ def test_biases_and_any_covariance() -> None:
 
 @pytest.mark.parametrize("seed", [0])
 def test_with_noise_it_is_as_good_as_least_squares_from_the_truth(seed: int) -> None:
-    truth, X, Y = problem(10, 5, 6, 20_000, seed, noise=0.1)
+    truth, X, Y = problem(10, 5, 6, 5000, seed, noise=0.1)
     result = rectified(X, Y)
     assert result.status is pn.Status.WITHIN_NOISE
     error = error_from_truth(truth, X, Y)
