@@ -111,3 +111,10 @@ def test_the_root_of_an_inverse() -> None:
     fitted = dependent @ (found.T @ (found @ (dependent.T @ y)))
     expected = A @ np.linalg.lstsq(A, y, rcond=None)[0]
     np.testing.assert_allclose(fitted, expected, rtol=0, atol=1e-4)
+
+
+def test_units_that_overflow_leave_everything_and_warn_nobody(truth: pn.Network) -> None:
+    """Such a step is not taken: what it leaves is more than anything before."""
+    far = truth.replace(weights=1e200 * truth.weights, activation="gelu_tanh")
+    _, at = evaluated(truth, far)
+    assert at.rss == np.inf

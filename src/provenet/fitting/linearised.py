@@ -137,6 +137,7 @@ class Linearised:
         left = np.empty_like(samples.Y)
         tail = samples.X.shape[1] if parameters.has_linear else 0
 
+        @np.errstate(over="ignore", invalid="ignore")  # a step that overflows is not taken
         def term(block: slice) -> _Evaluated:
             x = samples.X[block]
             z = x @ W
@@ -156,6 +157,9 @@ class Linearised:
 
         sums = samples.total(m, term)
         gram = with_input_gram(sums.gram, samples.gram)
+        if not np.isfinite(gram).all():
+            left.fill(np.inf)
+            return cls(samples, parameters, values, slope, left, np.zeros_like(gram))
         root = inverse_root(gram, RIDGE * len(gram))
         found = cls(samples, parameters, values, slope, left, root)
         for correction in range(passes):
