@@ -191,6 +191,21 @@ def test_hits_and_misses_are_counted() -> None:
     assert row.misses == 0  # a kink may have been overlooked there
 
 
+def test_a_place_among_crowded_kinks_is_no_miss() -> None:
+    """Three kinks close together may have been taken for two."""
+    net, rng = deep(6, 5, 4, 1, rng=3), np.random.default_rng(1)
+    known, row = layers_of(net, 1), row_of(net, 1, 0)
+    empty = a_line(known, rng, np.empty(0))
+    t = float(predicted(row, known, empty)[0][0])
+    for apart, misses in ((1e-5, 0), (0.3, 1)):
+        kinks = t + apart * np.array([-1.0, 1.0])
+        line = replace(empty, kinks=kinks, old=np.zeros(2, bool), owner=np.full(2, -1))
+        assert line.is_crowded(t) == (misses == 0)
+        one = replace(row, hits=0, misses=0)
+        match(one, 7, known, line)
+        assert (one.misses > 0) == (misses > 0)
+
+
 def test_what_cannot_be_seen_is_no_miss() -> None:
     """Where all units of layer 2 are off, f is flat: true rows below predict in vain there."""
     net, rng = deep(6, 5, 4, 1, rng=10), np.random.default_rng(0)

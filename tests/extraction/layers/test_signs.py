@@ -88,6 +88,16 @@ def test_signs_of_a_few_more_units_than_columns_are_told(seed: int) -> None:
     np.testing.assert_array_equal(found.signs[found.voted], signs[found.voted])
 
 
+def test_signs_that_are_told_tell_others_in_cells_of_few_dimensions() -> None:
+    """Of 14 units and fewer columns that are on; each gradient alone tells 10 of the signs."""
+    net, rng = deep(12, 12, 14, 8, 1, rng=0), np.random.default_rng(0)
+    signs = rng.choice([-1.0, 1.0], 14)
+    pieces = pieces_at(net, 1, 2 * rng.standard_normal((80, 12)))
+    found = layer_signs(signed_rows(net, 1, signs), pieces, rng)
+    np.testing.assert_array_equal(found.signs[found.voted], signs[found.voted])
+    assert found.voted.sum() >= 12
+
+
 def test_no_gradient_tells_nothing() -> None:
     net = deep(6, 5, 4, 1, rng=0)
     found = layer_signs(signed_rows(net, 0, np.ones(5)), [], np.random.default_rng(0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from deep_searches import deep
 from layered_problems import frame_of, kink_of, layers_of, row_of
 from provenet.common.typing import Array
 from provenet.extraction.layers.pieces import Measuring
-from provenet.extraction.layers.walks import KinkInCell, kink_in_cell, walked_row
+from provenet.extraction.layers.walks import KinkInCell, _goes_through, kink_in_cell, walked_row
 
 WELL = 1e-6
 """Of a direction: slopes are known to 1e-9 and better, and equations tell a row if their second
@@ -74,3 +75,11 @@ def test_equations_of_a_kink_hold_for_its_row() -> None:
             assert len(kink.E) < kink.on.sum()
             seen += 1
     assert seen >= LEAST_TOLD
+
+
+def test_a_surface_goes_through_the_points_on_it_alone() -> None:
+    across, along = np.eye(4)[0], np.eye(4)[1]
+    kink = KinkInCell(np.zeros(4), across, np.empty((0, 5)), np.ones(4, dtype=bool), 1e-12)
+    assert _goes_through(kink, 3 * along)
+    assert not _goes_through(kink, 3 * along + 1e-4 * across)
+    assert _goes_through(replace(kink, error=1e-4), 3 * along + 1e-4 * across)

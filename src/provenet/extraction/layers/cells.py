@@ -23,6 +23,7 @@ from provenet.extraction.layers.tolerances import (
     CLIMBED,
     DESCENT_LENGTHS,
     DESCENT_STEPS,
+    FEW_UP,
     INNER,
     NEARLY_A_CORNER,
     RANK,
@@ -169,3 +170,15 @@ def descended(known: KnownLayers, U: Array, R: Array, steps: int = DESCENT_STEPS
         g = np.einsum("nk,nkd->nd", R, known.state(U).J)
         U = U - step * g / (np.linalg.norm(g, axis=1, keepdims=True) + TINIEST)
     return U
+
+
+def random_sums(n: int, units: int, rng: np.random.Generator) -> Array:
+    """Random rows: every second one of any signs, the others positive in most columns.
+
+    Since h is not negative, a unit that is seldom on has few positive weights: it is on where a sum
+    of the others is least.
+    """
+    R = rng.standard_normal((n, units))
+    few = rng.random((len(R[::2]), units)) < FEW_UP
+    R[::2] = np.abs(R[::2]) * np.where(few, -1.0, 1.0)
+    return R

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
+from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox, usual_distance
 from provenet.extraction.layers.looks import turn_near
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.tolerances import (
@@ -25,6 +25,7 @@ from provenet.extraction.layers.tolerances import (
     CROSSING_STEP,
     CROSSING_STEPS,
     CROSSINGS,
+    FAR_BEYOND,
     FARTHEST_FILL,
     FARTHEST_WALK,
     FILL_PART,
@@ -86,6 +87,7 @@ def crossings(
     top, below = known.layers[-1], known.below(number)
     scales = np.repeat(SCALES, CROSSING_STARTS)[:, None]
     U = scales * rng.standard_normal((len(scales), known.coordinates))
+    U[::4] *= usual_distance(row.place)
     U[::2] += row.place
     U = frame.inside(U)
     for _ in range(CROSSING_STEPS):
@@ -127,22 +129,24 @@ def filled_at(frame: Frame, known: KnownLayers, row: Row, j: int, crossing: Cros
     if far is None:
         return None
     y = crossing.u + far * crossing.along
-    width = BEYOND * far
     rounding = ROUNDING * (1 + len(known.layers))
-    trace = trace_line(frame, y, crossing.across, (-width, width), width / 4, rounding)
-    for t in sorted(trace.kinks, key=abs):
-        wider = _with_weight(known, row, j, y + t * crossing.across)
-        if wider is None:
-            continue
-        again = _again_farther(frame, known, wider, j, crossing, far)
-        if again is not None:
-            return again
+    for width in (BEYOND * far, FAR_BEYOND * far):
+        trace = trace_line(frame, y, crossing.across, (-width, width), width / 4, rounding)
+        for t in sorted(trace.kinks, key=abs):
+            wider = _with_weight(known, row, j, y + t * crossing.across)
+            if wider is None:
+                continue
+            again = _again_farther(frame, known, wider, j, crossing, far)
+            if again is not None:
+                return again
+        if len(trace.kinks):
+            break
     return None
 
 
 def _room_beyond(known: KnownLayers, crossing: Crossing) -> float | None:
     """How far one may go on with only unit j switched."""
-    far = 0.1
+    far = 0.1 * usual_distance(crossing.u)
     for _ in range(6):
         U = crossing.u + np.array([[0.5], [1.0], [2.5]]) * far * crossing.along
         if (known.state(U).room > 0.05 * far).all() and _same_pattern(known, U):
@@ -178,8 +182,9 @@ def _again_farther(
     It lies as far beyond the crossing as no other unit switches: the farther, the better the place
     of the kink tells the weight.
     """
-    switches = known.switches(crossing.u, crossing.along, near, FARTHEST_WALK)
-    far = min(FARTHEST_FILL, FILL_PART * float(switches.min(initial=np.inf)))
+    usual = usual_distance(crossing.u)
+    switches = known.switches(crossing.u, crossing.along, near, FARTHEST_WALK * usual)
+    far = min(FARTHEST_FILL * usual, FILL_PART * float(switches.min(initial=np.inf)))
     u = crossing.u + max(far, 2 * near) * crossing.along
     for _ in range(3):
         state = known.state(u[None])
@@ -187,7 +192,7 @@ def _again_farther(
         if not row.knows(state.h)[0] or g @ g == 0:
             return None
         u = u - g * float(row.values(state.h)[0]) / (g @ g)
-    across, width = g / np.linalg.norm(g), 0.5 * min(1.0, float(known.state(u[None]).room[0]))
+    across, width = g / np.linalg.norm(g), 0.5 * min(usual, float(known.state(u[None]).room[0]))
     for _ in range(LOOK_TRIES):
         turn = turn_near(frame, u, across, width) if width > 0 else None
         if turn is not None:

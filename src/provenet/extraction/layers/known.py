@@ -17,6 +17,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.extraction.box import Box
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.layers.tolerances import (
+    FAR_AWAY,
     MOST_CLOSE,
     MOST_IN_A_BOX,
     NO_SLOPE,
@@ -31,6 +32,11 @@ Ask = Callable[[Array], Array]
 
 class OutsideTheBox(Exception):
     """A question that may not be asked: what needs it cannot be had there."""
+
+
+def usual_distance(u: Array) -> float:
+    """How far units switch apart about a point: farther out, in proportion."""
+    return max(1.0, float(np.linalg.norm(u)) / (FAR_AWAY * float(np.sqrt(len(u)))))
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,11 @@ class KnownLayers:
     def with_layer(self, layer: KnownLayer) -> KnownLayers:
         """One more."""
         return KnownLayers(self.coordinates, (*self.layers, layer))
+
+    def with_at(self, number: int, layer: KnownLayer) -> KnownLayers:
+        """Another one in place of that number."""
+        layers = (*self.layers[:number], layer, *self.layers[number + 1 :])
+        return KnownLayers(self.coordinates, layers)
 
     def under(self, network: DeepNetwork) -> DeepNetwork:
         """These with a network on top, whose inputs are what they say."""

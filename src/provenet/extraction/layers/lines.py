@@ -9,7 +9,7 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.known import Frame, KnownLayers
-from provenet.extraction.layers.tolerances import SAME_PLACE
+from provenet.extraction.layers.tolerances import CROWDED, SAME_PLACE
 from provenet.extraction.lines import FollowedLine, Trace, trace_line
 from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import FROM_EDGE, FROM_FAR_EDGE, ROUNDING
@@ -39,6 +39,11 @@ class Line:
     def is_flat(self, t: float) -> bool:
         """Whether a place is known to lie in such a piece."""
         return len(self.flat) > 0 and bool(self.flat[np.searchsorted(self.kinks, t)])
+
+    def is_crowded(self, t: float) -> bool:
+        """Whether kinks lie so close together at a place that one of them may be misplaced."""
+        apart = np.sort(np.abs(self.edges - t))
+        return bool(apart[1] < CROWDED * (abs(t) + self.scale))
 
     def at(self, t: Array | float) -> Array:
         """Points of the line."""

@@ -1,6 +1,6 @@
 """Looking for a kink where a row predicts one.
 
-A place on the row's surface is found along a random segment, as far as its columns tell, and f is
+Newton's method leads from random points to the row's surface, as far as its columns tell, and f is
 asked at six points across it: straight on either side, and a turn between them or none.
 
 Every row predicts kinks about the one it comes from. That of a deeper unit does so only while the
@@ -15,22 +15,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
-from provenet.extraction.layers.lines import Line
-from provenet.extraction.layers.rows import Row, predicted
+from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox, usual_distance
+from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.tolerances import (
+    CROSSING_STEP,
     LOOK_ROOM,
     LOOK_SHORTER,
     LOOK_TRIES,
     LOOK_WIDTH,
+    ON_SURFACE,
+    PLACE_STARTS,
     PLACE_TRIES,
     SCALES,
+    SURFACE_STEPS,
     TURNS,
     UNSURE_PLACE,
 )
-from provenet.extraction.tolerances import (
-    ROUNDING,
-)
+from provenet.extraction.tolerances import ROUNDING, TINIEST
 
 _GAP = 0.02
 """Beside the width: how far from the middle the inner points are. A convention."""
@@ -45,18 +46,23 @@ def look(
     rng: np.random.Generator,
     others: Sequence[Row] = (),
     least: int = 0,
+    *,
+    anywhere: bool = False,
 ) -> bool | None:
     """Whether there is a kink at a random place of a row's surface; None if none could be found.
 
-    Of the places on a segment, that with the most `others` in another state; `least` at least.
+    Of several places, that with the most `others` in another state; `least` at least. It may lie
+    about where the row was met, unless it is to be `anywhere`.
     """
-    states = States.at(known, row.place, others)
-    for _ in range(PLACE_TRIES):
-        found = _place(frame, known, row, rng, states)
-        if found is None or states.switched(known, found[0][None])[0] < least:
-            continue
+    found = places_on(frame, known, row, rng, anywhere=anywhere)
+    if len(found.U) == 0:
+        return None
+    switched = States.at(known, row.place, others).switched(known, found.U)
+    for i in np.argsort(-switched, kind="stable")[:PLACE_TRIES]:
+        if switched[i] < least:
+            break
         try:
-            seen = bends_at(frame, *found)
+            seen = bends_at(frame, found.U[i], found.across[i], found.room[i], found.unsure[i])
         except OutsideTheBox:
             continue
         if seen is not None:
@@ -90,35 +96,52 @@ class States:
         return np.asarray((told & (positive != self.positive)).sum(axis=1))
 
 
-def _place(
-    frame: Frame, known: KnownLayers, row: Row, rng: np.random.Generator, states: States
-) -> tuple[Array, Array, float, float] | None:
-    """A point of the surface, the direction across it, the room there, and how unsure it is."""
-    p, q = rng.choice(SCALES) * rng.standard_normal((2, known.coordinates))
-    if rng.random() < 0.5:  # a unit that is seldom on switches about where it was met
-        p, q = row.place + p, row.place + q
-    p, q = frame.inside(np.array([p, q]))
-    length = float(np.linalg.norm(q - p))
-    direction = (q - p) / length
-    nothing = np.empty(0)
-    switches = known.switches(p, direction, 0.0, length)
-    line = Line(p, direction, 0.0, length, length, switches, nothing, nothing, nothing, True)
-    t, _ = predicted(row, known, line)
-    if len(t) == 0:
-        return None
-    t = rng.permutation(t)
-    u = line.at(float(t[np.argmax(states.switched(known, line.at(t)))]))
-    if not known.layers:
-        size = float(np.linalg.norm(row.v[:-1]))
-        return u, row.v[:-1] / size, LOOK_ROOM, UNSURE_PLACE * float(row.unsure(u)) / size
-    state = known.state(u[None])
-    across = row.v[:-1] @ state.J[0]
-    size = float(np.linalg.norm(across))
-    room = float(state.room[0])
-    if size == 0 or room < LOOK_ROOM:
-        return None
-    unsure = UNSURE_PLACE * float(row.unsure(state.h)[0]) / size
-    return u - across * row.values(state.h)[0] / size**2, across / size, room, unsure
+@dataclass(frozen=True)
+class Places:
+    """Points of a row's surface, directions across it, the room there, and how unsure each is."""
+
+    U: Array
+    across: Array
+    room: Array
+    unsure: Array
+
+
+def places_on(
+    frame: Frame, known: KnownLayers, row: Row, rng: np.random.Generator, *, anywhere: bool
+) -> Places:
+    """Newton's method leads to the surface from random points, as far as the columns tell.
+
+    Half of them lie about where the row was met, unless they may be `anywhere`: a unit that is
+    seldom on switches there.
+    """
+    U = rng.choice(SCALES, PLACE_STARTS)[:, None] * rng.standard_normal(
+        (PLACE_STARTS, known.coordinates)
+    )
+    if not anywhere:
+        U[::4] *= usual_distance(row.place)
+        U[::2] += row.place
+    U = rng.permutation(frame.inside(U))
+    for _ in range(SURFACE_STEPS):
+        U = U - _to_surface(known, row, U)[0]
+    step, across = _to_surface(known, row, U)
+    state, off = known.state(U), np.linalg.norm(step, axis=1)
+    room = np.minimum(state.room, frame.room(U)) if known.layers else np.full(len(U), LOOK_ROOM)
+    size = np.linalg.norm(across, axis=1)
+    good = (size > 0) & (off < ON_SURFACE * room) & (room >= LOOK_ROOM) & row.knows(state.h)
+    good &= frame.contains(U)
+    U, across, size, room = U[good], across[good], size[good], room[good]
+    unsure = UNSURE_PLACE * row.unsure(state.h[good]) / size
+    return Places(U, across / size[:, None], room, unsure)
+
+
+def _to_surface(known: KnownLayers, row: Row, U: Array) -> tuple[Array, Array]:
+    """Newton's step to a row's surface, cut where that is far; and the slope across it."""
+    state = known.state(U)
+    across = row.v[:-1] @ state.J
+    size = np.linalg.norm(across, axis=1)
+    length = row.values(state.h) / np.maximum(size, TINIEST)
+    cut = np.clip(length, -CROSSING_STEP, CROSSING_STEP) / np.maximum(size, TINIEST)
+    return across * cut[:, None], across
 
 
 def bends_at(

@@ -14,7 +14,7 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.aiming import alone
-from provenet.extraction.layers.cells import descended
+from provenet.extraction.layers.cells import descended, random_sums
 from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.signs import layer_signs
@@ -113,6 +113,8 @@ class _LayerSearch:
     """Units above which that was tried."""
     nearly: TopFit | None = None
     """The last fit that explained most answers."""
+    loud: list[Array] = field(default_factory=list)
+    """Where f was not silent though it must be if no unit is missing."""
     signs_told: bool = False
     """Whether gradients tell the signs of all rows."""
     explained: bool = False
@@ -312,7 +314,7 @@ class _LayerSearch:
         if not known.layers:
             return np.empty((0, known.coordinates))
         U = rng.standard_normal((EXTREMES, known.coordinates))
-        R = rng.standard_normal((EXTREMES, known.units))
+        R = random_sums(EXTREMES, known.units, rng)
         near = descended(known, U, R, DESCENT_STEPS // 2)
         return np.vstack([near, descended(known, U, R)])
 
@@ -337,8 +339,10 @@ class _LayerSearch:
             return None
         if not all(row.cols.all() for row in rows) and stage.traced < LATE:
             return None
-        elsewhere = stage.silence(rows, signs.signs, self._alone())
+        seldom = np.vstack([self._alone(), self._extremes(), *self.loud])
+        elsewhere = stage.silence(rows, signs.signs, seldom)
         if not elsewhere.silent.all():
+            self.loud.append(elsewhere.U[~elsewhere.silent])
             self.note = "units of it are missing"
             self.guided = self._between(elsewhere.U, elsewhere.silent)
             return None

@@ -29,6 +29,7 @@ from provenet.extraction.layers.tolerances import (
     SAME_ROW,
     SEEN,
     SEEN_AN_UNSEEN,
+    SEEN_ANYWHERE,
     SHARED,
     SHARED_PART,
     UNSEEN,
@@ -82,6 +83,8 @@ class Row:
     """Looks where some other row is in another state."""
     away: LooksAtRow = LooksAtRow()
     """Where many are: some of these are no units of the layer, most may be."""
+    anywhere: LooksAtRow = LooksAtRow()
+    """Far from where it was met."""
 
     @property
     def error(self) -> float:
@@ -102,12 +105,17 @@ class Row:
     @property
     def refuted(self) -> bool:
         """Whether it does not predict where other units are in other states."""
-        return self.beside.refuted or self.away.refuted
+        return self.beside.refuted or self.away.refuted or self.anywhere.refuted
 
     @property
     def confirmed(self) -> bool:
         """Whether it does where many are."""
-        return self.away.believed
+        return self.away.believed or self.anywhere.seen >= SEEN_ANYWHERE
+
+    @property
+    def believed(self) -> bool:
+        """Whether it is filled before others: it predicted elsewhere."""
+        return self.beside.believed or self.confirmed
 
     def values(self, h: Array) -> Array:
         """`r.h + b` at the rows of h."""
@@ -188,7 +196,7 @@ def match(row: Row, number: int, known: KnownLayers, line: Line, *, counts: bool
             if not line.old[best] and line.owner[best] in (-1, number):
                 line.owner[best] = number
                 row.hits += counts
-        elif counts and line.complete and not line.is_flat(t):
+        elif counts and line.complete and not line.is_flat(t) and not line.is_crowded(t):
             row.misses += 1
 
 
@@ -255,6 +263,7 @@ def joined(first: Row, second: Row, factor: float) -> Row:
         first.misses + second.misses,
         first.beside + second.beside,
         first.away + second.away,
+        first.anywhere + second.anywhere,
     )
 
 

@@ -28,6 +28,7 @@ from provenet.extraction.layers.known import Ask, Frame, KnownLayer, KnownLayers
 from provenet.extraction.layers.lines import seen_from
 from provenet.extraction.layers.one_layer import LayerOutcome, find_layer
 from provenet.extraction.layers.pieces import seen_above
+from provenet.extraction.layers.refining import refined_layers
 from provenet.extraction.layers.remeasure import Nearly, remeasured
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.settling import settled, unpolished
@@ -36,6 +37,7 @@ from provenet.extraction.layers.tolerances import (
     LAYERS_BOUND,
     MOST_LAYERS,
     POORLY_SETTLED,
+    REFINED_FROM,
     SETTLED,
     WELL_SETTLED,
 )
@@ -97,6 +99,8 @@ class _LayersSearch:
     error: float = np.inf
     poor: int = 0
     """How often a network explained everything though some of its rows were known poorly."""
+    refined: int = 0
+    """Layers that were told by where their kinks are."""
     stage: Stage | None = None
     """The layer that is looked for."""
     whole: tuple[DeepNetwork, float, float] | None = None
@@ -131,6 +135,7 @@ class _LayersSearch:
             cols = np.array([row.cols for row in rows])
             self.known = self.known.with_layer(KnownLayer.of(W, b, cols))
             self.rows.append(rows)
+            self._refine()
             return self._above(stage, None, found.above)
         old, self.frame, self.first = self.frame, self.frame.in_row_space(W), W
         own = W if self.frame.Q is None else W @ self.frame.Q
@@ -138,6 +143,15 @@ class _LayersSearch:
         self.rows.append([_moved(row, old, self.frame) for row in rows])
         above = [_moved(row, old, self.frame) for row in found.above]
         return self._above(stage, self.frame.Q, above)
+
+    def _refine(self) -> None:
+        """From the third layer on all are known from where their kinks are: errors would add up."""
+        if len(self.known.layers) < REFINED_FROM:
+            return
+        self.known = refined_layers(self.frame, self.known, self.rows, self.refined, self.rng)
+        self.refined = len(self.known.layers)
+        W, Q = self.known.layers[0].W, self.frame.Q
+        self.first = W if Q is None else W @ Q.T
 
     def _above(self, stage: Stage, Q: Array | None, rows: list[Row]) -> Stage:
         """The next layer, with rows found on the way, and the lines and pieces of this one."""

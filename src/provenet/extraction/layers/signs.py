@@ -13,8 +13,8 @@ No layer is believed while gradients are left that its rows do not explain: a un
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
+from itertools import combinations, zip_longest
 from math import comb
 
 import numpy as np
@@ -31,9 +31,13 @@ from provenet.extraction.layers.tolerances import (
     MOST_SUMS,
     NOT_ZERO,
     REFUTED_BY,
+    SAME_CELL,
     SIGN_STARTS,
     SUMS_SEARCHED,
+    SURE_VOTES,
+    TOGETHER,
     VANISHING,
+    VOTING_ROUNDS,
 )
 
 
@@ -75,8 +79,9 @@ def layer_signs(
     rng: np.random.Generator,
 ) -> LayerSigns:
     """The signs that explain the most gradients."""
-    seen = _seen(rows, pieces)
-    votes = _votes(seen, len(rows))
+    groups = _together(_seen(rows, pieces))
+    seen = _of_all_cells(groups)
+    votes = _votes([_as_one(group) for group in groups[:MOST_GRADIENTS]], len(rows))
     signs = np.where(votes < 0, -1.0, 1.0)
     open_, told = np.flatnonzero(votes == 0), votes != 0
     if 0 < len(open_) <= MOST_OPEN_SIGNS:
@@ -110,7 +115,28 @@ def _seen(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[_Seen]:
         z = R[:, :-1] @ piece.h + R[:, -1]
         seen.append(_Seen(piece.u, z > 0, B, G, piece.error / size))
     seen.sort(key=lambda one: -len(one.B))
-    return seen[:MOST_GRADIENTS]
+    return seen
+
+
+def _together(seen: Sequence[_Seen]) -> list[list[_Seen]]:
+    """Gradients of the same cell where the layer's own units are in the same states, too."""
+    groups = dict[bytes, list[_Seen]]()
+    for one in seen:
+        key = one.on_if_positive.tobytes() + np.round(one.B, SAME_CELL).tobytes()
+        groups.setdefault(key, []).append(one)
+    return list(groups.values())
+
+
+def _as_one(group: Sequence[_Seen]) -> _Seen:
+    """What the units that are on make together: all of them show in one gradient or another."""
+    G = np.hstack([one.G for one in group[:TOGETHER]])
+    return replace(group[0], G=G, error=max(one.error for one in group[:TOGETHER]))
+
+
+def _of_all_cells(groups: Sequence[Sequence[_Seen]]) -> list[_Seen]:
+    """Some gradients of each cell: as many of every one as there are places."""
+    turns = zip_longest(*groups)
+    return [one for turn in turns for one in turn if one is not None][:MOST_GRADIENTS]
 
 
 def _in_few_rows(basis: Array, B: Array, G: Array) -> tuple[Array, Array]:
@@ -121,26 +147,43 @@ def _in_few_rows(basis: Array, B: Array, G: Array) -> tuple[Array, Array]:
 
 
 def _votes(seen: Sequence[_Seen], units: int) -> Array:
-    """How often each unit is told to be on where it is positive, less how often where negative."""
-    votes, searched = np.zeros(units), 0
-    for one in seen:
-        if len(one.B) >= units:
-            on = _coordinates(one)
-        elif comb(units, units - len(one.B)) <= MOST_SUMS and searched < SUMS_SEARCHED:
-            on, searched = _sparse_coordinates(one), searched + 1
-        else:
-            continue
-        if on is not None:
-            votes += np.where(on, np.where(one.on_if_positive, 1, -1), 0)
+    """How often each unit is told to be on where it is positive, less how often where negative.
+
+    What is told already leaves fewer units out of which a gradient may be made.
+    """
+    votes, searched, open_ = np.zeros(units), 0, list(seen)
+    for _ in range(VOTING_ROUNDS):
+        left = list[_Seen]()
+        for one in open_:
+            sure = np.abs(votes) >= SURE_VOTES
+            possible = np.flatnonzero(~sure | (one.on_if_positive == (votes > 0)))
+            rank, number, some = len(one.B), len(possible), replace(one, B=one.B[:, possible])
+            if number == 0:  # nothing makes a gradient that is not zero: no vote
+                continue
+            if rank >= number:
+                on = _coordinates(some)
+            elif comb(number, number - rank) <= MOST_SUMS and searched < SUMS_SEARCHED:
+                on, searched = _sparse_coordinates(some), searched + 1
+            else:
+                left.append(one)
+                continue
+            if on is not None:
+                signs = np.where(one.on_if_positive[possible], 1, -1)
+                votes[possible] += np.where(on, signs, 0)
+        if len(left) == len(open_):
+            break
+        open_ = left
     return votes
 
 
 def _coordinates(one: _Seen) -> AnyArray | None:
-    """Which rows a gradient is made of; None if they depend on each other."""
+    """Which rows a gradient is made of; None if they depend on each other, or it is not."""
     outer, size, inner = np.linalg.svd(one.B, full_matrices=False)
     if size[0] > INDEPENDENT * size[-1]:
         return None
     coordinates = inner.T @ ((outer.T @ one.G) / size[:, None])
+    if np.linalg.norm(one.G - one.B @ coordinates) > EXPLAINED + 100 * one.error:
+        return None
     return np.asarray(np.abs(coordinates).max(axis=1) > NOT_ZERO + 100 * one.error)
 
 

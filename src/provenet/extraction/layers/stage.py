@@ -9,19 +9,21 @@ questions a piece tell where it switches, and only there gradients are measured.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.layers.believing import Believing, accepted, confirmed
 from provenet.extraction.layers.cells import CleanCell, rich_places
 from provenet.extraction.layers.filling import completed
 from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.line_choice import LineChoice
 from provenet.extraction.layers.lines import Line, traced
-from provenet.extraction.layers.looks import look
 from provenet.extraction.layers.pieces import Measuring, Piece
+from provenet.extraction.layers.refining import refined
 from provenet.extraction.layers.rows import (
+    LooksAtRow,
     Row,
     joined,
     match,
@@ -32,12 +34,11 @@ from provenet.extraction.layers.rows import (
 )
 from provenet.extraction.layers.silence import Silence, asked_for_silence
 from provenet.extraction.layers.tolerances import (
+    CLOSE_ROWS,
     FILL_ROUNDS,
+    FILLED_UNSURE,
     FULL_LINES,
     LEAST_LINES,
-    MANY_OTHERS,
-    MOST_LOOKS,
-    MOST_MISSES,
     OPEN_A_LINE,
     PERPENDICULAR_STEP,
     SCALES,
@@ -95,12 +96,12 @@ class Stage:
     @property
     def accepted(self) -> list[Row]:
         """Rows that predicted enough."""
-        return [row for row in self.rows if row.accepted]
+        return accepted(self.rows)
 
     @property
     def confirmed(self) -> list[Row]:
-        """Those that did so where other units had switched."""
-        return [row for row in self.accepted if row.confirmed]
+        """Those that did so where other units had switched, or far away."""
+        return confirmed(self.rows)
 
     def span_of_slopes(self, R: Array) -> Array | None:
         """Orthonormal rows that span these and all gradients by the inputs; None for all inputs.
@@ -239,47 +240,18 @@ class Stage:
         """A row that no kink told: the lines may know it, looks must."""
         self._added(row, None)
 
-    def look_at_candidates(self) -> None:
-        """Ask where rows predict kinks, until each is accepted or refuted.
+    @property
+    def believing(self) -> Believing:
+        """Looks at rows."""
+        return Believing(self.frame, self.known, self.rng)
 
-        First where rows that are sure have switched: those of deeper units predict none there.
-        """
-        sure = self.confirmed
-        for row in self.rows:
-            for _ in range(MOST_LOOKS):
-                if row.accepted or row.refuted or row.misses > MOST_MISSES:
-                    break
-                beside = look(self.frame, self.known, row, self.rng, sure, 1) if sure else None
-                seen = look(self.frame, self.known, row, self.rng) if beside is None else beside
-                if seen is None:
-                    break
-                if beside is not None:
-                    row.beside = row.beside.with_look(beside)
-                row.hits, row.misses = row.hits + seen, row.misses + (not seen)
+    def look_at_candidates(self) -> None:
+        """Ask where rows predict kinks, until each is accepted or refuted."""
+        self.believing.candidates(self.rows)
 
     def confirm(self) -> None:
-        """Look at accepted rows where many others are in other states: deeper units' rows fail."""
-        for row in sorted(self.accepted, key=lambda row: -row.hits):
-            for _ in range(MOST_LOOKS):
-                others = [one for one in self.accepted if one is not row and one.cols.all()]
-                if row.confirmed or row.refuted or not others:
-                    break
-                many = max(1, round(MANY_OTHERS * len(others)))
-                seen = look(self.frame, self.known, row, self.rng, others, many)
-                if seen is None:
-                    break
-                row.away = row.away.with_look(seen)
-
-    def _look_beside(self, row: Row) -> None:
-        """Look at a row where some other is in another state."""
-        for _ in range(MOST_LOOKS):
-            if row.beside.believed or row.refuted:
-                break
-            others = [other for other in self.confirmed or self.accepted if other is not row]
-            seen = look(self.frame, self.known, row, self.rng, others, 1)
-            if seen is None:
-                break
-            row.beside = row.beside.with_look(seen)
+        """Look at accepted rows where those of deeper units fail."""
+        self.believing.confirm(self.rows)
 
     def merge(self) -> None:
         """Join accepted rows, which grow, with rows that have become parts of them."""
@@ -295,6 +267,20 @@ class Stage:
                     break
             else:
                 i += 1
+
+    def tell_apart(self) -> None:
+        """Whole rows close to each other, each from where its kinks are: then one may be left."""
+        whole = [i for i, row in enumerate(self.rows) if row.confirmed and row.cols.all()]
+        v = np.array([self.rows[i].v / np.linalg.norm(self.rows[i].v) for i in whole])
+        for number, own in zip(whole, v, strict=True):
+            apart = np.minimum(np.linalg.norm(v - own, axis=1), np.linalg.norm(v + own, axis=1))
+            if (apart < CLOSE_ROWS).sum() < 2:
+                continue
+            better = refined(self.frame, self.known, self.rows[number], self.rng)
+            if better is not None:
+                self.rows[number] = better
+                self._rematch(number)
+        self.merge()
 
     def _merge(self, i: int, j: int, factor: float) -> None:
         self.rows[i] = joined(self.rows[i], self.rows[j], factor)
@@ -318,15 +304,23 @@ class Stage:
         """Ask for the columns that are missing of accepted rows; also where looks were in vain."""
         for row in self.accepted:
             if not row.cols.all():
-                self._look_beside(row)
-        for number, row in enumerate(self.rows):
-            ready = row.beside.believed or every
-            if row.accepted and ready and not row.cols.all():
-                wider = completed(self.frame, self.known, row, self.rng, FILL_ROUNDS)
-                if (wider.cols & ~row.cols).any():
-                    self.rows[number] = wider
-                    self._rematch(number)
+                self.believing.beside(row, self.rows)
+        for number in self._to_fill(every=every):
+            row = self.rows[number]
+            wider = completed(self.frame, self.known, row, self.rng, FILL_ROUNDS)
+            if (wider.cols & ~row.cols).any():  # it predicts elsewhere, too, now
+                self.rows[number] = replace(wider, anywhere=LooksAtRow())
+                self._rematch(number)
         self.merge()
+        self.tell_apart()
+
+    def _to_fill(self, *, every: bool) -> list[int]:
+        """Numbers of accepted rows that lack columns: all that are believed, some of the others."""
+        open_ = [i for i, row in enumerate(self.rows) if row.accepted and not row.cols.all()]
+        ready = [i for i in open_ if self.rows[i].believed]
+        unsure = [i for i in open_ if not self.rows[i].believed] if every else []
+        unsure.sort(key=lambda i: -self.rows[i].hits)
+        return [*ready, *unsure[:FILLED_UNSURE]]
 
     def _rematch(self, number: int, but: Line | None = None) -> None:
         """Match a row with the lines there are; what was counted before is not counted again."""

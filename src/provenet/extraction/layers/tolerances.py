@@ -9,6 +9,9 @@ from __future__ import annotations
 
 NO_SLOPE = 1e-12
 """A unit whose value changes by less along every coordinate does not switch. A convention."""
+FAR_AWAY = 10.0
+"""Distance from zero, beside the root of the coordinates, from which on lengths grow in proportion.
+A convention."""
 RANK = 1e-6
 """Singular values below this part of the largest are zero: units depend on each other there. A
 convention: slopes known to 1e-12 are worth 1e-6 then."""
@@ -40,6 +43,10 @@ it. A convention: what lies outside of the rows is known to 1e-11, so that round
 SAME_PLACE = 1e-6
 """Kinks on a line that are nearer, relatively, are the same. A convention: tangents known to 1e-11
 meet within 1e-8, and chance puts two kinks so near once in 10,000 lines."""
+CROWDED = 1e-3
+"""A row that predicts a kink nearer than that, relatively, to two others is not refuted if none is
+there. A convention: three kinks in so small a part of a line may be taken for two.
+"""
 JUMP = 20.0
 """Jumps of a gradient are larger than so many times their error. A convention."""
 OTHER_JUMP = 1e-6
@@ -51,6 +58,14 @@ SEEN, UNSEEN, SEEN_AN_UNSEEN = 3, 1, 6
 """Kinks a row must predict where other units of its layer are in other states, before it is filled
 or the layer is left behind; looks in vain there that refute it, and kinks that outweigh one of
 them. A convention: a unit of a deeper layer has none there but by chance."""
+SEEN_ANYWHERE = 6
+"""Kinks a row must predict far from where it was met, in place of those. Measured on
+64-8-8-8-8-8-8-8-8-1, seed 0, third layer: units of it have them at all of 7 to 12 places, rows of
+deeper units at 4 at most, and few such places are to be found.
+"""
+FILLED_UNSURE = 4
+"""Rows not yet believed of which missing weights are asked for after each line. A convention: cost.
+"""
 MANY_OTHERS = 0.33
 """Share of the other rows that are in other states where a row is looked at before its layer is
 left behind. A convention: at random places half of them are, and where rows of deeper units are
@@ -97,9 +112,27 @@ convention."""
 LOOK_WIDTH, LOOK_SHORTER, LOOK_TRIES = 0.05, 0.1, 4
 """How far across a row's surface f is asked, a factor where it is not straight there, and how
 often. A convention."""
-LOOK_ROOM, PLACE_TRIES = 1e-3, 20
-"""Room for a look to the nearest place where a known unit switches, and random segments to find
-one. A convention."""
+LOOK_ROOM, PLACE_STARTS, PLACE_TRIES = 1e-3, 32, 3
+"""Room for a look to the nearest place where a known unit switches, random points from which such
+places are looked for, and how many are tried. A convention."""
+REFINED_SPARE, REFINED_ROUNDS = 4, 8
+"""Kinks beyond the weights of a row that is told by their places, and rounds in which such places
+are looked for. A convention: cost."""
+REFINED_WITHIN, REFINED_NEAR = 1e-2, 8.0
+"""How far such a kink may lie from where it is expected, beside the width that is looked at, and
+how far a row may move; how many times the others' error what one leaves is, where it is another
+unit's. A convention."""
+REFINED_FROM = 3
+"""Layers above which the next is looked for with all rows told by their kinks. A convention: one or
+two layers need not be known so well, and that costs some 15 questions a weight.
+"""
+REFINED_TELLS = 1e-5
+"""Second smallest singular value, beside the largest, of kinks that tell a row. A convention:
+places are known to 1e-14."""
+CLOSE_ROWS = 1e-4
+"""How far, relatively, rows may be apart of which each is told by its kinks, since they may be one.
+A convention: errors of a row that was put together from many cells are told too small at times.
+"""
 TURNS = 100.0
 """Roundings beyond which f turns. A convention."""
 MOST_LOOKS, MOST_MISSES = 8, 2
@@ -107,9 +140,10 @@ MOST_LOOKS, MOST_MISSES = 8, 2
 FILL_ROUNDS, FILL_ALL_FROM = 2, 12
 """Rounds over the weights of a row that are missing, and lines after which those of a row are asked
 for that could not be confirmed. A convention."""
-BEYOND = 3.0
-"""Lines across a surface reach so far beside the distance from where the unit switched. A
-convention: weights are seldom larger than the others together."""
+BEYOND, FAR_BEYOND = 3.0, 30.0
+"""Lines across a surface reach so far beside the distance from where the unit switched, and if that
+tells nothing. A convention: weights are seldom larger than the others together, but where few units
+are on one may be ten times as large."""
 CONFIRMED_WITHIN, CONFIRMED_SHORTER = 1e-5, 0.2
 """A kink that confirms a weight lies so near to where it was predicted, beside the width that is
 looked at, or as near as the row is known; a factor where f is not straight there. A convention:
@@ -119,9 +153,9 @@ KINK_PLACED = 100.0
 over a part of the room."""
 FARTHEST_FILL, FILL_PART = 2.0, 0.6
 """How far beyond the place where a unit switched its weight is told: at most, and beside the
-distance to where the next one does. A convention."""
+distance to where the next one does; far out in proportion. A convention."""
 FARTHEST_WALK = 100.0
-"""How far beyond such a place others are looked for. A convention."""
+"""How far beyond such a place others are looked for, in the same way. A convention."""
 CROSSING_STARTS, CROSSING_STEPS, CROSSING_STEP = 8, 12, 10.0
 """Random points at each scale, half of them about the row's kink, from which Newton's method goes
 to where a row's surface meets another unit's; its steps, and the longest. A convention."""
@@ -165,6 +199,12 @@ VANISHING, MOST_SUMS, SUMS_SEARCHED = 3, 5000, 20
 """Rows of a sum that must vanish beside those left out because there are too many; ways to leave
 these out, and gradients for which that is tried, at most. A convention: chance makes one coordinate
 vanish once in 10,000 times, three of them in no search; the others are cost."""
+SAME_CELL, TOGETHER = 9, 16
+"""Decimals in which rows are the same in the same cell, and gradients of one that are looked at
+together. A convention; cost."""
+SURE_VOTES, VOTING_ROUNDS = 2, 4
+"""Gradients that must tell a sign, more than tell the other, before it is used to tell others; and
+how often those that could not be used are tried again. A convention."""
 SIGN_STARTS = 6
 """Random starts for signs that no gradient tells by itself. A convention."""
 ANSWERS_A_COLUMN = 8
@@ -336,6 +376,10 @@ DESCENT_LENGTHS = tuple(
 EXTREMES = 30
 """Random sums of units of which the smallest values are asked for. A convention: each costs two
 questions, and a unit of the next layer is such a sum."""
+FEW_UP = 0.3
+"""Part of the weights that are of the other sign in sums that look for units seldom on. Measured on
+40-20-10-10-1, seed 305: one that is on at 3 of 100,000 random inputs, near and far, is on at 5% to
+10% of such ends, and at 0.2% of those of sums of any signs."""
 QUIET_LINES, SURFACES_FROM = 3, 6
 """Lines without a new row, and lines in all, after which a layer of more units than dimensions has
 all its rows. A convention."""
