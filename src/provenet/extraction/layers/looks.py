@@ -97,7 +97,7 @@ class States:
 
 
 @dataclass(frozen=True)
-class Places:
+class SurfacePlaces:
     """Points of a row's surface, directions across it, the room there, and how unsure each is."""
 
     U: Array
@@ -108,7 +108,7 @@ class Places:
 
 def places_on(
     frame: Frame, known: KnownLayers, row: Row, rng: np.random.Generator, *, anywhere: bool
-) -> Places:
+) -> SurfacePlaces:
     """Newton's method leads to the surface from random points, as far as the columns tell.
 
     Half of them lie about where the row was met, unless they may be `anywhere`: a unit that is
@@ -131,7 +131,7 @@ def places_on(
     good &= frame.contains(U)
     U, across, size, room = U[good], across[good], size[good], room[good]
     unsure = UNSURE_PLACE * row.unsure(state.h[good]) / size
-    return Places(U, across / size[:, None], room, unsure)
+    return SurfacePlaces(U, across / size[:, None], room, unsure)
 
 
 def _to_surface(known: KnownLayers, row: Row, U: Array) -> tuple[Array, Array]:

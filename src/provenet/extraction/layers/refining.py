@@ -17,7 +17,7 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
-from provenet.extraction.layers.looks import Places, places_on, turn_near
+from provenet.extraction.layers.looks import SurfacePlaces, places_on, turn_near
 from provenet.extraction.layers.rows import LooksAtRow, Row
 from provenet.extraction.layers.tolerances import (
     LOOK_SHORTER,
@@ -49,7 +49,7 @@ def refined(frame: Frame, known: KnownLayers, row: Row, rng: np.random.Generator
     return None
 
 
-def _kink_at(frame: Frame, places: Places, i: int) -> Array | None:
+def _kink_at(frame: Frame, places: SurfacePlaces, i: int) -> Array | None:
     """Where the kink is that is expected at a place; None if none is there."""
     u, across, width = places.U[i], places.across[i], min(0.3 * places.room[i], LOOK_WIDTH)
     for _ in range(LOOK_TRIES):
