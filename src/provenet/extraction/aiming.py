@@ -19,11 +19,13 @@ from provenet.extraction.tolerances import (
     AIM_STEPS,
     AIM_STRETCH,
     ALONE,
+    ALONE_LENGTHS,
+    ALONE_STARTS,
     EPS,
     TINIEST,
 )
 from provenet.networks.any_network import AnyNetwork
-from provenet.networks.cells import inputs_of_units, row_gradients
+from provenet.networks.cells import inputs_of_units, row_gradients, sum_gradients
 
 
 @dataclass(frozen=True)
@@ -88,14 +90,39 @@ def alone(network: AnyNetwork, X: Array) -> Array:
 
     A further unit that feeds on some unit is on where that one alone is large, however rarely usual
     inputs switch it on. In the first layer such inputs solve a linear system, if the rows are
-    independent; in the others they are chosen from X.
+    independent; in the others the best of X are led on to where more of the layer is the unit's.
     """
     W, b = network.affine_maps[0]
     wanted = ALONE * (2 * np.eye(len(W)) - 1) * np.linalg.norm(W, axis=1)
-    solved = np.linalg.lstsq(W, (wanted - b).T, rcond=None)[0].T
-    parts = [solved]
-    for z in inputs_of_units(network, X)[1:]:
-        h = np.maximum(z, 0.0)
-        share = h / (h.sum(axis=1, keepdims=True) + TINIEST)
-        parts.append(X[share.argmax(axis=0)])
+    parts = [np.linalg.lstsq(W, (wanted - b).T, rcond=None)[0].T]
+    for layer, z in enumerate(inputs_of_units(network, X)[1:], start=1):
+        best = np.argsort(-_shares(z), axis=0)[:ALONE_STARTS]
+        parts.append(_led_on(network, layer, X[best]))
     return np.vstack(parts)
+
+
+def _led_on(network: AnyNetwork, layer: int, starts: Array) -> Array:
+    """From starts (number, units, features) up the units' shares of the layer: the best of each."""
+    number, units, _ = starts.shape
+    X, own = starts.reshape(number * units, -1), np.tile(np.arange(units), number)
+    rows, best, highest = np.arange(len(X)), X.copy(), np.full(len(X), -1.0)
+    size = np.linalg.norm(X, axis=1, keepdims=True)
+    for length in (*ALONE_LENGTHS, 0.0):
+        z = inputs_of_units(network, X)
+        h = np.maximum(z[layer], 0.0)
+        share = _shares(z[layer])[rows, own]
+        better = share > highest
+        best[better], highest[better] = X[better], share[better]
+        weights = np.repeat(-1 / (h.sum(axis=1, keepdims=True) + TINIEST), units, axis=1)
+        weights[rows, own] += 1 / (h[rows, own] + TINIEST)
+        uphill = sum_gradients(network, z, layer, weights)
+        X = X + length * size * uphill / (np.linalg.norm(uphill, axis=1, keepdims=True) + TINIEST)
+        X *= size / (np.linalg.norm(X, axis=1, keepdims=True) + TINIEST)
+    winners = highest.reshape(number, units).argmax(axis=0) * units + np.arange(units)
+    return np.asarray(best[winners])
+
+
+def _shares(z: Array) -> Array:
+    """What each unit is of its layer's values together, where z goes into them."""
+    h = np.maximum(z, 0.0)
+    return np.asarray(h / (h.sum(axis=1, keepdims=True) + TINIEST))

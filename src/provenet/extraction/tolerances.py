@@ -270,6 +270,10 @@ of 20 once in 4,000 times."""
 ALONE = 30.0
 """How far inside their halfspaces units are at inputs where one of them is on alone. A convention:
 far beyond biases."""
+ALONE_STARTS = 8
+"""Convention: inputs that are led on to where a unit is on alone; the best of them counts."""
+ALONE_LENGTHS = tuple(0.3 * 0.95**k for k in range(60))
+"""Convention: of the steps, beside the input's own size: from a third of it to a hundredth."""
 FEWEST_FRESH = 20
 """The same, however small the budget is. A convention: what a budget without them is spent for."""
 MOST_COMPARED = 4000

@@ -2,9 +2,10 @@
 
 In a cell every unit of every layer is on or off, and the network is linear. `slopes` are the
 derivatives of the outputs by the values of the units, `row_gradients` are those of what goes into a
-unit by the inputs. Along a line the cells are intervals: `kinks_along` finds their ends a layer at
-a time. What goes into a layer is linear between the kinks of the layers below, so each of its units
-switches at most once between two of them, where the line through its two values crosses zero.
+unit by the inputs, `sum_gradients` those of sums of a layer's values. Along a line the cells are
+intervals: `kinks_along` finds their ends a layer at a time. What goes into a layer is linear
+between the kinks of the layers below, so each of its units switches at most once between two of
+them, where the line through its two values crosses zero.
 """
 
 from __future__ import annotations
@@ -49,7 +50,13 @@ def row_gradients(network: AnyNetwork, z: list[Array], layer: int, unit: int) ->
     """Of what goes into a unit by the inputs, at points where z goes into all: (n, features)."""
     own = network.affine_maps[layer][0][unit]
     row = np.broadcast_to(own, (len(z[0]), len(own)))
-    for number in range(layer - 1, -1, -1):
+    return row if layer == 0 else sum_gradients(network, z, layer - 1, row)
+
+
+def sum_gradients(network: AnyNetwork, z: list[Array], layer: int, weights: Array) -> Array:
+    """Of sums of a layer's values, weights (n, units), by the inputs: (n, features)."""
+    row = weights
+    for number in range(layer, -1, -1):
         row = (row * network.activation.derivative(z[number])) @ network.affine_maps[number][0]
     return np.asarray(row)
 
