@@ -190,13 +190,31 @@ def test_units_that_may_be_reversed_together_are_open(monkeypatch: pytest.Monkey
     assert result.status is PARTIAL and "2 signs of units are open" in result.message
 
 
-@pytest.mark.parametrize("error", [1e-7, np.inf])
+@pytest.mark.parametrize(
+    ("error", "words"), [(1e-7, "rounding lets some be off"), (np.inf, "could not be measured")]
+)
 def test_rounding_that_leaves_rows_unknown_is_partial(
-    error: float, monkeypatch: pytest.MonkeyPatch
+    error: float, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Finds(monkeypatch, NET, error=error)
     result = pn.extract(NET, 10, rng=0)
-    assert result.status is PARTIAL and "rounding lets some be off" in result.message
+    assert result.status is PARTIAL and words in result.message
+
+
+def test_of_a_unit_that_is_always_on_no_error_is_stated() -> None:
+    """Its weights and bias are positive: the constant above it does as well as its bias."""
+
+    def positive(weights: list[Array], biases: list[Array]) -> None:
+        weights[1][2], biases[1][2] = np.abs(weights[1][2]), 0.5
+
+    net = changed(deep(8, 6, 4, 1), positive)
+    result = pn.extract(net, 8, rng=0)
+    assert result.status is PARTIAL and "they are always on" in result.message
+    assert result.certificate is not None
+    assert result.certificate.parameter_error_bound == np.inf
+    assert result.network is not None
+    X = np.random.default_rng(0).standard_normal((1000, 8))
+    np.testing.assert_allclose(result.network(X), net(X), atol=1e-9)
 
 
 # ---------------------------------------------------------------- the first layers alone

@@ -214,13 +214,18 @@ def _no_network(candidate: TracedCandidate) -> str:
 
 def _rounding_leaves_units_known(candidate: TracedCandidate) -> Check:
     bound = candidate.error
+    why = (
+        f"rounding lets some be off by {bound:.0e}: allow more queries, or inputs in a wider box"
+        if bound < np.inf
+        else "answers do not tell how far off some may be: they are always on, so that others "
+        "would do in their place, or could not be measured"
+    )
     return Check(
         "rounding leaves the units known",
         bound <= KNOWN,
         bound,
         f"at most {KNOWN:.0e}, relatively",
-        f"{_explained(candidate)}, but rounding lets some be off by {bound:.0e}: allow more "
-        "queries, or inputs in a wider box.",
+        f"{_explained(candidate)}, but {why}.",
         Status.PARTIAL,
     )
 

@@ -191,6 +191,7 @@ class _LayersSearch:
                 (frame, nearly), network, self.error = found.measured, found.network, found.error
                 good = left_of(network, frame.base, frame.kept) <= SETTLED
                 if top.always_on:
+                    self.error = np.inf  # others would do in their place
                     return network if good else None
                 known = found.error <= WELL_SETTLED or self.poor >= POORLY_SETTLED
                 if good and known and (found.polished or again):
