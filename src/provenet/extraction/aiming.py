@@ -89,16 +89,23 @@ def alone(network: AnyNetwork, X: Array) -> Array:
     """Inputs at which units are on with as little else as can be, one for every unit.
 
     A further unit that feeds on some unit is on where that one alone is large, however rarely usual
-    inputs switch it on. In the first layer such inputs solve a linear system, if the rows are
-    independent; in the others the best of X are led on to where more of the layer is the unit's.
+    inputs switch it on. Where the first layer has no more units than features such inputs solve a
+    linear system; else the best of X are led on to where more of the layer is the unit's.
     """
-    W, b = network.affine_maps[0]
-    wanted = ALONE * (2 * np.eye(len(W)) - 1) * np.linalg.norm(W, axis=1)
-    parts = [np.linalg.lstsq(W, (wanted - b).T, rcond=None)[0].T]
-    for layer, z in enumerate(inputs_of_units(network, X)[1:], start=1):
-        best = np.argsort(-_shares(z), axis=0)[:ALONE_STARTS]
-        parts.append(_led_on(network, layer, X[best]))
+    parts = []
+    for layer, z in enumerate(inputs_of_units(network, X)):
+        if layer == 0 and z.shape[1] <= network.features:
+            parts.append(_solved(*network.affine_maps[0]))
+        else:
+            best = np.argsort(-_shares(z), axis=0)[:ALONE_STARTS]
+            parts.append(_led_on(network, layer, X[best]))
     return np.vstack(parts)
+
+
+def _solved(W: Array, b: Array) -> Array:
+    """Inputs at which one unit is far inside of its halfspace, and all others as far outside."""
+    wanted = ALONE * (2 * np.eye(len(W)) - 1) * np.linalg.norm(W, axis=1)
+    return np.asarray(np.linalg.lstsq(W, (wanted - b).T, rcond=None)[0].T)
 
 
 def _led_on(network: AnyNetwork, layer: int, starts: Array) -> Array:
