@@ -126,7 +126,7 @@ BROKEN: dict[str, tuple[TracedCandidate, str, pn.Status, str]] = {
         replace(honest(), error_bound=np.nan),
         "rounding leaves the units known",
         PARTIAL,
-        "rounding lets some be off",
+        "could not be measured",
     ),
     "a linear term": (honest(LINEAR), "no linear term is left", PARTIAL, "and a linear term"),
     "a constant": (
