@@ -23,7 +23,7 @@ from helpers import (
 from provenet.common.typing import Array
 from provenet.data.standardisation import LinearSums, Standardisation
 from provenet.moments.estimation import estimate_moments
-from provenet.moments.packed import distinct_products, products_by_last
+from provenet.moments.packed import distinct_products
 from provenet.moments.sums import MomentRequest, MomentSums, pair_products
 
 NET = pn.random_network(3, 4, rng=5).replace(output_bias=0.7)
@@ -160,8 +160,6 @@ def test_products_of_pairs_and_their_order() -> None:
     i, j = np.triu_indices(4)
     np.testing.assert_array_equal(distinct_products(v, scaled), v[i] * scaled[j])
     np.testing.assert_array_equal(pair_products(v.T), (v[i] * v[j]).T)
-    j, i = np.tril_indices(4)
-    np.testing.assert_array_equal(products_by_last(v, scaled), v[i] * scaled[j])
 
 
 def direct_moments(inputs: Array, r: Array) -> tuple[Array, Array]:

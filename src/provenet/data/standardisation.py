@@ -10,7 +10,7 @@ from scipy.linalg import qr, solve_triangular
 
 from provenet.common.typing import Array
 from provenet.data.sums import Sums
-from provenet.data.tolerances import DEPENDENT, TINY
+from provenet.data.tolerances import CENTRED_TOGETHER, DEPENDENT, TINY
 from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.network import Network
 
@@ -118,8 +118,17 @@ class LinearSums(Sums):
     @classmethod
     def of(cls, X: Array, y: Array, origin: Array, label_origin: Array) -> LinearSums:
         """The sums over one block of samples."""
-        x, v = X - origin, y - label_origin
+        x, v = centred(X, origin), y - label_origin
         return cls(len(x), x.sum(axis=0), x.T @ x, v.sum(axis=0), np.sum(v**2, axis=0), v.T @ x)
+
+
+def centred(X: Array, origin: Array) -> Array:
+    """`X - origin`, many samples as one long row where that is faster."""
+    n, d = X.shape
+    if n % CENTRED_TOGETHER or not X.flags.c_contiguous:
+        return np.asarray(X - origin)
+    together = X.reshape(-1, CENTRED_TOGETHER * d)
+    return np.asarray(together - np.tile(origin, CENTRED_TOGETHER)).reshape(n, d)
 
 
 def standardisation_from(sums: LinearSums, origin: Array, label_origin: Array) -> Standardisation:

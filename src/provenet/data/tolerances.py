@@ -38,6 +38,9 @@ copies of so much still fit an ordinary machine."""
 ROWS_AT_ONCE = 4096
 """Convention: samples of a block of a pass: 3 MB at 100 features, near what a processor's cache
 holds, and enough for fast matrix products."""
+CENTRED_TOGETHER = 64
+"""Measured (benchmarks/moments.py): samples from which a mean is taken off as one
+long row. Of a few numbers each, they take three times as long one by one."""
 STRETCH_BYTES = 2**25
 """Convention: bytes of samples, at least, from one place where a pass is told and checkpointed to
 the next: 32 MB are quickly added up again."""

@@ -16,22 +16,24 @@ cache. Orders 3 and 4 are matrix products of their own (`packed`), which hold th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import LARGEST_BLOCK, Source
-from provenet.data.standardisation import Standardisation
+from provenet.data.standardisation import Standardisation, centred
 from provenet.data.sums import Sums
 from provenet.data.tolerances import ROWS_AT_ONCE
 from provenet.moments.hermite_tensors import norm_polynomial
 from provenet.moments.packed import PackedProducts, distinct_products, unpacked
-from provenet.moments.tolerances import ROWS_IN_CACHE
+from provenet.moments.tolerances import ROWS_IN_CACHE, SHORT_BUFFER
 
 _MANY_FEATURES = 128
 """Up to so many the factors of a large block fit into the cache."""
@@ -58,6 +60,30 @@ class MomentRequest:
         """How many coordinates there are."""
         return self.standardisation.features if self.basis is None else len(self.basis)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What was asked for travels, what was computed from it does not."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @contextmanager
+    def products(self, shape: tuple[int, ...]) -> Iterator[_Products | PackedProducts]:
+        """Running sums for labels of a shape; the room for them is used again afterwards."""
+        if self.order <= 2:
+            yield _Products(self.dimensions, self.order, shape)
+            return
+        found = None
+        with suppress(IndexError):  # another thread may have taken the last
+            found = self._idle.pop()
+        if found is None or found.shape != shape:
+            found = PackedProducts(self.dimensions, self.order, shape)
+        yield found
+        found.total[...] = 0
+        self._idle.append(found)
+
+    @cached_property
+    def _idle(self) -> list[PackedProducts]:
+        """Those that no thread uses at the moment."""
+        return []
+
     @cached_property
     def _rows(self) -> Array:
         """What gives the coordinates of a centred input, and below them its linear part."""
@@ -65,16 +91,31 @@ class MomentRequest:
         project = s.whiten if self.basis is None else self.basis @ s.whiten
         return np.concatenate([project, np.atleast_2d(s.linear @ s.whiten)])
 
+    @cached_property
+    def _of_squares(self) -> Array:
+        """Rows that give `|u|^2`, and `<T_2, u u^T> / 2` of a diagonal `T_2`, from squares."""
+        ones, T = np.ones((1, self.dimensions)), self.quadratic
+        if T is None or np.any(T - np.diag(np.diag(T))):
+            return ones
+        return np.concatenate([ones, np.diag(T)[None] / 2])
+
     def residual(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Coordinates u of the samples (one after the other in memory, not sample by sample), and
         the labels less their lower orders."""
+        u, r, _ = self.parts(X, y)
+        return u.T, r
+
+    def parts(self, X: Array, y: Array) -> tuple[Array, Array, Array]:
+        """Coordinates (dimensions, n), the labels less their lower orders, and `|u|^2`."""
         s = self.standardisation
-        both = self._rows @ (X - s.mean).T
+        both = self._rows @ centred(X, s.mean).T
         u, predicted = both[: self.dimensions], both[self.dimensions :]
         r = y - s.label_mean - predicted.T.reshape(y.shape)
+        norms, *half = self._of_squares @ (u * u)
         if self.quadratic is not None:
-            r -= 0.5 * (np.einsum("in,in->n", self.quadratic @ u, u) - np.trace(self.quadratic))
-        return u.T, r
+            half = half or [np.einsum("in,in->n", self.quadratic @ u, u) / 2]
+            r -= half[0] - np.trace(self.quadratic) / 2
+        return u, r, norms
 
 
 @dataclass(frozen=True)
@@ -102,14 +143,16 @@ class MomentSums(Sums):
     def of(cls, request: MomentRequest, X: Array, y: Array) -> MomentSums:
         """The sums over one block of samples."""
         d, order = request.dimensions, request.order
-        products = (_Products if order <= 2 else PackedProducts)(d, order, y.shape)
         sizes = np.zeros(order + 1)
-        for few in row_blocks(len(y), ROWS_IN_CACHE):
-            u, r = request.residual(X[few], y[few])
-            products.add(u.T, r)
-            sizes += _sizes(u.T, r, order)
+        with request.products(y.shape) as products, np.errstate():
+            np.setbufsize(SHORT_BUFFER)  # until the end of errstate
+            for few in row_blocks(len(y), ROWS_IN_CACHE):
+                u, r, norms = request.parts(X[few], y[few])
+                products.add(u, r, norms)
+                sizes += _sizes(r, norms, order)
+            raw = products.raw
         squares = [sizes[: k + 1] @ norm_polynomial(k, d) for k in range(order + 1)]
-        return cls(len(y), products.raw, np.array(squares))
+        return cls(len(y), raw, np.array(squares))
 
     def finish(self, request: MomentRequest) -> Moments:
         """Hermite moments and their sampling errors from the sums."""
@@ -144,7 +187,7 @@ class _Products:
     def __init__(self, d: int, order: int, shape: tuple[int, ...]) -> None:
         self.raw = tuple(np.zeros((*shape[1:], *(d,) * k)) for k in range(order + 1))
 
-    def add(self, u: Array, r: Array) -> None:
+    def add(self, u: Array, r: Array, norms: Array) -> None:
         """Those of a few samples, u (d, n)."""
         found = (r.sum(axis=0), r.T @ u.T, _second_products(u, r))
         self.raw = tuple(total + part for total, part in zip(self.raw, found, strict=False))
@@ -159,13 +202,13 @@ def _second_products(u: Array, r: Array) -> Array:
     return np.asarray(distinct[:, _pair_index(len(u))])
 
 
-def _sizes(u: Array, r: Array, order: int) -> Array:
+def _sizes(r: Array, norms: Array, order: int) -> Array:
     """The sums of `r^2 |u|^2j`, j = 0 .. order."""
-    norms = np.einsum("in,in->n", u, u)
-    terms = [r**2 if r.ndim == 1 else np.sum(r**2, axis=1)]
-    for _ in range(order):
-        terms.append(terms[-1] * norms)
-    return np.array([term.sum() for term in terms])
+    terms = np.empty((order + 1, len(norms)))
+    terms[0] = r**2 if r.ndim == 1 else np.sum(r**2, axis=1)
+    for j in range(order):
+        np.multiply(terms[j], norms, out=terms[j + 1])
+    return np.asarray(terms.sum(axis=1))
 
 
 def pair_products(V: Array) -> Array:

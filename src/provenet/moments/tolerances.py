@@ -104,7 +104,16 @@ precision."""
 ROWS_IN_CACHE = 2048
 """Measured (benchmarks/moments.py): samples that are added up at once. Of more, what is formed does
 not fit into the cache; of fewer, the calls cost as much as the work."""
-ROWS_A_PRODUCT = 16
-"""Measured (the same): matrix products have a multiple of so many rows, as wide as registers are,
-and about as many as there are coordinates: of fewer rows they are slow, of more they compute more
-entries twice."""
+SAMPLES_A_PRODUCT, ROWS_A_PRODUCT, ENTRIES_A_PRODUCT = 512, 8, 1200
+"""Measured (the same): samples, rows and, at most, entries of a matrix product. OpenBLAS multiplies
+up to so many entries, and up to a million times samples, without arranging factors anew, at its
+full speed; of more rows more entries are computed twice, of fewer samples the calls cost as much as
+the work."""
+BETWEEN_ROWS = 16
+"""Derived: numbers left free between rows of a power of two of samples, which would compete for the
+same places in the cache: a line of it, in single precision."""
+TABLES_KEPT = 4
+"""Convention: of places of distinct entries, 2.5 MB each in 50 dimensions."""
+SHORT_BUFFER = 512
+"""Measured (the same): numbers of numpy's buffer in a pass. Rows shorter than half of it are copied
+there and back, which doubles the time of a product of rows."""
