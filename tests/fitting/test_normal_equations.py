@@ -18,9 +18,11 @@ from provenet.fitting.normal_equations import (
     DenseStep,
     cross_products,
     eliminate,
+    input_gram,
     linear_part,
     normal_equations,
     solve_scaled,
+    sums_of_many,
     without_each_unit,
 )
 from provenet.fitting.output_layer import fit_linear_part
@@ -101,6 +103,25 @@ def test_sums_are_those_of_the_explicit_jacobian(truth: pn.Network, model: pn.Ne
     np.testing.assert_allclose(linear.gram, first.T @ first, rtol=1e-12, atol=1e-10)
     np.testing.assert_allclose(linear.gradient, found.gradient, rtol=1e-12, atol=1e-10)
     assert linear.rss == pytest.approx(r @ r, rel=1e-12)
+
+
+def test_sums_of_many_samples_are_the_same(truth: pn.Network, model: pn.Network) -> None:
+    """In one pass with the matrix of some samples: as from normal equations of all and of these."""
+    source, parameters = samples(net=truth), Parameters.of(model)
+    whole = normal_equations(source, parameters, model.activation)
+    inputs = input_gram(source, parameters)
+    found, matrix = sums_of_many(source, parameters, model.activation, inputs, 3)
+    # Rounding of sums of 4500 terms near 1.
+    for name in ("theta_gradient", "gradient", "rss"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(whole, name), rtol=1e-11, atol=1e-10
+        )
+    gram = linear_part(source, parameters, model.activation).gram
+    np.testing.assert_allclose(found.gram, gram, rtol=1e-12, atol=1e-10)
+    some = ArraySource(source.X[::3], source.y[::3])
+    own = normal_equations(some, parameters, model.activation, np.float32).hessian
+    # Single precision, of entries up to the number of samples.
+    np.testing.assert_allclose(matrix, own * (source.size / some.size), atol=1e-5 * source.size)
 
 
 def test_the_matrix_without_beta_is_the_schur_complement(

@@ -21,9 +21,15 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from provenet.data.tolerances import MALLOC_KEEPS, MALLOC_MAPS_FROM, NO_MEMORY_LIMIT
+from provenet.data.tolerances import (
+    MALLOC_KEEPS,
+    MALLOC_LEARNS,
+    MALLOC_MAPS_FROM,
+    NO_MEMORY_LIMIT,
+)
 
 Sum = TypeVar("Sum")
 
@@ -49,7 +55,18 @@ def _libraries(modules: int) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-# ---------------------------------------------------------------- memory on workers
+# ---------------------------------------------------------------- memory of blocks
+
+
+@cache
+def reuse_freed_memory() -> None:
+    """Let arrays of a block lie where those of the block before lay, from now on.
+
+    glibc maps large arrays by themselves and returns them at once, until it has seen one freed:
+    from then on it keeps as much. Without that every block is mapped afresh, page by page, and a
+    pass of the last fit takes 2.4 times as long. Other allocators take no notice.
+    """
+    np.empty(MALLOC_LEARNS, np.uint8)  # freed unused
 
 
 @contextmanager
@@ -183,6 +200,7 @@ def sum_over(blocks: Sequence[slice], term: Callable[[slice], Sum]) -> Sum:
     def share(first: int, step: int) -> Sum:
         return reduce(add, (term(block) for block in blocks[first::step]))
 
+    reuse_freed_memory()
     threads = min(workers(), len(blocks))
     if threads <= 1:
         return share(0, 1)

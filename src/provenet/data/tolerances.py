@@ -15,8 +15,9 @@ convention."""
 SHORTEST = 1e-9
 """Seconds: floor of a time that a rate is divided by. Derived: the resolution of the clock."""
 
-MOST_PERMUTED = 10**7
-"""Rows up to which a draw permutes them all: 80 MB of numbers, a convention."""
+MOST_PERMUTED = 10**6
+"""Rows up to which a draw permutes them all: 8 MB of numbers, some hundredths of a second. A
+convention."""
 PICKED_AT_ONCE = 1000
 """Rows that a draw copies before it lets go of the mapped file behind them. A convention."""
 BAND_BYTES = 2**20
@@ -77,6 +78,8 @@ MALLOC_KEEPS = 2**26, 2**25
 (the most that glibc takes): a block's arrays are smaller."""
 MALLOC_MAPS_FROM = 2**17
 """Derived: where glibc begins to map arrays by themselves, its documented default."""
+MALLOC_LEARNS = 2**25 - 2**16
+"""Derived: bytes of the largest array, with its head, from which glibc learns how much to keep."""
 
 FEWEST_STEPPED = 8
 """Convention: different labels, or labels that repeat others, from which steps are recognised: a

@@ -32,10 +32,10 @@ from provenet.fitting.normal_equations import (
     DenseStep,
     GradientSums,
     JointStep,
-    gradient_sums,
+    NormalEquations,
     input_gram,
     normal_equations,
-    with_curvature_of,
+    sums_of_many,
 )
 from provenet.fitting.output_layer import corrected, fit_linear_part
 from provenet.fitting.parameters import Parameters
@@ -93,12 +93,12 @@ def refine(
     damping: float = Damping.first,
     largest: float = np.inf,
     deadline: float = np.inf,
-    part: Source | None = None,
+    every: int | None = None,
     loss: Loss = SQUARES,
 ) -> Fit:
     """Levenberg-Marquardt from the given parameters.
 
-    `part` are samples drawn from the source from which curvature is estimated; all by default.
+    Of a great many samples `every` so-manieth gives the curvature; all do by default.
     Weights of a unit that is not positively homogeneous are kept at a norm of at most `largest`.
 
     Ends when the residual is below `zero * spread`, when an iteration lowers the sum of squares by
@@ -109,7 +109,7 @@ def refine(
     start = parameters.normalised(activation).capped(activation, largest)
     model: _Model
     if loss is SQUARES:
-        model = _model(source, start, activation, spread, part)
+        model = _model(source, start, activation, spread, every)
     else:
         model = Scoring(source, activation, loss)
     taken = 0
@@ -185,11 +185,11 @@ def _model(
     start: Parameters,
     activation: Activation,
     spread: float,
-    part: Source | None,
+    every: int | None,
 ) -> _Model:
     """Samples in memory are evaluated once a point; others are passed over."""
     kept = None
-    if part is None and not start.lower:
+    if every is None and not start.lower:
         # The slopes of piecewise linear units are whole numbers: single precision has them exactly.
         dtype = np.float32 if activation.slope is not None else np.float64
         kept = KeptSamples.of(source, start, dtype)
@@ -197,8 +197,8 @@ def _model(
     if kept is not None:
         return _InMemory(kept, activation, large)
     inputs = input_gram(source, start)
-    if part is not None and not start.lower and start.theta.size <= DENSE_IN_PASSES:
-        return _OfManySamples(source, activation, inputs, part)
+    if every is not None and not start.lower and start.theta.size <= DENSE_IN_PASSES:
+        return _OfManySamples(source, activation, inputs, every)
     return _InPasses(source, activation, large, inputs)
 
 
@@ -296,32 +296,35 @@ class _Summed(_Passed):
     """The same, with the sums from which it was found and the parameters that these belong to."""
 
     sums: GradientSums
+    hessian: Array
     before: Parameters
 
 
 @dataclass(frozen=True)
 class _OfManySamples:
-    """Samples of which a part gives the curvature: one pass over all of them a point.
+    """Samples of which some give the curvature: one pass over all of them a point.
 
     It sums before beta is corrected: the gradient by units at the beta that is best for them would
-    take a second pass. Beta is eliminated from it instead, by the matrix of the part, which is off
-    by a few per cent; so beta moves along with the units, and hardly has to be corrected at all.
+    take a second pass. Beta is eliminated from it instead, by the matrix of some samples, which is
+    off by a few per cent; so beta moves along with the units, and hardly has to be corrected.
     """
 
     source: Source
     activation: Activation
     inputs: Array
     """`input_gram` of the source."""
-    part: Source
+    every: int
 
     def evaluate(self, parameters: Parameters, passes: int = 1) -> _Summed:
         """One pass, whatever is asked for: with noise one correction of beta is enough."""
-        sums = gradient_sums(self.source, parameters, self.activation, self.inputs)
-        return _Summed(*corrected(sums, parameters), sums, parameters)
+        sums, hessian = sums_of_many(
+            self.source, parameters, self.activation, self.inputs, self.every
+        )
+        return _Summed(*corrected(sums, parameters), sums, hessian, parameters)
 
     def step_from(self, at: _Summed) -> tuple[JointStep, float]:
-        share, floor = self.part.size / self.source.size, _floor(self.activation)
-        equations = with_curvature_of(self.part, share, at.sums, at.before, self.activation)
+        sums, floor = at.sums, _floor(self.activation)
+        equations = NormalEquations(at.hessian, sums.theta_gradient, sums.gradient, sums.rss)
         return JointStep.of(equations, at.before, RIDGE_SINGLE, floor), at.rss
 
     def last_correction(self, at: _Summed, rss: float) -> _Summed:

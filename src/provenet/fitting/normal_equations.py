@@ -17,15 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from operator import add
 
 import numpy as np
 from scipy.linalg import lapack
 
+from provenet.common.blocks import row_blocks
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
-from provenet.data.sources.base import Source
+from provenet.data.sources.base import LARGEST_BLOCK, Source
 from provenet.data.sums import Sums
+from provenet.data.tolerances import ROWS_AT_ONCE
 from provenet.fitting.paired_products import CurvatureSums
 from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.tolerances import (
@@ -152,37 +155,68 @@ class GradientSums(LinearPart):
     theta_gradient: Array
 
 
-def gradient_sums(
-    source: Source, parameters: Parameters, activation: Activation, inputs: Array
-) -> GradientSums:
-    """One pass: the sums that determine beta, and the gradient. `inputs` is `input_gram`.
+@dataclass(frozen=True)
+class SumsOfMany(Sums):
+    """Those of all samples, and the curvature of some of them."""
 
-    It costs p operations a sample where the matrix of the normal equations costs p^2.
+    all: GradientSums
+    curvature: CurvatureSums
+    some: int
+
+
+def sums_of_many(
+    source: Source, parameters: Parameters, activation: Activation, inputs: Array, every: int
+) -> tuple[GradientSums, Array]:
+    """One pass: the sums that determine beta, the gradient, and the matrix of the Gauss-Newton
+    system from every so-manieth sample, scaled up. `inputs` is `input_gram`.
+
+    The gradient costs p operations a sample, the matrix p^2. From some hundreds of samples a
+    parameter it is known to a few per cent, which is as good for a step; the gradient alone, of all
+    samples, decides where the iteration ends.
     """
-    sums = source.total(partial(_gradient_term, parameters, activation))
-    return replace(sums, gram=with_input_gram(sums.gram, inputs))
+    sums = source.total(partial(_many_term, parameters, activation, every), LARGEST_BLOCK)
+    found = replace(sums.all, gram=with_input_gram(sums.all.gram, inputs))
+    return found, sums.curvature.matrix(parameters.has_linear) * (source.size / sums.some)
+
+
+def _many_term(
+    parameters: Parameters, activation: Activation, every: int, X: Array, y: Array
+) -> SumsOfMany:
+    parts = (
+        _gradient_term(parameters, activation, X[few], y[few])
+        for few in row_blocks(len(X), ROWS_AT_ONCE)
+    )
+    some = X[::every]
+    z, phi = model_features(parameters, activation, some)
+    columns = np.vstack([some.T, np.ones(len(some))])
+    slope, values = activation.derivative(z), phi[:, : parameters.units]
+    curvature = CurvatureSums.of(slope, values, columns, np.float32)
+    return SumsOfMany(reduce(add, parts), curvature, len(some))
 
 
 def _gradient_term(
     parameters: Parameters, activation: Activation, X: Array, y: Array
 ) -> GradientSums:
-    z, phi = model_features(parameters, activation, X)
-    r = phi @ parameters.beta - y
-    own = _theta_gradient(activation.derivative(z), parameters.output_weights, r, X)
-    gram = phi[:, : parameters.units].T @ phi
-    return GradientSums(gram, phi.T @ r, float(np.vdot(r, r)), own)
-
-
-def with_curvature_of(
-    part: Source, share: float, sums: GradientSums, parameters: Parameters, activation: Activation
-) -> NormalEquations:
-    """The Gauss-Newton system of all samples, its matrix that of a `share` of them, scaled up.
-
-    A random part of some tens of samples a parameter gives the matrix to a few per cent, which is
-    as good for a step; the gradient alone, of all samples, decides where the iteration ends.
-    """
-    hessian = normal_equations(part, parameters, activation, np.float32).hessian / share
-    return NormalEquations(hessian, sums.theta_gradient, sums.gradient, sums.rss)
+    """Unit by unit in memory, not sample by sample: long rows are fast."""
+    m, beta, A = parameters.units, parameters.beta, parameters.output_weights
+    z = parameters.theta[:, :-1] @ X.T
+    z += parameters.theta[:, -1:]
+    with_one = np.ones((m + 1, len(X)))
+    with_one[:m] = activation(z)
+    values = with_one[:m]
+    r = (np.concatenate([beta[:m], beta[-1:]]).T @ with_one).T - y
+    if parameters.has_linear:
+        r += X @ beta[m:-1]
+    back = r if r.ndim == 1 else A.T @ r.T
+    weighted = np.multiply(activation.derivative(z), back, out=z)
+    by_theta = np.column_stack([weighted @ X, weighted.sum(axis=1)])
+    if r.ndim == 1:
+        by_theta *= A.T
+    gram, gradient = values @ with_one.T, with_one @ r
+    if parameters.has_linear:
+        gram = np.insert(gram, [m], values @ X, axis=1)
+        gradient = np.insert(gradient, m, X.T @ r, axis=0)
+    return GradientSums(gram, gradient, float(np.vdot(r, r)), by_theta.ravel())
 
 
 def solve_scaled(matrix: Array, rhs: Array, ridge: float) -> Array:

@@ -1,7 +1,7 @@
 """The last fit with noise: every sample counts, outputs weighted by their noise.
 
 One noisy output must not spoil the others, so labels are divided by the noise of their output. Of a
-great many samples those that were drawn give the curvature, and all give the gradient.
+great many samples every so-manieth gives the curvature, and all give the gradient.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from provenet.fitting.covariance import Covariance, covariance
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import (
+    CURVATURE_SHARE,
     LEAST_NOISE,
     MANY_SAMPLES,
     POLISH_DAMPING,
@@ -96,6 +97,7 @@ def _weighted_fit(
 ) -> tuple[Network, float, Ended]:
     """Least squares on all samples, outputs divided by `scale`, and the noise in these units."""
     source, part = _scaled_samples(workspace, scale)
+    every = None if part is None else _every(source.size / part.size, network)
     fit = refine(
         source,
         Parameters.of(scale_outputs(network, 1 / scale)),
@@ -105,11 +107,16 @@ def _weighted_fit(
         tolerance=REFIT_TOLERANCE,
         damping=POLISH_DAMPING,
         deadline=workspace.problem.deadline,
-        part=part,
+        every=every,
     )
     spare = max(source.labels - network.free_parameters, 1)
     found = scale_outputs(fit.parameters.network(network.activation), scale)
     return found, float(np.sqrt(fit.rss / spare)), fit.ended
+
+
+def _every(more: float, network: Network) -> int:
+    """Which samples give the curvature: as many as were drawn, or more while that costs little."""
+    return max(1, min(int(more), network.weights.size // CURVATURE_SHARE))
 
 
 def _noise_by_output(workspace: Workspace, network: Network) -> Array:
