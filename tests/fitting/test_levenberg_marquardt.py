@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.optimize import least_squares
 
 import provenet as pn
-from helpers import NET, NETS, moved, samples
+from helpers import NET, NETS, identity_standardisation, moved, samples
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
-from provenet.data.sources import ArraySource
+from provenet.data.sources import ArraySource, StandardisedSource
 from provenet.fitting import iterative_step
 from provenet.fitting import levenberg_marquardt as module
 from provenet.fitting.levenberg_marquardt import refine
@@ -142,7 +142,7 @@ def test_curvature_of_some_samples_leads_to_the_same_minimum() -> None:
     truth = pn.random_network(3, 6, bias_scale=1.0, rng=0)
     X, y = pn.sample(truth, 40_000, noise=0.1, rng=1)
     start = Parameters.of(truth.replace(weights=truth.weights + 0.02))
-    source = ArraySource(X, y)
+    source = StandardisedSource(ArraySource(X, y), identity_standardisation(6))
     whole, rough = (
         refine(source, start, RELU, spread=1.0, tolerance=1e-11, every=e) for e in (None, 20)
     )
@@ -168,5 +168,6 @@ def test_of_many_samples_a_point_takes_one_pass() -> None:
     X, y = pn.sample(truth, 40_000, noise=0.1, rng=1)
     start = Parameters.of(truth.replace(weights=truth.weights + 0.02))
     source = CountedSource(X, y)
-    fit = refine(source, start, RELU, spread=1.0, tolerance=1e-5, every=4)
+    own = StandardisedSource(source, identity_standardisation(6))
+    fit = refine(own, start, RELU, spread=1.0, tolerance=1e-5, every=4)
     assert source.passes == fit.iterations > 2

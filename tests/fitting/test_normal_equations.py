@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import provenet as pn
-from helpers import NET, NETS, jacobian, moved, samples
+from helpers import NET, NETS, jacobian, moved, random_standardisation, samples
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
-from provenet.data.sources import ArraySource
+from provenet.data.sources import ArraySource, StandardisedSource
 from provenet.fitting.normal_equations import (
     DenseStep,
     cross_products,
@@ -107,7 +107,9 @@ def test_sums_are_those_of_the_explicit_jacobian(truth: pn.Network, model: pn.Ne
 
 def test_sums_of_many_samples_are_the_same(truth: pn.Network, model: pn.Network) -> None:
     """In one pass with the matrix of some samples: as from normal equations of all and of these."""
-    source, parameters = samples(net=truth), Parameters.of(model)
+    given, parameters = samples(net=truth), Parameters.of(model)
+    s = random_standardisation(given.features, np.random.default_rng(3))
+    source = StandardisedSource(given, s, 0.7)
     whole = normal_equations(source, parameters, model.activation)
     inputs = input_gram(source, parameters)
     found, matrix = sums_of_many(source, parameters, model.activation, inputs, 3)
@@ -118,7 +120,7 @@ def test_sums_of_many_samples_are_the_same(truth: pn.Network, model: pn.Network)
         )
     gram = linear_part(source, parameters, model.activation).gram
     np.testing.assert_allclose(found.gram, gram, rtol=1e-12, atol=1e-10)
-    some = ArraySource(source.X[::3], source.y[::3])
+    some = StandardisedSource(ArraySource(given.X[::3], given.y[::3]), s, 0.7)
     own = normal_equations(some, parameters, model.activation, np.float32).hessian
     # Single precision, of entries up to the number of samples.
     np.testing.assert_allclose(matrix, own * (source.size / some.size), atol=1e-5 * source.size)

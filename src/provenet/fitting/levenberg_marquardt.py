@@ -23,6 +23,7 @@ from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.passes import working_time
 from provenet.data.sources.base import Source
+from provenet.data.sources.mapped import StandardisedSource
 from provenet.fitting.iterative_step import IterativeStep, PassCurvature
 from provenet.fitting.layered_equations import layered_step
 from provenet.fitting.linearised import KeptSamples, Linearised
@@ -98,7 +99,7 @@ def refine(
 ) -> Fit:
     """Levenberg-Marquardt from the given parameters.
 
-    Of a great many samples `every` so-manieth gives the curvature; all do by default.
+    Of a great many standardised samples `every` so-manieth gives the curvature; else all do.
     Weights of a unit that is not positively homogeneous are kept at a norm of at most `largest`.
 
     Ends when the residual is below `zero * spread`, when an iteration lowers the sum of squares by
@@ -197,7 +198,8 @@ def _model(
     if kept is not None:
         return _InMemory(kept, activation, large)
     inputs = input_gram(source, start)
-    if every is not None and not start.lower and start.theta.size <= DENSE_IN_PASSES:
+    dense = not start.lower and start.theta.size <= DENSE_IN_PASSES
+    if every is not None and dense and isinstance(source, StandardisedSource):
         return _OfManySamples(source, activation, inputs, every)
     return _InPasses(source, activation, large, inputs)
 
@@ -309,7 +311,7 @@ class _OfManySamples:
     off by a few per cent; so beta moves along with the units, and hardly has to be corrected.
     """
 
-    source: Source
+    source: StandardisedSource
     activation: Activation
     inputs: Array
     """`input_gram` of the source."""

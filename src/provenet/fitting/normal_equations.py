@@ -27,6 +27,7 @@ from provenet.common.blocks import row_blocks
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import LARGEST_BLOCK, Source
+from provenet.data.sources.mapped import StandardisedSource, Standardising
 from provenet.data.sums import Sums
 from provenet.data.tolerances import ROWS_AT_ONCE
 from provenet.fitting.paired_products import CurvatureSums
@@ -165,7 +166,11 @@ class SumsOfMany(Sums):
 
 
 def sums_of_many(
-    source: Source, parameters: Parameters, activation: Activation, inputs: Array, every: int
+    source: StandardisedSource,
+    parameters: Parameters,
+    activation: Activation,
+    inputs: Array,
+    every: int,
 ) -> tuple[GradientSums, Array]:
     """One pass: the sums that determine beta, the gradient, and the matrix of the Gauss-Newton
     system from every so-manieth sample, scaled up. `inputs` is `input_gram`.
@@ -174,24 +179,53 @@ def sums_of_many(
     parameter it is known to a few per cent, which is as good for a step; the gradient alone, of all
     samples, decides where the iteration ends.
     """
-    sums = source.total(partial(_many_term, parameters, activation, every), LARGEST_BLOCK)
-    found = replace(sums.all, gram=with_input_gram(sums.all.gram, inputs))
+    term = partial(_many_term, parameters, activation, every, source.change)
+    sums = source.source.total(term, LARGEST_BLOCK)
+    found = _on_standardised(sums.all, parameters, source.change.whiten)
+    found = replace(found, gram=with_input_gram(found.gram, inputs))
     return found, sums.curvature.matrix(parameters.has_linear) * (source.size / sums.some)
 
 
 def _many_term(
-    parameters: Parameters, activation: Activation, every: int, X: Array, y: Array
+    parameters: Parameters,
+    activation: Activation,
+    every: int,
+    change: Standardising,
+    X: Array,
+    y: Array,
 ) -> SumsOfMany:
+    """Whitening is left to the units' weights: it would cost as much as their values."""
+    own = _on_centred(parameters, change.whiten)
     parts = (
-        _gradient_term(parameters, activation, X[few], y[few])
+        _gradient_term(own, activation, *change.centred(X[few], y[few]))
         for few in row_blocks(len(X), ROWS_AT_ONCE)
     )
-    some = X[::every]
+    some, _ = change(X[::every], y[::every])
     z, phi = model_features(parameters, activation, some)
     columns = np.vstack([some.T, np.ones(len(some))])
     slope, values = activation.derivative(z), phi[:, : parameters.units]
     curvature = CurvatureSums.of(slope, values, columns, np.float32)
     return SumsOfMany(reduce(add, parts), curvature, len(some))
+
+
+def _on_centred(parameters: Parameters, whiten: Array) -> Parameters:
+    """The same function of inputs that are not whitened yet."""
+    theta, beta, m = parameters.theta, parameters.beta.copy(), parameters.units
+    if parameters.has_linear:
+        beta[m:-1] = whiten.T @ beta[m:-1]
+    theta = np.column_stack([theta[:, :-1] @ whiten, theta[:, -1]])
+    return replace(parameters, theta=theta, beta=beta)
+
+
+def _on_standardised(sums: GradientSums, parameters: Parameters, whiten: Array) -> GradientSums:
+    """Sums over whitened inputs from those over inputs that are not."""
+    m, theta = parameters.units, sums.theta_gradient.reshape(parameters.theta.shape).copy()
+    theta[:, :-1] = theta[:, :-1] @ whiten.T
+    gram, gradient = sums.gram.copy(), sums.gradient.copy()
+    if parameters.has_linear:
+        gram[:, m:-1] = gram[:, m:-1] @ whiten.T
+        gradient[m:-1] = whiten @ gradient[m:-1]
+    return GradientSums(gram, gradient, sums.rss, theta.ravel())
 
 
 def _gradient_term(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -11,7 +12,7 @@ import numpy as np
 from provenet.common.typing import Array
 from provenet.data.passes import Term
 from provenet.data.sources.base import Draw, Job, Result, Source
-from provenet.data.standardisation import Standardisation
+from provenet.data.standardisation import Standardisation, centred
 from provenet.data.tolerances import ROWS_AT_ONCE
 
 Sum = TypeVar("Sum")
@@ -58,8 +59,31 @@ def _changed(term: Term[Sum], change: Change, X: Array, y: Array) -> Sum:
     return term(*change(X, y))
 
 
+@dataclass(frozen=True)
+class Standardising:
+    """A change: inputs standardised, labels divided by `label_scale`."""
+
+    standardisation: Standardisation
+    label_scale: Array | float
+
+    @property
+    def whiten(self) -> Array:
+        """What makes centred inputs standardised ones."""
+        return self.standardisation.whiten
+
+    def __call__(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Samples as the model sees them."""
+        return self.standardisation.apply(X), y / self.label_scale
+
+    def centred(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """The same but for the whitening."""
+        return centred(X, self.standardisation.mean), y / self.label_scale
+
+
 class StandardisedSource(MappedSource):
     """Inputs standardised, labels divided by `label_scale`, a number or one an output."""
+
+    change: Standardising
 
     def __init__(
         self,
@@ -68,10 +92,4 @@ class StandardisedSource(MappedSource):
         label_scale: Array | float = 1.0,
     ) -> None:
         """Wrap a source; nothing is read."""
-        super().__init__(source, partial(_standardise, standardisation, label_scale))
-
-
-def _standardise(
-    transform: Standardisation, label_scale: Array | float, X: Array, y: Array
-) -> tuple[Array, Array]:
-    return transform.apply(X), y / label_scale
+        super().__init__(source, Standardising(standardisation, label_scale))
