@@ -1,6 +1,7 @@
 """Passes over samples on disk and on a cluster, against the same pass in memory.
 
     python benchmarks/scaling.py [--samples N] [--folder DIR]
+    python benchmarks/scaling.py --recovery --samples 100000000 --folder DIR
 
 The pass is the most expensive one of the moment route: order 4 in the span of 10 units, 20
 features, inputs in float32. Files are written first and then read from wherever the system keeps
@@ -12,6 +13,9 @@ disturbs it little: `million samples/s` is what one core does.
 From the rate of a core follows how long a recovery would take with more samples and more cores: it
 makes four passes with exact labels (standardisation, order 2, order 4, judgement). `forecast`
 says so for 1e9 and 1e12.
+
+`--recovery` writes so many samples with noise (88 bytes each) and recovers the network from them:
+in how many seconds, of the clock and of the processor, and with how much memory.
 """
 
 from __future__ import annotations
@@ -25,9 +29,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.format import open_memmap
 
 import provenet as pn
 from common import Record, machine, markdown_head, markdown_row, measured
+from provenet.common.blocks import row_blocks
 from provenet.common.typing import Array
 from provenet.common.words import duration
 from provenet.data.checkpoint import Checkpoint
@@ -44,6 +50,7 @@ FORMATS = (".npy", ".npz", ".h5", ".zarr", ".parquet")
 CORES = (2, 64, 1024)
 SAMPLES = (10**9, 10**12)
 PROCESSES = (1, 2, 4)
+NOISE, WRITTEN_AT_ONCE = 0.1, 500_000
 Clock = Callable[[], float]
 
 
@@ -188,13 +195,48 @@ def forecast(rate_of_a_core: float) -> Iterator[str]:
         yield markdown_row((f"{cores:,}", *times))
 
 
+def write_noisy(folder: Path, samples: int, seed: int) -> tuple[pn.Network, pn.Source]:
+    """A network, and a file of its labels with noise."""
+    rng = np.random.default_rng(seed)
+    network = pn.random_network(UNITS, FEATURES, bias_scale=1.5, rng=rng)
+    X = open_memmap(folder / "X.npy", "w+", np.float32, (samples, FEATURES))
+    y = open_memmap(folder / "y.npy", "w+", np.float64, (samples,))
+    for rows in row_blocks(samples, WRITTEN_AT_ONCE):
+        X[rows] = rng.standard_normal((rows.stop - rows.start, FEATURES), dtype=np.float32)
+        y[rows] = network(X[rows]) + NOISE * rng.standard_normal(rows.stop - rows.start)
+    X.flush()
+    y.flush()
+    return network, open_samples(folder / "X.npy", folder / "y.npy")
+
+
+def recovery(folder: Path, samples: int, seed: int) -> str:
+    """One recovery from a file, in words."""
+    network, source = write_noisy(folder, samples, seed)
+    begin = time.process_time()
+    result, cost = measured(lambda: pn.recover(source, rng=0))
+    processor = time.process_time() - begin
+    error = pn.parameter_error(result.network, network)
+    memory = "" if cost.memory is None else f", {cost.memory:.0f} MB"
+    return (
+        f"{samples:.0e} samples, noise {NOISE}, seed {seed}: {result.status}, "
+        f"{cost.seconds:.1f} s, {processor:.1f} s of the processor{memory}, "
+        f"error {error:.1e}\n{result.timings}"
+    )
+
+
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--samples", type=int, default=10_000_000)
     parser.add_argument("--folder", type=Path, help="where files are written, and removed")
+    parser.add_argument("--recovery", action="store_true", help="from a file, with noise")
+    parser.add_argument("--seed", type=int, default=0, help="of the network that is recovered")
     args = parser.parse_args()
     print(", ".join(f"{name} {value}" for name, value in machine().items()) + "\n")
+    if args.recovery:
+        with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+            print(recovery(Path(folder), args.samples, args.seed))
+        return
     print(markdown_head(("pass", "value", "unit", "reference", "its value", "ratio")))
     here = None
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:

@@ -171,3 +171,36 @@ def test_on_a_worker_memory_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch)
     plain, kept, after = map(int, run_script(_FAULTS).split())
     # Huge pages, where the system gives them, make fewer faults of each array: always one or more.
     assert kept <= plain / 5 and after >= plain / 2
+
+
+_BLOCKS = """
+import resource
+import numpy as np
+from provenet.data import parallel
+parallel.workers = lambda: 1
+
+def term(block):  # as a block of the last fit: several arrays, all of them freed at its end
+    arrays = [np.empty(80_000) for _ in range(8)]
+    for array in arrays:
+        array[:] = block.start
+    return 1
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    parallel.sum_over([slice(i, i + 1) for i in range(50)], term)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+if told:
+    faults()
+else:
+    parallel.reuse_freed_memory = lambda: None
+print(faults())
+"""
+
+
+@pytest.mark.skipif(parallel._malloc() is None, reason="another library gives memory")
+def test_the_memory_of_a_block_serves_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without glibc's having learnt, 50 blocks of 5 MB are mapped 50 times."""
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+    told, untold = (int(run_script(f"told = {told}\n{_BLOCKS}")) for told in (True, False))
+    assert told <= untold / 5

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import reduce
 from itertools import pairwise
-from math import sqrt
+from math import comb, sqrt
 from operator import add
 
 import numpy as np
@@ -284,3 +285,25 @@ def test_networks_there_and_back(seed: int, linear: bool) -> None:
     if linear:
         np.testing.assert_allclose(back.linear, net.linear, rtol=0, atol=tolerance * 10)
     assert s.features == 3
+
+
+def test_room_is_used_again_and_does_not_travel() -> None:
+    """What an earlier block left behind is in no sum of the next; one of them is not full."""
+    rng = np.random.default_rng(4)
+    inputs, r = rng.standard_normal((2, 1500, 4)), rng.standard_normal((2, 1500))
+    used = general_request()
+    first = MomentSums.of(used, inputs[0] * 100, r[0])
+    again = MomentSums.of(used, inputs[1], r[1])
+    np.testing.assert_array_equal(
+        flat(again), flat(MomentSums.of(general_request(), inputs[1], r[1]))
+    )
+    assert np.abs(flat(first)).max() > np.abs(flat(again)).max()
+    assert len(pickle.dumps(used)) == len(pickle.dumps(general_request()))
+
+
+def test_only_distinct_entries_travel() -> None:
+    """However they are computed: machines of a cluster must agree about their order."""
+    for d, order in ((3, 3), (9, 4), (20, 4)):
+        request = MomentRequest(identity_standardisation(d), order)
+        sums = MomentSums.of(request, np.ones((5, d)), np.ones(5))
+        assert [part.shape for part in sums.raw] == [(comb(d + order, order),)]
