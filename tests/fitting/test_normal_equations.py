@@ -14,6 +14,7 @@ from helpers import NET, NETS, jacobian, moved, random_standardisation, samples
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, StandardisedSource
+from provenet.fitting.many_samples import sums_of_many
 from provenet.fitting.normal_equations import (
     DenseStep,
     cross_products,
@@ -22,7 +23,6 @@ from provenet.fitting.normal_equations import (
     linear_part,
     normal_equations,
     solve_scaled,
-    sums_of_many,
     without_each_unit,
 )
 from provenet.fitting.output_layer import fit_linear_part

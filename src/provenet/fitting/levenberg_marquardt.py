@@ -28,15 +28,14 @@ from provenet.fitting.iterative_step import IterativeStep, PassCurvature
 from provenet.fitting.layered_equations import layered_step
 from provenet.fitting.linearised import KeptSamples, Linearised
 from provenet.fitting.losses import SQUARES, Loss
+from provenet.fitting.many_samples import GradientSums, sums_of_many
 from provenet.fitting.normal_equations import (
     DampedStep,
     DenseStep,
-    GradientSums,
     JointStep,
     NormalEquations,
     input_gram,
     normal_equations,
-    sums_of_many,
 )
 from provenet.fitting.output_layer import corrected, fit_linear_part
 from provenet.fitting.parameters import Parameters
