@@ -258,6 +258,27 @@ def test_the_error_bound_covers_what_fresh_points_leave() -> None:
     assert pn.parameter_error(f, NET) < bound < 1e-8  # ten times what is left
 
 
+def test_the_weights_of_an_output_are_known_as_its_own_answers_tell_them() -> None:
+    """Beside a mean of 1e8 rounding leaves 1e-8 of a unit's share, whatever other outputs tell."""
+    net = NETS["two outputs"].replace(output_bias=[0.3, 1e8])
+    off = net.output_weights * (1 + np.array([[0.0], [1e-7]]))
+    result = conclude_traced(honest(net, net.replace(output_weights=off)))
+    assert result.status is PARTIAL and "rounding lets some be off" in result.message
+    assert result.certificate is not None
+    assert result.certificate.parameter_error_bound > np.abs(off - net.output_weights).max()
+
+
+def test_an_output_that_is_constant_tells_of_no_weight() -> None:
+    """Its answers differ by their rounding alone, which is no part of anything."""
+    net = NETS["two outputs"]
+    net = net.replace(output_weights=net.output_weights * [[1.0], [0.0]], output_bias=[0.3, 0.7])
+
+    def rounded(points: Array) -> Array:
+        return np.asarray(net(points) + [0.0, 2e-16] * (points[:, :1] > 0))
+
+    assert conclude_traced(honest(net, rounded)).success
+
+
 def test_a_search_that_was_stopped_is_partial_and_says_so() -> None:
     nothing = Answered(X[:0], NET(X[:0]))
     candidate = replace(
