@@ -52,7 +52,7 @@ class Answered:
 
     def allowed(self, relative: float) -> Array:
         """The error that each output may have: relative to its size, or rounding."""
-        return np.maximum(relative * self.size, self._rounding)
+        return np.asarray(np.maximum(relative * self.size, self._rounding))
 
     @property
     def size(self) -> Array:
