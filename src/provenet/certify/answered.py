@@ -63,7 +63,7 @@ class Answered:
     @property
     def _rounding(self) -> Array:
         """What rounding may make of the answers of each output."""
-        return _ROUNDINGS * np.abs(self.values).max(axis=0, initial=0.0)
+        return np.asarray(_ROUNDINGS * np.abs(self.values).max(axis=0, initial=0.0))
 
     def part_left_by(self, network: AnyNetwork) -> float:
         """How far a network is off at most, as a part of the output's size.
