@@ -186,6 +186,12 @@ def test_two_units_with_almost_one_hyperplane_show_at_the_kink() -> None:
     assert result.status is pn.Status.PARTIAL and "kinks of units [2]" in result.message
 
 
+def test_what_rounding_leaves_everywhere_is_no_pair_of_units_at_a_kink() -> None:
+    """As in a box far from zero, where the constant is off by what all weights are."""
+    result = conclude_traced(honest(f=lambda points: NET(points) + 5e-11))
+    assert result.status is PARTIAL and "as much there as elsewhere" in result.message
+
+
 def test_a_kink_that_could_not_be_asked_is_not_confirmed() -> None:
     candidate = honest()
     seen = candidate.kink_of != 1
