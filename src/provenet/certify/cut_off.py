@@ -31,8 +31,8 @@ from provenet.common.typing import Array
 def ends_like_noise(y: Array, predicted: Array, found: str) -> Check:
     """Whether labels end as noise does, on both ends of every output; `found` begins the advice."""
     columns = list(zip(y.reshape(len(y), -1).T, predicted.reshape(len(y), -1).T, strict=True))
-    ends = [_End.lowest(*column) for column in columns]
-    ends += [_End.lowest(-own, -values).turned() for own, values in columns]
+    ends = [_LastLabel.lowest(*column) for column in columns]
+    ends += [_LastLabel.lowest(-own, -values).turned() for own, values in columns]
     worst = max(ends, key=lambda end: end.beyond)
     return Check(
         "labels end as noise does",
@@ -47,18 +47,18 @@ def ends_like_noise(y: Array, predicted: Array, found: str) -> Check:
     )
 
 
-class _End(NamedTuple):
+class _LastLabel(NamedTuple):
     """The outermost label of an output, and how many noise would put beyond it."""
 
     label: float
     beyond: float
 
-    def turned(self) -> _End:
+    def turned(self) -> _LastLabel:
         """Of labels with the other sign."""
-        return _End(-self.label, self.beyond)
+        return _LastLabel(-self.label, self.beyond)
 
     @classmethod
-    def lowest(cls, y: Array, predicted: Array) -> _End:
+    def lowest(cls, y: Array, predicted: Array) -> _LastLabel:
         """The smallest label."""
         left, smallest = y - predicted, float(y.min())
         limit = smallest - OFF_AT_THE_END * float(np.std(left))
