@@ -144,6 +144,7 @@ def test_constant_labels(value: float) -> None:
 
 def test_values_whose_squares_underflow_are_not_called_constant() -> None:
     refused("y holds values", "less than 1e-70", "rescale", y=1e-200 * Y)
+    refused("y holds values", "less than 1e-70", "rescale", y=np.round(Y) * 5e-324)
     refused("X holds values", "less than 1e-70", "rescale", X=1e-300 * X)
     refused("y is constant", y=np.zeros(200))
     refused("Columns [0] of X are constant", X=changed(X, at_0_0=0.0) * [0.0, 1.0, 1.0])
