@@ -142,6 +142,14 @@ def test_constant_labels(value: float) -> None:
     refused("y is constant", "check the labels", y=np.full(200, value))
 
 
+def test_values_whose_squares_underflow_are_not_called_constant() -> None:
+    refused("y holds values", "less than 1e-70", "rescale", y=1e-200 * Y)
+    refused("y holds values", "less than 1e-70", "rescale", y=np.round(Y) * 5e-324)
+    refused("X holds values", "less than 1e-70", "rescale", X=1e-300 * X)
+    refused("y is constant", y=np.zeros(200))
+    refused("Columns [0] of X are constant", X=changed(X, at_0_0=0.0) * [0.0, 1.0, 1.0])
+
+
 def test_labels_that_hardly_vary_are_not_constant() -> None:
     source = as_source(X, 1e-9 * Y + 1e-3)
     assert pn.recover(source, rng=0, budget=10.0).network is not None

@@ -126,6 +126,14 @@ def tiny_output(rng: np.random.Generator, seed: int) -> Case:
     return asked(None, mean, base.features, rng, seed)
 
 
+def far_output(rng: np.random.Generator, seed: int) -> Case:
+    """Of two outputs one has a mean of 1e3 to 1e10: rounding hides what its weights are."""
+    truth = network(rng, int(rng.integers(3, 7)), int(rng.integers(1, 5)), outputs=2)
+    far = np.array([10.0 ** rng.uniform(3, 10), 0.0])
+    truth = truth.replace(output_bias=truth.output_bias + far[:: -1 if seed % 2 else 1])
+    return asked(truth, truth, truth.features, rng, seed)
+
+
 def many_units(rng: np.random.Generator, seed: int) -> Case:
     features = int(rng.integers(3, 11))
     truth = network(rng, features, int(rng.integers(2, 7)) * features)
@@ -337,6 +345,7 @@ FAMILIES = (
     Family("constant but far out", far_step, "a step or a unit 3 to 50 away"),
     Family("unit far out", hidden_unit, "2.5 to 8 from the origin"),
     Family("tiny output", tiny_output, "tanh of size 1e-13 to 1e-8 beside a network"),
+    Family("output far from zero", far_output, "by 1e3 to 1e10, beside another"),
     Family("many units", many_units, "2 to 6 times as many as features", 0.5),
     Family("stateful", stateful, "answers change with the questions"),
     Family("discontinuous", discontinuous, "a step of 1e-4 to 1"),

@@ -175,6 +175,22 @@ def true_units(rng: np.random.Generator, seed: int) -> Case:
     return recovery(truth, X, y, fresh, seed, units=truth.units, expected=shows(truth, X))
 
 
+def ending(cut: bool) -> Draw:
+    """Noisy labels below or above a limit are set to it, or their samples left out."""
+
+    def draw(rng: np.random.Generator, seed: int) -> Case:
+        truth = small(rng)
+        X, fresh = gaussian(rng, truth, 3000)
+        y = truth(X)
+        y = y + rng.uniform(0.05, 0.5) * y.std() * rng.standard_normal(len(y))
+        side = -1 if seed % 2 else 1
+        limit = np.quantile(side * y, rng.uniform(0.03, 0.4))
+        kept = np.full(len(y), True) if cut else side * y > limit
+        return recovery(truth, X[kept], side * np.maximum(side * y, limit)[kept], fresh, seed)
+
+    return draw
+
+
 FAMILIES = (
     Family("plain", plain, "no noise, ten samples a parameter", 2),
     Family(
@@ -195,6 +211,8 @@ FAMILIES = (
     Family("noise of 1e-10", noisy(normal, 1e-11, 1e-9, easy=True), "of the spread"),
     Family("noise of 1e-6", noisy(normal, 1e-7, 1e-5, easy=True), "of the spread"),
     Family("proportional noise", proportional, "a factor on every label"),
+    Family("cut off with noise", ending(cut=True), "noisy labels set to a limit"),
+    Family("kept by labels", ending(cut=False), "noisy labels beyond a limit left out"),
     Family("nothing but noise", nothing_but_noise, "labels that no input explains"),
     Family("missed unit 6, 4", missed_unit(6, 4, 0.8), "5000 samples, noise 0.8", 0.3),
     Family("missed unit 4, 6", missed_unit(4, 6, 0.3), "5000 samples, noise 0.3", 0.3),

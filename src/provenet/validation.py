@@ -391,9 +391,11 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     variance = label_variance(sums)
     rounding = _CONSTANT**2 * (label_origin**2 + sums.yy / sums.n)
     if np.all((variance <= rounding) | (variance < _LARGEST**-2)):
+        _check_not_tiny("y", sums.yy / sums.n, label_origin)
         raise _constant_labels(source, method)
     dependent = dependent_columns(sums)
     if dependent:
+        _check_not_tiny("X", np.diag(sums.xx)[dependent] / sums.n, origin[dependent])
         raise InvalidInput(
             f"Columns {dependent} of X are constant, duplicated or linear combinations of the "
             "others (counted from 0): remove them."
@@ -401,6 +403,16 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     standardisation = standardisation_from(sums, origin, label_origin)
     _check_standard_inputs(standardisation, method)
     return standardisation
+
+
+def _check_not_tiny(name: str, squares: Array, origin: Array) -> None:
+    """Raise for values that only seem to be constant: their squares are zero, or nearly so."""
+    size = float(np.maximum(np.sqrt(squares), np.abs(origin)).max())
+    if 0 < size < 1 / _LARGEST:
+        raise InvalidInput(
+            f"{name} holds values that differ by less than {1 / _LARGEST:.0e}, whose squares "
+            "underflow: rescale them."
+        )
 
 
 def _constant_labels(source: Source, method: Method) -> Exception:

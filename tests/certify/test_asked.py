@@ -186,6 +186,12 @@ def test_two_units_with_almost_one_hyperplane_show_at_the_kink() -> None:
     assert result.status is pn.Status.PARTIAL and "kinks of units [2]" in result.message
 
 
+def test_what_rounding_leaves_everywhere_is_no_pair_of_units_at_a_kink() -> None:
+    """As in a box far from zero, where the constant is off by what all weights are."""
+    result = conclude_traced(honest(f=lambda points: NET(points) + 5e-11))
+    assert result.status is PARTIAL and "as much there as elsewhere" in result.message
+
+
 def test_a_kink_that_could_not_be_asked_is_not_confirmed() -> None:
     candidate = honest()
     seen = candidate.kink_of != 1
@@ -256,6 +262,27 @@ def test_the_error_bound_covers_what_fresh_points_leave() -> None:
     assert result.certificate is not None
     bound = result.certificate.parameter_error_bound
     assert pn.parameter_error(f, NET) < bound < 1e-8  # ten times what is left
+
+
+def test_the_weights_of_an_output_are_known_as_its_own_answers_tell_them() -> None:
+    """Beside a mean of 1e8 rounding leaves 1e-8 of a unit's share, whatever other outputs tell."""
+    net = NETS["two outputs"].replace(output_bias=[0.3, 1e8])
+    off = net.output_weights * (1 + np.array([[0.0], [1e-7]]))
+    result = conclude_traced(honest(net, net.replace(output_weights=off)))
+    assert result.status is PARTIAL and "rounding lets some be off" in result.message
+    assert result.certificate is not None
+    assert result.certificate.parameter_error_bound > np.abs(off - net.output_weights).max()
+
+
+def test_an_output_that_is_constant_tells_of_no_weight() -> None:
+    """Its answers differ by their rounding alone, which is no part of anything."""
+    net = NETS["two outputs"]
+    net = net.replace(output_weights=net.output_weights * [[1.0], [0.0]], output_bias=[0.3, 0.7])
+
+    def rounded(points: Array) -> Array:
+        return np.asarray(net(points) + [0.0, 2e-16] * (points[:, :1] > 0))
+
+    assert conclude_traced(honest(net, rounded)).success
 
 
 def test_a_search_that_was_stopped_is_partial_and_says_so() -> None:

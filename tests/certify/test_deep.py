@@ -265,6 +265,13 @@ def test_a_unit_too_few_under_noise() -> None:
     assert failed(workspace, evidence_of(workspace, fewer)) == {NO_DEPENDENCE, GAIN}
 
 
+def test_labels_that_are_cut_off_with_their_noise() -> None:
+    truth, _ = problem()
+    X, y = pn.sample(truth, 1500, noise=0.05, rng=1)
+    workspace = workspace_of(X, np.minimum(y, np.quantile(y, 0.9)))
+    assert "labels end as noise does" in failed(workspace, evidence_of(workspace, truth))
+
+
 def test_a_unit_that_noise_hides() -> None:
     truth, _ = problem()
     faint = truth.replace(weights=[*truth.weights[:2], truth.weights[2] * [[1.0, 1e-3]]])

@@ -11,6 +11,7 @@ from provenet.fitting.workspace import Wishes, prepare
 EVERYWHERE = "what is left has mean zero everywhere"
 INPUTS = "what is left does not depend on the inputs"
 KINK = "what is left is no larger at a kink"
+END = "labels end as noise does"
 
 
 def failed(network, X, y):
@@ -55,6 +56,24 @@ def test_clipped_labels_are_not_noise(seed):
     below = np.sum(y < low - 0.1)
     if below >= 16:  # so many show in a tail of sixteen
         assert EVERYWHERE in failed(network, X, clipped)
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.parametrize("what", ["cut off", "left out"])
+@pytest.mark.parametrize("seed", range(5))  # 40 were run: found in all
+def test_labels_that_end_at_a_limit_are_not_those_of_noise(seed, what, side):
+    """The noise is what meets the limit: without it nothing would be cut off."""
+    network, X, y, rng = problem(seed, 2000)
+    noisy = side * (y + 0.3 * np.std(y) * rng.standard_normal(2000))
+    limit = np.quantile(noisy, 0.1)
+    kept = noisy > limit if what == "left out" else np.full(2000, True)
+    assert END in failed(network, X[kept], side * np.maximum(noisy, limit)[kept])
+
+
+def test_noise_that_has_limits_itself_ends_there():
+    """Where all units are off half of the labels are the smallest."""
+    network, X, y, rng = problem(0, 2000)
+    assert END not in failed(network, X, y + 0.2 * rng.choice([-1, 1], 2000))
 
 
 @pytest.mark.parametrize("seed", range(5))  # 50 were run: found in all

@@ -82,3 +82,16 @@ def test_a_place_where_tangents_meet_beyond_all_kinks_is_none() -> None:
 
     trace = trace_line(dip, np.zeros(1), np.ones(1), (-1.5, 5.8), 0.3, 1e-11, 1e-11)
     np.testing.assert_allclose(trace.kinks, [2.4, 2.65], atol=1e-4)
+
+
+def test_nothing_is_asked_beyond_the_ends() -> None:
+    """Values known to 1e-6 take steps of a twentieth of the line: more than is left beside zero."""
+    asked = []
+
+    def bent(X: np.ndarray) -> np.ndarray:
+        asked.append(X)
+        return np.abs(X - 0.5)
+
+    trace = trace_line(bent, np.zeros(1), np.ones(1), (-0.05, 1.0), 1.0, 1e-6)
+    np.testing.assert_allclose(trace.kinks, [0.5], atol=1e-6)
+    assert -0.05 <= np.vstack(asked).min() < np.vstack(asked).max() <= 1.0

@@ -62,6 +62,14 @@ def test_answers_belong_to_their_inputs_and_are_counted(name: str) -> None:
     assert oracle.queries == asked.rows == 7
 
 
+@pytest.mark.parametrize("name", NETS)
+def test_a_function_may_squeeze_its_answers(name: str) -> None:
+    """Once the outputs are known, an answer to one input needs no row of its own."""
+    oracle = open_oracle(lambda points: np.squeeze(NETS[name](points)), 3)
+    np.testing.assert_array_equal(oracle.ask(X[:5]), NETS[name](X[:5]))
+    np.testing.assert_array_equal(oracle.ask(X[5:6]), NETS[name](X[5:6]))
+
+
 def test_a_batch_is_no_longer_than_the_client_says() -> None:
     asked = Asked()
     client = CallableClient(asked, 3)

@@ -52,11 +52,27 @@ class Answered:
 
     def allowed(self, relative: float) -> Array:
         """The error that each output may have: relative to its size, or rounding."""
+        return np.asarray(np.maximum(relative * self.size, self._rounding))
+
+    @property
+    def size(self) -> Array:
+        """How far the answers of each output range about their mean."""
         y = self.values
-        if len(y) == 0:
-            return np.zeros(y.shape[1])
-        size = np.abs(y - y.mean(axis=0)).max(axis=0)
-        return np.asarray(np.maximum(relative * size, _ROUNDINGS * np.abs(y).max(axis=0)))
+        return np.abs(y - y.mean(axis=0)).max(axis=0) if len(y) else np.zeros(y.shape[1])
+
+    @property
+    def _rounding(self) -> Array:
+        """What rounding may make of the answers of each output."""
+        return np.asarray(_ROUNDINGS * np.abs(self.values).max(axis=0, initial=0.0))
+
+    def part_left_by(self, network: AnyNetwork) -> float:
+        """How far a network is off at most, as a part of the output's size.
+
+        An output that is constant but for rounding has none, and nothing is told of its weights.
+        """
+        ranges = self.size > self._rounding
+        left = self.left_by(network).max(axis=0, initial=0.0)
+        return float((left[ranges] / self.size[ranges]).max(initial=0.0))
 
     def explained_by(self, network: AnyNetwork, allowed: Array) -> AnyArray:
         """Which points a network predicts up to the error allowed."""

@@ -236,8 +236,8 @@ def _points_at_kinks_are_predicted(candidate: TracedCandidate) -> Check:
     unseen = np.setdiff1d(np.arange(number), candidate.kink_of)
     off = np.unique(candidate.kink_of[~agree])
     why = (
-        f"not points at the kinks of {named(candidate.network, off)}: these are two or more units "
-        "with almost the same hyperplane."
+        f"not points at the kinks of {named(candidate.network, off)}: "
+        f"{_why_off_at_kinks(candidate)}."
         if len(off)
         else f"no point at the kinks of {named(candidate.network, unseen)} could be asked: "
         f"{_why_no_kink(candidate)}."
@@ -251,6 +251,13 @@ def _points_at_kinks_are_predicted(candidate: TracedCandidate) -> Check:
         Status.PARTIAL,
         samples=len(agree),
     )
+
+
+def _why_off_at_kinks(candidate: TracedCandidate) -> str:
+    at_kinks = candidate.at_kinks.left_by(candidate.network).max(axis=0)
+    if (at_kinks <= 2 * candidate.fresh.left_by(candidate.network).max(axis=0)).all():
+        return "rounding leaves as much there as elsewhere, and more than the units are known to"
+    return "these are two or more units with almost the same hyperplane"
 
 
 def _why_no_kink(candidate: TracedCandidate) -> str:

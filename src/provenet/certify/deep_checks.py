@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from provenet.certify.checks import Check, Status
+from provenet.certify.cut_off import ends_like_noise
 from provenet.certify.deep import DeepEvidence
 from provenet.certify.noise_checks import NO_DEPENDENCE
 from provenet.certify.residual_checks import unseen_are_predicted
@@ -39,6 +40,7 @@ from provenet.certify.tolerances import (
     SPARE_ON_A_PIECE,
     SPARE_SAMPLES,
 )
+from provenet.common.typing import Array
 from provenet.fitting.search.swaps import grown
 from provenet.fitting.tolerances import POLISH_TOLERANCE, SWAP_STEPS
 from provenet.fitting.workspace import Workspace
@@ -213,17 +215,17 @@ def _noise(workspace: Workspace, evidence: DeepEvidence) -> Iterator[Check]:
             f"Noise of {noise:.3g} is left where {given:.3g} was given: there are more units, or "
             "the activation is another one.",
         )
-    yield _no_dependence(workspace, evidence)
+    drawn = workspace.drawn
+    predicted = evidence.network(workspace.standardisation.undo(drawn.X))
+    yield ends_like_noise(drawn.y, predicted, _found(evidence))
+    yield _no_dependence(workspace, drawn.y - predicted, _found(evidence))
     yield _every_unit_is_clear(evidence)
     yield _further_units_gain_nothing(workspace, evidence)
 
 
-def _no_dependence(workspace: Workspace, evidence: DeepEvidence) -> Check:
+def _no_dependence(workspace: Workspace, r: Array, found: str) -> Check:
     """Do inputs predict anything of what is left?"""
-    Z, r = (
-        workspace.drawn.X,
-        workspace.drawn.y - evidence.network(workspace.standardisation.undo(workspace.drawn.X)),
-    )
+    Z = workspace.drawn.X
     terms = hermite_terms(Z)
     sigmas = max(
         max(correlation(terms, left[: terms.shape[1]]), joint_dependence(Z, left))
@@ -234,7 +236,7 @@ def _no_dependence(workspace: Workspace, evidence: DeepEvidence) -> Check:
         sigmas <= NOT_CHANCE,
         f"{sigmas:.2g} standard errors",
         f"at most {NOT_CHANCE:g}",
-        f"{_found(evidence)}, but what is left is predicted by the inputs ({sigmas:.0f} standard "
+        f"{found}, but what is left is predicted by the inputs ({sigmas:.0f} standard "
         "errors): the labels come from more units, or not from such a network.",
         Status.PARTIAL,
         len(Z),

@@ -3,7 +3,7 @@
 Least squares makes residuals small on the whole. Where labels are those of a network up to noise,
 their mean is zero everywhere else as well: on every linear piece, where predictions are highest and
 lowest, far out, and for every polynomial of the inputs. The size of noise may differ from place to
-place.
+place. And labels end as noise does (`cut_off`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import ndtr, stdtr
 
 from provenet.certify.checks import Check, Status
+from provenet.certify.cut_off import ends_like_noise
 from provenet.certify.residual_form import (
     NOT_CHANCE,
     UNLIKELY,
@@ -36,7 +37,9 @@ NO_DEPENDENCE = "what is left does not depend on the inputs"
 def noise_checks(workspace: Workspace, own: Network, found: str) -> Iterator[Check]:
     """Of a network on standardised inputs; `found` begins the advice."""
     drawn, fitted = workspace.drawn, workspace.problem.samples.size
-    left = (drawn.y - own(drawn.X)).reshape(drawn.size, -1)
+    predicted = own(drawn.X)
+    yield ends_like_noise(drawn.y, predicted, found)
+    left = (drawn.y - predicted).reshape(drawn.size, -1)
     groups = _groups(own, drawn.X)
     worst = min(
         (_least_likely(groups, column) for column in left.T), key=lambda place: place.chance

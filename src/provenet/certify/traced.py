@@ -77,11 +77,12 @@ class TracedCandidate:
     def error(self) -> float:
         """How far a unit may be off, relatively: for rounding, or for what fresh points leave.
 
-        A unit too small to be found is left there, and moves the others.
+        A unit too small to be found is left there, and moves the others. So is what rounding leaves
+        of an output that varies little beside its mean: others may tell the units well, its own
+        weights only its answers do.
         """
-        left = self.fresh.left_by(self.network)
-        share = AGREES * left / np.maximum(self.fresh.allowed(AGREES), _TINIEST)
-        return float(np.maximum(self.error_bound, ROUNDING_MARGIN * share.max(initial=0.0)))
+        left = self.fresh.part_left_by(self.network)
+        return float(np.maximum(self.error_bound, ROUNDING_MARGIN * left))
 
     @property
     def allowed_at_kinks(self) -> Array:

@@ -108,7 +108,9 @@ def _in_steps(y: Array) -> list[LabelPrecision]:
 
 def _decimals(blur: float, most: float) -> Iterator[float]:
     """Powers of ten, for where labels are so few that no two of them are near each other."""
-    lowest, highest = (int(np.floor(np.log10(x))) for x in (COARSE * blur, most))
+    lowest, highest = (
+        int(np.floor(np.log10(max(x, np.finfo(float).tiny)))) for x in (COARSE * blur, most)
+    )
     for exponent in range(highest, lowest, -1):
         yield 10.0**exponent
 

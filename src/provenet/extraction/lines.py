@@ -148,7 +148,7 @@ def trace_line(
     answers that are rounded `coarse` is the part of their size: steps are those that suit it.
     """
     low, high = reach
-    line = _AlongLine(ask, origin, direction, scale, rounding, least, coarse)
+    line = _AlongLine(ask, origin, direction, scale, rounding, least, coarse, ends=(low, high))
     between = _between(np.empty(0) if expected is None else expected, low, high, scale)
     inner = line.tangents(between, centred=True)
     (left,), (right,) = line.tangents([(low, high - low)]), line.tangents([(high, low - high)])
@@ -182,6 +182,8 @@ class _AlongLine:
     coarse: float | None = None
     steepness: float = 0.0
     """Size of the gradient: inputs are rounded too, and units that cancel each other are."""
+    ends: tuple[float, float] = (-np.inf, np.inf)
+    """Beyond these nothing may be asked: the steps that coarse values need may be longer."""
 
     def values(self, ts: list[float]) -> Array:
         places = np.array(ts)[:, None]
@@ -237,12 +239,15 @@ class _AlongLine:
         pairs = []
         for t, room in places:
             step = self._step(t, room)
-            pairs.append((t - step, t + step) if centred else (t, t + step))
+            pairs.append((self._inside(t - step) if centred else t, self._inside(t + step)))
         values = self.values([t for pair in pairs for t in pair])
         return [
             self.judged(_tangent(t, *pair, fa, fb))
             for (t, _), pair, fa, fb in zip(places, pairs, values[::2], values[1::2], strict=True)
         ]
+
+    def _inside(self, t: float) -> float:
+        return min(max(t, self.ends[0]), self.ends[1])
 
     def _step(self, t: float, room: float) -> float:
         """Short against the room, and against the distance between kinks in this place.

@@ -240,7 +240,7 @@ class Oracle:
             found = np.asarray(raw)
         except Exception as error:  # whatever an object raises that will not be an array
             raise self._not_numbers(points, f"{type(raw).__name__}: {first_line(error)}") from None
-        found = self._numbered(points, found)
+        found = self._with_its_row(len(points), self._numbered(points, found))
         self._check_shape(points, found.shape)
         y = found.reshape(len(points), -1).astype(float)
         if not np.isfinite(y).all():
@@ -274,6 +274,12 @@ class Oracle:
                 self.class_names.append(name)
         numbers = [self.class_names.index(str(name)) for name in names]
         return np.array(numbers, dtype=float).reshape(found.shape)
+
+    def _with_its_row(self, n: int, found: AnyArray) -> AnyArray:
+        """The answer to one input with its row, which functions lose that squeeze their answers."""
+        width = self._width
+        lost = n == 1 and width is not None and found.shape == (() if width == 1 else (width,))
+        return found[None] if lost else found
 
     def _check_shape(self, points: AnyArray, shape: tuple[int, ...]) -> None:
         n = len(points)

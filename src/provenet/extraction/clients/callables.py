@@ -44,7 +44,7 @@ class CallableClient:
         except Exception as error:
             raise InvalidInput(
                 f"{self.name} raised {type(error).__name__}: {first_line(error)} {such_as(X)}: it "
-                "must answer every input."
+                "must answer every input; low= and high= limit the inputs."
             ) from error
         return picked(self.name, answer, self._output)
 

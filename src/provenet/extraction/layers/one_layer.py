@@ -324,9 +324,12 @@ class _LayerSearch:
         """The signs that explain all gradients, here and elsewhere."""
         stage = self.stage
         signs = layer_signs(rows, stage.pieces, stage.rng)
-        self.note = f"{signs.unexplained} of {signs.asked} gradients are not explained by these"
         self.signs_told = bool(signs.voted.all())
         refuted = signs.unexplained > UNEXPLAINED * signs.asked
+        left = f"{signs.unexplained} of {signs.asked} gradients are not explained by these"
+        self.note = (
+            left if refuted else "gradients do not tell whether these are all, and how signed"
+        )
         if refuted and signs.explained > MOST_ANSWERS * signs.asked:  # few units are missing
             self.guided = self._between(signs.places, signs.good)
         if refuted or signs.asked <= len(rows) or not signs.voted.all():
