@@ -308,16 +308,18 @@ falls by less a step does not get there."""
 
 DASH_FACTOR, DASH_ROWS = 2, 3
 """Convention: by which a width grows, and times which it is given the samples that it needs."""
-DASH_STEPS, DASH_FURTHER, DASH_TOLERANCE = 8, 60, 1e-2
-"""Convention: least squares of a width: new units need some steps before they are felt, and others
-while they are (`FALLS_WELL`)."""
+DASH_STEPS, PATIENT_STEPS, DASH_FURTHER = 5, 30, 60
+"""Convention: least squares of a width that is to grow, and of the widest: a few steps, or while
+they help; and further ones while they help well (`FALLS_WELL`)."""
+PATIENT_TOLERANCE = 1e-2
+"""Convention: fall of the sum of squares below which a step of the widest does not help."""
 DASH_NEAR = (1e-3, 1e-2)
 """Convention: of the labels' spread: where it ends, and what is little enough to try the end from
 there: bad minima leave far more."""
 DASH_WORTH = (30.0, 3.0)
 """Convention: times what is left that units to spare are worth at most: all that may be, then those
 that surely are."""
-DASH_FALLS, DASH_FAILURES = 0.9, 4
+DASH_FALLS, DASH_FAILURES = 0.95, 4
 """Convention: share of the variance left that a width or an exchange leaves if it helps, and
 exchanges in a row that do not before the dash is given up."""
 LAST_STEPS, LAST_FALLS = 40, 0.1

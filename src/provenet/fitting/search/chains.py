@@ -67,25 +67,34 @@ def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
     the samples are on a cluster, all chains after the first run there, as many at once as it takes.
     """
     problem = workspace.problem
-    beginnings = [_Beginning(first_width(problem, workspace.units), 1, known)]
+    coming, swaps = _first(workspace, known), 1
     best: Fit | None = None
-    if known is None and (found := _dashed(workspace)) is not None:
-        yield pruned(workspace, found.wide, found.fit)
     while not workspace.out_of_time:
         ends = []
-        for chain in _side_by_side(workspace, beginnings):
+        for chain in coming:
             ends.append(chain.fit)
             yield chain
         last = min(ends, key=problem.criterion)
         best = last if best is None else min(best, last, key=problem.criterion)
         short = _short_of_samples(problem, best)
-        beginnings = _next_beginnings(workspace, last, short, beginnings[-1].swaps)
+        beginnings = _next_beginnings(workspace, last, short, swaps)
+        coming, swaps = _side_by_side(workspace, beginnings), beginnings[-1].swaps
+
+
+def _first(workspace: Workspace, known: Array | None) -> Iterator[Chain]:
+    """The end of a dash, if that gets to zero, or of a chain that is not patient."""
+    found = _dashed(workspace) if known is None else None
+    if found is not None:
+        yield pruned(workspace, found.wide, found.fit)
+    else:
+        width = first_width(workspace.problem, workspace.units)
+        yield _chain(workspace, _Beginning(width, 1, known))
 
 
 def _dashed(workspace: Workspace) -> Dash | None:
     """Where a dash got to zero, if it did."""
     problem = workspace.problem.searching()
-    if not serves(problem) or workspace.out_of_time:
+    if not serves(problem):
         return None
     first, rng = first_width(problem, workspace.units), workspace.rng.spawn(1)[0]
     widest = first if workspace.units else max(first, widest_of(problem, None) // 2)

@@ -40,10 +40,11 @@ from provenet.fitting.tolerances import (
     DASH_NEAR,
     DASH_ROWS,
     DASH_STEPS,
-    DASH_TOLERANCE,
     DASH_WORTH,
     LAST_FALLS,
     LAST_STEPS,
+    PATIENT_STEPS,
+    PATIENT_TOLERANCE,
     SWAP_STEPS,
     SWAP_TOLERANCE,
 )
@@ -72,19 +73,25 @@ def dash(problem: Problem, first: int, widest: int, rng: np.random.Generator) ->
     Yields every fit; whoever takes them looks whether it is the last (`ended_at_zero`).
     """
     part = _on_rows_of(problem, first, widest)
-    fit = _few_steps(part, _MOVES.start(part, first, rng))
+    fit = _refined(part, _MOVES.start(part, first, rng), widest)
     yield fit
     while (width := fit.parameters.units) < widest and not problem.out_of_time:
         wider = min(DASH_FACTOR * width, widest)
         part = _on_rows_of(problem, wider, widest)
-        before = fit
-        fit = _few_steps(part, _MOVES.grown(part, fit.parameters, wider - width, rng))
+        before = variance(problem, fit)
+        fit = _refined(part, _MOVES.grown(part, fit.parameters, wider - width, rng), widest)
         yield fit
-        if variance(problem, fit) > DASH_FALLS * variance(problem, before):
+        if variance(problem, fit) > DASH_FALLS * before:
             return
+    yield from _exchanged(part, fit, rng)
+
+
+def _exchanged(part: Problem, fit: Fit, rng: np.random.Generator) -> Iterator[Fit]:
+    """The least useful units exchanged while that helps."""
     failures = 0
-    while failures < DASH_FAILURES and not problem.out_of_time:
-        trial = _few_steps(part, _MOVES.swapped(part, fit.parameters, failures, rng))
+    while failures < DASH_FAILURES and not part.out_of_time:
+        other = _MOVES.swapped(part, fit.parameters, failures, rng)
+        trial = _refined(part, other, other.units)
         yield trial
         failures = 0 if trial.rss < DASH_FALLS * fit.rss else failures + 1
         fit = min(fit, trial, key=lambda f: f.rss)
@@ -115,8 +122,8 @@ def _on_rows_of(problem: Problem, width: int, widest: int) -> Problem:
     return problem.for_width(min(DASH_ROWS * width, widest))
 
 
-def _few_steps(part: Problem, parameters: Parameters) -> Fit:
-    """Least squares until little is left or it falls slowly."""
-    return part.refine(
-        parameters, DASH_STEPS, DASH_TOLERANCE, further=DASH_FURTHER, zero=DASH_NEAR[0]
-    )
+def _refined(part: Problem, parameters: Parameters, widest: int) -> Fit:
+    """Least squares until little is left, or it falls slowly where there is nowhere to grow."""
+    few = parameters.units < widest
+    steps = (DASH_STEPS, SWAP_TOLERANCE) if few else (PATIENT_STEPS, PATIENT_TOLERANCE)
+    return part.refine(parameters, *steps, further=DASH_FURTHER, zero=DASH_NEAR[0])
