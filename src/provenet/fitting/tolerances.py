@@ -322,6 +322,12 @@ that surely are."""
 DASH_FALLS, DASH_FAILURES = 0.95, 4
 """Convention: share of the variance left that a width or an exchange leaves if it helps, and
 exchanges in a row that do not before the dash is given up."""
+SPAN_FEATURES, SPAN_SHARE = 80, 0.7
+"""Convention: features from which on units are first looked for in the span that shows, and the
+share of them that it may have: beyond, nothing is gained by it."""
+FEW_MISSING = 0.05
+"""Convention: of the labels' spread, what is left where few units are missing: growing finds them
+at once."""
 LAST_STEPS, LAST_FALLS = 40, 0.1
 """Convention: least squares at the end, which falls by whole factors a step: one that falls by less
 does not get to zero."""

@@ -13,6 +13,13 @@ those that go one after the other, the rest refitted linearly, and leave a multi
 anyway, go all at once. From there least squares gets to zero in a few steps or not at all, which
 shows at once.
 
+*Many features.* Of a unit among many each sample says little, and least squares in all dimensions
+learns samples by heart. But what the linear part leaves of the labels, r, has a second moment
+`mean(r (x x^T - 1))`, for normal inputs the sum of the units' `a phi(b) w w^T`: its eigenvectors
+beyond `2 std(r) sqrt(features / samples)`, where chance ends (`moments.subspace`), span most of the
+units with a part of the parameters. Layers grow in that span first, and start from there in all
+dimensions. Inputs need not be normal: it is only a start.
+
 *With noise* of variance s^2 a wider layer leaves no smaller `rss / (labels - parameters)`: where
 that hardly falls the dash is given up, and chains begin as if it had not been (it draws random
 numbers of its own).
@@ -20,18 +27,20 @@ numbers of its own).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from provenet.common.typing import Array
+from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.losses import SQUARES
 from provenet.fitting.normal_equations import dropped_in_turn
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.floor import variance
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.search.units import OneLayer, without
+from provenet.fitting.search.units import OneLayer, with_no_output, without
 from provenet.fitting.tolerances import (
     DASH_FACTOR,
     DASH_FAILURES,
@@ -41,10 +50,13 @@ from provenet.fitting.tolerances import (
     DASH_ROWS,
     DASH_STEPS,
     DASH_WORTH,
+    FEW_MISSING,
     LAST_FALLS,
     LAST_STEPS,
     PATIENT_STEPS,
     PATIENT_TOLERANCE,
+    SPAN_FEATURES,
+    SPAN_SHARE,
     SWAP_STEPS,
     SWAP_TOLERANCE,
 )
@@ -72,29 +84,76 @@ def dash(problem: Problem, first: int, widest: int, rng: np.random.Generator) ->
 
     Yields every fit; whoever takes them looks whether it is the last (`ended_at_zero`).
     """
-    part = _on_rows_of(problem, first, widest)
-    fit = _refined(part, _MOVES.start(part, first, rng), widest)
-    yield fit
+    inside = _from_span(problem, first, widest, rng)
+    if inside is None:
+        part = _on_rows_of(problem, first, widest)
+        fit = _refined(part, _MOVES.start(part, first, rng), patient=first == widest)
+        yield fit
+    else:
+        part = _on_rows_of(problem, inside.units, widest)
+        fit = _refined(part, inside, patient=True)
+        yield fit
+        fit = yield from _exchanged(part, fit, 1, rng, FEW_MISSING * problem.spread)
+    wide = yield from _grown(problem, fit, widest, rng)
+    if wide is not None:
+        yield from _exchanged(_on_rows_of(problem, widest, widest), wide, DASH_FAILURES, rng)
+
+
+def _grown(
+    problem: Problem, fit: Fit, widest: int, rng: np.random.Generator
+) -> Generator[Fit, None, Fit | None]:
+    """Doubled up to the widest; None where that hardly helps."""
     while (width := fit.parameters.units) < widest and not problem.out_of_time:
-        wider = min(DASH_FACTOR * width, widest)
+        wider, before = min(DASH_FACTOR * width, widest), variance(problem, fit)
         part = _on_rows_of(problem, wider, widest)
-        before = variance(problem, fit)
-        fit = _refined(part, _MOVES.grown(part, fit.parameters, wider - width, rng), widest)
+        start = _MOVES.grown(part, fit.parameters, wider - width, rng)
+        fit = _refined(part, start, patient=wider == widest)
         yield fit
         if variance(problem, fit) > DASH_FALLS * before:
-            return
-    yield from _exchanged(part, fit, rng)
+            return None
+    return fit
 
 
-def _exchanged(part: Problem, fit: Fit, rng: np.random.Generator) -> Iterator[Fit]:
-    """The least useful units exchanged while that helps."""
+def _exchanged(
+    part: Problem, fit: Fit, patience: int, rng: np.random.Generator, enough: float = 0.0
+) -> Generator[Fit, None, Fit]:
+    """The least useful units exchanged, until so many exchanges in a row do not help."""
     failures = 0
-    while failures < DASH_FAILURES and not part.out_of_time:
+    while failures < patience and fit.rms > enough and not part.out_of_time:
         other = _MOVES.swapped(part, fit.parameters, failures, rng)
-        trial = _refined(part, other, other.units)
+        trial = _refined(part, other, patient=True)
         yield trial
         failures = 0 if trial.rss < DASH_FALLS * fit.rss else failures + 1
         fit = min(fit, trial, key=lambda f: f.rss)
+    return fit
+
+
+def _from_span(
+    problem: Problem, first: int, widest: int, rng: np.random.Generator
+) -> Parameters | None:
+    """Units that were grown in the span that shows; None where that is no help."""
+    X, features = problem.samples.X, problem.samples.features
+    if features < SPAN_FEATURES or problem.outputs > 1:
+        return None
+    linear, _ = problem.best_linear_part(with_no_output(problem, np.empty((0, features + 1))))
+    left = problem.samples.y - X @ linear.beta[:-1] - linear.beta[-1]
+    basis = _shown(X, left)
+    if not 1 < len(basis) <= SPAN_SHARE * features:
+        return None
+    doublings = int(np.log(widest / first) / np.log(DASH_FACTOR))
+    inside = replace(problem, samples=ArraySource(X @ basis.T, left))
+    narrow = _refined(inside, _MOVES.start(inside, first, rng), patient=False)
+    fits = [narrow, *_grown(inside, narrow, first * DASH_FACTOR**doublings, rng)]
+    theta = fits[-1].parameters.theta
+    return with_no_output(problem, np.column_stack([theta[:, :-1] @ basis, theta[:, -1]]))
+
+
+def _shown(X: Array, left: Array) -> Array:
+    """Directions that stand out in the second moment, one a row."""
+    moment = (X * left[:, None]).T @ X / len(X) - np.mean(left) * np.eye(X.shape[1])
+    values, vectors = np.linalg.eigh(moment)
+    chance = 2 * np.std(left) * np.sqrt(X.shape[1] / len(X))
+    return np.asarray(vectors.T[np.abs(values) > chance])
 
 
 def ended_at_zero(problem: Problem, widest: int, fit: Fit) -> Dash | None:
@@ -122,8 +181,7 @@ def _on_rows_of(problem: Problem, width: int, widest: int) -> Problem:
     return problem.for_width(min(DASH_ROWS * width, widest))
 
 
-def _refined(part: Problem, parameters: Parameters, widest: int) -> Fit:
-    """Least squares until little is left, or it falls slowly where there is nowhere to grow."""
-    few = parameters.units < widest
-    steps = (DASH_STEPS, SWAP_TOLERANCE) if few else (PATIENT_STEPS, PATIENT_TOLERANCE)
+def _refined(part: Problem, parameters: Parameters, patient: bool) -> Fit:
+    """Least squares until little is left; a few steps, or until it falls slowly."""
+    steps = (PATIENT_STEPS, PATIENT_TOLERANCE) if patient else (DASH_STEPS, SWAP_TOLERANCE)
     return part.refine(parameters, *steps, further=DASH_FURTHER, zero=DASH_NEAR[0])
