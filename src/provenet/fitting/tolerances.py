@@ -319,7 +319,7 @@ there: bad minima leave far more."""
 DASH_WORTH = (30.0, 3.0)
 """Convention: times what is left that units to spare are worth at most: all that may be, then those
 that surely are."""
-DASH_FALLS, DASH_FAILURES = 0.95, 4
+DASH_FALLS, DASH_FAILURES = 0.95, 2
 """Convention: share of the variance left that a width or an exchange leaves if it helps, and
 exchanges in a row that do not before the dash is given up."""
 SPAN_FEATURES, SPAN_SHARE = 80, 0.7
