@@ -8,7 +8,7 @@ import pytest
 import provenet as pn
 from provenet.common.exceptions import NoAnswer
 from provenet.data.sources import Source
-from provenet.fitting.workspace import Wishes, Workspace, prepare
+from provenet.fitting.workspace import Wishes, Workspace, _enough, prepare
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3000, 2))
@@ -32,6 +32,16 @@ def test_held_out_rows_are_the_numbers_of_the_samples_held_out() -> None:
     assert len(rows) == len(set(rows)) == workspace.held_out.size == 300
     np.testing.assert_array_equal(X[rows], workspace.held_out.X)
     np.testing.assert_array_equal(NETWORK(X[rows]), workspace.held_out.y)
+
+
+@pytest.mark.parametrize(
+    ("features", "samples"), [(10, 20_000), (200, 100_000), (500, 60_000), (2000, 100_000)]
+)
+def test_many_features_are_given_samples_for_half_as_many_units(
+    features: int, samples: int
+) -> None:
+    """Five a weight, as far as memory goes, and always some for each feature."""
+    assert _enough(features) == samples
 
 
 def test_repeated_inputs_are_held_out_together() -> None:

@@ -307,6 +307,34 @@ NEAR_STEPS, NEAR_TOLERANCE = 60, 1e-2
 """Convention: least squares on its way to zero, which is slow where units are much alike; one that
 falls by less a step does not get there."""
 
+# ---- Search: the dash for zero
+
+DASH_FACTOR, DASH_ROWS = 2, 3
+"""Convention: by which a width grows, and times which it is given the samples that it needs."""
+DASH_STEPS, PATIENT_STEPS, DASH_FURTHER = 5, 30, 60
+"""Convention: least squares of a width that is to grow, and of the widest: a few steps, or while
+they help; and further ones while they help well (`FALLS_WELL`)."""
+PATIENT_TOLERANCE = 1e-2
+"""Convention: fall of the sum of squares below which a step of the widest does not help."""
+DASH_NEAR = (1e-3, 1e-2)
+"""Convention: of the labels' spread: where it ends, and what is little enough to try the end from
+there: bad minima leave far more."""
+DASH_WORTH = (30.0, 3.0)
+"""Convention: times what is left that units to spare are worth at most: all that may be, then those
+that surely are."""
+DASH_FALLS, DASH_FAILURES = 0.95, 2
+"""Convention: share of the variance left that a width or an exchange leaves if it helps, and
+exchanges in a row that do not before the dash is given up."""
+SPAN_FEATURES, SPAN_SHARE = 80, 0.7
+"""Convention: features from which on units are first looked for in the span that shows, and the
+share of them that it may have: beyond, nothing is gained by it."""
+FEW_MISSING = 0.05
+"""Convention: of the labels' spread, what is left where few units are missing: growing finds them
+at once."""
+LAST_STEPS, LAST_FALLS = 40, 0.1
+"""Convention: least squares at the end, which falls by whole factors a step: one that falls by less
+does not get to zero."""
+
 # ---- Search: several layers
 
 LAYER_SPREADS, THRESHOLDS_WITHIN = (0.5, 2.0), 0.5
@@ -525,6 +553,10 @@ SAMPLES_DRAWN = 20_000
 parameters, and quick to fit."""
 DRAWN_A_FEATURE = 50
 """Convention: samples a feature that are drawn at least: each unit has a weight for it."""
+DRAWN_A_SQUARE, MOST_NUMBERS_DRAWN = ROWS_A_PARAMETER / 2, 3 * 10**7
+"""Derived: samples that are drawn for the features squared: half as many units have half as many
+weights as that. Convention: numbers that are drawn for their sake at most, a quarter of a
+gigabyte."""
 MOST_HELD_OUT = 20_000
 """Convention: different inputs that are held out at most; a tenth is less up to 4000 features."""
 

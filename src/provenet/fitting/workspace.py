@@ -20,7 +20,14 @@ from provenet.data.standardisation import Standardisation
 from provenet.fitting.losses import Loss
 from provenet.fitting.search import Problem
 from provenet.fitting.search.policy import fitted_form
-from provenet.fitting.tolerances import DRAWN_A_FEATURE, FINE, MOST_HELD_OUT, SAMPLES_DRAWN
+from provenet.fitting.tolerances import (
+    DRAWN_A_FEATURE,
+    DRAWN_A_SQUARE,
+    FINE,
+    MOST_HELD_OUT,
+    MOST_NUMBERS_DRAWN,
+    SAMPLES_DRAWN,
+)
 from provenet.moments.gaussianity import GaussianCheck, check_gaussian
 from provenet.networks.activations import RELU, Activation
 
@@ -227,6 +234,12 @@ def row_keys(X: Array) -> Array:
     return np.asarray((X * np.random.default_rng(0).standard_normal(X.shape[1])).sum(axis=1))
 
 
+def _enough(features: int) -> int:
+    """Samples that are drawn, if there are so many."""
+    of_many_units = min(DRAWN_A_SQUARE * features**2, MOST_NUMBERS_DRAWN / features)
+    return max(SAMPLES_DRAWN, DRAWN_A_FEATURE * features, int(of_many_units))
+
+
 def prepare(
     source: Source,
     wishes: Wishes,
@@ -239,8 +252,7 @@ def prepare(
 ) -> Workspace:
     """Draw samples to fit and samples to hold out, and look at the inputs."""
     started = working_time()
-    n = min(source.size, max(SAMPLES_DRAWN, DRAWN_A_FEATURE * source.features))
-    drawn = source.draw(n, rng)
+    drawn = source.draw(min(source.size, _enough(source.features)), rng)
     X, y = drawn.X, drawn.y
     _, first, group = np.unique(row_keys(X), return_index=True, return_inverse=True)
     # Repeated inputs are held out together: a sample that was fitted tells nothing about its twin.

@@ -9,6 +9,7 @@ are left by swapping: the least useful units make room for those that best expla
 (chosen from a random pool by the drop of the residual that each would bring), and
 Levenberg-Marquardt runs again.
 
+Labels without noise mostly need no patience: a `dash` for zero goes first, where units have kinks.
 A chain starts narrow and swaps; when swaps no longer help it grows by about a third. (The first
 chain swaps only where growing alone does not pay, which is cheaper.) It ends with a
 residual of zero, and is then pruned to the smallest width that keeps it zero; or, with noise, where

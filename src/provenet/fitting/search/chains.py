@@ -13,6 +13,7 @@ from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.search.dash import Dash, dash, ended_at_zero, serves
 from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.pruning import prune
@@ -66,17 +67,43 @@ def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
     the samples are on a cluster, all chains after the first run there, as many at once as it takes.
     """
     problem = workspace.problem
-    beginnings = [_Beginning(first_width(problem, workspace.units), 1, known)]
+    coming, swaps = _first(workspace, known), 1
     best: Fit | None = None
     while not workspace.out_of_time:
         ends = []
-        for chain in _side_by_side(workspace, beginnings):
+        for chain in coming:
             ends.append(chain.fit)
             yield chain
         last = min(ends, key=problem.criterion)
         best = last if best is None else min(best, last, key=problem.criterion)
         short = _short_of_samples(problem, best)
-        beginnings = _next_beginnings(workspace, last, short, beginnings[-1].swaps)
+        beginnings = _next_beginnings(workspace, last, short, swaps)
+        coming, swaps = _side_by_side(workspace, beginnings), beginnings[-1].swaps
+
+
+def _first(workspace: Workspace, known: Array | None) -> Iterator[Chain]:
+    """The end of a dash, if that gets to zero, or of a chain that is not patient."""
+    found = _dashed(workspace) if known is None else None
+    if found is not None:
+        yield pruned(workspace, found.wide, found.fit)
+    else:
+        width = first_width(workspace.problem, workspace.units)
+        yield _chain(workspace, _Beginning(width, 1, known))
+
+
+def _dashed(workspace: Workspace) -> Dash | None:
+    """Where a dash got to zero, if it did."""
+    problem = workspace.problem.searching()
+    if not serves(problem):
+        return None
+    first, rng = first_width(problem, workspace.units), workspace.rng.spawn(1)[0]
+    widest = first if workspace.units else max(first, widest_of(problem, None) // 2)
+    with workspace.stage("search"):
+        for fit in dash(problem, first, widest, rng):
+            _tell(workspace, fit)
+            if (found := ended_at_zero(problem, widest, fit)) is not None:
+                return found
+    return None
 
 
 def _next_beginnings(workspace: Workspace, last: Fit, short: bool, swaps: int) -> list[_Beginning]:
@@ -165,10 +192,14 @@ def _expanded(workspace: Workspace, first: Parameters, swaps: int, widest: int) 
         for better in expand(problem, fit, swaps, widest, workspace.rng):
             fit = better
             ends.append(fit)
-            units = in_words(fit.parameters.widths)
-            message = f"{units} units, residual {fit.rms / workspace.spread:.2g}"
-            workspace.progress("search", workspace.budget_used, message)
+            _tell(workspace, fit)
     return _worth_pruning(problem, fit, ends)
+
+
+def _tell(workspace: Workspace, fit: Fit) -> None:
+    units = in_words(fit.parameters.widths)
+    message = f"{units} units, residual {fit.rms / workspace.spread:.2g}"
+    workspace.progress("search", workspace.budget_used, message)
 
 
 def _worth_pruning(problem: Problem, last: Fit, ends: Sequence[Fit]) -> Fit:
@@ -180,11 +211,14 @@ def _worth_pruning(problem: Problem, last: Fit, ends: Sequence[Fit]) -> Fit:
     return min(whole, key=problem.criterion, default=last)
 
 
-def pruned(workspace: Workspace, wide: Fit) -> Chain:
-    """The end of a chain: its fit without the units that it does not need."""
+def pruned(workspace: Workspace, wide: Fit, narrow: Fit | None = None) -> Chain:
+    """The end of a chain: its fit without the units that it does not need.
+
+    `narrow` is what is known to be as good with fewer.
+    """
     problem = workspace.problem.searching().with_free_norms()
     with workspace.stage("prune"):
-        fit, rejected = prune(problem, wide, workspace.units)
+        fit, rejected = prune(problem, wide if narrow is None else narrow, workspace.units)
         if rejected is None and problem.crawls(fit):
             fit, rejected = _pruned_from_the_end(problem, fit, workspace.units)
     tried = rejected is not None and rejected.ended is not Ended.OUT_OF_TIME

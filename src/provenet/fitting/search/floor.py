@@ -23,7 +23,7 @@ def at_floor(problem: Problem, narrower: Fit | None, wider: Fit) -> Fit | None:
     """The narrower fit, refined on all samples, if the wider one explains no more; else None."""
     if narrower is None or problem.layers == 1 or problem.is_near_zero(wider):
         return None
-    before, after = _variance(problem, narrower), _variance(problem, wider)
+    before, after = variance(problem, narrower), variance(problem, wider)
     if after > (AT_FLOOR * problem.spread) ** 2 or after < FLOOR_FALLS * before:
         return None
     fits = [
@@ -32,6 +32,6 @@ def at_floor(problem: Problem, narrower: Fit | None, wider: Fit) -> Fit | None:
     return fits[0] if problem.criterion(fits[0]) <= problem.criterion(fits[1]) else None
 
 
-def _variance(problem: Problem, fit: Fit) -> float:
+def variance(problem: Problem, fit: Fit) -> float:
     """Of the noise, if a fit leaves nothing else."""
     return fit.rss / max(fit.labels - problem.parameters(*fit.parameters.widths), 1)

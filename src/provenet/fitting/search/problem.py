@@ -197,20 +197,33 @@ class Problem:
         """Whether the deadline has passed."""
         return working_time() > self.deadline
 
-    def refine(self, parameters: Parameters, iterations: int, tolerance: float) -> Fit:
-        """Levenberg-Marquardt within the deadline; without units the linear part alone."""
+    def refine(
+        self,
+        parameters: Parameters,
+        iterations: int,
+        tolerance: float,
+        *,
+        further: int | None = None,
+        zero: float = 0.0,
+    ) -> Fit:
+        """Levenberg-Marquardt within the deadline; without units the linear part alone.
+
+        It ends at `zero` of the labels' spread, if that is more than what counts as zero.
+        """
         if parameters.units == 0:
             fitted, rss = self.best_linear_part(parameters, passes=2)
             return Fit(fitted, rss, self.samples.labels, 0, Ended.CONVERGED)
+        if further is None:
+            further = iterations if iterations >= SWAP_STEPS else 0
         return refine(
             self.samples,
             parameters,
             self.activation,
             spread=self.spread,
             iterations=iterations,
-            further=iterations if iterations >= SWAP_STEPS else 0,
+            further=further,
             tolerance=tolerance,
-            zero=max(ROUNDING_ZERO, self.enough * self.zero / self.spread),
+            zero=max(ROUNDING_ZERO, self.enough * self.zero / self.spread, zero),
             largest=self.largest,
             deadline=self.deadline,
             loss=self.loss,

@@ -62,14 +62,14 @@ class OneLayer:
         if problem.is_zero(fit):
             in_vain = dropped_in_turn(sums, fit.parameters, n * (IN_VAIN * problem.zero) ** 2)
             if len(in_vain) > 1:
-                yield _without(fit.parameters, in_vain)
+                yield without(fit.parameters, in_vain)
             several = int((cost < n * problem.zero**2).sum()) // 2
         else:
             several = int((problem.growth(fit, cost) < problem.a_unit * np.log(n)).sum()) // 2
         if several > 1:
-            yield _without(fit.parameters, order[:several])
+            yield without(fit.parameters, order[:several])
         for j in order[:PRUNE_CANDIDATES]:
-            yield _without(fit.parameters, np.array([j]))
+            yield without(fit.parameters, np.array([j]))
 
 
 def with_no_output(problem: Problem, theta: Array) -> Parameters:
@@ -78,7 +78,8 @@ def with_no_output(problem: Problem, theta: Array) -> Parameters:
     return Parameters(theta, np.zeros((rows, *problem.samples.label_shape)))
 
 
-def _without(parameters: Parameters, drop: AnyArray) -> Parameters:
+def without(parameters: Parameters, drop: AnyArray) -> Parameters:
+    """The same without some units."""
     kept = np.ones(parameters.units, dtype=bool)
     kept[drop] = False
     return parameters.keep(kept)
@@ -88,7 +89,7 @@ def _with_new_units(
     problem: Problem, parameters: Parameters, drop: AnyArray, add: int, rng: np.random.Generator
 ) -> Parameters:
     """Drop some units, add promising ones."""
-    old = _without(calmed(problem, parameters, rng), drop)
+    old = without(calmed(problem, parameters, rng), drop)
     return old.widened(promising_units(problem, old, add, rng))
 
 
