@@ -5,8 +5,8 @@ at a time (anew where steps end far above the noise), and
 
     H = D^T Omega D + sigma^2 / e^2,    theta <- theta - H^-1 g,
 
-g exact at every step, so that what H lacks in precision costs a step, not accuracy. Omega are
-weights of the samples. The second term keeps what the samples leave open where it was measured
+g exact at every step, so that what H lacks in precision costs a step, not accuracy: of a large
+network it may be formed in single precision. Omega are weights of the samples. The second term keeps what the samples leave open where it was measured
 before, to e: without it rounding would decide. The norm of a hidden unit's weights is a convention,
 so H is inverted at right angles to them (`large_inverse`); `sigma^2 H^-1` is the covariance.
 
@@ -34,6 +34,8 @@ from provenet.fitting.tolerances import (
     NEWTON_SPARE,
     NEWTON_STALLED,
     NEWTON_STEPS,
+    SINGLE_RIDGE,
+    SINGLE_STEPS,
 )
 from provenet.networks.deep_network import DeepNetwork
 
@@ -144,6 +146,8 @@ class Newton:
     """Called between blocks of samples and steps: it may raise, to end the fit there."""
     stalled: float = NEWTON_STALLED
     """Times the noise above which the steps' end is not the network."""
+    single: bool = False
+    """Whether the matrix is formed in single precision: directions that this hides are unsure."""
 
     def __post_init__(self) -> None:
         """Nothing is fitted."""
@@ -155,7 +159,8 @@ class Newton:
     def add(self, new: WeightedSamples) -> None:
         """More samples to be fitted."""
         if self.matrix is None:
-            self.matrix = LargeMatrix(np.full(_flat(self.network).size, self.held))
+            held = np.full(_flat(self.network).size, self.held)
+            self.matrix = LargeMatrix(held, np.float32 if self.single else np.float64)
             self.inverse = None
         inverse = self.inverse
         few = inverse is not None and inverse.takes(new.Y.size)
@@ -188,13 +193,14 @@ class Newton:
     def _inverse(self) -> LargeInverse:
         assert self.matrix is not None, "samples are added first"
         if self.inverse is None:
-            self.inverse = self.matrix.inverse(list(_reflections(self.network)), NEWTON_RIDGE)
+            ridge = SINGLE_RIDGE if self.single else NEWTON_RIDGE
+            self.inverse = self.matrix.inverse(list(_reflections(self.network)), ridge)
         return self.inverse
 
     def _stepped(self, samples: WeightedSamples) -> NearlyExact:
         """Steps with one matrix while each leaves less; the last that did is kept."""
         inverse, network, before = self._inverse(), self.network, np.inf
-        for _ in range(NEWTON_STEPS):
+        for _ in range(SINGLE_STEPS if self.single else NEWTON_STEPS):
             self.between()
             r = samples.residuals(network)
             size = float(np.sum(r**2))
