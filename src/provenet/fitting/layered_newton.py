@@ -164,11 +164,21 @@ class Newton:
             self.inverse = None
         inverse = self.inverse
         few = inverse is not None and inverse.takes(new.Y.size)
-        for D in _weighted_jacobians(self.network, new):
+        for D in _weighted_jacobians(self.network, new, self.matrix.dtype):
             self.between()
             self.matrix.add(D)
             inverse = inverse.with_rows(D) if inverse is not None and few else None
         self.inverse = inverse
+
+    @property
+    def hides(self) -> bool:
+        """Whether rounding of the matrix hides how sure some direction is."""
+        return len(self._inverse().hidden) > 0
+
+    def in_double(self, samples: WeightedSamples) -> None:
+        """The matrix of the samples again, which are all that were added, in double precision."""
+        self.single, self.matrix, self.inverse = False, None, None
+        self.add(samples)
 
     def as_it_is(self) -> NearlyExact:
         """How sure the parameters will be once the samples are fitted."""
@@ -224,21 +234,25 @@ def _reflections(network: DeepNetwork) -> Iterator[Reflection]:
             first += len(row) + 1
 
 
-def _weighted_jacobians(network: DeepNetwork, samples: WeightedSamples) -> Iterator[Array]:
+def _weighted_jacobians(
+    network: DeepNetwork, samples: WeightedSamples, dtype: type[np.floating]
+) -> Iterator[AnyArray]:
     """The weighted derivatives, some rows at a time."""
     for block in row_blocks(len(samples.X), MIRRORED_ROWS):
-        for D in _jacobians(network, samples[block]):
-            D *= samples.weights[block, None]
+        for D in _jacobians(network, samples[block], dtype):
+            D *= samples.weights[block, None].astype(dtype)
             yield D
 
 
-def _jacobians(network: DeepNetwork, samples: WeightedSamples) -> Iterator[Array]:
+def _jacobians(
+    network: DeepNetwork, samples: WeightedSamples, dtype: type[np.floating] = np.float64
+) -> Iterator[AnyArray]:
     """For each output its derivatives by all parameters, those of other outputs zero."""
     point, n = samples.at(network), len(samples.X)
     A, width = point.parameters.output_weights, point.phi.shape[1]
     for q, weights in enumerate(A):
-        by_layers = point.jacobian(np.broadcast_to(weights, (n, len(weights))))
-        D = np.zeros((n, by_layers.shape[1] + width * len(A)))
+        by_layers = point.jacobian(np.broadcast_to(weights, (n, len(weights))), dtype)
+        D = np.zeros((n, by_layers.shape[1] + width * len(A)), dtype)
         D[:, : by_layers.shape[1]] = by_layers
         D[:, by_layers.shape[1] + q * width :][:, :width] = point.phi
         yield D

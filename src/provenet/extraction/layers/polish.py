@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.aiming import Wish, aimed, best_starts
 from provenet.extraction.box import Box
@@ -48,6 +49,7 @@ from provenet.extraction.layers.tolerances import (
 )
 from provenet.extraction.layers.top import weights_far_out
 from provenet.extraction.tolerances import AIM_STARTS
+from provenet.extraction.questions import most_rows
 from provenet.fitting.layered_newton import NearlyExact, Newton, WeightedSamples
 from provenet.fitting.tolerances import NEWTON_STALLED
 from provenet.networks.cells import inputs_of_units
@@ -90,9 +92,12 @@ def polished(
         slopes = list(_slopes(frame, below, network, noise, min(GRADIENT_OFF, unsure)))
         samples = sum(slopes[: most // frame.coordinates], samples)
     stalled = HIGHEST_LEVEL if below.layers else NEWTON_STALLED  # these are off, too
-    fits = Newton(network, unsure, noise, frame.check_time, stalled, single=large)
+    single = large and size == _size(network)  # with several outputs answers leave too much open
+    fits = Newton(network, unsure, noise, frame.check_time, stalled, single=single)
     level = USUAL_LEVEL * noise
     fits.add(samples)
+    if single and fits.hides:
+        fits.in_double(samples)
     for _ in range(POLISH_ROUNDS):
         more = _telling(frame, below, fits.as_it_is(), wanted / level, places, rng)
         if len(more):
@@ -122,8 +127,8 @@ def _ask_enough(frame: Frame, number: int, rng: np.random.Generator) -> None:
     U, _ = frame.in_space(close=False)
     scales = np.resize(SCALES, max(0, number - int(np.sum(_near(U)))))
     more = frame.inside(scales[:, None] * rng.standard_normal((len(scales), U.shape[1])))
-    if len(more):
-        frame(more)
+    for block in row_blocks(len(more), most_rows(len(more), len(frame.base))):
+        frame(more[block])
 
 
 def _samples(

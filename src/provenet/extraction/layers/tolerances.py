@@ -255,8 +255,8 @@ large answers are, as what is needed, its covariance tells; to choose points cos
 more than to ask some that are not needed. Measured on 784-64-64-1, seeds 400 and 401: with 1.2 a
 parameter rows are known to 2e-9, with 1.5 to 3e-11, with 2 to 4e-12."""
 FITTED_ANSWERS, FITTED_OF_LARGE = 16.0, 3.0
-"""Answers for each parameter that polishing uses, at most, and as many slopes; of large networks no
-slopes, and fewer. A convention: cost; what these leave unsure is asked."""
+"""Answers for each parameter that polishing uses, at most, and as many slopes; of large networks
+fewer, and no slopes. A convention: cost; what these leave unsure is asked."""
 POLISHED_TO, POLISHED_IN_ALL = 1e-10, 1.2e-10
 """Standard error of a row up to which further answers are asked for; the same where the errors of
 two fits add up. Derived: with `LAYERS_BOUND` it is within what the judge asks for, 1e-9."""
