@@ -215,7 +215,7 @@ class LargeInverse:
 
     def _root_times(self, B: Array, trans_a: int = 0) -> Array:
         """R, or its transpose, times columns, whose sizes may be beyond single precision."""
-        size = np.maximum(np.abs(B).max(axis=0, initial=0.0), TINY)
+        size = np.ldexp(1.0, np.frexp(np.abs(B).max(axis=0, initial=0.0))[1])
         trmm = get_blas_funcs("trmm", (self.square,))
         return np.asarray(size * trmm(1.0, self.square, B / size, trans_a=trans_a))
 

@@ -6,9 +6,10 @@ at a time (anew where steps end far above the noise), and
     H = D^T Omega D + sigma^2 / e^2,    theta <- theta - H^-1 g,
 
 g exact at every step, so that what H lacks in precision costs a step, not accuracy: of a large
-network it may be formed in single precision. Omega are weights of the samples. The second term keeps what the samples leave open where it was measured
-before, to e: without it rounding would decide. The norm of a hidden unit's weights is a convention,
-so H is inverted at right angles to them (`large_inverse`); `sigma^2 H^-1` is the covariance.
+network it may be formed in single precision. Omega are weights of the samples. The second term
+keeps what the samples leave open where it was measured before, to e: without it rounding would
+decide. The norm of a hidden unit's weights is a convention, so H is inverted at right angles to
+them (`large_inverse`); `sigma^2 H^-1` is the covariance.
 
 The letters are those of `layered_equations`; beta is not eliminated, but a part of theta.
 """

@@ -48,8 +48,8 @@ from provenet.extraction.layers.tolerances import (
     USUAL_LEVEL,
 )
 from provenet.extraction.layers.top import weights_far_out
-from provenet.extraction.tolerances import AIM_STARTS
 from provenet.extraction.questions import most_rows
+from provenet.extraction.tolerances import AIM_STARTS
 from provenet.fitting.layered_newton import NearlyExact, Newton, WeightedSamples
 from provenet.fitting.tolerances import NEWTON_STALLED
 from provenet.networks.cells import inputs_of_units
