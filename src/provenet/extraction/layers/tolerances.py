@@ -223,7 +223,8 @@ SETTLED = 1e-7
 """The same once all rows were measured again. A convention: polishing comes after."""
 MOST_POLISHED = 9000
 """Parameters, in the row space of the first layer, of networks that are polished; of larger ones
-the layers above the first are. A convention: half a minute, and 650 MB."""
+the layers above the first are. A convention: half a minute, and 330 MB, twice that
+in double precision."""
 MOST_IN_A_BOX = 2150
 """Weights of a first layer up to which the layers above it are looked for among all inputs of a
 box, in place of the row space. A convention: cost, which polishing and the other layers add to."""
