@@ -8,7 +8,7 @@ from scipy.linalg import null_space
 
 from provenet.common.typing import Array
 from provenet.fitting.large_inverse import LargeInverse, LargeMatrix, Reflection, reflection
-from provenet.fitting.tolerances import MIRRORED_ROWS
+from provenet.fitting.tolerances import MIRRORED_ROWS, SINGLE_RIDGE
 
 RIDGE = 1e-15
 ALLOWED = 1e-9
@@ -94,3 +94,30 @@ def test_what_no_row_tells_keeps_the_variance_that_was_held() -> None:
     matrix.add(D - np.outer(D @ d, d))
     found = matrix.inverse([], RIDGE).variances
     np.testing.assert_allclose(found, d**2 / held, rtol=0.01, atol=1e-6)
+
+
+def test_in_single_precision_it_is_the_same_to_a_few_digits() -> None:
+    """Rounding of 6e-8 by a condition of 30; columns may be larger than its largest number."""
+    n, rng = 40, np.random.default_rng(4)
+    left_out, Z = vectors(n, rng)
+    matrix, D = LargeMatrix(np.full(n, 0.5), np.float32), rng.standard_normal((4 * n, n))
+    matrix.add(D)
+    found, expected = matrix.inverse(left_out, 0.0), by_itself(D.T @ D + 0.5 * np.eye(n), Z)
+    np.testing.assert_allclose(found.times(1e40 * np.eye(n)), 1e40 * expected, atol=1e35)
+    np.testing.assert_allclose(found.variances, np.diag(expected), rtol=1e-4)
+
+
+def test_what_single_precision_hides_keeps_the_variance_that_was_held() -> None:
+    """A direction told a ten-thousandth as well as others: double precision tells it."""
+    n, held, rng = 60, 1e-14, np.random.default_rng(5)
+    d = rng.standard_normal(n)
+    d /= np.linalg.norm(d)
+    D = rng.standard_normal((3 * n, n))
+    D -= (1 - 1e-4) * np.outer(D @ d, d)
+    found = []
+    for dtype, ridge in ((np.float32, SINGLE_RIDGE), (np.float64, RIDGE)):
+        matrix = LargeMatrix(np.full(n, held), dtype)
+        matrix.add(D)
+        found.append(matrix.inverse([], ridge).variances)
+    np.testing.assert_allclose(found[0], d**2 / held, rtol=0.01)
+    np.testing.assert_allclose(found[1], np.diag(np.linalg.inv(D.T @ D)), rtol=1e-3)

@@ -142,3 +142,30 @@ def test_parameters_belong_to_the_rows_whose_errors_are_told() -> None:
     fit = fitted(net, 1e-3, 1e-12, samples_of(net, 100, rng))
     of_rows = np.sqrt(np.bincount(fit.rows, fit.covariance.variances))
     np.testing.assert_allclose(of_rows, fit.errors.of_rows)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_matrix_in_single_precision_leads_to_the_same_network(seed: int) -> None:
+    """The gradient is exact: what the matrix lacks costs steps."""
+    net, rng = normalised(1, seed), np.random.default_rng(seed)
+    samples, near = samples_of(net, 400, rng), changed(net, 1e-8, rng)
+    double, single = fitted(near, 1e-7, 1e-16, samples), Newton(near, 1e-7, 1e-16, single=True)
+    single.add(samples)
+    found = single.fitted(samples)
+    assert not single.hides and pn.parameter_error(found.network, net) < 1e-11
+    np.testing.assert_allclose(found.errors.of_rows, double.errors.of_rows, rtol=0.05)
+
+
+def test_what_single_precision_hides_double_precision_tells() -> None:
+    """Two units that are alike to 1e-3: answers tell their sum, and hardly their difference."""
+    net, rng = normalised(1, 0), np.random.default_rng(0)
+    W, b = net.weights[0].copy(), net.biases[0].copy()
+    W[1], b[1] = W[0] + 1e-3 * W[1], b[0] + 1e-3
+    W[1] /= np.linalg.norm(W[1])
+    net = net.replace(weights=(W, *net.weights[1:]), biases=(b, *net.biases[1:]))
+    samples = samples_of(net, 4000, rng)
+    fits = Newton(net, 1e-3, 1e-16, single=True)
+    fits.add(samples)
+    assert fits.hides and 1e-16 * fits.as_it_is().errors.largest > 1e-5
+    fits.in_double(samples)
+    assert not fits.hides and 1e-16 * fits.as_it_is().errors.largest < 1e-8

@@ -110,9 +110,9 @@ class _Put:
         at_kinks = _answered(oracle, X)
         showing = None
         if network.layers > 1:
-            asked = self.guides + fresh + searched + at_kinks
+            asked = np.vstack([part.X for part in (self.guides, fresh, searched, at_kinks)])
             allowed = fresh.allowed(AGREES)
-            X = showing_points(network, asked.X, allowed, box, rng, oracle.check_time)
+            X = showing_points(network, asked, allowed, box, rng, oracle.check_time)
             showing = _answered(oracle, np.vstack([X, far_points(network, box, rng)]))
         first = self.guides.X[:ASKED_AGAIN]
         again = Answered(first, oracle.ask(first[::-1], fresh=True)[::-1])

@@ -13,6 +13,7 @@ from provenet.certify.asked_layers import conclude_layers
 from provenet.certify.layers_found import LayersFound
 from provenet.certify.result import Recovery
 from provenet.certify.traced import TracedCandidate
+from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import Spent
 from provenet.common.stages import Stages
 from provenet.common.typing import Array
@@ -22,6 +23,7 @@ from provenet.extraction.layer_evidence import evidence_for_layers
 from provenet.extraction.layers.traced import TracedLayers
 from provenet.extraction.lines import FollowedLine
 from provenet.extraction.oracle import Oracle
+from provenet.extraction.questions import most_rows
 from provenet.extraction.tolerances import FURTHER_SEARCHES, NEAR_GUIDES
 
 
@@ -101,9 +103,12 @@ class LayerByLayer:
 
     def _inputs(self, guides: Answered, others: Answered) -> Answered:
         """The guides, and what else was asked where inputs lie."""
-        away = np.linalg.norm((others.X - self.box.centre) / self.box.width, axis=1)
-        near = others[away <= NEAR_GUIDES * np.sqrt(others.X.shape[1])]
-        return guides + near
+        n, d = others.X.shape
+        away = np.empty(n)
+        for block in row_blocks(n, most_rows(n, d)):  # all at once they may be large
+            off = (others.X[block] - self.box.centre) / self.box.width
+            away[block] = np.linalg.norm(off, axis=1)
+        return guides + others[away <= NEAR_GUIDES * np.sqrt(d)]
 
     def _ask(self, X: Array) -> Array:
         return self.oracle.ask(X).reshape(len(X), -1)

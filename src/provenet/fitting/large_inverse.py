@@ -6,7 +6,8 @@ H is added up in the lower half of the square. In the upper half
 
 P are reflections, each of a few rows, that turn given vectors into axes, which are left out: H is
 inverted at right angles to these vectors. S makes the diagonal one. Both diagonals are kept beside
-the square, so that p parameters take `8 p^2` bytes.
+the square, so that p parameters take `8 p^2` bytes, and half of that, and half of the time, in
+single precision.
 
 What rounding lets H say of a direction that no sample tells is a ridge on its diagonal: there the
 diagonal that it begins with, which is what was known before, says how large the variance is.
@@ -21,10 +22,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from provenet.common.blocks import row_blocks
-from provenet.common.typing import Array
+from provenet.common.typing import AnyArray, Array
 from provenet.fitting.tolerances import (
     HIDDEN_BY_RIDGE,
     LARGEST,
@@ -54,33 +55,36 @@ class LargeMatrix:
     """A sum of products, positive definite by the diagonal that it begins with."""
 
     diagonal: Array
-    square: Array = field(init=False, repr=False)
+    dtype: type[np.floating] = np.float64
+    square: AnyArray = field(init=False, repr=False)
     held: Array = field(init=False, repr=False)
     """The diagonal that it begins with."""
 
     def __post_init__(self) -> None:
         """Nothing is added yet."""
-        self.square = np.zeros(2 * (len(self.diagonal),), order="F")
+        self.square = np.zeros(2 * (len(self.diagonal),), self.dtype, order="F")
         self.held = self.diagonal.copy()
 
-    def add(self, D: Array) -> None:
+    def add(self, D: AnyArray) -> None:
         """`D^T D`; an inverse that was formed before is that of the matrix before."""
         np.fill_diagonal(self.square, self.diagonal)
-        blas.dsyrk(1.0, D.T, beta=1.0, c=self.square, lower=1, overwrite_c=1)
-        self.diagonal = np.diag(self.square).copy()
+        syrk, D = get_blas_funcs("syrk", (self.square,)), D.astype(self.dtype, copy=False)
+        syrk(1.0, D.T, beta=1.0, c=self.square, lower=1, overwrite_c=1)
+        self.diagonal = np.diag(self.square).astype(float)
 
     def inverse(self, left_out: list[Reflection], ridge: float) -> LargeInverse:
         """At right angles to some vectors; a ridge is added to the diagonal, scaled to one."""
+        potrf, trtri = get_lapack_funcs(("potrf", "trtri"), (self.square,))
         for attempt in range(RIDGE_ATTEMPTS):
             scale = self._turned(left_out)
             added = ridge * RIDGE_GROWTH**attempt
             self.square[np.diag_indices(len(scale))] = 1 + added
-            _, failed = lapack.dpotrf(self.square, lower=0, clean=0, overwrite_a=1)
+            _, failed = potrf(self.square, lower=0, clean=0, overwrite_a=1)
             if not failed:
                 break
         else:
             raise np.linalg.LinAlgError("no multiple of the identity makes the matrix definite")
-        lapack.dtrtri(self.square, lower=0, overwrite_c=1)
+        trtri(self.square, lower=0, overwrite_c=1)
         return LargeInverse.of(self.square, scale, left_out).with_hidden(self.held, added)
 
     def _turned(self, left_out: list[Reflection]) -> Array:
@@ -106,7 +110,7 @@ class LargeMatrix:
         return np.asarray(scale)
 
 
-def _set_upper(A: Array, rows: slice, block: Array) -> None:
+def _set_upper(A: AnyArray, rows: slice, block: AnyArray) -> None:
     """The upper half of a block on the diagonal, the diagonal included."""
     A[rows, rows] = np.triu(block) + np.tril(A[rows, rows], -1)
 
@@ -115,7 +119,7 @@ def _set_upper(A: Array, rows: slice, block: Array) -> None:
 class LargeInverse:
     """`C + G^T G - U^T U`, until the matrix is inverted again."""
 
-    square: Array
+    square: AnyArray
     """R in the upper half."""
     diagonal: Array
     """Of R."""
@@ -129,11 +133,11 @@ class LargeInverse:
     """U, a part for all rows that came together."""
 
     @classmethod
-    def of(cls, square: Array, scale: Array, left_out: list[Reflection]) -> LargeInverse:
+    def of(cls, square: AnyArray, scale: Array, left_out: list[Reflection]) -> LargeInverse:
         """With R in the upper half of a square."""
         variances = _variances(square, scale, left_out)
         hidden = np.empty((0, len(scale)))
-        return cls(square, np.diag(square).copy(), scale, left_out, variances, hidden)
+        return cls(square, np.diag(square).astype(float), scale, left_out, variances, hidden)
 
     def with_hidden(self, held: Array, ridge: float) -> LargeInverse:
         """With what a ridge hides: of directions that no sample tells, all that was held."""
@@ -168,7 +172,7 @@ class LargeInverse:
         """The same without what a ridge hides: a step there would be rounding."""
         np.fill_diagonal(self.square, self.diagonal)
         turned = self.scale[:, None] * self._reflected(B)
-        found = self._unscaled(blas.dtrmm(1.0, self.square, turned, trans_a=1))
+        found = self._unscaled(self._root_times(turned, trans_a=1))
         for U in self.less:
             found -= U.T @ (U @ B)
         return found
@@ -201,13 +205,19 @@ class LargeInverse:
         Q = np.random.default_rng(0).standard_normal((len(kept), few)) * kept[:, None]
         for _ in range(LARGEST_STEPS):
             Q = np.linalg.qr(Q)[0]
-            B = blas.dtrmm(1.0, self.square, Q, trans_a=1)
-            Q, before = blas.dtrmm(1.0, self.square, B) * kept[:, None], Q
+            B = self._root_times(Q, trans_a=1)
+            Q, before = self._root_times(B) * kept[:, None], Q
         size, V = np.linalg.eigh(B.T @ B)
         return self._reflected(self.scale[:, None] * (before @ V)), size
 
     def _unscaled(self, B: Array) -> Array:
-        return self._reflected(self.scale[:, None] * blas.dtrmm(1.0, self.square, B))
+        return self._reflected(self.scale[:, None] * self._root_times(B))
+
+    def _root_times(self, B: Array, trans_a: int = 0) -> Array:
+        """R, or its transpose, times columns, whose sizes may be beyond single precision."""
+        size = np.ldexp(1.0, np.frexp(np.abs(B).max(axis=0, initial=0.0))[1])
+        trmm = get_blas_funcs("trmm", (self.square,))
+        return np.asarray(size * trmm(1.0, self.square, B / size, trans_a=trans_a))
 
     def _reflected(self, B: Array) -> Array:
         B = B.copy()
@@ -216,7 +226,7 @@ class LargeInverse:
         return B
 
 
-def _variances(square: Array, scale: Array, left_out: list[Reflection]) -> Array:
+def _variances(square: AnyArray, scale: Array, left_out: list[Reflection]) -> Array:
     """The diagonal of C, a few rows at a time."""
     found, done = np.empty(len(scale)), 0
     nothing = slice(len(scale), len(scale)), np.empty(0)

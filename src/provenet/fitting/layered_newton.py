@@ -5,10 +5,11 @@ at a time (anew where steps end far above the noise), and
 
     H = D^T Omega D + sigma^2 / e^2,    theta <- theta - H^-1 g,
 
-g exact at every step, so that what H lacks in precision costs a step, not accuracy. Omega are
-weights of the samples. The second term keeps what the samples leave open where it was measured
-before, to e: without it rounding would decide. The norm of a hidden unit's weights is a convention,
-so H is inverted at right angles to them (`large_inverse`); `sigma^2 H^-1` is the covariance.
+g exact at every step, so that what H lacks in precision costs a step, not accuracy: of a large
+network it may be formed in single precision. Omega are weights of the samples. The second term
+keeps what the samples leave open where it was measured before, to e: without it rounding would
+decide. The norm of a hidden unit's weights is a convention, so H is inverted at right angles to
+them (`large_inverse`); `sigma^2 H^-1` is the covariance.
 
 The letters are those of `layered_equations`; beta is not eliminated, but a part of theta.
 """
@@ -34,6 +35,8 @@ from provenet.fitting.tolerances import (
     NEWTON_SPARE,
     NEWTON_STALLED,
     NEWTON_STEPS,
+    SINGLE_RIDGE,
+    SINGLE_STEPS,
 )
 from provenet.networks.deep_network import DeepNetwork
 
@@ -144,6 +147,8 @@ class Newton:
     """Called between blocks of samples and steps: it may raise, to end the fit there."""
     stalled: float = NEWTON_STALLED
     """Times the noise above which the steps' end is not the network."""
+    single: bool = False
+    """Whether the matrix is formed in single precision: directions that this hides are unsure."""
 
     def __post_init__(self) -> None:
         """Nothing is fitted."""
@@ -155,15 +160,26 @@ class Newton:
     def add(self, new: WeightedSamples) -> None:
         """More samples to be fitted."""
         if self.matrix is None:
-            self.matrix = LargeMatrix(np.full(_flat(self.network).size, self.held))
+            held = np.full(_flat(self.network).size, self.held)
+            self.matrix = LargeMatrix(held, np.float32 if self.single else np.float64)
             self.inverse = None
         inverse = self.inverse
         few = inverse is not None and inverse.takes(new.Y.size)
-        for D in _weighted_jacobians(self.network, new):
+        for D in _weighted_jacobians(self.network, new, self.matrix.dtype):
             self.between()
             self.matrix.add(D)
             inverse = inverse.with_rows(D) if inverse is not None and few else None
         self.inverse = inverse
+
+    @property
+    def hides(self) -> bool:
+        """Whether rounding of the matrix hides how sure some direction is."""
+        return len(self._inverse().hidden) > 0
+
+    def in_double(self, samples: WeightedSamples) -> None:
+        """The matrix of the samples again, which are all that were added, in double precision."""
+        self.single, self.matrix, self.inverse = False, None, None
+        self.add(samples)
 
     def as_it_is(self) -> NearlyExact:
         """How sure the parameters will be once the samples are fitted."""
@@ -188,13 +204,14 @@ class Newton:
     def _inverse(self) -> LargeInverse:
         assert self.matrix is not None, "samples are added first"
         if self.inverse is None:
-            self.inverse = self.matrix.inverse(list(_reflections(self.network)), NEWTON_RIDGE)
+            ridge = SINGLE_RIDGE if self.single else NEWTON_RIDGE
+            self.inverse = self.matrix.inverse(list(_reflections(self.network)), ridge)
         return self.inverse
 
     def _stepped(self, samples: WeightedSamples) -> NearlyExact:
         """Steps with one matrix while each leaves less; the last that did is kept."""
         inverse, network, before = self._inverse(), self.network, np.inf
-        for _ in range(NEWTON_STEPS):
+        for _ in range(SINGLE_STEPS if self.single else NEWTON_STEPS):
             self.between()
             r = samples.residuals(network)
             size = float(np.sum(r**2))
@@ -218,21 +235,25 @@ def _reflections(network: DeepNetwork) -> Iterator[Reflection]:
             first += len(row) + 1
 
 
-def _weighted_jacobians(network: DeepNetwork, samples: WeightedSamples) -> Iterator[Array]:
+def _weighted_jacobians(
+    network: DeepNetwork, samples: WeightedSamples, dtype: type[np.floating]
+) -> Iterator[AnyArray]:
     """The weighted derivatives, some rows at a time."""
     for block in row_blocks(len(samples.X), MIRRORED_ROWS):
-        for D in _jacobians(network, samples[block]):
-            D *= samples.weights[block, None]
+        for D in _jacobians(network, samples[block], dtype):
+            D *= samples.weights[block, None].astype(dtype)
             yield D
 
 
-def _jacobians(network: DeepNetwork, samples: WeightedSamples) -> Iterator[Array]:
+def _jacobians(
+    network: DeepNetwork, samples: WeightedSamples, dtype: type[np.floating] = np.float64
+) -> Iterator[AnyArray]:
     """For each output its derivatives by all parameters, those of other outputs zero."""
     point, n = samples.at(network), len(samples.X)
     A, width = point.parameters.output_weights, point.phi.shape[1]
     for q, weights in enumerate(A):
-        by_layers = point.jacobian(np.broadcast_to(weights, (n, len(weights))))
-        D = np.zeros((n, by_layers.shape[1] + width * len(A)))
+        by_layers = point.jacobian(np.broadcast_to(weights, (n, len(weights))), dtype)
+        D = np.zeros((n, by_layers.shape[1] + width * len(A)), dtype)
         D[:, : by_layers.shape[1]] = by_layers
         D[:, by_layers.shape[1] + q * width :][:, :width] = point.phi
         yield D

@@ -622,6 +622,10 @@ NEWTON_STEPS, NEWTON_GAIN, NEWTON_RIDGE = 8, 0.9, 1e-15
 """Steps of a nearly right deep network, each of which must leave less than this part of the sum of
 squares, and what is added to the diagonal of its matrix, scaled to one. A convention, and a few
 roundings."""
+SINGLE_RIDGE, SINGLE_STEPS = 3e-6, 30
+"""The same of a matrix in single precision. Derived: fifty roundings, as a sum of thousands has; a
+convention: a step costs a hundredth of the matrix.
+"""
 NEWTON_SPARE = 0.2
 """Part of the answers that count as not fitted, at least: what rounds the network's own values is
 left of each, however many parameters there are. A convention."""

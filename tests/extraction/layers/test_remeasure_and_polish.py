@@ -22,7 +22,7 @@ from provenet.extraction.layers.polish import polished
 from provenet.extraction.layers.remeasure import Nearly, remeasured
 from provenet.extraction.layers.settling import SettledLayers, settled
 from provenet.extraction.layers.telling import most_telling
-from provenet.extraction.layers.tolerances import POLISHED_TO
+from provenet.extraction.layers.tolerances import LAYERS_BOUND, MANY_ANSWERS, POLISHED_TO
 from provenet.fitting.layered_newton import NearlyExact, Newton, WeightedSamples
 
 OFF = 1e-7
@@ -216,7 +216,24 @@ def test_rows_that_no_point_tells_end_the_choice() -> None:
     assert len(most_telling(fits.as_it_is(), pool, np.ones(100), 1e-3, 90, rng)) < 90
 
 
-def test_large_networks_are_not_polished() -> None:
+@pytest.mark.parametrize(("outputs", "seed"), CASES)
+def test_large_networks_are_polished_on_many_answers_and_none_is_chosen(
+    outputs: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several outputs at few inputs may leave something open: then the stated error says so."""
+    net, rng = rows_of(normalised(deep(6, 5, 4, outputs, rng=seed))), np.random.default_rng(seed)
+    monkeypatch.setattr(polish, "LARGE", 10)
+    monkeypatch.setattr(polish, "most_telling", None)
+    frame = frame_of(net)
+    frame(2 * rng.standard_normal((5, 6)))
+    found = polished(frame, changed(net, 1e-8, rng), kinks_of(net, rng), 1e-7, rng)
+    assert found is not None and (found.error <= POLISHED_TO or outputs > 1)
+    assert pn.parameter_error(found.network, net) <= LAYERS_BOUND * found.error
+    asked = sum(len(X) for X, _ in frame.kept)
+    assert outputs * asked >= MANY_ANSWERS * sum(W.size + len(b) for W, b in net.affine_maps)
+
+
+def test_networks_that_are_too_large_are_not_polished() -> None:
     net = rows_of(normalised(deep(90, 80, 30, 1, rng=0)))
     found = polished(frame_of(net), net, np.zeros((1, 90)), 1e-7, np.random.default_rng(0))
     assert found is None

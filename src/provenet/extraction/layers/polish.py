@@ -5,7 +5,8 @@ best of them together (`fitting.layered_newton`), and its covariance says how fa
 be off. Answers outside of the row space are left out, since they depend on what lies outside of it
 too, and so are those far out, where rounding is larger. Where the answers so far leave a unit known
 too poorly, further ones are asked first, those that tell it best (`telling`) of many points: near
-ones, others about the units' own kinks, and such where units are on whose rows are known poorly.
+ones, others about the units' own kinks, and such where units are on whose rows are known poorly. Of
+a large network all of these are asked: to choose would cost more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.aiming import Wish, aimed, best_starts
 from provenet.extraction.box import Box
@@ -25,13 +27,13 @@ from provenet.extraction.layers.tolerances import (
     AROUND_A_PLACE,
     ASKED_A_ROUND,
     FITTED_ANSWERS,
+    FITTED_OF_LARGE,
     GRADIENT_OFF,
     HIGHEST_LEVEL,
     LARGE,
     LEAST_SLOPE,
     MANY_ANSWERS,
     MOST_POLISHED,
-    MOST_SLOPES,
     POLISH_ROUNDING,
     POLISH_ROUNDS,
     POLISHED_TO,
@@ -46,6 +48,7 @@ from provenet.extraction.layers.tolerances import (
     USUAL_LEVEL,
 )
 from provenet.extraction.layers.top import weights_far_out
+from provenet.extraction.questions import most_rows
 from provenet.extraction.tolerances import AIM_STARTS
 from provenet.fitting.layered_newton import NearlyExact, Newton, WeightedSamples
 from provenet.fitting.tolerances import NEWTON_STALLED
@@ -81,16 +84,20 @@ def polished(
         return None
     size, large = _size(network) / len(network.weights[-1]), _size(network) > LARGE
     _ask_enough(frame, int(np.ceil((MANY_ANSWERS if large else SPARE_ANSWERS) * size)), rng)
-    samples = _samples(frame, below, int(np.ceil(FITTED_ANSWERS * size)), rng, close=not large)
+    most = int(np.ceil((FITTED_OF_LARGE if large else FITTED_ANSWERS) * size))
+    samples = _samples(frame, below, most, rng, close=not large)
     terms = float(np.sqrt(len(frame.base) / frame.coordinates))
     noise = POLISH_ROUNDING * terms * float(np.abs(samples.weights[:, None] * samples.Y).max())
-    slopes = list(_slopes(frame, below, network, noise, min(GRADIENT_OFF, unsure)))
-    most = int((MOST_SLOPES if large else FITTED_ANSWERS) * size / frame.coordinates)
-    samples = sum(slopes[:most], samples)
+    if not large:
+        slopes = list(_slopes(frame, below, network, noise, min(GRADIENT_OFF, unsure)))
+        samples = sum(slopes[: most // frame.coordinates], samples)
     stalled = HIGHEST_LEVEL if below.layers else NEWTON_STALLED  # these are off, too
-    fits = Newton(network, unsure, noise, frame.check_time, stalled)
+    single = large and size == _size(network)  # with several outputs answers leave too much open
+    fits = Newton(network, unsure, noise, frame.check_time, stalled, single=single)
     level = USUAL_LEVEL * noise
     fits.add(samples)
+    if single and fits.hides:
+        fits.in_double(samples)
     for _ in range(POLISH_ROUNDS):
         more = _telling(frame, below, fits.as_it_is(), wanted / level, places, rng)
         if len(more):
@@ -120,8 +127,8 @@ def _ask_enough(frame: Frame, number: int, rng: np.random.Generator) -> None:
     U, _ = frame.in_space(close=False)
     scales = np.resize(SCALES, max(0, number - int(np.sum(_near(U)))))
     more = frame.inside(scales[:, None] * rng.standard_normal((len(scales), U.shape[1])))
-    if len(more):
-        frame(more)
+    for block in row_blocks(len(more), most_rows(len(more), len(frame.base))):
+        frame(more[block])
 
 
 def _samples(
@@ -174,11 +181,13 @@ def _telling(
     places: Array,
     rng: np.random.Generator,
 ) -> Array:
-    """Points that tell what is known worse than wanted."""
+    """Points that tell what is known worse than wanted; of a large network, not the fewest."""
     if fit.errors.largest <= wanted:
         return np.empty((0, frame.coordinates))
     pool = _pool(frame, below, fit, wanted, places, rng)
     most = int(ASKED_A_ROUND * fit.covariance.rank / fit.network.affine_maps[-1][0].shape[0]) + 1
+    if _size(fit.network) > LARGE:
+        return np.asarray(pool[::-1][:most])
     weights, goal = weights_far_out(pool)[:, 0], POLISHED_WELL * wanted
     chosen = most_telling(fit, below.h(pool), weights, goal, most, rng, frame.check_time)
     return np.asarray(pool[chosen])
