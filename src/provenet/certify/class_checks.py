@@ -35,8 +35,9 @@ from provenet.certify.tolerances import (
 from provenet.common.typing import Array
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.problem import Problem
+from provenet.fitting.search.tolerances import SWAP_STEPS
 from provenet.fitting.search.units import promising_units
-from provenet.fitting.tolerances import POLISH_TOLERANCE, SWAP_STEPS
+from provenet.fitting.tolerances import POLISH_TOLERANCE
 from provenet.fitting.workspace import Workspace
 from provenet.networks.links import probabilities
 

@@ -42,7 +42,8 @@ from provenet.certify.tolerances import (
 )
 from provenet.common.typing import Array
 from provenet.fitting.search.swaps import grown
-from provenet.fitting.tolerances import POLISH_TOLERANCE, SWAP_STEPS
+from provenet.fitting.search.tolerances import SWAP_STEPS
+from provenet.fitting.tolerances import POLISH_TOLERANCE
 from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import Symmetry
 from provenet.networks.tolerances import TINY

@@ -16,7 +16,8 @@ from provenet.common.typing import AnyArray
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.tolerances import POLISH_TOLERANCE, SWAP_STEPS
+from provenet.fitting.search.tolerances import SWAP_STEPS
+from provenet.fitting.tolerances import POLISH_TOLERANCE
 from provenet.networks.activations import Symmetry
 from provenet.networks.deep_network import DeepNetwork
 

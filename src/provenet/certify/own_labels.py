@@ -42,7 +42,7 @@ from provenet.common.words import counted
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.robust.huber import huber_network, robust_scale, whitening
-from provenet.fitting.tolerances import FRACTION_OF_ERROR, HUBER, LEAST_SLOPE
+from provenet.fitting.robust.tolerances import FRACTION_OF_ERROR, HUBER, LEAST_SLOPE
 from provenet.fitting.workspace import Workspace
 from provenet.moments.subspace import numerical_rank
 from provenet.moments.sums import pair_products

@@ -27,7 +27,8 @@ from provenet.fitting.search.onward import (
     with_held_out,
 )
 from provenet.fitting.search.rivals import Kind
-from provenet.fitting.tolerances import CLEARLY_WORSE, RIVAL_GAIN
+from provenet.fitting.search.tolerances import RIVAL_GAIN
+from provenet.fitting.tolerances import CLEARLY_WORSE
 from provenet.fitting.workspace import Workspace
 
 

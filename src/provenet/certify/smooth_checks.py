@@ -22,7 +22,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.pruning import prune
-from provenet.fitting.tolerances import SWAP_STEPS, SWAP_TOLERANCE
+from provenet.fitting.search.tolerances import SWAP_STEPS, SWAP_TOLERANCE
 from provenet.fitting.workspace import Workspace
 from provenet.networks.conversions import with_free_linear_part
 from provenet.networks.deep_network import DeepNetwork

@@ -16,6 +16,7 @@ from provenet.data.sources import ArraySource, Source, StandardisedSource
 from provenet.fitting.covariance import Covariance, covariance
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
+from provenet.fitting.robust.tolerances import WEIGHTINGS
 from provenet.fitting.tolerances import (
     CURVATURE_SHARE,
     LEAST_NOISE,
@@ -23,7 +24,6 @@ from provenet.fitting.tolerances import (
     POLISH_DAMPING,
     POLISH_LAST_STEPS,
     REFIT_TOLERANCE,
-    WEIGHTINGS,
 )
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network

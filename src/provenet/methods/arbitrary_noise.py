@@ -79,7 +79,7 @@ from provenet.fitting.robust.noisy_signs import (
     span_from_bounded_labels,
     surest_directions,
 )
-from provenet.fitting.tolerances import HUBER
+from provenet.fitting.robust.tolerances import HUBER
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import (

@@ -44,7 +44,7 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.exact_finish import exact_finish
 from provenet.fitting.output_layer import with_output_layer
-from provenet.fitting.tolerances import ZERO
+from provenet.fitting.search.tolerances import ZERO
 from provenet.fitting.workspace import Workspace
 from provenet.methods.tolerances import (
     ATOM_SHARE,

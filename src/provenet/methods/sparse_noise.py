@@ -28,7 +28,7 @@ from provenet.common.exceptions import NoAnswer
 from provenet.data.sources import ArraySource
 from provenet.fitting.robust.low_rank import RobustPCA, Separation, robust_pca
 from provenet.fitting.robust.pursuit import principal_component_pursuit
-from provenet.fitting.tolerances import PURSUIT_ROUNDING
+from provenet.fitting.robust.tolerances import PURSUIT_ROUNDING
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.several_outputs import from_second_moments
 from provenet.methods.tolerances import MOST_CORRUPTED_LABELS

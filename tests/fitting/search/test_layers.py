@@ -18,8 +18,8 @@ from provenet.fitting.search.layers import SeveralLayers, random_layer, without
 from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.pruning import prune
+from provenet.fitting.search.tolerances import FOLD_ROWS, LAYER_SPREADS
 from provenet.fitting.search.units import OneLayer
-from provenet.fitting.tolerances import FOLD_ROWS, LAYER_SPREADS
 from provenet.networks.activations import Activation
 
 MOVES = SeveralLayers()

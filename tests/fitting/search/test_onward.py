@@ -12,7 +12,8 @@ from provenet.data.sources import ArraySource
 from provenet.fitting.polish import Polished, polish
 from provenet.fitting.search.onward import finished, schwarz, search_onward, with_held_out
 from provenet.fitting.search.rivals import Kind
-from provenet.fitting.tolerances import CLEARLY_WORSE, RIVAL_GAIN
+from provenet.fitting.search.tolerances import RIVAL_GAIN
+from provenet.fitting.tolerances import CLEARLY_WORSE
 from provenet.fitting.workspace import Wishes, prepare
 from provenet.networks.matching import match_units
 

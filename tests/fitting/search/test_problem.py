@@ -11,7 +11,7 @@ import provenet as pn
 from provenet.data.sources import ArraySource
 from provenet.fitting.search.policy import fitted_form, policy_of
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.tolerances import MOST_SHARE_OF_SAMPLES
+from provenet.fitting.search.tolerances import MOST_SHARE_OF_SAMPLES
 from provenet.networks.activations import ABS, RELU, get_activation
 
 

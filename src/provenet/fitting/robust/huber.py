@@ -40,7 +40,7 @@ from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters, model_features
-from provenet.fitting.tolerances import (
+from provenet.fitting.robust.tolerances import (
     FLATTEST,
     FRACTION_OF_ERROR,
     HUBER,

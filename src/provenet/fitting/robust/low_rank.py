@@ -33,7 +33,7 @@ from provenet.common.blocks import row_blocks
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.robust.pursuit import principal_component_pursuit
-from provenet.fitting.tolerances import (
+from provenet.fitting.robust.tolerances import (
     ABSOLUTE_ROUNDS,
     AGREEMENT,
     ALTERNATIONS,

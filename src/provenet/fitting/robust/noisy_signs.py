@@ -36,7 +36,7 @@ from scipy import special
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import Array
-from provenet.fitting.tolerances import (
+from provenet.fitting.robust.tolerances import (
     CLEARLY_ABOVE,
     DISTINCT,
     GOLDEN,

@@ -16,7 +16,7 @@ import numpy as np
 
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.tolerances import (
+from provenet.fitting.robust.tolerances import (
     FIRST_PENALTY,
     MOST_PURSUIT_STEPS,
     PENALTY_GROWTH,

@@ -18,19 +18,17 @@ from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.pruning import prune
 from provenet.fitting.search.swaps import expand, start
-from provenet.fitting.search.units import with_no_output
-from provenet.fitting.tolerances import (
+from provenet.fitting.search.tolerances import (
     FIRST_WIDTH,
     MANY_MORE,
     MORE_SWAPS,
     MORE_SWAPS_OF_FEW,
     MORE_THAN_A_FEW,
     MOST_SWAPS,
-    POLISH_LAST_STEPS,
-    POLISH_STEPS,
-    POLISH_TOLERANCE,
     SHORT_OF_SAMPLES,
 )
+from provenet.fitting.search.units import with_no_output
+from provenet.fitting.tolerances import POLISH_LAST_STEPS, POLISH_STEPS, POLISH_TOLERANCE
 from provenet.fitting.workspace import Workspace
 
 

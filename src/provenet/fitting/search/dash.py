@@ -40,8 +40,7 @@ from provenet.fitting.normal_equations import dropped_in_turn
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.floor import variance
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.search.units import OneLayer, with_no_output, without
-from provenet.fitting.tolerances import (
+from provenet.fitting.search.tolerances import (
     DASH_FACTOR,
     DASH_FAILURES,
     DASH_FALLS,
@@ -60,6 +59,7 @@ from provenet.fitting.tolerances import (
     SWAP_STEPS,
     SWAP_TOLERANCE,
 )
+from provenet.fitting.search.units import OneLayer, with_no_output, without
 
 _MOVES = OneLayer()
 

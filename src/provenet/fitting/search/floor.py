@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.tolerances import AT_FLOOR, FLOOR_FALLS, FLOOR_STEPS, SWAP_TOLERANCE
+from provenet.fitting.search.tolerances import AT_FLOOR, FLOOR_FALLS, FLOOR_STEPS, SWAP_TOLERANCE
 
 
 def at_floor(problem: Problem, narrower: Fit | None, wider: Fit) -> Fit | None:

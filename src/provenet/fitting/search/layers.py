@@ -25,8 +25,7 @@ from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.folding import folded
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.search.untangling import untangled
-from provenet.fitting.tolerances import (
+from provenet.fitting.search.tolerances import (
     FOLD_ROWS,
     LAYER_CANDIDATES,
     LAYER_SPREADS,
@@ -38,6 +37,7 @@ from provenet.fitting.tolerances import (
     THRESHOLDS_WITHIN,
     USELESS,
 )
+from provenet.fitting.search.untangling import untangled
 from provenet.networks.activations import Symmetry
 from provenet.networks.tolerances import EPS
 

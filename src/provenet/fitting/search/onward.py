@@ -25,15 +25,8 @@ from provenet.fitting.parameters import Parameters
 from provenet.fitting.polish import Polished, describe_reversal, settled_from, settled_with_signs
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.rivals import Kind, affordable, rivals
-from provenet.fitting.tolerances import (
-    CLEARLY_WORSE,
-    MOST_ROUNDS,
-    POLISH_LAST_STEPS,
-    REFIT_TOLERANCE,
-    RIVAL_GAIN,
-    RIVAL_SECONDS,
-    SAME_UNIT,
-)
+from provenet.fitting.search.tolerances import MOST_ROUNDS, RIVAL_GAIN, RIVAL_SECONDS, SAME_UNIT
+from provenet.fitting.tolerances import CLEARLY_WORSE, POLISH_LAST_STEPS, REFIT_TOLERANCE
 from provenet.fitting.workspace import Workspace
 from provenet.networks.conversions import with_free_linear_part
 from provenet.networks.matching import match_units

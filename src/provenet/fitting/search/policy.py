@@ -27,7 +27,7 @@ from functools import cache
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.fitting.tolerances import (
+from provenet.fitting.search.tolerances import (
     BROUGHT_BACK,
     LARGEST_NORM,
     LAYERED_NEAR_ZERO,

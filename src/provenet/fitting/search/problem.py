@@ -17,19 +17,21 @@ from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.scoring import Scoring, weighted_linear_part
 from provenet.fitting.search.policy import Policy, policy_of
-from provenet.fitting.tolerances import (
+from provenet.fitting.search.tolerances import (
     AT_ZERO,
-    FEWEST_ROWS,
-    FLIP_WORK,
     MOST_SHARE_OF_KINKED,
     MOST_SHARE_OF_SAMPLES,
     NEAR_STEPS,
     NEAR_TOLERANCE,
+    SWAP_STEPS,
+)
+from provenet.fitting.tolerances import (
+    FEWEST_ROWS,
+    FLIP_WORK,
     ROUNDED,
     ROUNDING_ZERO,
     ROWS_A_FEATURE,
     ROWS_A_PARAMETER,
-    SWAP_STEPS,
 )
 from provenet.networks.activations import ABS, Activation
 from provenet.networks.links import free_outputs

@@ -7,7 +7,7 @@ from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.tolerances import (
+from provenet.fitting.search.tolerances import (
     PRUNE_LAST_STEPS,
     PRUNE_STEPS,
     PRUNE_TOLERANCE,

@@ -34,15 +34,11 @@ from provenet.fitting.normal_equations import solve_scaled
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.search.units import promising_units, usefulness
-from provenet.fitting.tolerances import (
+from provenet.fitting.search.tolerances import (
     APART,
     FINALISTS,
-    FLIP_WORK,
     NEAR_KINK,
-    NEAREST_SIGNS,
     REVERSED,
-    RIDGE_OF_POOL,
     RIVAL_LAST_STEPS,
     RIVAL_POOL_ROWS,
     RIVAL_POOLS,
@@ -55,6 +51,8 @@ from provenet.fitting.tolerances import (
     SPLITS,
     WEAKEST,
 )
+from provenet.fitting.search.units import promising_units, usefulness
+from provenet.fitting.tolerances import FLIP_WORK, NEAREST_SIGNS, RIDGE_OF_POOL
 from provenet.networks.activations import Symmetry
 from provenet.networks.signs import nearest_signs
 

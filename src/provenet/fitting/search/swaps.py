@@ -12,7 +12,7 @@ from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.floor import at_floor
 from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.tolerances import (
+from provenet.fitting.search.tolerances import (
     GROWING_PAYS,
     GROWTH_BEYOND,
     GROWTH_TOLERANCE,

@@ -12,7 +12,7 @@ from provenet.fitting.losses import working_labels
 from provenet.fitting.normal_equations import dropped_in_turn, solve_scaled, without_each_unit
 from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.tolerances import (
+from provenet.fitting.search.tolerances import (
     AT_THE_CAP,
     FAINT,
     IN_VAIN,
@@ -20,8 +20,8 @@ from provenet.fitting.tolerances import (
     POOL,
     POOL_ROWS,
     PRUNE_CANDIDATES,
-    RIDGE_OF_POOL,
 )
+from provenet.fitting.tolerances import RIDGE_OF_POOL
 from provenet.networks.activations import Activation
 from provenet.networks.tolerances import TINY
 

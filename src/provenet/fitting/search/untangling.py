@@ -37,7 +37,12 @@ from provenet.fitting.layered_equations import LayeredPoint
 from provenet.fitting.normal_equations import solve_scaled
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.folding import folded
-from provenet.fitting.tolerances import FOLD_RIDGE, UNTANGLE_RIDGE, UNTANGLE_ROWS, UNTANGLED_WITHIN
+from provenet.fitting.search.tolerances import (
+    FOLD_RIDGE,
+    UNTANGLE_RIDGE,
+    UNTANGLE_ROWS,
+    UNTANGLED_WITHIN,
+)
 from provenet.networks.activations import Activation
 
 

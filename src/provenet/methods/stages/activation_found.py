@@ -34,8 +34,7 @@ from provenet.fitting.polish import settled_from
 from provenet.fitting.search.chains import Chain, first_width, pruned, widest_of
 from provenet.fitting.search.onward import schwarz
 from provenet.fitting.search.swaps import expand, start
-from provenet.fitting.search.units import calmed, random_units, with_no_output
-from provenet.fitting.tolerances import (
+from provenet.fitting.search.tolerances import (
     GROWTH_BEYOND,
     MOST_SWAPS,
     PRICE_OF_GROWTH,
@@ -43,6 +42,7 @@ from provenet.fitting.tolerances import (
     RIVAL_SECONDS,
     SWAP_TOLERANCE,
 )
+from provenet.fitting.search.units import calmed, random_units, with_no_output
 from provenet.fitting.workspace import Workspace
 from provenet.methods.tolerances import HEAD_START, TRANSFER_STEPS
 from provenet.networks.activations import ABS, LEAKY_RELU, RELU, Activation, get_activation
