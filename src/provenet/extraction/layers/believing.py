@@ -65,7 +65,7 @@ class Believing:
         """
         if len(accepted(rows)) > self.known.units:
             for row in accepted(rows):
-                self._anywhere(row)
+                self.anywhere(row, 0 if row.confirmed else SEEN_ANYWHERE)
         for row in sorted(accepted(rows), key=lambda row: -row.hits):
             for _ in range(MOST_LOOKS):
                 others = [one for one in accepted(rows) if one is not row and one.cols.all()]
@@ -87,10 +87,10 @@ class Believing:
                 break
             row.beside = row.beside.with_look(seen)
 
-    def _anywhere(self, row: Row) -> None:
+    def anywhere(self, row: Row, most: int) -> None:
         """Look at a row far from where it was met, as long as such places are found."""
-        for _ in range(SEEN_ANYWHERE):
-            if row.confirmed or row.refuted:
+        for _ in range(most):
+            if row.refuted:
                 break
             seen = look(self.frame, self.known, row, self.rng, anywhere=True)
             if seen is None:

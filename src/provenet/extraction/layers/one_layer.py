@@ -17,7 +17,6 @@ from provenet.extraction.aiming import alone
 from provenet.extraction.layers.cells import descended, random_sums
 from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.rows import Row
-from provenet.extraction.layers.signs import layer_signs
 from provenet.extraction.layers.stage import Stage
 from provenet.extraction.layers.surfaces import (
     Surface,
@@ -32,6 +31,7 @@ from provenet.extraction.layers.tolerances import (
     FEW_ANSWERS,
     FILL_ALL_FROM,
     FILL_FROM,
+    FURTHER_FROM,
     GUIDED,
     LATE,
     LEAST_LINES,
@@ -51,8 +51,8 @@ from provenet.extraction.layers.tolerances import (
     SETTLE_GAIN,
     SURFACES_FROM,
     SURFACES_TO_AGREE,
-    UNEXPLAINED,
 )
+from provenet.extraction.layers.told_signs import told_signs
 from provenet.extraction.layers.top import Top, TopFit, last_layer
 from provenet.extraction.layers.values import rest_of_answers, told_by_values
 from provenet.extraction.segments import Segment
@@ -65,10 +65,11 @@ Settle = Callable[[Top, list[Row]], DeepNetwork | None]
 
 @dataclass(frozen=True)
 class LayerOutcome:
-    """The whole network; or the signs of the layer's rows; or why there is neither."""
+    """The whole network; or the layer's rows and their signs; or why there is neither."""
 
     network: DeepNetwork | None = None
     signs: Array | None = None
+    rows: list[Row] = field(default_factory=list)
     above: list[Row] = field(default_factory=list)
     """Rows of the layer above that were found on the way."""
     note: str = ""
@@ -179,8 +180,6 @@ class _LayerSearch:
         if found is None:
             if stage.known.layers or self._quiet:  # else one more line may show what is missing
                 stage.confirm()
-        elif len(rows) < len(stage.accepted):  # the others are not needed
-            stage.leave_unconfirmed()
         return found
 
     def _told(self, rows: list[Row], fit: TopFit) -> LayerOutcome | None:
@@ -323,13 +322,14 @@ class _LayerSearch:
     def _by_gradients(self, rows: list[Row]) -> LayerOutcome | None:
         """The signs that explain all gradients, here and elsewhere."""
         stage = self.stage
-        signs = layer_signs(rows, stage.pieces, stage.rng)
+        further = bool(stage.known.layers) and self._quiet and stage.traced >= FURTHER_FROM
+        told = told_signs(stage, rows, further=further)
+        rows, signs = told.rows, told.found
         self.note = f"{signs.unexplained} of {signs.asked} gradients are not explained by these"
         self.signs_told = bool(signs.voted.all())
-        refuted = signs.unexplained > UNEXPLAINED * signs.asked
-        if refuted and signs.explained > MOST_ANSWERS * signs.asked:  # few units are missing
+        if told.refuted and signs.explained > MOST_ANSWERS * signs.asked:  # few units are missing
             self.guided = self._between(signs.places, signs.good)
-        if refuted or signs.asked <= len(rows) or not signs.voted.all():
+        if not told.told:
             return None
         self.explained = all(row.confirmed for row in rows)
         if stage.known.layers and not self._quiet:
@@ -346,8 +346,7 @@ class _LayerSearch:
             self.note = "units of it are missing"
             self.guided = self._between(elsewhere.U, elsewhere.silent)
             return None
-        stage.sharpen()
-        return LayerOutcome(signs=signs.signs)
+        return LayerOutcome(signs=signs.signs, rows=stage.sharpened(rows))
 
     @property
     def _stale(self) -> bool:
@@ -393,6 +392,6 @@ class _LayerSearch:
             agree = agreeing(found, R, sigma)
             if agree.sum() >= SURFACES_TO_AGREE:
                 above = [f.row(b, sigma) for f, good in zip(found, agree, strict=True) if good]
-                return LayerOutcome(signs=sigma, above=above)
+                return LayerOutcome(signs=sigma, rows=rows, above=above)
         self.note = "their signs could not be told"
         return None

@@ -85,6 +85,10 @@ class Row:
     """Where many are: some of these are no units of the layer, most may be."""
     anywhere: LooksAtRow = LooksAtRow()
     """Far from where it was met."""
+    apart: frozenset[int] = frozenset()
+    """Columns of units that it never switches with: no kink tells their weights (`apart`)."""
+    free: frozenset[int] = frozenset()
+    """Those of them whose weights were chosen: nothing tells them."""
 
     @property
     def error(self) -> float:

@@ -127,7 +127,7 @@ class _LayersSearch:
     def _advanced(self, stage: Stage, found: LayerOutcome) -> Stage:
         """One more layer is known; what is known of the next as it sees it."""
         assert found.signs is not None
-        rows = stage.accepted
+        rows = found.rows
         W, b = _matrix(rows)
         W, b = found.signs[:, None] * W, found.signs * b
         self.note = [], ""
@@ -190,7 +190,7 @@ class _LayersSearch:
                 found = settled(frame, nearly, c, self.rng)
                 (frame, nearly), network, self.error = found.measured, found.network, found.error
                 good = left_of(network, frame.base, frame.kept) <= SETTLED
-                if top.always_on:
+                if top.always_on or self._free(rows):
                     self.error = np.inf  # others would do in their place
                     return network if good else None
                 known = found.error <= WELL_SETTLED or self.poor >= POORLY_SETTLED
@@ -200,6 +200,10 @@ class _LayersSearch:
             self.poor += 1
             self._keep(frame, nearly, rows)
             return None
+
+    def _free(self, rows: list[Row]) -> bool:
+        """Whether some weight was chosen, not told."""
+        return any(row.free for own in (*self.rows, rows) for row in own)
 
     def unpolished(self) -> DeepNetwork | None:
         """The network that was to be polished when the search had to end, if it explains all."""

@@ -5,7 +5,7 @@ independent in the columns that are on, its coordinates tell which units are on:
 vanish. Where there are a few more rows than columns, they are one of the sums that make g; with as
 many rows left out as there are too many, by chance no others vanish, and where several do the sum
 is the true one. Else a choice of signs is refuted if g is not in the span of the rows that would be
-on; the choice that is refuted least is found by flips.
+on; of all choices the one that explains the most and is refuted least is taken.
 
 No layer is believed while gradients are left that its rows do not explain: a unit is missing then.
 """
@@ -31,8 +31,8 @@ from provenet.extraction.layers.tolerances import (
     MOST_SUMS,
     NOT_ZERO,
     REFUTED_BY,
+    RIGHT_A_WRONG,
     SAME_CELL,
-    SIGN_STARTS,
     SUMS_SEARCHED,
     SURE_VOTES,
     TOGETHER,
@@ -76,7 +76,6 @@ class _Seen:
 def layer_signs(
     rows: Sequence[Row],
     pieces: Sequence[Piece],
-    rng: np.random.Generator,
 ) -> LayerSigns:
     """The signs that explain the most gradients."""
     groups = _together(_seen(rows, pieces))
@@ -85,7 +84,7 @@ def layer_signs(
     signs = np.where(votes < 0, -1.0, 1.0)
     open_, told = np.flatnonzero(votes == 0), votes != 0
     if 0 < len(open_) <= MOST_OPEN_SIGNS:
-        signs, told[open_] = _flipped(seen, signs, open_, rng)
+        signs, told[open_] = _best_signs(seen, signs, open_)
     judged = [(one.u, _explains(one, signs)) for one in seen]
     asked = [(u, good) for u, good in judged if good is not None]
     places, good = (
@@ -221,42 +220,40 @@ def _explains(one: _Seen, signs: Array) -> bool | None:
     return bool(np.linalg.norm(left) < EXPLAINED + 100 * one.error)
 
 
-def _flipped(
-    seen: Sequence[_Seen], signs: Array, open_: AnyArray, rng: np.random.Generator
-) -> tuple[Array, bool]:
-    """Flip open signs while that explains more; the best of a few starts.
+def _best_signs(
+    seen: Sequence[_Seen], signs: Array, open_: AnyArray
+) -> tuple[Array, AnyArray]:
+    """Of all choices of the open signs that which explains the most gradients and is refuted least.
 
-    And whether every other flip of one of them would be refuted clearly.
+    And for each whether its flip would be refuted clearly.
     """
-    memo: dict[tuple[int, bytes], bool | None] = {}
+    bits = (np.arange(2 ** len(open_))[:, None] >> np.arange(len(open_))) & 1
+    choices = np.tile(signs, (len(bits), 1))
+    choices[:, open_] = np.where(bits == 1, 1.0, -1.0)
+    right, wrong = np.zeros(len(choices)), np.zeros(len(choices))
+    for one in seen:
+        patterns, which = np.unique(
+            one.on_if_positive == (choices > 0), axis=0, return_inverse=True
+        )
+        asked, good = _explained_by(one, patterns)
+        which = which.reshape(-1)
+        right += (asked & good)[which]
+        wrong += (asked & ~good)[which]
+    best = int(np.argmax(right - RIGHT_A_WRONG * wrong))
+    flips = wrong[best ^ (1 << np.arange(len(open_)))]
+    return choices[best], np.asarray(flips - wrong[best] >= REFUTED_BY)
 
-    def refuted(signs: Array) -> float:
-        wrong = right = 0
-        for i, one in enumerate(seen):
-            key = i, (one.on_if_positive == (signs > 0)).tobytes()
-            if key not in memo:
-                memo[key] = _explains(one, signs)
-            good = memo[key]
-            wrong += good is False
-            right += good is True
-        return wrong - 1e-4 * right
 
-    best, others = (np.inf, signs), np.inf
-    for _ in range(SIGN_STARTS):
-        trial = signs.copy()
-        trial[open_] = rng.choice([-1.0, 1.0], len(open_))
-        now = refuted(trial)
-        while True:
-            flips = []
-            for k in open_:
-                other = trial.copy()
-                other[k] *= -1
-                flips.append((refuted(other), int(k)))
-            lowest, k = min(flips)
-            if lowest >= now - 1e-12:
-                break
-            now, trial[k] = lowest, -trial[k]
-        if now < best[0]:
-            best = (now, trial)
-            others = min(value for value, _ in flips)
-    return best[1], others - best[0] >= REFUTED_BY
+def _explained_by(one: _Seen, patterns: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """For patterns of rows that are on: whether they might not explain a gradient, and do."""
+    number, rank = patterns.sum(axis=1), len(one.B)
+    asked, good = number < rank, np.zeros(len(patterns), dtype=bool)
+    for m in range(1, rank):
+        own = np.flatnonzero(number == m)
+        if len(own) == 0:
+            continue
+        rows = np.nonzero(patterns[own])[1].reshape(len(own), m)
+        Q = np.linalg.qr(one.B.T[rows].transpose(0, 2, 1))[0]
+        left = one.G - Q @ (Q.transpose(0, 2, 1) @ one.G)
+        good[own] = np.linalg.norm(left, axis=(1, 2)) < EXPLAINED + 100 * one.error
+    return asked, good

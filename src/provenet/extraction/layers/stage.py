@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.layers.apart import with_weights_apart
 from provenet.extraction.layers.believing import Believing, accepted, confirmed
 from provenet.extraction.layers.cells import CleanCell, rich_places
 from provenet.extraction.layers.filling import completed
@@ -39,6 +40,7 @@ from provenet.extraction.layers.tolerances import (
     FILLED_UNSURE,
     FULL_LINES,
     LEAST_LINES,
+    MOST_LOOKS,
     OPEN_A_LINE,
     PERPENDICULAR_STEP,
     SCALES,
@@ -52,6 +54,9 @@ from provenet.extraction.layers.walks import kink_in_cell, walked_row
 from provenet.extraction.lines import FollowedLine
 from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import EPS, FAR_OUT, TINIEST
+
+NO_LINE = -1
+"""In place of the number of a line. A convention."""
 
 
 @dataclass
@@ -112,11 +117,6 @@ class Stage:
         if self.known.layers or len(slopes) == 0 or len(slopes) + len(R) >= R.shape[1]:
             return None
         return np.asarray(np.linalg.qr(np.vstack([slopes, R]).T)[0].T)
-
-    def leave_unconfirmed(self) -> None:
-        """Accepted rows that were not confirmed are candidates again."""
-        for row in self.accepted:
-            row.hits = row.hits if row.confirmed else 0
 
     @property
     def open_kinks(self) -> int:
@@ -198,6 +198,11 @@ class Stage:
             row = None if start is None else walked_row(self.measuring, start, self.rng)
             if row is not None:
                 self.propose(row)
+
+    def measure_at(self, u: Array, room: float) -> None:
+        """A gradient at a point of no line."""
+        count = len(self.measuring.unclean)
+        self.measuring.unclean[NO_LINE, count] = self.measuring.in_any_cell(u, room)
 
     def _known(self, number: int, kink: int) -> bool:
         """Whether the pieces on both sides of a kink were measured, or could not be."""
@@ -300,6 +305,17 @@ class Stage:
         self.merge()
         return self.accepted
 
+    def with_weights_apart(self, rows: Sequence[Row], signs: Array) -> list[Row]:
+        """The rows with weights for units that they never switch with."""
+        every = self.frame, self.known, rows, signs, self.pieces, self.rng
+        return with_weights_apart(*every)
+
+    def still_predicts(self, row: Row) -> bool:
+        """Whether a row predicts far from where it was met with the weights that were chosen."""
+        own = replace(row, away=LooksAtRow(), anywhere=LooksAtRow())
+        self.believing.anywhere(own, MOST_LOOKS)
+        return not own.refuted
+
     def fill(self, *, every: bool) -> None:
         """Ask for the columns that are missing of accepted rows; also where looks were in vain."""
         for row in self.accepted:
@@ -390,10 +406,19 @@ class Stage:
         U = self.frame.inside(np.vstack(parts))
         return asked_for_silence(self.frame, self.known, rows, signs, U, self.rng)
 
-    def sharpen(self, most: float = WELL_APART) -> None:
+    def sharpened(self, rows: Sequence[Row]) -> list[Row]:
+        """Rows of a layer that is left behind, poorly known ones measured again."""
+        numbers = [self.rows.index(row) if row in self.rows else None for row in rows]
+        self._sharpen([number for number in numbers if number is not None])
+        return [
+            row if number is None else self.rows[number]
+            for row, number in zip(rows, numbers, strict=True)
+        ]
+
+    def _sharpen(self, numbers: Sequence[int], most: float = WELL_APART) -> None:
         """Measure poorly known rows again at the kink with the most room."""
-        for number, row in enumerate(self.rows):
-            if not row.accepted or row.error <= most:
+        for number in numbers:
+            if self.rows[number].error <= most:
                 continue
             best, place = 0.0, None
             for n, line in enumerate(self.lines):

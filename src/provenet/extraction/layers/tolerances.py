@@ -161,6 +161,17 @@ CROSSING_STARTS, CROSSING_STEPS, CROSSING_STEP = 8, 12, 10.0
 to where a row's surface meets another unit's; its steps, and the longest. A convention."""
 CROSSED, CROSSINGS = 1e-9, 2
 """How near to both it must come, relatively, and how many such places are tried. A convention."""
+APART_STARTS, APART_PLACES = 500, 100
+"""Random points at each scale among which so many are chosen, near to where a unit switches, and as
+many at random, to see whether a row's state is the same at all such places. A convention."""
+APART_BEYOND, APART_MARGIN = 1.0, 2.0
+"""How far beyond these places, beside their distance from zero, a weight that is free keeps the
+state, and times the least that does. A convention."""
+APART_SPARE = 1
+"""Gradients beyond the weights that they tell, which must agree with these. A convention."""
+FURTHER_FROM = 8
+"""Lines of a layer after which gradients are asked for where few units are on, and for weights that
+no kink tells. A convention: most is told by then."""
 SURFACE_ROUNDS = 6
 """Rounds over the turns of a surface that are not known, each of which must tell one. A convention:
 where one is known others come into reach."""
@@ -205,8 +216,13 @@ together. A convention; cost."""
 SURE_VOTES, VOTING_ROUNDS = 2, 4
 """Gradients that must tell a sign, more than tell the other, before it is used to tell others; and
 how often those that could not be used are tried again. A convention."""
-SIGN_STARTS = 6
-"""Random starts for signs that no gradient tells by itself. A convention."""
+SIGN_POOL, SIGN_PLACES, SIGN_ROUNDS = 1000, 3, 2
+"""Random points at each scale among which places for further gradients are chosen, how many for
+each unit and side, and how often. A convention: cost."""
+RIGHT_A_WRONG = 5
+"""Gradients that signs explain which outweigh one that they do not. A convention: no gradient is
+explained by fewer rows than it has dimensions by chance, and a kink beside it may spoil one.
+"""
 ANSWERS_A_COLUMN = 8
 """Answers that are fitted for each coefficient of the last layer; all others must be predicted. A
 convention: cost."""
