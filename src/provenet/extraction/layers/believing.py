@@ -65,13 +65,24 @@ class Believing:
         """
         if len(accepted(rows)) > self.known.units:
             for row in accepted(rows):
-                self.anywhere(row, 0 if row.confirmed else SEEN_ANYWHERE)
+                self._anywhere(row)
         for row in sorted(accepted(rows), key=lambda row: -row.hits):
             for _ in range(MOST_LOOKS):
                 others = [one for one in accepted(rows) if one is not row and one.cols.all()]
                 if row.confirmed or row.refuted or not others:
                     break
                 seen = self._look(row, others, max(1, round(MANY_OTHERS * len(others))))
+                if seen is None:
+                    break
+                row.away = row.away.with_look(seen)
+
+    def doubt(self, rows: Sequence[Row]) -> None:
+        """Look again at rows that are confirmed, where as many others have switched as can be."""
+        sure = [row for row in rows if row.confirmed]
+        for row in sure:
+            others = [other for other in sure if other is not row]
+            while row.away.seen + row.away.unseen < MOST_LOOKS:
+                seen = self._look(row, others, 1)
                 if seen is None:
                     break
                 row.away = row.away.with_look(seen)
@@ -87,10 +98,10 @@ class Believing:
                 break
             row.beside = row.beside.with_look(seen)
 
-    def anywhere(self, row: Row, most: int) -> None:
+    def _anywhere(self, row: Row) -> None:
         """Look at a row far from where it was met, as long as such places are found."""
-        for _ in range(most):
-            if row.refuted:
+        for _ in range(SEEN_ANYWHERE):
+            if row.confirmed or row.refuted:
                 break
             seen = look(self.frame, self.known, row, self.rng, anywhere=True)
             if seen is None:

@@ -25,6 +25,7 @@ from provenet.extraction.layers.surfaces import (
     surface_through,
 )
 from provenet.extraction.layers.tolerances import (
+    ALWAYS_TOWARDS,
     DESCENT,
     DESCENT_STEPS,
     EXTREMES,
@@ -118,6 +119,8 @@ class _LayerSearch:
     """Where f was not silent though it must be if no unit is missing."""
     signs_told: bool = False
     """Whether gradients tell the signs of all rows."""
+    towards: int = 0
+    """How often lines were sent to where units may switch that never do."""
     explained: bool = False
     """Whether rows that are confirmed explain all gradients: then the others are not needed."""
 
@@ -236,7 +239,7 @@ class _LayerSearch:
         late = self.tops >= PATIENCE
         if top.always_on and not late:
             self.note = f"{top.always_on} of its units are not seen to switch"
-            self.guided = self._towards(top)
+            self.guided = self._towards(top.W[-top.always_on :])
             return None
         if not all(row.cols.all() for row in rows) and not late:
             self.note = "weights between units that are seldom on together are missing"
@@ -290,9 +293,9 @@ class _LayerSearch:
                 if segment is not None:
                     yield segment
 
-    def _towards(self, top: Top) -> Iterator[Segment]:
+    def _towards(self, rows: Array) -> Iterator[Segment]:
         """Lines to where units that never switched are smallest, and largest."""
-        for r in top.W[-top.always_on :]:
+        for r in rows:
             for sign in (1.0, -1.0):
                 u = self._lowest(sign * r)
                 start = 0.1 * self.stage.rng.standard_normal(len(u))
@@ -330,6 +333,12 @@ class _LayerSearch:
         if told.refuted and signs.explained > MOST_ANSWERS * signs.asked:  # few units are missing
             self.guided = self._between(signs.places, signs.good)
         if not told.told:
+            return None
+        never = [row.v[:-1] for row in rows if row.always]
+        if never and self.towards < ALWAYS_TOWARDS:
+            self.towards += 1
+            self.note = f"{len(never)} of its units are not seen to switch"
+            self.guided = self._towards(np.array(never))
             return None
         self.explained = all(row.confirmed for row in rows)
         if stage.known.layers and not self._quiet:

@@ -89,6 +89,8 @@ class Row:
     """Columns of units that it never switches with: no kink tells their weights (`apart`)."""
     free: frozenset[int] = frozenset()
     """Those of them whose weights were chosen: nothing tells them."""
+    always: bool = False
+    """Whether it is a unit that never switches (`always_on`)."""
 
     @property
     def error(self) -> float:

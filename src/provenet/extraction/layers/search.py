@@ -202,8 +202,8 @@ class _LayersSearch:
             return None
 
     def _free(self, rows: list[Row]) -> bool:
-        """Whether some weight was chosen, not told."""
-        return any(row.free for own in (*self.rows, rows) for row in own)
+        """Whether some weight or unit was chosen, not told."""
+        return any(row.free or row.always for own in (*self.rows, rows) for row in own)
 
     def unpolished(self) -> DeepNetwork | None:
         """The network that was to be polished when the search had to end, if it explains all."""

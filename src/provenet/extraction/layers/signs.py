@@ -61,8 +61,8 @@ class LayerSigns:
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """A gradient, over its size, and the rows in the columns that are on."""
+class Seen:
+    """A gradient, over its size, and the rows, both in the coordinates of a cell."""
 
     u: Array
     on_if_positive: AnyArray
@@ -70,6 +70,8 @@ class _Seen:
     """(rank, units), columns of norm 1."""
     G: Array
     """(rank, outputs)."""
+    E: Array
+    """(rank, units below): what turns rows into these coordinates."""
     error: float
 
 
@@ -94,7 +96,12 @@ def layer_signs(
     return LayerSigns(signs, told, int(good.sum()), len(asked), places, good)
 
 
-def _seen(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[_Seen]:
+def seen_gradients(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[Seen]:
+    """Some gradients of each cell."""
+    return _of_all_cells(_together(_seen(rows, pieces)))
+
+
+def _seen(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[Seen]:
     """Gradients that are not zero, where all rows are known."""
     sizes = np.array([np.linalg.norm(piece.g) for piece in pieces])
     typical = np.median(sizes) if len(sizes) else 0.0
@@ -105,34 +112,35 @@ def _seen(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[_Seen]:
     for piece, size in zip(pieces, sizes, strict=True):
         if size <= FLAT * typical or (piece.on & ~cols.all(axis=0)).any():
             continue
-        B, G = R[:, :-1][:, piece.on].T, piece.g.T / size
+        E = np.eye(len(piece.on))[piece.on]
+        B, G = E @ R[:, :-1].T, piece.g.T / size
         if basis is not None and piece.span is None and piece.on.all():
             B, G = _in_few_rows(basis, B, G)
         if piece.span is not None:
-            B, G = piece.span.T @ B, piece.span.T @ G
+            B, G, E = piece.span.T @ B, piece.span.T @ G, piece.span.T @ E
         B = B / (np.linalg.norm(B, axis=0) + 1e-300)
         z = R[:, :-1] @ piece.h + R[:, -1]
-        seen.append(_Seen(piece.u, z > 0, B, G, piece.error / size))
+        seen.append(Seen(piece.u, z > 0, B, G, E, piece.error / size))
     seen.sort(key=lambda one: -len(one.B))
     return seen
 
 
-def _together(seen: Sequence[_Seen]) -> list[list[_Seen]]:
+def _together(seen: Sequence[Seen]) -> list[list[Seen]]:
     """Gradients of the same cell where the layer's own units are in the same states, too."""
-    groups = dict[bytes, list[_Seen]]()
+    groups = dict[bytes, list[Seen]]()
     for one in seen:
         key = one.on_if_positive.tobytes() + np.round(one.B, SAME_CELL).tobytes()
         groups.setdefault(key, []).append(one)
     return list(groups.values())
 
 
-def _as_one(group: Sequence[_Seen]) -> _Seen:
+def _as_one(group: Sequence[Seen]) -> Seen:
     """What the units that are on make together: all of them show in one gradient or another."""
     G = np.hstack([one.G for one in group[:TOGETHER]])
     return replace(group[0], G=G, error=max(one.error for one in group[:TOGETHER]))
 
 
-def _of_all_cells(groups: Sequence[Sequence[_Seen]]) -> list[_Seen]:
+def _of_all_cells(groups: Sequence[Sequence[Seen]]) -> list[Seen]:
     """Some gradients of each cell: as many of every one as there are places."""
     turns = zip_longest(*groups)
     return [one for turn in turns for one in turn if one is not None][:MOST_GRADIENTS]
@@ -145,14 +153,14 @@ def _in_few_rows(basis: Array, B: Array, G: Array) -> tuple[Array, Array]:
     return np.vstack([basis.T @ B, np.zeros(B.shape[1])]), np.vstack([inside, outside])
 
 
-def _votes(seen: Sequence[_Seen], units: int) -> Array:
+def _votes(seen: Sequence[Seen], units: int) -> Array:
     """How often each unit is told to be on where it is positive, less how often where negative.
 
     What is told already leaves fewer units out of which a gradient may be made.
     """
     votes, searched, open_ = np.zeros(units), 0, list(seen)
     for _ in range(VOTING_ROUNDS):
-        left = list[_Seen]()
+        left = list[Seen]()
         for one in open_:
             sure = np.abs(votes) >= SURE_VOTES
             possible = np.flatnonzero(~sure | (one.on_if_positive == (votes > 0)))
@@ -175,7 +183,7 @@ def _votes(seen: Sequence[_Seen], units: int) -> Array:
     return votes
 
 
-def _coordinates(one: _Seen) -> AnyArray | None:
+def _coordinates(one: Seen) -> AnyArray | None:
     """Which rows a gradient is made of; None if they depend on each other, or it is not."""
     outer, size, inner = np.linalg.svd(one.B, full_matrices=False)
     if size[0] > INDEPENDENT * size[-1]:
@@ -186,7 +194,7 @@ def _coordinates(one: _Seen) -> AnyArray | None:
     return np.asarray(np.abs(coordinates).max(axis=1) > NOT_ZERO + 100 * one.error)
 
 
-def _sparse_coordinates(one: _Seen) -> AnyArray | None:
+def _sparse_coordinates(one: Seen) -> AnyArray | None:
     """The same of more rows than columns: those of the sum in which the most vanish; None if few.
 
     As many rows as there are too many are left out, in all ways.
@@ -208,7 +216,7 @@ def _sparse_coordinates(one: _Seen) -> AnyArray | None:
     return on
 
 
-def _explains(one: _Seen, signs: Array) -> bool | None:
+def _explains(one: Seen, signs: Array) -> bool | None:
     """Whether the rows that are on explain a gradient; None if they would explain any."""
     on = one.on_if_positive == (signs > 0)
     B = one.B[:, on]
@@ -221,7 +229,7 @@ def _explains(one: _Seen, signs: Array) -> bool | None:
 
 
 def _best_signs(
-    seen: Sequence[_Seen], signs: Array, open_: AnyArray
+    seen: Sequence[Seen], signs: Array, open_: AnyArray
 ) -> tuple[Array, AnyArray]:
     """Of all choices of the open signs that which explains the most gradients and is refuted least.
 
@@ -244,7 +252,7 @@ def _best_signs(
     return choices[best], np.asarray(flips - wrong[best] >= REFUTED_BY)
 
 
-def _explained_by(one: _Seen, patterns: AnyArray) -> tuple[AnyArray, AnyArray]:
+def _explained_by(one: Seen, patterns: AnyArray) -> tuple[AnyArray, AnyArray]:
     """For patterns of rows that are on: whether they might not explain a gradient, and do."""
     number, rank = patterns.sum(axis=1), len(one.B)
     asked, good = number < rank, np.zeros(len(patterns), dtype=bool)

@@ -40,7 +40,6 @@ from provenet.extraction.layers.tolerances import (
     FILLED_UNSURE,
     FULL_LINES,
     LEAST_LINES,
-    MOST_LOOKS,
     OPEN_A_LINE,
     PERPENDICULAR_STEP,
     SCALES,
@@ -128,6 +127,12 @@ class Stage:
             for owner, old in zip(line.owner, line.old, strict=True)
             if not old and owner not in accepted
         )
+
+    @property
+    def places_open(self) -> Array:
+        """Where these are, as far as nothing is known of them."""
+        places = [line.at(line.kinks[line.open_kinks]) for line in self.lines]
+        return np.vstack([np.empty((0, self.known.coordinates)), *places])
 
     @property
     def open_share(self) -> float:
@@ -309,12 +314,6 @@ class Stage:
         """The rows with weights for units that they never switch with."""
         every = self.frame, self.known, rows, signs, self.pieces, self.rng
         return with_weights_apart(*every)
-
-    def still_predicts(self, row: Row) -> bool:
-        """Whether a row predicts far from where it was met with the weights that were chosen."""
-        own = replace(row, away=LooksAtRow(), anywhere=LooksAtRow())
-        self.believing.anywhere(own, MOST_LOOKS)
-        return not own.refuted
 
     def fill(self, *, every: bool) -> None:
         """Ask for the columns that are missing of accepted rows; also where looks were in vain."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.layers.always_on import always_on, switching
 from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.signs import LayerSigns, layer_signs
@@ -59,10 +60,14 @@ def told_signs(stage: Stage, rows: Sequence[Row], *, further: bool) -> ToldSigns
     Then weights that no kink tells are told, too, and rows that nothing needs are left out.
     """
     first = _told(stage, rows)
-    if not further or first.refuted or (first.told and all(row.cols.all() for row in rows)):
+    if not further or (first.told and all(row.cols.all() for row in rows)):
         return first
-    for some in _fewer(rows):
+    stage.believing.doubt(rows)
+    for some in _fewer([row for row in rows if not row.refuted]):
         told = _told_further(stage, some)
+        if told.told:
+            return _with_all_weights(stage, told)
+        told = _with_another(stage, some) if told.refuted else told
         if told.told:
             return _with_all_weights(stage, told)
     return first
@@ -92,6 +97,16 @@ def _told_further(stage: Stage, rows: list[Row]) -> ToldSigns:
         return told
     fewer = _told(stage, needed)
     return fewer if fewer.found.unexplained <= told.found.unexplained else told
+
+
+def _with_another(stage: Stage, rows: list[Row]) -> ToldSigns:
+    """With a unit that is on wherever gradients were measured."""
+    unit = always_on(stage.known, rows, stage.pieces, stage.rng)
+    switches = None if unit is None else switching(stage.known, unit, stage.places_open)
+    if switches is not None:
+        stage.propose(switches)
+        return _told_further(stage, [*rows, switches])
+    return _told(stage, rows) if unit is None else _told_further(stage, [*rows, unit])
 
 
 def _with_all_weights(stage: Stage, told: ToldSigns) -> ToldSigns:

@@ -161,6 +161,13 @@ CROSSING_STARTS, CROSSING_STEPS, CROSSING_STEP = 8, 12, 10.0
 to where a row's surface meets another unit's; its steps, and the longest. A convention."""
 CROSSED, CROSSINGS = 1e-9, 2
 """How near to both it must come, relatively, and how many such places are tried. A convention."""
+ALWAYS_AGREES, ALWAYS_TELLS = 1e-5, 1e-3
+"""Root of the smallest eigenvalue, beside the next, of what gradients say of a unit that is always
+on; and this next one, for each gradient, with which they tell it. A convention: rows are known to
+1e-8."""
+ALWAYS_POINTS, ALWAYS_TOWARDS = 1000, 5
+"""Random points at each scale at which such a unit is made to be on; and how often lines are sent
+to where it is least before it is believed. A convention."""
 APART_STARTS, APART_PLACES = 500, 100
 """Random points at each scale among which so many are chosen, near to where a unit switches, and as
 many at random, to see whether a row's state is the same at all such places. A convention."""
