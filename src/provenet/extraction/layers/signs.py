@@ -240,13 +240,9 @@ def _best_signs(
     choices[:, open_] = np.where(bits == 1, 1.0, -1.0)
     right, wrong = np.zeros(len(choices)), np.zeros(len(choices))
     for one in seen:
-        patterns, which = np.unique(
-            one.on_if_positive == (choices > 0), axis=0, return_inverse=True
-        )
-        asked, good = _explained_by(one, patterns)
-        which = which.reshape(-1)
-        right += (asked & good)[which]
-        wrong += (asked & ~good)[which]
+        asked, good = _explained_by(one, one.on_if_positive == (choices > 0))
+        right += asked & good
+        wrong += asked & ~good
     best = int(np.argmax(right - RIGHT_A_WRONG * wrong))
     flips = wrong[best ^ (1 << np.arange(len(open_)))]
     return choices[best], np.asarray(flips - wrong[best] >= REFUTED_BY)

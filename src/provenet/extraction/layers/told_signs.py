@@ -78,10 +78,15 @@ def _told(stage: Stage, rows: Sequence[Row]) -> ToldSigns:
 
 
 def _fewer(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """All rows, then those that lack fewer weights."""
-    lack = [int((~row.cols).sum()) for row in rows]
-    for most in sorted(set(lack), reverse=True):
-        yield [row for row, number in zip(rows, lack, strict=True) if number <= most]
+    """Rows seen where others had switched, those that lack fewer weights next; then all rows.
+
+    One that is never seen there may be a deeper unit's, which switches in one cell of the layer.
+    """
+    away = [row for row in rows if row.away.believed]
+    for some in (away, list(rows)) if 0 < len(away) < len(rows) else (list(rows),):
+        lack = [int((~row.cols).sum()) for row in some]
+        for most in sorted(set(lack), reverse=True):
+            yield [row for row, number in zip(some, lack, strict=True) if number <= most]
 
 
 def _told_further(stage: Stage, rows: list[Row]) -> ToldSigns:
