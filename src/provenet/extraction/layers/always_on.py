@@ -6,9 +6,11 @@ than the cell. With wrong signs no vector does so everywhere. So for all choices
 
     sum over gradients of |what of l is perpendicular to g and the rows that are on|^2 = l M l,
 
-and l is the eigenvector of the choice whose smallest eigenvalue vanishes, if the next does not. If
-`l.h` is the same at several kinks that nothing explains the unit does switch, there. Else it passes on `l.h`: its bias is chosen so that it is on at everything asked, and those of the rows
-above make up for it. An answer with such a unit is never exact.
+and l is the eigenvector of the choice whose smallest eigenvalue vanishes, if the next does not.
+
+If `l.h` is the same at several kinks that nothing explains, the unit does switch, there. Else it
+passes on `l.h`: its bias is chosen so that it is on wherever f is asked, and those of rows above
+make up for it. An answer with such a unit is never exact.
 """
 
 from __future__ import annotations
@@ -21,12 +23,15 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.pieces import Piece
-from provenet.extraction.layers.rows import Row
+from provenet.extraction.layers.rows import Always, Row
 from provenet.extraction.layers.signs import Seen, seen_gradients
 from provenet.extraction.layers.tolerances import (
     ALWAYS_AGREES,
+    ALWAYS_GRADIENTS,
+    ALWAYS_LOW,
     ALWAYS_POINTS,
     ALWAYS_TELLS,
+    ALWAYS_TRIED,
     HITS,
     MOST_OPEN_SIGNS,
     SAME_PLACE,
@@ -40,7 +45,7 @@ def always_on(
     known: KnownLayers, rows: Sequence[Row], pieces: Sequence[Piece], rng: np.random.Generator
 ) -> Row | None:
     """The row that explains gradients beside others, of whatever signs; None if none does."""
-    seen = seen_gradients(rows, pieces)
+    seen = seen_gradients(rows, pieces)[:ALWAYS_GRADIENTS]
     if not 0 < len(rows) < MOST_OPEN_SIGNS or not seen:
         return None
     size, vectors = np.linalg.eigh(_perpendicular(seen, len(rows)))
@@ -52,24 +57,24 @@ def always_on(
     return _row(known, vectors[best, :, 0], float(unlike[best]), rng)
 
 
-def switching(known: KnownLayers, unit: Row, U: Array) -> Row | None:
-    """The row of a unit that does switch: at its kinks, some of U, `l.h` is the same.
+def may_switch(known: KnownLayers, unit: Row, U: Array) -> list[Row]:
+    """The unit as one that does switch, at some kinks: at all of its own `l.h` is the same.
 
-    None if it is so at too few of these.
+    Where it is so at the most of them first, then where it is lowest, since it is hardly ever off.
     """
     h = known.h(U)
     values, unsure = h @ unit.v[:-1], UNSURE_PLACE * unit.error * np.linalg.norm(h, axis=1)
     order = np.argsort(values)
     values, unsure = values[order], (unsure + SAME_PLACE * (1 + np.abs(values)))[order]
-    last = np.searchsorted(values, values + unsure, side="right")
-    first = int(np.argmax(last - np.arange(len(values)))) if len(values) else 0
-    same = slice(first, last[first] if len(values) else 0)
-    if len(values[same]) < HITS:
-        return None
-    v, errors = unit.v.copy(), unit.errors.copy()
-    v[-1] = -float(np.median(values[same]))
-    errors[-1] += float(np.ptp(values[same]))
-    return replace(unit, v=v, errors=errors, place=U[order][first], hits=1, always=False)
+    same = np.searchsorted(values, values + unsure, side="right") - np.arange(len(values))
+    chosen = [*np.argsort(-same, kind="stable")[:1], *range(min(len(values), ALWAYS_TRIED))]
+    found = []
+    for i in map(int, chosen):
+        v, errors = unit.v.copy(), unit.errors.copy()
+        v[-1], errors[-1] = -values[i], errors[-1] + unsure[i]
+        own = replace(unit, v=v, errors=errors, place=U[order[i]], hits=1, always=Always.NOT)
+        found.append(own)
+    return found
 
 
 def _perpendicular(seen: Sequence[Seen], units: int) -> Array:
@@ -106,7 +111,9 @@ def _row(known: KnownLayers, v: Array, error: float, rng: np.random.Generator) -
     values = known.h(U) @ v
     if -values.min() > values.max():
         v, values = -v, -values
-    bias = 1.0 + 2 * max(0.0, -float(values.min()))
+    low, high = -min(0.0, float(values.min())), float(values.max())
+    bias = 1.0 + 2 * low
     everything, errors = np.ones(len(v), dtype=bool), np.full(len(v) + 1, error)
     nowhere = np.zeros(known.coordinates)
-    return Row(np.append(v, bias), everything, errors, nowhere, hits=HITS, always=True)
+    always = Always.IS if low <= ALWAYS_LOW * high else Always.SEEMS
+    return Row(np.append(v, bias), everything, errors, nowhere, hits=HITS, always=always)

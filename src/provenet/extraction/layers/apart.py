@@ -140,7 +140,7 @@ def _keeps_off(row: Row, j: int, side: float, edge: Edge) -> float:
 
 def _by_gradients(
     rows: Sequence[Row], signs: Array, j: int, lacking: list[int], pieces: Sequence[Piece]
-) -> tuple[Array, float]| None:
+) -> tuple[Array, float] | None:
     """The weights j of rows that are on where that unit is, and their error; None if not told."""
     told = np.array([row.cols for row in rows])
     told[lacking, j] = True

@@ -18,6 +18,7 @@ from provenet.extraction.layers.tolerances import (
     MANY_OTHERS,
     MOST_LOOKS,
     MOST_MISSES,
+    SEEN,
     SEEN_ANYWHERE,
 )
 
@@ -86,6 +87,10 @@ class Believing:
                 if seen is None:
                     break
                 row.away = row.away.with_look(seen)
+
+    def predicts(self, row: Row) -> bool:
+        """Whether kinks are at all places that a row says, `SEEN` of them."""
+        return all(self._look(row) for _ in range(SEEN))
 
     def beside(self, row: Row, rows: Sequence[Row]) -> None:
         """Look at a row where some other is in another state."""

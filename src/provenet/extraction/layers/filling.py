@@ -21,6 +21,7 @@ from provenet.extraction.layers.tolerances import (
     CONFIRMED_SHORTER,
     CONFIRMED_WITHIN,
     CROSSED,
+    CROSSING_POOL,
     CROSSING_STARTS,
     CROSSING_STEP,
     CROSSING_STEPS,
@@ -85,8 +86,7 @@ def crossings(
     """
     number = len(known.layers) - 1
     top, below = known.layers[-1], known.below(number)
-    scales = np.repeat(SCALES, CROSSING_STARTS)[:, None]
-    U = scales * rng.standard_normal((len(scales), known.coordinates))
+    U = _near_switching(below, top.W[j], float(top.b[j]), rng)
     U[::4] *= usual_distance(row.place)
     U[::2] += row.place
     U = frame.inside(U)
@@ -108,6 +108,17 @@ def crossings(
         if np.linalg.norm(way) > RANK * np.linalg.norm(slope[i]):
             found.append(Crossing(U[i], way / np.linalg.norm(way), across[i] / size))
     return found
+
+
+def _near_switching(below: KnownLayers, w: Array, b: float, rng: np.random.Generator) -> Array:
+    """Random points at all scales; every second one is where a unit is nearly zero."""
+    scales = np.repeat(SCALES, CROSSING_STARTS)[:, None]
+    U = scales * rng.standard_normal((len(scales), below.coordinates))
+    many = np.repeat(scales, CROSSING_POOL, axis=0)
+    pool = many * rng.standard_normal((len(many), below.coordinates))
+    near = np.abs(below.h(pool) @ w + b) / (1 + np.linalg.norm(pool, axis=1))
+    U[1::2] = pool[np.argsort(near)[: len(U) // 2]]
+    return U
 
 
 def _to_both(F: Array, across: Array, z: Array, slope: Array) -> Array:

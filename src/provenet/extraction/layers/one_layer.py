@@ -16,7 +16,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.extraction.aiming import alone
 from provenet.extraction.layers.cells import descended, random_sums
 from provenet.extraction.layers.known import KnownLayers
-from provenet.extraction.layers.rows import Row
+from provenet.extraction.layers.rows import Always, Row
 from provenet.extraction.layers.stage import Stage
 from provenet.extraction.layers.surfaces import (
     Surface,
@@ -24,14 +24,16 @@ from provenet.extraction.layers.surfaces import (
     signs_from,
     surface_through,
 )
+from provenet.extraction.layers.told_signs import told_signs
 from provenet.extraction.layers.tolerances import (
-    ALWAYS_TOWARDS,
+    ALWAYS_FROM,
     DESCENT,
     DESCENT_STEPS,
     EXTREMES,
     FEW_ANSWERS,
     FILL_ALL_FROM,
     FILL_FROM,
+    FURTHER_EVERY,
     FURTHER_FROM,
     GUIDED,
     LATE,
@@ -53,7 +55,6 @@ from provenet.extraction.layers.tolerances import (
     SURFACES_FROM,
     SURFACES_TO_AGREE,
 )
-from provenet.extraction.layers.told_signs import told_signs
 from provenet.extraction.layers.top import Top, TopFit, last_layer
 from provenet.extraction.layers.values import rest_of_answers, told_by_values
 from provenet.extraction.segments import Segment
@@ -119,8 +120,6 @@ class _LayerSearch:
     """Where f was not silent though it must be if no unit is missing."""
     signs_told: bool = False
     """Whether gradients tell the signs of all rows."""
-    towards: int = 0
-    """How often lines were sent to where units may switch that never do."""
     explained: bool = False
     """Whether rows that are confirmed explain all gradients: then the others are not needed."""
 
@@ -180,9 +179,8 @@ class _LayerSearch:
         if found is None and late and len(rows) < len(stage.accepted):
             rows = stage.accepted
             found = self._told(rows, fit)
-        if found is None:
-            if stage.known.layers or self._quiet:  # else one more line may show what is missing
-                stage.confirm()
+        if found is None and (stage.known.layers or self._quiet):
+            stage.confirm()  # in the first layer one more line may show what is missing
         return found
 
     def _told(self, rows: list[Row], fit: TopFit) -> LayerOutcome | None:
@@ -325,7 +323,8 @@ class _LayerSearch:
     def _by_gradients(self, rows: list[Row]) -> LayerOutcome | None:
         """The signs that explain all gradients, here and elsewhere."""
         stage = self.stage
-        further = bool(stage.known.layers) and self._quiet and stage.traced >= FURTHER_FROM
+        own = bool(stage.known.layers) and stage.traced >= FURTHER_FROM
+        further = own and self._quiet and stage.traced % FURTHER_EVERY == 0
         told = told_signs(stage, rows, further=further)
         rows, signs = told.rows, told.found
         self.note = f"{signs.unexplained} of {signs.asked} gradients are not explained by these"
@@ -334,9 +333,9 @@ class _LayerSearch:
             self.guided = self._between(signs.places, signs.good)
         if not told.told:
             return None
-        never = [row.v[:-1] for row in rows if row.always]
-        if never and self.towards < ALWAYS_TOWARDS:
-            self.towards += 1
+        never = [row.v[:-1] for row in rows if row.always is not Always.NOT]
+        sure = all(row.always is not Always.SEEMS for row in rows)
+        if never and (not sure or stage.traced < ALWAYS_FROM):
             self.note = f"{len(never)} of its units are not seen to switch"
             self.guided = self._towards(np.array(never))
             return None

@@ -30,7 +30,7 @@ from provenet.extraction.layers.one_layer import LayerOutcome, find_layer
 from provenet.extraction.layers.pieces import seen_above
 from provenet.extraction.layers.refining import refined_layers
 from provenet.extraction.layers.remeasure import Nearly, remeasured
-from provenet.extraction.layers.rows import Row
+from provenet.extraction.layers.rows import Always, Row
 from provenet.extraction.layers.settling import settled, unpolished
 from provenet.extraction.layers.stage import Stage
 from provenet.extraction.layers.tolerances import (
@@ -203,7 +203,9 @@ class _LayersSearch:
 
     def _free(self, rows: list[Row]) -> bool:
         """Whether some weight or unit was chosen, not told."""
-        return any(row.free or row.always for own in (*self.rows, rows) for row in own)
+        return any(
+            row.free or row.always is not Always.NOT for own in (*self.rows, rows) for row in own
+        )
 
     def unpolished(self) -> DeepNetwork | None:
         """The network that was to be polished when the search had to end, if it explains all."""

@@ -80,7 +80,7 @@ def layer_signs(
     pieces: Sequence[Piece],
 ) -> LayerSigns:
     """The signs that explain the most gradients."""
-    groups = _together(_seen(rows, pieces))
+    groups = _together(_seen(rows, pieces, in_few=True))
     seen = _of_all_cells(groups)
     votes = _votes([_as_one(group) for group in groups[:MOST_GRADIENTS]], len(rows))
     signs = np.where(votes < 0, -1.0, 1.0)
@@ -98,16 +98,16 @@ def layer_signs(
 
 def seen_gradients(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[Seen]:
     """Some gradients of each cell."""
-    return _of_all_cells(_together(_seen(rows, pieces)))
+    return _of_all_cells(_together(_seen(rows, pieces, in_few=False)))
 
 
-def _seen(rows: Sequence[Row], pieces: Sequence[Piece]) -> list[Seen]:
-    """Gradients that are not zero, where all rows are known."""
+def _seen(rows: Sequence[Row], pieces: Sequence[Piece], *, in_few: bool) -> list[Seen]:
+    """Gradients that are not zero, where all rows are known; in the span of few rows, if wanted."""
     sizes = np.array([np.linalg.norm(piece.g) for piece in pieces])
     typical = np.median(sizes) if len(sizes) else 0.0
     cols = np.array([row.cols for row in rows])
     R = np.array([row.v for row in rows])
-    basis = np.linalg.qr(R[:, :-1].T)[0] if cols.shape[0] + 1 < cols.shape[1] else None
+    basis = np.linalg.qr(R[:, :-1].T)[0] if in_few and cols.shape[0] + 1 < cols.shape[1] else None
     seen = []
     for piece, size in zip(pieces, sizes, strict=True):
         if size <= FLAT * typical or (piece.on & ~cols.all(axis=0)).any():
@@ -228,9 +228,7 @@ def _explains(one: Seen, signs: Array) -> bool | None:
     return bool(np.linalg.norm(left) < EXPLAINED + 100 * one.error)
 
 
-def _best_signs(
-    seen: Sequence[Seen], signs: Array, open_: AnyArray
-) -> tuple[Array, AnyArray]:
+def _best_signs(seen: Sequence[Seen], signs: Array, open_: AnyArray) -> tuple[Array, AnyArray]:
     """Of all choices of the open signs that which explains the most gradients and is refuted least.
 
     And for each whether its flip would be refuted clearly.

@@ -128,10 +128,10 @@ class Stage:
             if not old and owner not in accepted
         )
 
-    @property
-    def places_open(self) -> Array:
-        """Where these are, as far as nothing is known of them."""
-        places = [line.at(line.kinks[line.open_kinks]) for line in self.lines]
+    def kinks_beside(self, rows: Sequence[Row]) -> Array:
+        """Where kinks are that neither the known layers nor these rows explain."""
+        own = [number for number, row in enumerate(self.rows) if row in rows]
+        places = [line.at(line.kinks[~line.old & ~np.isin(line.owner, own)]) for line in self.lines]
         return np.vstack([np.empty((0, self.known.coordinates)), *places])
 
     @property
@@ -246,9 +246,9 @@ class Stage:
         self._rematch(len(self.rows) - 1, line)
         return len(self.rows) - 1
 
-    def propose(self, row: Row) -> None:
-        """A row that no kink told: the lines may know it, looks must."""
-        self._added(row, None)
+    def propose(self, row: Row) -> Row:
+        """A row that no kink told, or the one that it is a part of: looks must know it."""
+        return self.rows[self._added(row, None)]
 
     @property
     def believing(self) -> Believing:

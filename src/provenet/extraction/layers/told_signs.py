@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.layers.always_on import always_on, switching
+from provenet.extraction.layers.always_on import always_on, may_switch
 from provenet.extraction.layers.known import KnownLayers
 from provenet.extraction.layers.rows import Row
 from provenet.extraction.layers.signs import LayerSigns, layer_signs
@@ -107,11 +107,13 @@ def _told_further(stage: Stage, rows: list[Row]) -> ToldSigns:
 def _with_another(stage: Stage, rows: list[Row]) -> ToldSigns:
     """With a unit that is on wherever gradients were measured."""
     unit = always_on(stage.known, rows, stage.pieces, stage.rng)
-    switches = None if unit is None else switching(stage.known, unit, stage.places_open)
-    if switches is not None:
-        stage.propose(switches)
-        return _told_further(stage, [*rows, switches])
-    return _told(stage, rows) if unit is None else _told_further(stage, [*rows, unit])
+    if unit is None:
+        return _told(stage, rows)
+    for row in may_switch(stage.known, unit, stage.kinks_beside(rows)):
+        if stage.believing.predicts(row):
+            unit = stage.propose(row)
+            break
+    return _told_further(stage, [*rows, unit])
 
 
 def _with_all_weights(stage: Stage, told: ToldSigns) -> ToldSigns:

@@ -159,15 +159,24 @@ FARTHEST_WALK = 100.0
 CROSSING_STARTS, CROSSING_STEPS, CROSSING_STEP = 8, 12, 10.0
 """Random points at each scale, half of them about the row's kink, from which Newton's method goes
 to where a row's surface meets another unit's; its steps, and the longest. A convention."""
+CROSSING_POOL = 20
+"""Points beside each of them of which those are taken where the other unit is nearest to switching.
+A convention: one that is seldom on is met so."""
 CROSSED, CROSSINGS = 1e-9, 2
 """How near to both it must come, relatively, and how many such places are tried. A convention."""
 ALWAYS_AGREES, ALWAYS_TELLS = 1e-5, 1e-3
 """Root of the smallest eigenvalue, beside the next, of what gradients say of a unit that is always
 on; and this next one, for each gradient, with which they tell it. A convention: rows are known to
 1e-8."""
-ALWAYS_POINTS, ALWAYS_TOWARDS = 1000, 5
-"""Random points at each scale at which such a unit is made to be on; and how often lines are sent
-to where it is least before it is believed. A convention."""
+ALWAYS_POINTS, ALWAYS_FROM, ALWAYS_TRIED = 1000, 24, 6
+"""Random points at each scale at which such a unit is made to be on; lines, some of them to where
+it is least, before it is believed; and kinks that may be its own which are looked at after each. A
+convention: one that is seldom off is met by then."""
+ALWAYS_GRADIENTS = 60
+"""Gradients that tell a unit that is always on. A convention: cost."""
+ALWAYS_LOW = 0.05
+"""How low it may be beside its highest value, near and far, since its bias keeps it on. A
+convention: far out one that switches is as low as it is high, and a bias is small."""
 APART_STARTS, APART_PLACES = 500, 100
 """Random points at each scale among which so many are chosen, near to where a unit switches, and as
 many at random, to see whether a row's state is the same at all such places. A convention."""
@@ -176,9 +185,9 @@ APART_BEYOND, APART_MARGIN = 1.0, 2.0
 state, and times the least that does. A convention."""
 APART_SPARE = 1
 """Gradients beyond the weights that they tell, which must agree with these. A convention."""
-FURTHER_FROM = 8
+FURTHER_FROM, FURTHER_EVERY = 8, 2
 """Lines of a layer after which gradients are asked for where few units are on, and for weights that
-no kink tells. A convention: most is told by then."""
+no kink tells, and how often. A convention: most is told by then; cost."""
 SURFACE_ROUNDS = 6
 """Rounds over the turns of a surface that are not known, each of which must tell one. A convention:
 where one is known others come into reach."""
