@@ -78,10 +78,9 @@ class Believing:
                 row.away = row.away.with_look(seen)
 
     def doubt(self, rows: Sequence[Row]) -> None:
-        """Look again at rows that are confirmed, where as many others have switched as can be."""
-        sure = [row for row in rows if row.confirmed]
-        for row in sure:
-            others = [other for other in sure if other is not row]
+        """Look again at rows where as many others have switched as can be."""
+        for row in rows:
+            others = [other for other in rows if other is not row]
             while row.away.seen + row.away.unseen < MOST_LOOKS:
                 seen = self._look(row, others, 1)
                 if seen is None:

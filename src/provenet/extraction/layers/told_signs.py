@@ -111,8 +111,12 @@ def _with_another(stage: Stage, rows: list[Row]) -> ToldSigns:
         return _told(stage, rows)
     for row in may_switch(stage.known, unit, stage.kinks_beside(rows)):
         if stage.believing.predicts(row):
-            unit = stage.propose(row)
-            break
+            own = stage.propose(row)
+            stage.look_at_candidates()
+            stage.believing.doubt([*rows, own])
+            if own.accepted and own.away.believed:
+                unit = own
+                break
     return _told_further(stage, [*rows, unit])
 
 
