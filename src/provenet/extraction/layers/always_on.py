@@ -6,7 +6,8 @@ than the cell. With wrong signs no vector does so everywhere. So for all choices
 
     sum over gradients of |what of l is perpendicular to g and the rows that are on|^2 = l M l,
 
-and l is the eigenvector of the choice whose smallest eigenvalue vanishes, if the next does not.
+and l is the eigenvector of the choice whose smallest eigenvalue vanishes, if the next does not. (A
+unit that never switched at the gradients would do so, too: it is known already.)
 
 If `l.h` is the same at several kinks that nothing explains, the unit does switch, there. Else it
 passes on `l.h`: its bias is chosen so that it is on wherever f is asked, and those of rows above
@@ -50,9 +51,11 @@ def always_on(
         return None
     size, vectors = np.linalg.eigh(_perpendicular(seen, len(rows)))
     unlike = np.sqrt(np.maximum(size[:, 0], 0.0) / (size[:, 1] + TINIEST))
-    unlike[size[:, 1] < ALWAYS_TELLS * len(seen)] = np.inf
-    best = int(np.argmin(unlike))
-    if unlike[best] > ALWAYS_AGREES:
+    R = np.array([row.v[:-1] / np.linalg.norm(row.v[:-1]) for row in rows])
+    another = np.abs(vectors[:, :, 0] @ R.T).max(axis=1) < 1 - ALWAYS_AGREES
+    good = another & (size[:, 1] >= ALWAYS_TELLS * len(seen)) & (unlike <= ALWAYS_AGREES)
+    best = int(np.argmax(np.where(good, size[:, 1], -np.inf)))
+    if not good[best]:
         return None
     return _row(known, vectors[best, :, 0], float(unlike[best]), rng)
 

@@ -185,7 +185,7 @@ APART_BEYOND, APART_MARGIN = 1.0, 2.0
 state, and times the least that does. A convention."""
 APART_SPARE = 1
 """Gradients beyond the weights that they tell, which must agree with these. A convention."""
-FURTHER_FROM, FURTHER_EVERY = 8, 2
+FURTHER_FROM, FURTHER_EVERY = 14, 2
 """Lines of a layer after which gradients are asked for where few units are on, and for weights that
 no kink tells, and how often. A convention: most is told by then; cost."""
 SURFACE_ROUNDS = 6
