@@ -322,7 +322,8 @@ class Stage:
                 self.believing.beside(row, self.rows)
         for number in self._to_fill(every=every):
             row = self.rows[number]
-            wider = completed(self.frame, self.known, row, self.rng, FILL_ROUNDS)
+            asked = self.frame, self.known, row, self.rng, FILL_ROUNDS
+            wider = completed(*asked, seldom=every)
             if (wider.cols & ~row.cols).any():  # it predicts elsewhere, too, now
                 self.rows[number] = replace(wider, anywhere=LooksAtRow())
                 self._rematch(number)
