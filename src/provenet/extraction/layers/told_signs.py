@@ -78,15 +78,13 @@ def _told(stage: Stage, rows: Sequence[Row]) -> ToldSigns:
 
 
 def _fewer(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """Rows seen where others had switched, those that lack fewer weights next; then all rows.
+    """Rows seen where others had switched, which are never left out; then others, too.
 
-    One that is never seen there may be a deeper unit's, which switches in one cell of the layer.
+    One that is not seen there may be a deeper unit's, which switches in one cell of the layer.
     """
-    away = [row for row in rows if row.away.believed]
-    for some in (away, list(rows)) if 0 < len(away) < len(rows) else (list(rows),):
-        lack = [int((~row.cols).sum()) for row in some]
-        for most in sorted(set(lack), reverse=True):
-            yield [row for row, number in zip(some, lack, strict=True) if number <= most]
+    lack = [-1 if row.away.believed else int((~row.cols).sum()) for row in rows]
+    for most in sorted(set(lack)):
+        yield [row for row, number in zip(rows, lack, strict=True) if number <= most]
 
 
 def _told_further(stage: Stage, rows: list[Row]) -> ToldSigns:
@@ -97,7 +95,8 @@ def _told_further(stage: Stage, rows: list[Row]) -> ToldSigns:
             return told
         measure_for_signs(stage, rows, told.found.signs)
         told = _told(stage, rows)
-    needed = [row for row, sure in zip(rows, told.found.voted, strict=True) if sure]
+    sure = [row.away.believed for row in rows] | told.found.voted
+    needed = [row for row, own in zip(rows, sure, strict=True) if own]
     if told.refuted or not 0 < len(needed) < len(rows):
         return told
     fewer = _told(stage, needed)
