@@ -35,7 +35,7 @@ def told(
 ) -> LayerSigns:
     """What 60 gradients at random points tell of the units that are not left out."""
     rows = [row for i, row in enumerate(signed_rows(net, layer, signs)) if i not in leave]
-    return layer_signs(rows, pieces_at(net, layer, rng.standard_normal((60, net.features))), rng)
+    return layer_signs(rows, pieces_at(net, layer, rng.standard_normal((60, net.features))))
 
 
 @pytest.mark.parametrize("seed", NARROW)
@@ -72,7 +72,7 @@ def test_signs_of_more_units_than_columns_are_right_where_they_are_told(seed: in
     net, rng = deep(4, 7, 5, 1, rng=seed), np.random.default_rng(seed)
     signs = rng.choice([-1.0, 1.0], 7)
     rows, pieces = signed_rows(net, 0, signs), pieces_at(net, 0, rng.standard_normal((200, 4)))
-    found = layer_signs(rows, pieces, rng)
+    found = layer_signs(rows, pieces)
     assert found.unexplained == 0
     np.testing.assert_array_equal(found.signs[found.voted], signs[found.voted])
 
@@ -83,7 +83,7 @@ def test_signs_of_a_few_more_units_than_columns_are_told(seed: int) -> None:
     net, rng = deep(8, 10, 5, 1, rng=seed), np.random.default_rng(seed)
     signs = rng.choice([-1.0, 1.0], 10)
     pieces = pieces_at(net, 0, rng.standard_normal((60, 8)))
-    found = layer_signs(signed_rows(net, 0, signs), pieces, rng)
+    found = layer_signs(signed_rows(net, 0, signs), pieces)
     assert found.voted.sum() >= 8
     np.testing.assert_array_equal(found.signs[found.voted], signs[found.voted])
 
@@ -93,12 +93,12 @@ def test_signs_that_are_told_tell_others_in_cells_of_few_dimensions() -> None:
     net, rng = deep(12, 12, 14, 8, 1, rng=0), np.random.default_rng(0)
     signs = rng.choice([-1.0, 1.0], 14)
     pieces = pieces_at(net, 1, 2 * rng.standard_normal((80, 12)))
-    found = layer_signs(signed_rows(net, 1, signs), pieces, rng)
+    found = layer_signs(signed_rows(net, 1, signs), pieces)
     np.testing.assert_array_equal(found.signs[found.voted], signs[found.voted])
     assert found.voted.sum() >= 12
 
 
 def test_no_gradient_tells_nothing() -> None:
     net = deep(6, 5, 4, 1, rng=0)
-    found = layer_signs(signed_rows(net, 0, np.ones(5)), [], np.random.default_rng(0))
+    found = layer_signs(signed_rows(net, 0, np.ones(5)), [])
     assert found.asked == 0 and not found.voted.any()

@@ -18,6 +18,7 @@ from provenet.extraction.layers.tolerances import (
     MANY_OTHERS,
     MOST_LOOKS,
     MOST_MISSES,
+    SEEN,
     SEEN_ANYWHERE,
 )
 
@@ -75,6 +76,20 @@ class Believing:
                 if seen is None:
                     break
                 row.away = row.away.with_look(seen)
+
+    def doubt(self, rows: Sequence[Row]) -> None:
+        """Look again at rows where as many others have switched as can be."""
+        for row in rows:
+            others = [other for other in rows if other is not row]
+            while row.away.seen + row.away.unseen < MOST_LOOKS:
+                seen = self._look(row, others, 1)
+                if seen is None:
+                    break
+                row.away = row.away.with_look(seen)
+
+    def predicts(self, row: Row) -> bool:
+        """Whether kinks are at all places that a row says, `SEEN` of them."""
+        return all(self._look(row) for _ in range(SEEN))
 
     def beside(self, row: Row, rows: Sequence[Row]) -> None:
         """Look at a row where some other is in another state."""

@@ -21,6 +21,7 @@ from provenet.extraction.layers.tolerances import (
     CONFIRMED_SHORTER,
     CONFIRMED_WITHIN,
     CROSSED,
+    CROSSING_POOL,
     CROSSING_STARTS,
     CROSSING_STEP,
     CROSSING_STEPS,
@@ -54,15 +55,24 @@ class Crossing:
 
 
 def completed(
-    frame: Frame, known: KnownLayers, row: Row, rng: np.random.Generator, rounds: int
+    frame: Frame,
+    known: KnownLayers,
+    row: Row,
+    rng: np.random.Generator,
+    rounds: int,
+    *,
+    seldom: bool = False,
 ) -> Row:
-    """The row with the columns that so many rounds over those that are missing tell."""
+    """The row with the columns that so many rounds over those that are missing tell.
+
+    Also of units that are `seldom` on, if wanted.
+    """
     for _ in range(rounds):
         missing = np.flatnonzero(~row.cols)
         before = row
         for j in rng.permutation(missing):
             frame.check_time()
-            for crossing in crossings(frame, known, row, int(j), rng):
+            for crossing in crossings(frame, known, row, int(j), rng, seldom=seldom):
                 try:
                     wider = filled_at(frame, known, row, int(j), crossing)
                 except OutsideTheBox:
@@ -76,7 +86,13 @@ def completed(
 
 
 def crossings(
-    frame: Frame, known: KnownLayers, row: Row, j: int, rng: np.random.Generator
+    frame: Frame,
+    known: KnownLayers,
+    row: Row,
+    j: int,
+    rng: np.random.Generator,
+    *,
+    seldom: bool = False,
 ) -> list[Crossing]:
     """Places where the surface meets `z_j = 0`, as far as its columns tell, those with room first.
 
@@ -87,6 +103,8 @@ def crossings(
     top, below = known.layers[-1], known.below(number)
     scales = np.repeat(SCALES, CROSSING_STARTS)[:, None]
     U = scales * rng.standard_normal((len(scales), known.coordinates))
+    if seldom:
+        U[1::2] = _near_switching(below, top.W[j], float(top.b[j]), rng)
     U[::4] *= usual_distance(row.place)
     U[::2] += row.place
     U = frame.inside(U)
@@ -108,6 +126,14 @@ def crossings(
         if np.linalg.norm(way) > RANK * np.linalg.norm(slope[i]):
             found.append(Crossing(U[i], way / np.linalg.norm(way), across[i] / size))
     return found
+
+
+def _near_switching(below: KnownLayers, w: Array, b: float, rng: np.random.Generator) -> Array:
+    """Points at all scales, of many, where a unit is nearly zero: half as many as starts."""
+    scales = np.repeat(SCALES, CROSSING_STARTS * CROSSING_POOL)[:, None]
+    U = scales * rng.standard_normal((len(scales), below.coordinates))
+    near = np.abs(below.h(U) @ w + b) / (1 + np.linalg.norm(U, axis=1))
+    return np.asarray(U[np.argsort(near)[: len(SCALES) * CROSSING_STARTS // 2]])
 
 
 def _to_both(F: Array, across: Array, z: Array, slope: Array) -> Array:

@@ -16,8 +16,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.extraction.aiming import alone
 from provenet.extraction.layers.cells import descended, random_sums
 from provenet.extraction.layers.known import KnownLayers
-from provenet.extraction.layers.rows import Row
-from provenet.extraction.layers.signs import layer_signs
+from provenet.extraction.layers.rows import Always, Row
 from provenet.extraction.layers.stage import Stage
 from provenet.extraction.layers.surfaces import (
     Surface,
@@ -25,13 +24,17 @@ from provenet.extraction.layers.surfaces import (
     signs_from,
     surface_through,
 )
+from provenet.extraction.layers.told_signs import told_signs
 from provenet.extraction.layers.tolerances import (
+    ALWAYS_FROM,
     DESCENT,
     DESCENT_STEPS,
     EXTREMES,
     FEW_ANSWERS,
     FILL_ALL_FROM,
     FILL_FROM,
+    FURTHER_EVERY,
+    FURTHER_FROM,
     GUIDED,
     LATE,
     LEAST_LINES,
@@ -51,7 +54,6 @@ from provenet.extraction.layers.tolerances import (
     SETTLE_GAIN,
     SURFACES_FROM,
     SURFACES_TO_AGREE,
-    UNEXPLAINED,
 )
 from provenet.extraction.layers.top import Top, TopFit, last_layer
 from provenet.extraction.layers.values import rest_of_answers, told_by_values
@@ -65,10 +67,11 @@ Settle = Callable[[Top, list[Row]], DeepNetwork | None]
 
 @dataclass(frozen=True)
 class LayerOutcome:
-    """The whole network; or the signs of the layer's rows; or why there is neither."""
+    """The whole network; or the layer's rows and their signs; or why there is neither."""
 
     network: DeepNetwork | None = None
     signs: Array | None = None
+    rows: list[Row] = field(default_factory=list)
     above: list[Row] = field(default_factory=list)
     """Rows of the layer above that were found on the way."""
     note: str = ""
@@ -176,11 +179,8 @@ class _LayerSearch:
         if found is None and late and len(rows) < len(stage.accepted):
             rows = stage.accepted
             found = self._told(rows, fit)
-        if found is None:
-            if stage.known.layers or self._quiet:  # else one more line may show what is missing
-                stage.confirm()
-        elif len(rows) < len(stage.accepted):  # the others are not needed
-            stage.leave_unconfirmed()
+        if found is None and (stage.known.layers or self._quiet):
+            stage.confirm()  # in the first layer one more line may show what is missing
         return found
 
     def _told(self, rows: list[Row], fit: TopFit) -> LayerOutcome | None:
@@ -237,7 +237,7 @@ class _LayerSearch:
         late = self.tops >= PATIENCE
         if top.always_on and not late:
             self.note = f"{top.always_on} of its units are not seen to switch"
-            self.guided = self._towards(top)
+            self.guided = self._towards(top.W[-top.always_on :])
             return None
         if not all(row.cols.all() for row in rows) and not late:
             self.note = "weights between units that are seldom on together are missing"
@@ -291,9 +291,9 @@ class _LayerSearch:
                 if segment is not None:
                     yield segment
 
-    def _towards(self, top: Top) -> Iterator[Segment]:
+    def _towards(self, rows: Array) -> Iterator[Segment]:
         """Lines to where units that never switched are smallest, and largest."""
-        for r in top.W[-top.always_on :]:
+        for r in rows:
             for sign in (1.0, -1.0):
                 u = self._lowest(sign * r)
                 start = 0.1 * self.stage.rng.standard_normal(len(u))
@@ -323,16 +323,24 @@ class _LayerSearch:
     def _by_gradients(self, rows: list[Row]) -> LayerOutcome | None:
         """The signs that explain all gradients, here and elsewhere."""
         stage = self.stage
-        signs = layer_signs(rows, stage.pieces, stage.rng)
+        own = bool(stage.known.layers) and stage.traced >= FURTHER_FROM
+        further = own and self._quiet and stage.traced % FURTHER_EVERY == 0
+        told = told_signs(stage, rows, further=further)
+        rows, signs = told.rows, told.found
         self.signs_told = bool(signs.voted.all())
-        refuted = signs.unexplained > UNEXPLAINED * signs.asked
         left = f"{signs.unexplained} of {signs.asked} gradients are not explained by these"
         self.note = (
-            left if refuted else "gradients do not tell whether these are all, and how signed"
+            left if told.refuted else "gradients do not tell whether these are all, and how signed"
         )
-        if refuted and signs.explained > MOST_ANSWERS * signs.asked:  # few units are missing
+        if told.refuted and signs.explained > MOST_ANSWERS * signs.asked:  # few units are missing
             self.guided = self._between(signs.places, signs.good)
-        if refuted or signs.asked <= len(rows) or not signs.voted.all():
+        if not told.told:
+            return None
+        never = [row.v[:-1] for row in rows if row.always is not Always.NOT]
+        sure = all(row.always is not Always.SEEMS for row in rows)
+        if never and (not sure or stage.traced < ALWAYS_FROM):
+            self.note = f"{len(never)} of its units are not seen to switch"
+            self.guided = self._towards(np.array(never))
             return None
         self.explained = all(row.confirmed for row in rows)
         if stage.known.layers and not self._quiet:
@@ -349,8 +357,7 @@ class _LayerSearch:
             self.note = "units of it are missing"
             self.guided = self._between(elsewhere.U, elsewhere.silent)
             return None
-        stage.sharpen()
-        return LayerOutcome(signs=signs.signs)
+        return LayerOutcome(signs=signs.signs, rows=stage.sharpened(rows))
 
     @property
     def _stale(self) -> bool:
@@ -396,6 +403,6 @@ class _LayerSearch:
             agree = agreeing(found, R, sigma)
             if agree.sum() >= SURFACES_TO_AGREE:
                 above = [f.row(b, sigma) for f, good in zip(found, agree, strict=True) if good]
-                return LayerOutcome(signs=sigma, above=above)
+                return LayerOutcome(signs=sigma, rows=rows, above=above)
         self.note = "their signs could not be told"
         return None

@@ -108,13 +108,15 @@ def refined_layers(
         layer, below = known.layers[number], known.below(number)
         W, b = layer.W.copy(), layer.b.copy()
         for unit, row in enumerate(rows[number]):
-            v, cols = np.append(W[unit], b[unit]), layer.known[unit]
+            v, cols = np.append(W[unit], b[unit]), layer.known[unit].copy()
+            cols[list(row.apart)] = False
+            v[list(row.apart)] = 0.0
             own = replace(row, v=v, cols=cols, errors=np.full(len(v), row.error))
             better = refined(frame, below, own, rng)
             if better is not None:
-                factor = np.linalg.norm(W[unit]) / np.linalg.norm(better.v[:-1])
+                factor = np.linalg.norm(v[:-1]) / np.linalg.norm(better.v[:-1])
                 factor *= np.sign(better.v @ v)
-                W[unit], b[unit] = factor * better.v[:-1], factor * better.v[-1]
+                W[unit, cols], b[unit] = factor * better.v[:-1][cols], factor * better.v[-1]
                 row.errors = np.where(row.told, better.error * np.linalg.norm(row.v[:-1]), 0.0)
         known = known.with_at(number, replace(layer, W=W, b=b))
     return known

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
@@ -66,6 +67,14 @@ class LooksAtRow:
         return LooksAtRow(self.seen + other.seen, self.unseen + other.unseen)
 
 
+class Always(Enum):
+    """Whether a unit is on everywhere."""
+
+    NOT = "it switches"
+    SEEMS = "no kink of it was met, but there are some: far out it is as low as it is high"
+    IS = "it is hardly ever low"
+
+
 @dataclass(eq=False)
 class Row:
     """A unit's weights and bias (last), up to a common factor, in the columns that are known."""
@@ -85,6 +94,12 @@ class Row:
     """Where many are: some of these are no units of the layer, most may be."""
     anywhere: LooksAtRow = LooksAtRow()
     """Far from where it was met."""
+    apart: frozenset[int] = frozenset()
+    """Columns of units that it never switches with: no kink tells their weights (`apart`)."""
+    free: frozenset[int] = frozenset()
+    """Those of them whose weights were chosen: nothing tells them."""
+    always: Always = Always.NOT
+    """Whether it is a unit that never switches (`always_on`)."""
 
     @property
     def error(self) -> float:

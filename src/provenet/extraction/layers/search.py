@@ -30,7 +30,7 @@ from provenet.extraction.layers.one_layer import LayerOutcome, find_layer
 from provenet.extraction.layers.pieces import seen_above
 from provenet.extraction.layers.refining import refined_layers
 from provenet.extraction.layers.remeasure import Nearly, remeasured
-from provenet.extraction.layers.rows import Row
+from provenet.extraction.layers.rows import Always, Row
 from provenet.extraction.layers.settling import settled, unpolished
 from provenet.extraction.layers.stage import Stage
 from provenet.extraction.layers.tolerances import (
@@ -127,7 +127,7 @@ class _LayersSearch:
     def _advanced(self, stage: Stage, found: LayerOutcome) -> Stage:
         """One more layer is known; what is known of the next as it sees it."""
         assert found.signs is not None
-        rows = stage.accepted
+        rows = found.rows
         W, b = _matrix(rows)
         W, b = found.signs[:, None] * W, found.signs * b
         self.note = [], ""
@@ -190,7 +190,7 @@ class _LayersSearch:
                 found = settled(frame, nearly, c, self.rng)
                 (frame, nearly), network, self.error = found.measured, found.network, found.error
                 good = left_of(network, frame.base, frame.kept) <= SETTLED
-                if top.always_on:
+                if top.always_on or self._free(rows):
                     self.error = np.inf  # others would do in their place
                     return network if good else None
                 known = found.error <= WELL_SETTLED or self.poor >= POORLY_SETTLED
@@ -200,6 +200,12 @@ class _LayersSearch:
             self.poor += 1
             self._keep(frame, nearly, rows)
             return None
+
+    def _free(self, rows: list[Row]) -> bool:
+        """Whether some weight or unit was chosen, not told."""
+        return any(
+            row.free or row.always is not Always.NOT for own in (*self.rows, rows) for row in own
+        )
 
     def unpolished(self) -> DeepNetwork | None:
         """The network that was to be polished when the search had to end, if it explains all."""

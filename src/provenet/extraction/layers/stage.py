@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.layers.apart import with_weights_apart
 from provenet.extraction.layers.believing import Believing, accepted, confirmed
 from provenet.extraction.layers.cells import CleanCell, rich_places
 from provenet.extraction.layers.filling import completed
@@ -52,6 +53,9 @@ from provenet.extraction.layers.walks import kink_in_cell, walked_row
 from provenet.extraction.lines import FollowedLine
 from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import EPS, FAR_OUT, TINIEST
+
+NO_LINE = -1
+"""In place of the number of a line. A convention."""
 
 
 @dataclass
@@ -113,11 +117,6 @@ class Stage:
             return None
         return np.asarray(np.linalg.qr(np.vstack([slopes, R]).T)[0].T)
 
-    def leave_unconfirmed(self) -> None:
-        """Accepted rows that were not confirmed are candidates again."""
-        for row in self.accepted:
-            row.hits = row.hits if row.confirmed else 0
-
     @property
     def open_kinks(self) -> int:
         """Kinks that no accepted row explains."""
@@ -128,6 +127,12 @@ class Stage:
             for owner, old in zip(line.owner, line.old, strict=True)
             if not old and owner not in accepted
         )
+
+    def kinks_beside(self, rows: Sequence[Row]) -> Array:
+        """Where kinks are that neither the known layers nor these rows explain."""
+        own = [number for number, row in enumerate(self.rows) if row in rows]
+        places = [line.at(line.kinks[~line.old & ~np.isin(line.owner, own)]) for line in self.lines]
+        return np.vstack([np.empty((0, self.known.coordinates)), *places])
 
     @property
     def open_share(self) -> float:
@@ -199,6 +204,11 @@ class Stage:
             if row is not None:
                 self.propose(row)
 
+    def measure_at(self, u: Array, room: float) -> None:
+        """A gradient at a point of no line."""
+        count = len(self.measuring.unclean)
+        self.measuring.unclean[NO_LINE, count] = self.measuring.in_any_cell(u, room)
+
     def _known(self, number: int, kink: int) -> bool:
         """Whether the pieces on both sides of a kink were measured, or could not be."""
         return {(number, kink), (number, kink + 1)} <= self.measuring.pieces.keys()
@@ -236,9 +246,9 @@ class Stage:
         self._rematch(len(self.rows) - 1, line)
         return len(self.rows) - 1
 
-    def propose(self, row: Row) -> None:
-        """A row that no kink told: the lines may know it, looks must."""
-        self._added(row, None)
+    def propose(self, row: Row) -> Row:
+        """A row that no kink told, or the one that it is a part of: looks must know it."""
+        return self.rows[self._added(row, None)]
 
     @property
     def believing(self) -> Believing:
@@ -300,6 +310,11 @@ class Stage:
         self.merge()
         return self.accepted
 
+    def with_weights_apart(self, rows: Sequence[Row], signs: Array) -> list[Row]:
+        """The rows with weights for units that they never switch with."""
+        every = self.frame, self.known, rows, signs, self.pieces, self.rng
+        return with_weights_apart(*every)
+
     def fill(self, *, every: bool) -> None:
         """Ask for the columns that are missing of accepted rows; also where looks were in vain."""
         for row in self.accepted:
@@ -307,7 +322,8 @@ class Stage:
                 self.believing.beside(row, self.rows)
         for number in self._to_fill(every=every):
             row = self.rows[number]
-            wider = completed(self.frame, self.known, row, self.rng, FILL_ROUNDS)
+            asked = self.frame, self.known, row, self.rng, FILL_ROUNDS
+            wider = completed(*asked, seldom=every)
             if (wider.cols & ~row.cols).any():  # it predicts elsewhere, too, now
                 self.rows[number] = replace(wider, anywhere=LooksAtRow())
                 self._rematch(number)
@@ -390,10 +406,19 @@ class Stage:
         U = self.frame.inside(np.vstack(parts))
         return asked_for_silence(self.frame, self.known, rows, signs, U, self.rng)
 
-    def sharpen(self, most: float = WELL_APART) -> None:
+    def sharpened(self, rows: Sequence[Row]) -> list[Row]:
+        """Rows of a layer that is left behind, poorly known ones measured again."""
+        numbers = [self.rows.index(row) if row in self.rows else None for row in rows]
+        self._sharpen([number for number in numbers if number is not None])
+        return [
+            row if number is None else self.rows[number]
+            for row, number in zip(rows, numbers, strict=True)
+        ]
+
+    def _sharpen(self, numbers: Sequence[int], most: float = WELL_APART) -> None:
         """Measure poorly known rows again at the kink with the most room."""
-        for number, row in enumerate(self.rows):
-            if not row.accepted or row.error <= most:
+        for number in numbers:
+            if self.rows[number].error <= most:
                 continue
             best, place = 0.0, None
             for n, line in enumerate(self.lines):

@@ -159,8 +159,35 @@ FARTHEST_WALK = 100.0
 CROSSING_STARTS, CROSSING_STEPS, CROSSING_STEP = 8, 12, 10.0
 """Random points at each scale, half of them about the row's kink, from which Newton's method goes
 to where a row's surface meets another unit's; its steps, and the longest. A convention."""
+CROSSING_POOL = 20
+"""Points beside each of them of which those are taken where the other unit is nearest to switching.
+A convention: one that is seldom on is met so."""
 CROSSED, CROSSINGS = 1e-9, 2
 """How near to both it must come, relatively, and how many such places are tried. A convention."""
+ALWAYS_AGREES, ALWAYS_TELLS = 1e-5, 1e-3
+"""Root of the smallest eigenvalue, beside the next, of what gradients say of a unit that is always
+on; and this next one, for each gradient, with which they tell it. A convention: rows are known to
+1e-8."""
+ALWAYS_POINTS, ALWAYS_FROM, ALWAYS_TRIED = 1000, 24, 6
+"""Random points at each scale at which such a unit is made to be on; lines, some of them to where
+it is least, before it is believed; and kinks that may be its own which are looked at after each. A
+convention: one that is seldom off is met by then."""
+ALWAYS_GRADIENTS = 60
+"""Gradients that tell a unit that is always on. A convention: cost."""
+ALWAYS_LOW = 0.05
+"""How low it may be beside its highest value, near and far, since its bias keeps it on. A
+convention: far out one that switches is as low as it is high, and a bias is small."""
+APART_STARTS, APART_PLACES = 500, 100
+"""Random points at each scale among which so many are chosen, near to where a unit switches, and as
+many at random, to see whether a row's state is the same at all such places. A convention."""
+APART_BEYOND, APART_MARGIN = 1.0, 2.0
+"""How far beyond these places, beside their distance from zero, a weight that is free keeps the
+state, and times the least that does. A convention."""
+APART_SPARE = 1
+"""Gradients beyond the weights that they tell, which must agree with these. A convention."""
+FURTHER_FROM, FURTHER_EVERY = 14, 2
+"""Lines of a layer after which gradients are asked for where few units are on, and for weights that
+no kink tells, and how often. A convention: most is told by then; cost."""
 SURFACE_ROUNDS = 6
 """Rounds over the turns of a surface that are not known, each of which must tell one. A convention:
 where one is known others come into reach."""
@@ -205,8 +232,13 @@ together. A convention; cost."""
 SURE_VOTES, VOTING_ROUNDS = 2, 4
 """Gradients that must tell a sign, more than tell the other, before it is used to tell others; and
 how often those that could not be used are tried again. A convention."""
-SIGN_STARTS = 6
-"""Random starts for signs that no gradient tells by itself. A convention."""
+SIGN_POOL, SIGN_PLACES, SIGN_ROUNDS = 1000, 3, 2
+"""Random points at each scale among which places for further gradients are chosen, how many for
+each unit and side, and how often. A convention: cost."""
+RIGHT_A_WRONG = 5
+"""Gradients that signs explain which outweigh one that they do not. A convention: no gradient is
+explained by fewer rows than it has dimensions by chance, and a kink beside it may spoil one.
+"""
 ANSWERS_A_COLUMN = 8
 """Answers that are fitted for each coefficient of the last layer; all others must be predicted. A
 convention: cost."""
