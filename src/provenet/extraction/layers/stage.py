@@ -16,11 +16,12 @@ import numpy as np
 from provenet.common.typing import AnyArray, Array
 from provenet.extraction.layers.apart import with_weights_apart
 from provenet.extraction.layers.believing import Believing, accepted, confirmed
-from provenet.extraction.layers.cells import CleanCell, rich_places
+from provenet.extraction.layers.cells import rich_places
 from provenet.extraction.layers.filling import completed
 from provenet.extraction.layers.known import Frame, KnownLayers, OutsideTheBox
 from provenet.extraction.layers.line_choice import LineChoice
 from provenet.extraction.layers.lines import Line, traced
+from provenet.extraction.layers.missing import missing_at
 from provenet.extraction.layers.pieces import Measuring, Piece
 from provenet.extraction.layers.refining import refined
 from provenet.extraction.layers.rows import (
@@ -41,7 +42,6 @@ from provenet.extraction.layers.tolerances import (
     FULL_LINES,
     LEAST_LINES,
     OPEN_A_LINE,
-    PERPENDICULAR_STEP,
     SCALES,
     SILENT_DEEP,
     SILENT_PLACES,
@@ -52,7 +52,7 @@ from provenet.extraction.layers.tolerances import (
 from provenet.extraction.layers.walks import kink_in_cell, walked_row
 from provenet.extraction.lines import FollowedLine
 from provenet.extraction.segments import Segment
-from provenet.extraction.tolerances import EPS, FAR_OUT, TINIEST
+from provenet.extraction.tolerances import FAR_OUT
 
 NO_LINE = -1
 """In place of the number of a line. A convention."""
@@ -158,7 +158,7 @@ class Stage:
         if FULL_LINES < self.traced < LEAST_LINES and not self.known.layers:
             return
         if self.traced > FULL_LINES:
-            only = self._missing(line)
+            only = missing_at(self.frame, self.known, self.accepted, line, self.rng)
             if only is not None:
                 wanted = np.intersect1d(wanted, only)
             elif few or not self.known.layers:
@@ -344,56 +344,6 @@ class Stage:
             if line is not but:
                 counts = not (line.owner == number).any()
                 match(self.rows[number], number, self.known, line, counts=counts)
-
-    def _missing(self, line: Line) -> AnyArray | None:
-        """Kinks where a slope perpendicular to all known rows comes or goes; None if none is."""
-        V = self._perpendicular(line)
-        if V is None:
-            return None
-        t, distance = line.places()
-        U = line.at(t)
-        if self.known.layers:
-            distance = np.minimum(distance, self.known.state(U).room)
-        steps = PERPENDICULAR_STEP * distance[:, None] * V
-        try:
-            Y = self.frame.beside(np.vstack([U + steps, U - steps])).reshape(2, len(U), -1)
-        except OutsideTheBox:
-            return None
-        length = 2 * np.linalg.norm(steps, axis=1) + TINIEST  # none where weights are not known
-        slope = (Y[0] - Y[1]) / length[:, None]
-        known = max(row.error for row in self.accepted)
-        rounding = 30 * EPS * (np.abs(Y).max(axis=(0, 2)) + np.linalg.norm(U, axis=1))
-        error = rounding / length + 1e-7 + 100 * known
-        on = np.abs(slope).max(axis=1) > error
-        changes = np.abs(np.diff(slope, axis=0)).max(axis=1) > error[1:] + error[:-1]
-        turned = changes & (on[1:] != on[:-1])
-        # A unit that is missing and on all along changes its slope at every kink above it.
-        few = np.flatnonzero(changes)[:OPEN_A_LINE]
-        return np.flatnonzero(turned) if turned.any() or not self.known.layers else few
-
-    def _perpendicular(self, line: Line) -> Array | None:
-        """A direction along which no accepted row changes; None if these span everything.
-
-        Above known layers, only for a line that stays in one cell.
-        """
-        rows, d = self.accepted, self.frame.coordinates
-        if self.known.layers:
-            middle = line.at((line.low + line.high) / 2)
-            cell = None if len(line.switches) else CleanCell.of(self.known, middle)
-            if cell is None:
-                return None
-            rows = [row for row in rows if (row.cols >= cell.on).all()]
-            basis, R = cell.V, np.array([row.v[:-1] for row in rows]) if rows else None
-            R = None if R is None else R @ cell.J @ cell.V.T
-        else:
-            basis, R = None, np.array([row.v[:-1] for row in rows]) if rows else None
-        rank = d if basis is None else len(basis)
-        if R is None or not 0 < len(R) < rank:
-            return None
-        v = self.rng.standard_normal(rank)
-        v -= np.linalg.pinv(R, rcond=1e-9) @ (R @ v)
-        v /= np.linalg.norm(v)
-        return v if basis is None else np.asarray(v @ basis)
 
     def silence(self, rows: Sequence[Row], signs: Array, others: Array) -> Silence:
         """Whether f depends on nothing but these rows, at random points and others."""

@@ -204,6 +204,13 @@ SHORTEST_LINE = 1e-3
 """Between two corners. A convention."""
 PERPENDICULAR_STEP = 0.02
 """Of the room: how far the slope perpendicular to all rows is measured. A convention."""
+SLOPE_ROUNDINGS, ROWS_MATTER = 30, 100
+"""Roundings of an answer that a slope of two may hold, and how much larger than the rows' error it
+may be for that: rows that are off are not quite perpendicular to it. Conventions."""
+STANDS_OUT = 1e-7
+"""Slope that is that of a unit, whatever the rounding: weights are about 1. A convention."""
+DEPENDENT = 1e-9
+"""Of the largest singular value of rows: below, a direction is none of theirs. A convention."""
 WELL_APART = 1e-7
 """Relative error up to which a row is not measured again while its layer is searched. A convention.
 """
