@@ -242,7 +242,7 @@ def test_first_layers_that_are_whole_are_partial(
     result = pn.extract(DEEPER, 20, rng=0)
     assert result.status is PARTIAL and result.claim == "layer" and search.calls == 1
     assert len(result.layers_found) == len(units) and result.network.layers == known
-    assert f"layer {known}: {units[known - 1]} units, whole" in result.message
+    assert f"layer {known}: {units[known - 1]} units, all gradients explained" in result.message
     assert f"layer {known + 1}: {units[known]} units, gradients unexplained" in result.message
     X = np.random.default_rng(0).standard_normal((20, 20))
     scales = np.linalg.norm(DEEPER.weights[0], axis=1)

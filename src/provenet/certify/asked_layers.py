@@ -6,7 +6,7 @@ between units that are never on together where that shows (`shown`), of units th
 good and the weights are named.
 
 Where the layers above were not found there is no function to compare. What is claimed then are the
-first layers, whose every unit is known. That is asked of the model itself:
+first layers, whose units explain every gradient measured. That is asked of the model itself:
 
 - where a unit of theirs switches, the answers bend;
 - the answers do not change in directions in which no unit of the last whole layer changes.
@@ -182,11 +182,12 @@ def _layers_above_are_found(candidate: LayersCandidate) -> Check:
 
 def _above(candidate: LayersCandidate) -> str:
     number = len(candidate.found.whole)
-    known = (
-        "The first layer of the network is known, those above it were not found"
+    first = (
+        "The first layer of the network is"
         if number == 1
-        else f"The first {number} layers of the network are known, those above them were not found"
+        else f"The first {number} layers of the network are"
     )
+    known = f"{first} known as far as gradients tell, what lies above was not found"
     return f"{known}: {candidate.found}. {candidate.stopped or _MORE}"
 
 

@@ -12,6 +12,9 @@ from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.networks.deep_network import DeepNetwork
 
+EXPLAINED = "all gradients explained"
+"""Of a layer that is whole, as far as questions show."""
+
 
 @dataclass(frozen=True)
 class LayerFound:
@@ -21,14 +24,15 @@ class LayerFound:
     """(units, units of the layer below or features), rows of norm 1."""
     biases: Array
     whole: bool
-    """Every gradient measured is explained by these units: the next layer may be looked for."""
+    """Every gradient measured is explained by these units: the next layer may be looked for. A unit
+    that is hardly ever on may be missing all the same."""
     note: str = ""
     """Why not, as a clause."""
 
     def __str__(self) -> str:
-        """How many units, and whether these are all."""
+        """How many units, and whether these explain what they must."""
         units = counted(len(self.weights), "unit")
-        return f"{units}, {'whole' if self.whole else self.note or 'not whole'}"
+        return f"{units}, {EXPLAINED if self.whole else self.note or 'not whole'}"
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class LayersFound:
 
     @property
     def whole(self) -> tuple[LayerFound, ...]:
-        """Those from the inputs on of which every unit is known."""
+        """Those from the inputs on whose units explain every gradient."""
         return tuple(takewhile(lambda layer: layer.whole, self.layers))
 
     @property
@@ -53,7 +57,7 @@ class LayersFound:
         return DeepNetwork(weights, biases, outputs=len(weights[-1]))
 
     def __str__(self) -> str:
-        """A clause: "layer 1: 40 units, whole; layer 2: 7 units, gradients unexplained"."""
+        """A clause: "layer 1: 4 units, all gradients explained; layer 2: 7 units, not whole"."""
         return "; ".join(f"{name}: {text}" for name, text in self.facts()) or "no unit of any layer"
 
     def facts(self) -> Iterator[tuple[str, str]]:
