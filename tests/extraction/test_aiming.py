@@ -9,6 +9,8 @@ import numpy as np
 import provenet as pn
 from provenet.common.typing import Array
 from provenet.extraction.aiming import alone
+from provenet.extraction.box import Box
+from provenet.extraction.confirming import far_points
 from provenet.networks.cells import inputs_of_units, row_gradients, sum_gradients
 
 WIDTHS = (20, 10, 10)
@@ -67,3 +69,18 @@ def test_gradients_of_sums_are_those_of_rows() -> None:
     np.testing.assert_array_equal(found, row_gradients(net, z, 2, 3))
     moved = inputs_of_units(net, X + small * step)[2][:, 3] - z[2][:, 3]
     np.testing.assert_allclose(found @ step, moved / small, atol=1e-6)  # linear but for rounding
+
+
+def test_units_that_hardly_anything_feeds_are_on_far_out() -> None:
+    """A unit with a bias of -0.2 and one weight of 0.005 is off wherever usual inputs lead."""
+    rng = np.random.default_rng(0)
+    W, b = rng.standard_normal((6, 6)), 0.3 * rng.standard_normal(6)
+    second = rng.standard_normal((5, 6))
+    second[4] = [0.005, *(-np.abs(rng.standard_normal(5)) - 0.1)]
+    biases = np.append(0.3 * rng.standard_normal(4), -0.2)
+    truth = pn.DeepNetwork([W, second, np.ones((1, 5))], [b, biases, np.zeros(1)])
+    without = pn.DeepNetwork([W, second[:4], np.ones((1, 4))], [b, biases[:4], np.zeros(1)])
+    X = rng.standard_normal((20_000, 6))
+    np.testing.assert_array_equal(truth(X), without(X))
+    X = far_points(without, Box.of(None, None, 6), rng)
+    assert np.abs(truth(X) - without(X)).max() > 0.1  # 0.005 * 900 - 0.2; at 30 it is off

@@ -22,6 +22,7 @@ from provenet.extraction.questions import most_rows
 from provenet.extraction.segments import random_line
 from provenet.extraction.tolerances import (
     AIM_STARTS,
+    ALONE_FARTHER,
     ALONG_A_LINE,
     BESIDE_A_KINK,
     BESIDE_EITHER_SIDE,
@@ -184,13 +185,15 @@ def showing_points(
 def far_points(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
     """Points beyond usual inputs, where there is no limit: rare units are on there.
 
-    Random ones, and those where single units are on alone.
+    Random ones, and those where single units are on alone, some farther out: there any unit is on
+    that such a one feeds, however little.
     """
     if not box.unlimited:
         return np.empty((0, network.features))
     near = box.sample(most_rows(MOST_COMPARED, network.features), rng)
     wider = [times * near[:FAR_POINTS] for times in FAR_OUT]
-    return np.vstack([*wider, alone(network, max(FAR_OUT) * near)])
+    single = alone(network, max(FAR_OUT) * near)
+    return np.vstack([*wider, single, ALONE_FARTHER * single])
 
 
 def _aimed_at(
