@@ -271,8 +271,8 @@ ALONE = 30.0
 """How far inside their halfspaces units are at inputs where one of them is on alone. A convention:
 far beyond biases."""
 ALONE_FARTHER = 30.0
-"""Times as far out the judge asks at such inputs once more. Measured: a unit with a bias of -0.2 and
-two positive weights of 0.01 was missing in an answer called exact (10-10-10-1, seed 1177)."""
+"""Times as far out the judge asks at such inputs once more. Measured: a unit with a bias of -0.2
+and two positive weights of 0.01 was missing in an exact answer (10-10-10-1, seed 1177)."""
 ALONE_STARTS = 8
 """Convention: inputs that are led on to where a unit is on alone; the best of them counts."""
 ALONE_LENGTHS = tuple(0.3 * 0.95**k for k in range(60))
