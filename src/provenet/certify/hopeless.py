@@ -99,12 +99,14 @@ def _is_short(result: Recovery) -> bool:
 def labels_of_no_network(best: Recovery, results: Sequence[Recovery]) -> Check | None:
     """That no network is behind the labels, where failed searches say so; None where they do not.
 
-    What a residual leaves of the variance is its square.
+    A few searches that found no unit may have had too little time. What a residual leaves of the
+    variance is its square.
     """
     certificate = best.certificate
     if best.claim is not Claim.NETWORK or certificate is None:
         return None
-    none_shows = best.network is not None and best.network.units == 0 and certificate.noise > 0
+    no_units = best.network is not None and best.network.units == 0
+    none_shows = no_units and certificate.noise > 0 and len(certificates_of(results)) >= NO_UNITS
     if np.isnan(certificate.linear_residual) or not (none_shows or _in_vain(results)):
         return None
     linear = f"a linear model explains {_explained(certificate.linear_residual)} of their variance"
