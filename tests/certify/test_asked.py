@@ -391,6 +391,15 @@ def test_a_unit_that_no_usual_input_switches_is_seen_farther_out(
     assert ("3 of 20 points that lie farther out" in judged.message) is (bump > 0)
 
 
+@pytest.mark.parametrize(("size", "predicted"), [(3e-7, True), (3e-3, False)])
+def test_far_out_rounding_of_weights_is_no_unit(size: float, predicted: bool) -> None:
+    """A thousand times as far out, where answers may cancel: 1e-9 of their usual size there."""
+    far = 1000 * X[:10]
+    cancelled = NET.replace(output_weights=np.zeros(UNITS), output_bias=0.0)
+    candidate = replace(honest(), network=cancelled, showing=Answered(far, np.full((10, 1), size)))
+    assert candidate.rare_are_predicted.all() == predicted
+
+
 @pytest.mark.parametrize("shift", [0.0, 1e-4])
 @pytest.mark.parametrize("apart", [0.0, 1e-3])
 def test_two_units_in_one_leave_more_than_one_kink_does(apart: float, shift: float) -> None:

@@ -118,10 +118,17 @@ class TracedCandidate:
 
     @property
     def rare_are_predicted(self) -> AnyArray:
-        """Which rare points the network predicts: each output by the size of others, or its own."""
+        """Which rare points the network predicts: each output by the size of others, or its own.
+
+        Piecewise linear answers grow with the distance, and so does what rounding of weights makes
+        of them, also where they cancel: farther out than fresh points as much more is allowed.
+        """
         if self.showing is None:
             return np.empty(0, dtype=bool)
-        allowed = np.maximum(self.fresh.allowed(AGREES), AGREES * np.abs(self.showing.values))
+        usual = float(np.median(np.linalg.norm(self.fresh.X, axis=1))) if len(self.fresh) else 1.0
+        farther = np.linalg.norm(self.showing.X, axis=1) / max(usual, _TINIEST)
+        allowed = self.fresh.allowed(AGREES) * np.maximum(farther, 1.0)[:, None]
+        allowed = np.maximum(allowed, AGREES * np.abs(self.showing.values))
         return self.showing.explained_by(self.network, allowed)
 
     @property
