@@ -292,6 +292,20 @@ def test_gradients_tell_the_rows_where_the_layers_above_are_known() -> None:
     assert (off < 10 * found.errors).all() and off.max() < OFF / 100
 
 
+def test_a_gradient_measured_over_a_kink_spoils_no_row() -> None:
+    """It is off by 1e-5: too little to be refuted, and far more than what rounding makes."""
+    net, rng = normalised(deep(12, 5, 4, 1, rng=LIVELY_IN_12[0])), np.random.default_rng(0)
+    frame = frame_of(net)
+    for x in rng.standard_normal((20, 12)):
+        axis_gradient(frame, x, np.full(12, 1e-4))
+    true = rows_from_gradients(frame, net)
+    bad = frame.gradients[3]
+    bump = 1e-5 * np.abs(bad.along).max() * rng.uniform(-1, 1, bad.along.shape)
+    frame.gradients[3] = replace(bad, along=bad.along + bump)
+    found = rows_from_gradients(frame, net)
+    assert np.abs(found.W - true.W).max() < AGAIN and found.level < 10 * true.level
+
+
 @pytest.mark.parametrize(("gradients", "measured"), [(6, False), (20, True)])
 def test_gradients_to_spare_tell_how_large_rounding_is(gradients: int, measured: bool) -> None:
     """Of 12 inputs and 5 units; it is less than was taken for granted, and rows are known by it."""

@@ -15,6 +15,7 @@ along an axis may go as far as no unit switches.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -33,6 +34,7 @@ from provenet.extraction.layers.tolerances import (
     ROUGH_PRIOR,
     SCALES,
     SPARE_GRADIENTS,
+    SPOILT,
     WORTH_A_GRADIENT,
 )
 from provenet.extraction.tolerances import ROUNDING, TINIEST, TYPICAL_ERROR
@@ -53,8 +55,23 @@ class FirstLayer:
 
 
 def rows_from_gradients(frame: Frame, network: DeepNetwork) -> FirstLayer:
-    """The rows that explain all gradients best; the network by inputs, nearly right."""
+    """The rows that explain all gradients best; the network by inputs, nearly right.
+
+    One that was measured over a kink may be near enough not to be refuted, and spoils all rows. It
+    shows where gradients are to spare: it is left out.
+    """
     found = [one for one in (_equations(network, g) for g in frame.gradients) if one]
+    first, left, spare = _explaining(found, network)
+    while first.level > SPOILT and spare >= SPARE_GRADIENTS + len(left[0]):
+        del found[int(np.argmax([np.mean(one**2) for one in left]))]
+        first, left, spare = _explaining(found, network)
+    return first
+
+
+def _explaining(
+    found: Sequence[tuple[Array, Array]], network: DeepNetwork
+) -> tuple[FirstLayer, list[Array], float]:
+    """The rows that explain gradients best, what is left of each, and how many are to spare."""
     units, d = network.widths[0], network.features
     M = np.vstack([np.empty((0, units)), *(one[0] for one in found)])
     G = np.vstack([np.empty((0, d)), *(one[1] for one in found)])
@@ -68,9 +85,11 @@ def rows_from_gradients(frame: Frame, network: DeepNetwork) -> FirstLayer:
     left = G - M @ W
     Q = np.linalg.qr(W.T)[0]
     left -= (left @ Q) @ Q.T
-    level = _level(left, len(M) - float(np.sum((M @ C) * M)), d - units)
+    spare = len(M) - float(np.sum((M @ C) * M))
+    level = _level(left, spare, d - units)
     errors = level * np.sqrt(d * np.diag(C)) / np.maximum(np.linalg.norm(W, axis=1), TINIEST)
-    return FirstLayer(W, errors, C, level)
+    ends = np.cumsum([len(one[0]) for one in found])[:-1]
+    return FirstLayer(W, errors, C, level), np.split(left, ends), spare
 
 
 def _level(left: Array, spare: float, across: int) -> float:
