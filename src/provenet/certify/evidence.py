@@ -334,9 +334,15 @@ def _refitted(workspace: Workspace, candidate: Candidate, polished: Polished) ->
         found.error_bound(scale_outputs(user, 1 / fit.scale), fit.noise),
         workspace.source.size,
         fit.ended,
-        warnings=sure.warnings,
+        warnings=(*sure.warnings, *((_BOUNDS,) if found.bounds else ())),
         uneven=sure.uneven,
     )
+
+
+_BOUNDS = (
+    "Standard errors are upper bounds, perhaps many times too wide: for so many parameters, or in "
+    "the time that was left, the matrix that gives them is too large."
+)
 
 
 def _refitted_inside(

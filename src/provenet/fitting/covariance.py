@@ -8,7 +8,7 @@ direction a unit; the canonical parameters do not see it, and neither do the err
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -94,6 +94,8 @@ class Covariance:
     """Whether labels are plain numbers."""
     rank_deficiency: int
     """How many directions, other than the units' scales, the data do not determine."""
+    bounds: bool = False
+    """Whether these are upper bounds."""
 
     def standard_errors(self, noise: float) -> StandardErrors:
         """Standard errors for noise of the given size."""
@@ -150,10 +152,16 @@ def covariance(source: Source, network: Network, standardisation: Standardisatio
     diagonal = np.diag(equations.hessian)
     size = np.repeat(np.sum(parameters.output_weights**2, axis=0), parameters.theta.shape[1])
     scale = _positive(np.sqrt(diagonal[:thetas] * size))
-    inverse, free = inverse_of_scaled(
-        S / scale / scale[:, None] + _scale_projector(parameters, scale, network.activation)
-    )
-    inverse = inverse / scale / scale[:, None]
+    _scale(S, 1 / scale)
+    _add_scale_projector(S, _scale_directions(parameters, scale, network.activation))
+    if thetas <= DENSE_LIMIT:
+        inverse, free = inverse_of_scaled(S)
+    elif (regular := _inverse_of_regular(S)) is not None:
+        inverse, free = regular, 0
+    else:  # which directions are open would take minutes
+        bound = covariance_bound(source, network, standardisation)
+        return replace(bound, rank_deficiency=max(bound.rank_deficiency, 1))
+    _scale(inverse, 1 / scale)
     G_inverse, dependent = _scaled_inverse(equations.hessian[thetas:, thetas:])
     follow = _Follow(inverse, eliminated[:, :thetas], G_inverse, parameters)
     return in_user_coordinates(
@@ -241,9 +249,10 @@ def covariance_bound(
     moved = np.einsum("mwr,mw->mr", follow**2, theta)
     beta = np.diag(G_inverse)[:, None] + moved.T @ parameters.output_weights.T**2
     undetermined = int(smallest <= EIGEN_ZERO) + dependent
-    return in_user_coordinates(
+    found = in_user_coordinates(
         _Bound(2 * theta, 2 * beta), undetermined, parameters, standardisation, activation
     )
+    return replace(found, bounds=True)
 
 
 def covariance_of_exact(
@@ -340,17 +349,22 @@ def _positive(scale: Array) -> Array:
     return np.where(scale > 0, scale, 1.0)
 
 
-def _scale_projector(parameters: Parameters, scale: Array, activation: Activation) -> Array:
-    """Outer products of the null directions of the scaled S.
+def _scale(matrix: Array, scale: Array) -> None:
+    """Rows and columns multiplied in place, for the matrix may be large."""
+    matrix *= scale
+    matrix *= scale[:, None]
 
-    Adding them makes S regular and changes its inverse along these directions only, which canonical
+
+def _add_scale_projector(S: Array, null: Array) -> None:
+    """Add outer products of the null directions of the scaled S, each of the rows of a unit.
+
+    That makes S regular and changes its inverse along these directions only, which canonical
     parameters ignore.
     """
-    m, width = parameters.theta.shape
-    null = np.zeros((m, m, width))
-    null[np.arange(m), np.arange(m)] = _scale_directions(parameters, scale, activation)
-    rows = null.reshape(m, m * width)
-    return np.asarray(rows.T @ rows)
+    width = null.shape[1]
+    for i, direction in enumerate(null):
+        own = slice(i * width, (i + 1) * width)
+        S[own, own] += np.outer(direction, direction)
 
 
 def _scaled_inverse(G: Array) -> tuple[Array, int]:
@@ -364,14 +378,25 @@ def inverse_of_scaled(H: Array) -> tuple[Array, int]:
     """Inverse of a scaled positive semidefinite matrix, and its rank deficiency."""
     if H.size == 0:
         return H, 0
-    factor, failed = lapack.dpotrf(H, lower=True)
-    if not failed and lapack.dpocon(factor, np.abs(H).sum(axis=0).max(), uplo="L")[0] > SINGULAR:
-        inverse = lapack.dpotri(factor, lower=True)[0]
-        return np.tril(inverse) + np.tril(inverse, -1).T, 0
+    regular = _inverse_of_regular(H)
+    if regular is not None:
+        return regular, 0
     values, vectors = np.linalg.eigh(H)
     keep = values > SINGULAR * values[-1]
     root = vectors[:, keep] / np.sqrt(values[keep])
     return root @ root.T, int(np.sum(~keep))
+
+
+def _inverse_of_regular(H: Array) -> Array | None:
+    """The same, in one more matrix of its size; None if the rank is deficient."""
+    norm = max(float(np.abs(row).sum()) for row in H)
+    factor, failed = lapack.dpotrf(H.T, lower=True)  # the transpose, as LAPACK stores it
+    if failed or lapack.dpocon(factor, norm, uplo="L")[0] <= SINGULAR:
+        return None
+    inverse = lapack.dpotri(factor, lower=True, overwrite_c=True)[0]
+    for i in range(len(inverse)):
+        inverse[i, i + 1 :] = inverse[i + 1 :, i]
+    return np.asarray(inverse)
 
 
 def to_canonical(

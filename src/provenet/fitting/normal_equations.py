@@ -217,12 +217,12 @@ def dropped_in_turn(sums: LinearPart, parameters: Parameters, allowed: float) ->
     return np.array(dropped, dtype=int)
 
 
-def times_unit_blocks(matrix: Array, K: Array) -> Array:
-    """Block (i, j) of a matrix of m x m square blocks times `K_ij`."""
+def _multiply_unit_blocks(matrix: Array, K: Array) -> None:
+    """Multiply block (i, j) of a matrix of m x m square blocks by `K_ij`, in place."""
     m = len(K)
     width = len(matrix) // max(m, 1)  # a model without units has an empty matrix
-    blocks = matrix.reshape(m, width, m, width) * K[:, None, :, None]
-    return np.asarray(blocks.reshape(matrix.shape))
+    blocks = matrix.reshape(m, width, m, width)
+    blocks *= K[:, None, :, None]
 
 
 def eliminate(
@@ -233,8 +233,11 @@ def eliminate(
     H, C = equations.hessian[:thetas, :thetas], equations.hessian[:thetas, thetas:]
     G = equations.hessian[thetas:, thetas:]
     eliminated = solve_scaled(G, np.column_stack([C.T, equations.gradient]), ridge)
+    S = C @ eliminated[:, :thetas]
+    np.subtract(H, S, out=S)  # in place, for it may be large
     A = parameters.output_weights
-    return times_unit_blocks(H - C @ eliminated[:, :thetas], A.T @ A), eliminated
+    _multiply_unit_blocks(S, A.T @ A)
+    return S, eliminated
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,14 @@ import numpy as np
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, Source, StandardisedSource
-from provenet.fitting.covariance import Covariance, covariance
+from provenet.fitting.covariance import Covariance, covariance, covariance_bound
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.robust.tolerances import WEIGHTINGS
 from provenet.fitting.tolerances import (
     CURVATURE_SHARE,
+    DENSE_LIMIT,
+    LARGEST_COVARIANCE,
     LEAST_NOISE,
     MANY_SAMPLES,
     POLISH_DAMPING,
@@ -59,15 +61,19 @@ def refit_on_all(workspace: Workspace, network: Network) -> Refit:
 def covariance_of_all(workspace: Workspace, network: Network, scale: Array) -> Covariance:
     """From all samples; of a great many from those that were drawn, if these leave nothing open.
 
-    For outputs over `scale`.
+    For outputs over `scale`. Of very many parameters, or many and no time for them, it is a bound.
     """
-    scaled = scale_outputs(network, 1 / scale)
+    scaled, standardisation = scale_outputs(network, 1 / scale), workspace.standardisation
     source, part = _scaled_samples(workspace, scale)
+    if network.weights.size > (DENSE_LIMIT if workspace.out_of_time else LARGEST_COVARIANCE):
+        drawn = part or _scaled_drawn(workspace, scale)
+        found = covariance_bound(drawn, scaled, standardisation)
+        return of_more_samples(found, drawn.size / source.size)
     if part is not None:
-        found = covariance(part, scaled, workspace.standardisation)
+        found = covariance(part, scaled, standardisation)
         if not found.rank_deficiency:
             return of_more_samples(found, part.size / source.size)
-    return covariance(source, scaled, workspace.standardisation)
+    return covariance(source, scaled, standardisation)
 
 
 def of_more_samples(found: Covariance, share: float) -> Covariance:
@@ -86,10 +92,14 @@ def scale_outputs(network: Network, scale: Array) -> Network:
 
 def _scaled_samples(workspace: Workspace, scale: Array) -> tuple[Source, Source | None]:
     """All samples, labels divided by `scale`, and those drawn if they are far fewer."""
-    drawn = workspace.problem.samples
     source = StandardisedSource(workspace.source, workspace.standardisation, scale)
-    many = source.size > MANY_SAMPLES * drawn.size
-    return source, ArraySource(drawn.X, drawn.y / scale) if many else None
+    many = source.size > MANY_SAMPLES * workspace.problem.samples.size
+    return source, _scaled_drawn(workspace, scale) if many else None
+
+
+def _scaled_drawn(workspace: Workspace, scale: Array) -> Source:
+    drawn = workspace.problem.samples
+    return ArraySource(drawn.X, drawn.y / scale)
 
 
 def _weighted_fit(

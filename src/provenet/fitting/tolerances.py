@@ -96,6 +96,9 @@ the data do not determine."""
 DENSE_LIMIT = 3000
 """Derived: with more nonlinear parameters the matrix takes more than 72 megabytes, and `p^3`
 operations to invert; a bound is far cheaper."""
+LARGEST_COVARIANCE = 8000
+"""Convention: nonlinear parameters up to which standard errors under noise are those of the matrix:
+it and its inverse take a gigabyte then, and minutes of one core."""
 BOUND_ABOVE = 500
 """Measured: nonlinear parameters from which on a bound is faster than the matrix for an exact
 answer of piecewise linear units (benchmarks/calls.py, 50 features: a fifth of a second less)."""

@@ -10,7 +10,14 @@ from provenet.data.sources import ArraySource
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.chains import _dashed
-from provenet.fitting.search.dash import _from_span, _shown, dash, ended_at_zero, serves
+from provenet.fitting.search.dash import (
+    _from_span,
+    _shown,
+    dash,
+    ended_at_zero,
+    ended_in_noise,
+    serves,
+)
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.workspace import Wishes, prepare
 from provenet.networks.conversions import as_absolute
@@ -102,3 +109,24 @@ def test_directions_that_show_are_those_of_the_units() -> None:
 def test_few_features_need_no_span() -> None:
     problem = problem_of(TRUTH, 600)
     assert _from_span(problem, 3, 12, np.random.default_rng(0)) is None
+
+
+def test_of_many_features_the_best_that_noise_leaves_is_kept() -> None:
+    """That of the true units, of fits too narrow, too wide, and of fewer samples."""
+    truth = pn.random_network(3, 90, bias_scale=0.5, rng=0)
+    problem = problem_of(truth, 9000, noise=0.01)
+    inside = Parameters.of(as_absolute(truth))
+    spare = inside.widened(np.random.default_rng(0).standard_normal((2, 91)))
+    fits = [
+        problem.refine(start, 10, 1e-3) for start in (inside.keep(np.arange(3) > 0), inside, spare)
+    ]
+    few = problem.for_width(1).refine(inside, 10, 1e-3)
+    found = ended_in_noise(problem, [*fits, few])
+    assert found is not None and found.wide is fits[1] and found.fit is fits[1]
+    assert ended_in_noise(problem, [fits[0], few]) is None
+
+
+def test_of_few_features_chains_find_what_noise_leaves() -> None:
+    problem = problem_of(TRUTH, 4000, noise=0.01)
+    at_truth = problem.refine(Parameters.of(as_absolute(TRUTH)), 10, 1e-3)
+    assert ended_in_noise(problem, [at_truth]) is None

@@ -13,7 +13,7 @@ from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.parameters import Parameters
-from provenet.fitting.search.dash import Dash, dash, ended_at_zero, serves
+from provenet.fitting.search.dash import Dash, dash, ended_at_zero, ended_in_noise, serves
 from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.pruning import prune
@@ -80,7 +80,7 @@ def chains(workspace: Workspace, known: Array | None = None) -> Iterator[Chain]:
 
 
 def _first(workspace: Workspace, known: Array | None) -> Iterator[Chain]:
-    """The end of a dash, if that gets to zero, or of a chain that is not patient."""
+    """The end of a dash, if that gets somewhere, or of a chain that is not patient."""
     found = _dashed(workspace) if known is None else None
     if found is not None:
         yield pruned(workspace, found.wide, found.fit)
@@ -90,8 +90,8 @@ def _first(workspace: Workspace, known: Array | None) -> Iterator[Chain]:
 
 
 def _dashed(workspace: Workspace) -> Dash | None:
-    """Where a dash got to zero, if it did."""
-    problem = workspace.problem.searching()
+    """Where a dash got to zero, or to noise, if it did."""
+    problem, fits = workspace.problem.searching(), list[Fit]()
     if not serves(problem):
         return None
     first, rng = first_width(problem, workspace.units), workspace.rng.spawn(1)[0]
@@ -101,7 +101,8 @@ def _dashed(workspace: Workspace) -> Dash | None:
             _tell(workspace, fit)
             if (found := ended_at_zero(problem, widest, fit)) is not None:
                 return found
-    return None
+            fits.append(fit)
+    return ended_in_noise(problem, fits)
 
 
 def _next_beginnings(workspace: Workspace, last: Fit, short: bool, swaps: int) -> list[_Beginning]:

@@ -22,12 +22,13 @@ dimensions. Inputs need not be normal: it is only a start.
 
 *With noise* of variance s^2 a wider layer leaves no smaller `rss / (labels - parameters)`: where
 that hardly falls the dash is given up, and chains begin as if it had not been (it draws random
-numbers of its own).
+numbers of its own). Of many features chains that begin with a few units find hardly any: there the
+best fit of the dash is pruned, if little is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,6 +42,7 @@ from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.floor import variance
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.tolerances import (
+    AT_FLOOR,
     DASH_FACTOR,
     DASH_FAILURES,
     DASH_FALLS,
@@ -54,6 +56,7 @@ from provenet.fitting.search.tolerances import (
     LAST_STEPS,
     PATIENT_STEPS,
     PATIENT_TOLERANCE,
+    SPAN_FALLS,
     SPAN_FEATURES,
     SPAN_SHARE,
     SWAP_STEPS,
@@ -66,12 +69,12 @@ _MOVES = OneLayer()
 
 @dataclass(frozen=True)
 class Dash:
-    """Where a dash got to zero."""
+    """Where a dash got to zero, or to what noise leaves."""
 
     wide: Fit
     """With units to spare, little being left."""
     fit: Fit
-    """On all samples, without them."""
+    """On all samples, without them where that is known to be zero."""
 
 
 def serves(problem: Problem) -> bool:
@@ -93,10 +96,10 @@ def dash(problem: Problem, first: int, widest: int, rng: np.random.Generator) ->
         part = _on_rows_of(problem, inside.units, widest)
         fit = _refined(part, inside, patient=True)
         yield fit
-        fit = yield from _exchanged(part, fit, 1, rng, FEW_MISSING * problem.spread)
+        fit = yield from _exchanged(part, fit, SPAN_FALLS, rng, FEW_MISSING * problem.spread)
     wide = yield from _grown(problem, fit, widest, rng)
     if wide is not None:
-        yield from _exchanged(_on_rows_of(problem, widest, widest), wide, DASH_FAILURES, rng)
+        yield from _exchanged(_on_rows_of(problem, widest, widest), wide, DASH_FALLS, rng)
 
 
 def _grown(
@@ -115,15 +118,15 @@ def _grown(
 
 
 def _exchanged(
-    part: Problem, fit: Fit, patience: int, rng: np.random.Generator, enough: float = 0.0
+    part: Problem, fit: Fit, falls: float, rng: np.random.Generator, enough: float = 0.0
 ) -> Generator[Fit, None, Fit]:
-    """The least useful units exchanged, until so many exchanges in a row do not help."""
+    """The least useful units exchanged, until a few exchanges in a row do not help."""
     failures = 0
-    while failures < patience and fit.rms > enough and not part.out_of_time:
+    while failures < DASH_FAILURES and fit.rms > enough and not part.out_of_time:
         other = _MOVES.swapped(part, fit.parameters, failures, rng)
         trial = _refined(part, other, patient=True)
         yield trial
-        failures = 0 if trial.rss < DASH_FALLS * fit.rss else failures + 1
+        failures = 0 if trial.rss < falls * fit.rss else failures + 1
         fit = min(fit, trial, key=lambda f: f.rss)
     return fit
 
@@ -143,8 +146,8 @@ def _from_span(
     doublings = int(np.log(widest / first) / np.log(DASH_FACTOR))
     inside = replace(problem, samples=ArraySource(X @ basis.T, left))
     narrow = _refined(inside, _MOVES.start(inside, first, rng), patient=False)
-    fits = [narrow, *_grown(inside, narrow, first * DASH_FACTOR**doublings, rng)]
-    theta = fits[-1].parameters.theta
+    *_, grown = narrow, *_grown(inside, narrow, first * DASH_FACTOR**doublings, rng)
+    theta = _refined(inside, grown.parameters, patient=True).parameters.theta
     return with_no_output(problem, np.column_stack([theta[:, :-1] @ basis, theta[:, -1]]))
 
 
@@ -168,6 +171,16 @@ def ended_at_zero(problem: Problem, widest: int, fit: Fit) -> Dash | None:
         if problem.is_zero(end):
             return Dash(fit, end)
     return None
+
+
+def ended_in_noise(problem: Problem, fits: Sequence[Fit]) -> Dash | None:
+    """Of many features the best of all fits by Schwarz's criterion, if little is left."""
+    little, labels = AT_FLOOR * problem.spread, problem.samples.labels
+    near = [fit for fit in fits if fit.rms <= little and fit.labels == labels]
+    if problem.samples.features < SPAN_FEATURES or not near:
+        return None
+    best = min(near, key=problem.criterion)
+    return Dash(best, best)
 
 
 def _without_spare(part: Problem, fit: Fit, worth: float) -> Parameters:

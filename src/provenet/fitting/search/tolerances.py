@@ -103,6 +103,10 @@ exchanges in a row that do not before the dash is given up."""
 SPAN_FEATURES, SPAN_SHARE = 80, 0.7
 """Convention: features from which on units are first looked for in the span that shows, and the
 share of them that it may have: beyond, nothing is gained by it."""
+SPAN_FALLS = 0.98
+"""Measured: share that an exchange leaves if it helps units that were found there: a few of these
+are right at first, and every one that is makes others show (200 features, 100 units: falls of 4%,
+4%, 15% and 60%, benchmarks/calls.py --large)."""
 FEW_MISSING = 0.05
 """Convention: of the labels' spread, what is left where few units are missing: growing finds them
 at once."""
