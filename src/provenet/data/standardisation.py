@@ -8,9 +8,10 @@ from typing import overload
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
+from provenet.common.blocks import row_blocks
 from provenet.common.typing import Array
 from provenet.data.sums import Sums
-from provenet.data.tolerances import CENTRED_TOGETHER, DEPENDENT, TINY
+from provenet.data.tolerances import CENTRED_AT_ONCE, CENTRED_TOGETHER, DEPENDENT, TINY
 from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.network import Network
 
@@ -48,8 +49,13 @@ class Standardisation:
         return float(np.sqrt(min(left, 1.0)))
 
     def apply(self, X: Array) -> Array:
-        """Standardised inputs."""
-        return (X - self.mean) @ self.whiten.T
+        """Standardised inputs; of many, a block of them is centred at a time."""
+        if X.size <= CENTRED_AT_ONCE:
+            return (X - self.mean) @ self.whiten.T
+        Z = np.empty((len(X), len(self.whiten)))
+        for rows in row_blocks(len(X), max(1, CENTRED_AT_ONCE // X.shape[1])):
+            Z[rows] = (X[rows] - self.mean) @ self.whiten.T
+        return Z
 
     def undo(self, Z: Array) -> Array:
         """The inputs behind standardised ones."""

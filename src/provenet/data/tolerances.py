@@ -39,6 +39,8 @@ copies of so much still fit an ordinary machine."""
 ROWS_AT_ONCE = 4096
 """Convention: samples of a block of a pass: 3 MB at 100 features, near what a processor's cache
 holds, and enough for fast matrix products."""
+CENTRED_AT_ONCE = 2**23
+"""Convention: numbers of inputs that are centred at a time, in a copy of 64 megabytes."""
 CENTRED_TOGETHER = 64
 """Measured (benchmarks/moments.py): samples from which a mean is taken off as one
 long row. Of a few numbers each, they take three times as long one by one."""

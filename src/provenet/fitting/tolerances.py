@@ -257,10 +257,10 @@ SAMPLES_DRAWN = 20_000
 parameters, and quick to fit."""
 DRAWN_A_FEATURE = 50
 """Convention: samples a feature that are drawn at least: each unit has a weight for it."""
-DRAWN_A_SQUARE, MOST_NUMBERS_DRAWN = ROWS_A_PARAMETER / 2, 3 * 10**7
+DRAWN_A_SQUARE, MOST_NUMBERS_DRAWN = ROWS_A_PARAMETER / 2, 2 * 10**7
 """Derived: samples that are drawn for the features squared: half as many units have half as many
-weights as that. Convention: numbers that are drawn for their sake at most, a quarter of a
-gigabyte."""
+weights as that. Convention: numbers that are drawn for their sake at most, a sixth of a gigabyte,
+and of 200 features all that are derived."""
 MOST_HELD_OUT = 20_000
 """Convention: different inputs that are held out at most; a tenth is less up to 4000 features."""
 

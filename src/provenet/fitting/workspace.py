@@ -231,7 +231,11 @@ def row_keys(X: Array) -> Array:
 
     Not a matrix product, which rounds the same row differently in different places.
     """
-    return np.asarray((X * np.random.default_rng(0).standard_normal(X.shape[1])).sum(axis=1))
+    by = np.random.default_rng(0).standard_normal(X.shape[1])
+    keys = np.empty(len(X))
+    for rows in row_blocks(len(X)):
+        keys[rows] = (X[rows] * by).sum(axis=1)
+    return keys
 
 
 def _enough(features: int) -> int:
@@ -281,7 +285,7 @@ def prepare(
         held_out=ArraySource(X[held], y[held]),
         held_out_rows=np.empty(0, int) if drawn.rows is None else drawn.rows[held],
         precision=precision.of(np.argsort(held, kind="stable")),
-        inputs=X[first],
+        inputs=X if distinct == len(X) else X[first],
         unseen=count,
         gaussian=check_gaussian(X, standardisation),
         wishes=wishes,

@@ -11,8 +11,8 @@ from provenet.common.typing import Array
 from provenet.data.standardisation import Standardisation
 from provenet.moments.tolerances import SIGNIFICANT
 
-_INPUTS_AT_ONCE = 1024
-"""Convention: each statistic makes a few copies of its inputs."""
+_NUMBERS_AT_ONCE = 2**22
+"""Convention: of some inputs of all samples, of which each statistic makes a few copies."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,23 @@ class GaussianCheck:
 
 def check_gaussian(X: Array, standardisation: Standardisation) -> GaussianCheck:
     """Skewness and kurtosis of each input, and Mardia's kurtosis of all together."""
-    return check_standardised(X, standardisation.apply(X))
+    blocks = (standardisation.apply(X[rows]) for rows in row_blocks(len(X)))
+    return _check(X, np.concatenate([_squared_norms(z) for z in blocks]))
 
 
 def check_standardised(X: Array, z: Array) -> GaussianCheck:
     """The same of inputs X that are z once they are standardised."""
+    return _check(X, _squared_norms(z))
+
+
+def _squared_norms(z: Array) -> Array:
+    return np.asarray(np.einsum("nd,nd->n", z, z))
+
+
+def _check(X: Array, squares: Array) -> GaussianCheck:
+    """The same of inputs that have these squared norms once they are standardised."""
     n, d = X.shape
     skewness, kurtosis = _largest_cumulants(X)
-    squares = np.einsum("nd,nd->n", z, z)
     # Over the square of its own mean: the inputs may be a draw from those that were standardised.
     radial = float(np.mean(squares**2) / np.mean(squares) ** 2 * d / (d + 2) - 1)
     deviations = {
@@ -58,7 +67,8 @@ def check_standardised(X: Array, z: Array) -> GaussianCheck:
 
 def _largest_cumulants(X: Array) -> tuple[float, float]:
     """The largest skewness and excess kurtosis of all inputs, a block of them at a time."""
-    found = [_cumulants(X[:, columns]) for columns in row_blocks(X.shape[1], _INPUTS_AT_ONCE)]
+    at_once = max(1, _NUMBERS_AT_ONCE // len(X))
+    found = [_cumulants(X[:, columns]) for columns in row_blocks(X.shape[1], at_once)]
     skewness, kurtosis = (np.abs(np.concatenate(each)) for each in zip(*found, strict=True))
     return float(np.max(skewness)), float(np.max(kurtosis))
 
