@@ -4,6 +4,7 @@
     python benchmarks/suite.py --quick                    # a few minutes on two cores
     python benchmarks/suite.py --parts moments recovery   # the day's other parts are kept
     python benchmarks/suite.py --from benchmarks/results/2026-11-16.json --docs
+    python benchmarks/suite.py --from one/2026-11-16.json other/2026-11-16.json   # put together
     python benchmarks/suite.py --parts calls --compare before.json   # before landing a change
 
 Writes `results/YYYY-MM-DD.json` and the same as a Markdown table (`YYYY-MM-DD-quick` with --quick).
@@ -85,6 +86,7 @@ def measured(name: str, quick: bool) -> Content:
     report(f"--- {name}: {failure or f'{len(found)} figures'}, {seconds} s")
     return {
         "date": date.today().isoformat(),
+        "quick": quick,
         "failure": failure,
         "seconds": seconds,
         "records": [one.content() for one in found if isinstance(one, Record)],
@@ -111,6 +113,16 @@ def started(path: Path, quick: bool, afresh: bool) -> Content:
         parts = json.loads(path.read_text())["parts"]
     today = date.today().isoformat()
     return {"date": today, "quick": quick, "machine": environment(), "parts": parts}
+
+
+def put_together(contents: Sequence[Content]) -> Content:
+    """Parts that were measured apart, on a core each, say; where two have one, that of the last."""
+    parts = {name: part for content in contents for name, part in content["parts"].items()}
+    return {
+        **contents[0],
+        "quick": all(content["quick"] for content in contents),
+        "parts": {name: parts[name] for name in PARTS if name in parts},
+    }
 
 
 def write(content: Content, path: Path) -> None:
@@ -144,6 +156,8 @@ def tables(content: Content, pictures: bool = False) -> Iterator[str]:
         yield from ("", f"## {name.capitalize()}", "")
         if part.get("date", content["date"]) != content["date"]:
             yield from (f"Of {part['date']}, with the code of that day.", "")
+        if part.get("quick") and not content["quick"]:
+            yield from ("Few seeds and small sizes (`--quick`).", "")
         yield from _part(name, part, pictures)
 
 
@@ -207,12 +221,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few seeds, small sizes: minutes")
     parser.add_argument("--out", type=Path, default=HERE / "results", metavar="DIR")
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), metavar="PART")
-    parser.add_argument("--from", type=Path, dest="earlier", metavar="FILE", help="measure nothing")
+    parser.add_argument(
+        "--from", type=Path, nargs="+", dest="earlier", metavar="FILE", help="measure nothing"
+    )
     parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md too")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="what became slower since")
     args = parser.parse_args()
     if args.earlier:
-        content = json.loads(args.earlier.read_text())
+        content = put_together([json.loads(path.read_text()) for path in args.earlier])
     else:
         content = run_parts(args.parts, args.quick, args.out)
     print("\n".join(tables(content)))

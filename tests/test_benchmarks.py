@@ -170,6 +170,23 @@ def working(quick: bool) -> list[Record | Line]:
     ]
 
 
+def test_parts_measured_apart_are_put_together_in_the_order_of_the_suite() -> None:
+    last, first = list(suite.PARTS)[1], list(suite.PARTS)[0]
+    quick = {"quick": True, "failure": None, "records": [], "lines": []}
+    full = {**quick, "quick": False}
+    about = {"date": "2026-11-18", "machine": {"cores": 2}}
+    found = suite.put_together(
+        [
+            {**about, "quick": False, "parts": {last: full}},
+            {**about, "quick": True, "parts": {last: {**quick, "failure": "later"}, first: quick}},
+        ]
+    )
+    assert list(found["parts"]) == [first, last] and not found["quick"]
+    assert found["parts"][last]["failure"] == "later"
+    text = "\n".join(suite.tables(found))
+    assert text.count("Few seeds and small sizes") == 2
+
+
 def test_the_suite_goes_on_after_a_failure(tmp_path: Path, monkeypatch: Any) -> None:
     parts = {"bad": failing, "absent": missing, "good": working}
     monkeypatch.setattr(suite, "PARTS", parts)
