@@ -86,7 +86,6 @@ def measured(name: str, quick: bool) -> Content:
     report(f"--- {name}: {failure or f'{len(found)} figures'}, {seconds} s")
     return {
         "date": date.today().isoformat(),
-        "quick": quick,
         "failure": failure,
         "seconds": seconds,
         "records": [one.content() for one in found if isinstance(one, Record)],
@@ -116,10 +115,22 @@ def started(path: Path, quick: bool, afresh: bool) -> Content:
 
 
 def put_together(contents: Sequence[Content]) -> Content:
-    """Parts that were measured apart, on a core each, say; where two have one, that of the last."""
-    parts = {name: part for content in contents for name, part in content["parts"].items()}
+    """Parts that were measured apart, on a core each, say; where two have one, that of the last.
+
+    What they say of the machine is that of the first, and more cores where others had them.
+    """
+    parts = {
+        name: {**part, "quick": content["quick"]}
+        for content in contents
+        for name, part in content["parts"].items()
+    }
+    about: Content = {}
+    for content in reversed(contents):
+        about |= content["machine"]
+    about["cores"] = max(content["machine"]["cores"] for content in contents)
     return {
         **contents[0],
+        "machine": about,
         "quick": all(content["quick"] for content in contents),
         "parts": {name: parts[name] for name in PARTS if name in parts},
     }

@@ -171,16 +171,17 @@ def working(quick: bool) -> list[Record | Line]:
 
 
 def test_parts_measured_apart_are_put_together_in_the_order_of_the_suite() -> None:
-    last, first = list(suite.PARTS)[1], list(suite.PARTS)[0]
-    quick = {"quick": True, "failure": None, "records": [], "lines": []}
-    full = {**quick, "quick": False}
-    about = {"date": "2026-11-18", "machine": {"cores": 2}}
+    first, last, *_ = suite.PARTS
+    part = {"failure": None, "records": [], "lines": []}
+    later = {**part, "failure": "later"}
+    one, two = {"cores": 1, "python": "3.11"}, {"cores": 2, "python": "3.12", "dask": "1.0"}
     found = suite.put_together(
         [
-            {**about, "quick": False, "parts": {last: full}},
-            {**about, "quick": True, "parts": {last: {**quick, "failure": "later"}, first: quick}},
+            {"date": "2026-11-18", "machine": one, "quick": False, "parts": {last: part}},
+            {"date": "", "machine": two, "quick": True, "parts": {last: later, first: part}},
         ]
     )
+    assert found["machine"] == {"cores": 2, "python": "3.11", "dask": "1.0"}
     assert list(found["parts"]) == [first, last] and not found["quick"]
     assert found["parts"][last]["failure"] == "later"
     text = "\n".join(suite.tables(found))
