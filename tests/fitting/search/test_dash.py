@@ -18,8 +18,9 @@ from provenet.fitting.search.dash import (
     ended_in_noise,
     serves,
 )
+from provenet.fitting.search.floor import variance
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.workspace import Wishes, prepare
+from provenet.fitting.workspace import Wishes, Workspace, prepare
 from provenet.networks.conversions import as_absolute
 
 TRUTH = pn.random_network(5, 10, bias_scale=1.0, rng=0)
@@ -32,6 +33,20 @@ def problem_of(truth: pn.Network, samples: int, noise: float = 0.0) -> Problem:
 
 def fitted(problem: Problem, parameters: Parameters) -> Fit:
     return problem.refine(parameters, 1, 1.0)
+
+
+def workspace_of(
+    truth: pn.Network, samples: int, noise: float, rng: np.random.Generator
+) -> Workspace:
+    source = ArraySource(*pn.sample(truth, samples, noise=noise, rng=1))
+    return prepare(
+        source,
+        Wishes(),
+        source.standardisation(),
+        rng=rng,
+        progress=lambda *_: None,
+        deadline=np.inf,
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -71,18 +86,21 @@ def test_noise_ends_the_doubling_and_leaves_chains_as_they_are() -> None:
 
 def test_chains_that_follow_have_the_random_numbers_they_would_have_had() -> None:
     rng = np.random.default_rng(0)
-    source = ArraySource(*pn.sample(TRUTH, 600, noise=0.2, rng=1))
-    prepared = prepare(
-        source,
-        Wishes(),
-        source.standardisation(),
-        rng=rng,
-        progress=lambda *_: None,
-        deadline=np.inf,
-    )
+    prepared = workspace_of(TRUTH, 600, 0.2, rng)
     before = rng.bit_generator.state
     assert _dashed(prepared) is None
     assert rng.bit_generator.state == before
+
+
+def test_of_many_features_the_first_chain_is_the_end_of_the_dash_under_noise() -> None:
+    """Its units are the true ones, and what it leaves is the noise."""
+    truth = pn.random_network(3, 90, bias_scale=0.5, rng=0)
+    prepared = workspace_of(truth, 9000, 0.01, np.random.default_rng(0))
+    found = _dashed(prepared)
+    assert found is not None and found.fit.parameters.units >= truth.units
+    # Degrees of freedom count, so units to spare change little: 0.93 to 1.04 over 50 seeds.
+    noise = variance(prepared.problem, found.fit) ** 0.5
+    assert noise == pytest.approx(0.01, rel=0.15)
 
 
 @pytest.mark.parametrize(("activation", "layers"), [("tanh", 1), ("relu", 2)])
