@@ -25,6 +25,7 @@ CHECKS = (
     ("ruff", "check", "."),
     ("mypy",),
     ("lint-imports",),
+    ("python", "benchmarks/sizes.py"),
     ("pytest", "-n", "auto", "--dist", "worksteal"),
 )
 

@@ -8,9 +8,9 @@ A mutation (`mutants`) is one small error in one stage: a reversed sign, a dropp
 index, a constant as the paper misprints it (ERRATA). The package is copied to a temporary
 directory, the copy is edited, and the tests named for the mutation run against it; the project's
 own files stay as they are. It is *killed* if one of these tests fails, and *survives* if all pass:
-then a test is missing. A mutation whose text no longer stands exactly once in its file, or whose
-tests cannot be run, is *stale*, and must be written anew. First the named tests run on an unchanged
-copy: a test that fails there proves nothing.
+then a test is missing. A mutation whose text no longer stands exactly once in its function, or
+whose tests cannot be run, is *stale*, and must be written anew. First the named tests run on an
+unchanged copy: a test that fails there proves nothing.
 
 Leaves with 1 if one survives or is stale, else with 0.
 """
@@ -18,6 +18,7 @@ Leaves with 1 if one survives or is stale, else with 0.
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import shutil
 import sys
@@ -62,10 +63,27 @@ class Outcome:
     why: str = ""
 
 
-def is_current(mutation: Mutation) -> bool:
-    """Whether its text stands exactly once in its file."""
-    file = PACKAGE / mutation.file
-    return file.exists() and file.read_text().count(mutation.old) == 1
+def home_of(mutation: Mutation) -> Path | None:
+    """The one file in which the mutation's function holds its text, exactly once; else None."""
+    homes = []
+    for file in PACKAGE.rglob("*.py"):
+        text = file.read_text()
+        if mutation.old not in text:
+            continue
+        own = text if mutation.function == "*" else _source_of(mutation.function, text)
+        homes += [file.relative_to(PACKAGE)] * own.count(mutation.old)
+    return homes[0] if len(homes) == 1 and _once(homes[0], mutation.old) else None
+
+
+def _source_of(name: str, text: str) -> str:
+    """The functions and classes of that name."""
+    definitions = (ast.FunctionDef, ast.ClassDef)
+    nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, definitions) and n.name == name]
+    return "\n".join(ast.get_source_segment(text, node) or "" for node in nodes)
+
+
+def _once(file: Path, text: str) -> bool:
+    return (PACKAGE / file).read_text().count(text) == 1
 
 
 @contextmanager
@@ -75,7 +93,9 @@ def copied_package(mutation: Mutation | None = None) -> Iterator[Path]:
         copy = Path(name) / "provenet"
         shutil.copytree(PACKAGE, copy)  # compiled files too: they serve for all that is unchanged
         if mutation is not None:
-            file = copy / mutation.file
+            home = home_of(mutation)
+            assert home is not None
+            file = copy / home
             file.write_text(file.read_text().replace(mutation.old, mutation.new))
         yield Path(name)
 
@@ -108,8 +128,8 @@ def _pytest_on(source: str, tests: tuple[str, ...], said: str) -> None:
 
 def outcome_of(mutation: Mutation) -> Outcome:
     """Apply one mutation and run its tests."""
-    if not is_current(mutation):
-        return Outcome(mutation, Verdict.STALE, f"its text is not once in {mutation.file}")
+    if home_of(mutation) is None:
+        return Outcome(mutation, Verdict.STALE, f"its text is not once in {mutation.function}")
     with copied_package(mutation) as source:
         code, words = run_tests(source, mutation.tests)
     if code in (_TESTS_FAILED, None):
@@ -118,8 +138,8 @@ def outcome_of(mutation: Mutation) -> Outcome:
 
 
 def chosen(only: str) -> list[Mutation]:
-    """The mutations whose stage or file holds a text."""
-    return [m for m in MUTATIONS if only.lower() in f"{m.stage} {m.file}".lower()]
+    """The mutations whose stage or function holds a text."""
+    return [m for m in MUTATIONS if only.lower() in f"{m.stage} {m.function}".lower()]
 
 
 def report(outcomes: Iterable[Outcome]) -> list[Outcome]:
@@ -129,7 +149,7 @@ def report(outcomes: Iterable[Outcome]) -> list[Outcome]:
         print(f"{outcome.verdict:<9} {outcome.mutation.stage}", flush=True)
         if outcome.verdict is not Verdict.KILLED:
             bad.append(outcome)
-            print(f"          {outcome.mutation.file}: {outcome.why}", flush=True)
+            print(f"          {outcome.mutation.function}: {outcome.why}", flush=True)
     return bad
 
 
@@ -146,13 +166,13 @@ def sound_tests(mutations: Sequence[Mutation]) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", default="", help="stages or files that hold this text")
+    parser.add_argument("--only", default="", help="stages or functions that hold this text")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--list", action="store_true", help="name the mutations and leave")
     options = parser.parse_args(arguments)
     mutations = chosen(options.only)
     if options.list:
-        print("\n".join(f"{m.stage} ({m.file})" for m in mutations))
+        print("\n".join(f"{m.stage} ({m.function})" for m in mutations))
         return 0
     if not sound_tests(mutations):
         return 1
