@@ -22,8 +22,8 @@ from provenet.certify.deep import switching_sides
 from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import workers
 from provenet.fitting.layered_covariance import deep_covariance
+from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import eliminate, normal_equations
-from provenet.fitting.parameters import Parameters
 
 P = ParamSpec("P")
 T = TypeVar("T")

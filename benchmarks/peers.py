@@ -22,7 +22,7 @@ from provenet.common.typing import Array
 from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import working_time
 from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 
 Width = int | tuple[int, ...]
 """Units, or the widths of several layers."""

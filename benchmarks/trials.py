@@ -32,7 +32,7 @@ from common import (
 from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import one_blas_thread, workers
 from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 
 EXACT = 1e-8
 """Largest parameter error of a success without noise, unless the row says otherwise."""

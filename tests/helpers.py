@@ -23,7 +23,7 @@ from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, Draw
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.workspace import Workspace
 from provenet.moments.population import population_moments
 from provenet.moments.sums import MomentRequest

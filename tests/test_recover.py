@@ -14,7 +14,7 @@ import provenet as pn
 from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import ArraySource
 from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.networks.activations import RELU
 from provenet.networks.matching import match_units
 

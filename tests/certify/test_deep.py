@@ -19,7 +19,7 @@ from provenet.certify.result import Recovery
 from provenet.certify.shared_layer import shared_layer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.workspace import Wishes, Workspace, prepare
 
 FEATURES, WIDTHS = 4, (3, 2)

@@ -8,7 +8,7 @@ from scipy.optimize import approx_fprime
 
 from provenet.estimators import fit_halfspaces, fit_width
 from provenet.estimators.penalised import Penalised
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.networks.activations import get_activation
 
 

@@ -18,7 +18,7 @@ from provenet.fitting.covariance import (
     covariance_of_exact,
 )
 from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.networks.activations import RELU
 
 PLAIN = identity_standardisation(2)

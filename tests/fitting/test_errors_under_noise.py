@@ -11,7 +11,7 @@ from provenet.data.sources import ArraySource
 from provenet.fitting.bent_errors import may_be_bent, widened
 from provenet.fitting.covariance import StandardErrors, covariance
 from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.uneven_noise import is_uneven, uneven_errors
 
 FEATURES, SAMPLES = 3, 2000

@@ -14,9 +14,9 @@ from provenet.fitting import iterative_step as module
 from provenet.fitting import linearised
 from provenet.fitting.iterative_step import Curvature, IterativeStep, PassCurvature, curvature_at
 from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import DenseStep, normal_equations
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import ABS
 from provenet.networks.conversions import as_absolute
 

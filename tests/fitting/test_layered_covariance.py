@@ -12,7 +12,7 @@ from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.layered_covariance import DeepErrors, deep_covariance
 from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 
 RELATIVE = 1e-4
 """Differences leave 1e-9 of a Jacobian, and the inverse of its square is conditioned by some

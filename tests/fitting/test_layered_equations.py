@@ -15,8 +15,8 @@ from provenet.fitting.layered_equations import (
     layered_equations,
     layered_step,
 )
+from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import DenseStep, normal_equations
-from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import get_activation
 
 TANH = get_activation("tanh")

@@ -18,8 +18,8 @@ from provenet.data.sources import ArraySource, StandardisedSource
 from provenet.fitting import iterative_step
 from provenet.fitting import levenberg_marquardt as module
 from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import ABS, RELU
 from provenet.networks.conversions import as_absolute
 

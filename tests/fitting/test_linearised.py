@@ -9,9 +9,9 @@ import provenet as pn
 from helpers import NETS, moved, samples
 from provenet.fitting import linearised as module
 from provenet.fitting.linearised import KeptSamples, Linearised
+from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import inverse_root, normal_equations
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.parameters import Parameters
 from provenet.networks.conversions import as_absolute
 
 FORMS = ["relu", "abs with a linear part", "tanh"]

@@ -15,6 +15,7 @@ from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, StandardisedSource
 from provenet.fitting.many_samples import sums_of_many
+from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import (
     DenseStep,
     cross_products,
@@ -26,7 +27,6 @@ from provenet.fitting.normal_equations import (
     without_each_unit,
 )
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import RELU
 from provenet.networks.conversions import as_absolute
 

@@ -7,8 +7,8 @@ import pytest
 
 import provenet as pn
 from helpers import samples
+from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part, with_output_layer
-from provenet.fitting.parameters import Parameters
 
 
 @pytest.mark.parametrize("outputs", [None, 3])

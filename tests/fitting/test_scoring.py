@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from provenet.data.sources import ArraySource
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.losses import LOGISTIC, SOFTMAX
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.scoring import Scoring, information
 from provenet.networks.activations import get_activation
 

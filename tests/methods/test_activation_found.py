@@ -15,7 +15,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.search.policy import fitted_form
 from provenet.methods.stages.activation_found import TRIED
 from provenet.networks.activations import Activation, get_activation

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.robust.huber import huber_weighted
 from provenet.methods.arbitrary_noise import agreement, directions_of
 

@@ -9,7 +9,7 @@ import provenet as pn
 from helpers import error_from_truth
 from provenet.data.sources import ArraySource
 from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.networks.activations import RELU
 
 

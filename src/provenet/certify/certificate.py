@@ -10,8 +10,8 @@ from provenet.certify.tolerances import SMOOTH_SIGMAS, UNKNOWN_DIRECTION
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
 from provenet.fitting.covariance import StandardErrors
+from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import linear_part, without_each_unit
-from provenet.fitting.parameters import Parameters
 from provenet.moments.gaussianity import GaussianCheck
 from provenet.networks.any_network import AnyNetwork
 from provenet.networks.network import Network

@@ -33,7 +33,7 @@ from provenet.certify.tolerances import (
     TOLD_APART,
 )
 from provenet.common.typing import Array
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.tolerances import SWAP_STEPS
 from provenet.fitting.search.units import promising_units

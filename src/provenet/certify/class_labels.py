@@ -29,8 +29,8 @@ from provenet.data.sources import StandardisedSource
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.losses import Loss
+from provenet.fitting.model import Parameters
 from provenet.fitting.most_likely import MostLikely, likely_covariance, likely_fit, most_likely
-from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import UNLIKELY
 from provenet.fitting.workspace import Workspace
 from provenet.networks.links import probabilities

@@ -21,7 +21,7 @@ from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.layered_covariance import DeepCovariance, DeepErrors, deep_covariance
 from provenet.fitting.layered_equations import LayeredPoint
 from provenet.fitting.levenberg_marquardt import Fit
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.tolerances import POLISH_LAST_STEPS, POLISH_STEPS, POLISH_TOLERANCE
 from provenet.fitting.workspace import Workspace

@@ -15,7 +15,7 @@ from provenet.certify.tolerances import MOST_REVERSED, NEARLY_REVERSIBLE, REVERS
 from provenet.common.typing import AnyArray
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.search.tolerances import SWAP_STEPS
 from provenet.fitting.tolerances import POLISH_TOLERANCE
 from provenet.networks.activations import Symmetry

@@ -32,7 +32,7 @@ from provenet.certify.tolerances import (
     SPARE_SAMPLES,
 )
 from provenet.common.words import counted
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.workspace import Workspace
 from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network

@@ -40,7 +40,7 @@ from provenet.certify.tolerances import (
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.fitting.covariance import StandardErrors
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.robust.huber import huber_network, robust_scale, whitening
 from provenet.fitting.robust.tolerances import FRACTION_OF_ERROR, HUBER, LEAST_SLOPE
 from provenet.fitting.workspace import Workspace

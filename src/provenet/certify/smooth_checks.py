@@ -20,7 +20,7 @@ from provenet.certify.evidence import Evidence
 from provenet.certify.tolerances import FEWER_LEAVE, MOST_WAVES, SMOOTH_SIGMAS, STEP_ROUNDING
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.search.pruning import prune
 from provenet.fitting.search.tolerances import SWAP_STEPS, SWAP_TOLERANCE
 from provenet.fitting.workspace import Workspace

@@ -54,7 +54,7 @@ from provenet.estimators.tolerances import (
     WIDTHS,
 )
 from provenet.fitting.losses import SQUARES, Loss
-from provenet.fitting.parameters import Parameters, model_features
+from provenet.fitting.model import Parameters, model_features
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.units import promising_units
 from provenet.networks.activations import ABS, Activation

@@ -22,7 +22,7 @@ from provenet.common.typing import Array
 from provenet.estimators.deadlines import stop_after
 from provenet.estimators.tolerances import FLAT, LEAST_SCALE, MEMORY, OUTPUT_ITERATIONS
 from provenet.fitting.losses import SQUARES, Loss
-from provenet.fitting.parameters import Parameters, model_features
+from provenet.fitting.model import Parameters, model_features
 from provenet.networks.activations import Activation
 
 

@@ -10,7 +10,7 @@ from provenet.common.typing import Array
 from provenet.extraction.deadline import Deadline
 from provenet.extraction.tolerances import NO_LINEAR
 from provenet.extraction.units import Units, binary_scale
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.networks.activations import LEAKY_RELU, RELU, Activation
 from provenet.networks.any_network import AnyNetwork
 from provenet.networks.conversions import as_absolute, as_rectified

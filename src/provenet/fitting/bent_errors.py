@@ -19,7 +19,7 @@ from provenet.data.sources import ArraySource
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.tolerances import (
     BENT,
     BENT_TOLERANCE,

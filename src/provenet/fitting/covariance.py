@@ -18,6 +18,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.iterative_step import curvature_at
+from provenet.fitting.model import Parameters, columns_by_output
 from provenet.fitting.normal_equations import (
     cross_products,
     eliminate,
@@ -25,7 +26,6 @@ from provenet.fitting.normal_equations import (
     normal_equations,
     unit_blocks,
 )
-from provenet.fitting.parameters import Parameters, columns_by_output
 from provenet.fitting.smallest_eigenvalue import smallest_eigenvalue
 from provenet.fitting.tolerances import (
     BOUND_ABOVE,

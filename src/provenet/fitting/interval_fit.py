@@ -23,7 +23,7 @@ from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.passes import working_time
 from provenet.fitting.covariance import ParameterCovariance
-from provenet.fitting.parameters import Parameters, columns_by_output, jacobians, model_features
+from provenet.fitting.model import Parameters, columns_by_output, jacobians, model_features
 from provenet.fitting.tolerances import (
     INSIDE,
     INTERVAL_BLOCK,

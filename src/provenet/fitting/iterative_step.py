@@ -27,6 +27,7 @@ from provenet.common.typing import Array
 from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
 from provenet.fitting.linearised import KeptSamples, Linearised
+from provenet.fitting.model import Parameters, model_features
 from provenet.fitting.normal_equations import (
     DampedStep,
     floored,
@@ -35,7 +36,6 @@ from provenet.fitting.normal_equations import (
     solver_scaled,
     with_input_gram,
 )
-from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.tolerances import LEAST_DAMPING, MOST_PRODUCTS, RIDGE, STEP_ACCURACY
 from provenet.networks.activations import Activation
 

@@ -26,13 +26,13 @@ import numpy as np
 from provenet.common.typing import Array
 from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
+from provenet.fitting.model import Parameters, layer_inputs
 from provenet.fitting.normal_equations import (
     DenseStep,
     floored,
     rows_of_jacobian,
     solver_scaled,
 )
-from provenet.fitting.parameters import Parameters, layer_inputs
 from provenet.fitting.tolerances import SATURATED_DAMPING
 from provenet.networks.activations import Activation
 

@@ -26,7 +26,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.fitting.large_inverse import LargeInverse, LargeMatrix, Reflection, reflection
 from provenet.fitting.layered_covariance import DeepErrors
 from provenet.fitting.layered_equations import LayeredPoint
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.tolerances import (
     MIRRORED_ROWS,
     NEWTON_GAIN,

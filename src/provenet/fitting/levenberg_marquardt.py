@@ -29,6 +29,7 @@ from provenet.fitting.layered_equations import layered_step
 from provenet.fitting.linearised import KeptSamples, Linearised
 from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.many_samples import GradientSums, sums_of_many
+from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import (
     DampedStep,
     DenseStep,
@@ -38,7 +39,6 @@ from provenet.fitting.normal_equations import (
     normal_equations,
 )
 from provenet.fitting.output_layer import corrected, fit_linear_part
-from provenet.fitting.parameters import Parameters
 from provenet.fitting.scoring import Scoring
 from provenet.fitting.tolerances import (
     ACCURACIES,

@@ -25,6 +25,7 @@ from provenet.common.typing import Array
 from provenet.data.parallel import sum_over
 from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
+from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import (
     NormalEquations,
     floored,
@@ -34,7 +35,6 @@ from provenet.fitting.normal_equations import (
     with_input_gram,
 )
 from provenet.fitting.paired_products import CurvatureSums, row_pairs
-from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import (
     ALIKE,
     MOST_KEPT,

@@ -19,9 +19,9 @@ from provenet.data.sources.base import LARGEST_BLOCK
 from provenet.data.sources.mapped import StandardisedSource, Standardising
 from provenet.data.sums import Sums
 from provenet.data.tolerances import ROWS_AT_ONCE
+from provenet.fitting.model import Parameters, model_features
 from provenet.fitting.normal_equations import LinearPart, with_input_gram
 from provenet.fitting.paired_products import CurvatureSums
-from provenet.fitting.parameters import Parameters, model_features
 from provenet.networks.activations import Activation
 
 

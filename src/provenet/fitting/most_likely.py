@@ -29,7 +29,7 @@ from provenet.fitting.covariance import (
 )
 from provenet.fitting.levenberg_marquardt import Fit, refine
 from provenet.fitting.losses import Loss
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.polish import describe_reversal, without_linear
 from provenet.fitting.scoring import Scoring, information
 from provenet.fitting.tolerances import (

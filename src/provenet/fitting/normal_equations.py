@@ -26,8 +26,8 @@ from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
+from provenet.fitting.model import Parameters, model_features
 from provenet.fitting.paired_products import CurvatureSums
-from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.tolerances import (
     BLOCK_BYTES,
     BLOCK_ROWS,

@@ -13,8 +13,8 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.data.sources.base import Source
+from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import LinearPart, input_gram, linear_part, solve_scaled
-from provenet.fitting.parameters import Parameters
 from provenet.fitting.tolerances import RIDGE
 from provenet.networks.activations import RELU, Activation
 from provenet.networks.network import Network

@@ -22,8 +22,8 @@ import scipy
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.levenberg_marquardt import Fit, refine
+from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.parameters import Parameters
 from provenet.fitting.residuals import residual_on, rounding_level
 from provenet.fitting.tolerances import (
     CLEARLY_WORSE,

@@ -15,7 +15,7 @@ from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, Source, StandardisedSource
 from provenet.fitting.covariance import Covariance, covariance, covariance_bound
 from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.robust.tolerances import WEIGHTINGS
 from provenet.fitting.tolerances import (
     CURVATURE_SHARE,

@@ -28,6 +28,7 @@ from provenet.common.typing import Array
 from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
 from provenet.fitting.losses import Loss
+from provenet.fitting.model import Parameters, model_features
 from provenet.fitting.normal_equations import (
     DenseStep,
     LinearPart,
@@ -35,7 +36,6 @@ from provenet.fitting.normal_equations import (
     rows_of_jacobian,
     solver_scaled,
 )
-from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.tolerances import (
     BETA_STEPS,
     BETA_STILL,

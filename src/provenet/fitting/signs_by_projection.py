@@ -9,9 +9,9 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.data.sources.base import Source
+from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import linear_part, without_each_unit
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.parameters import Parameters
 from provenet.networks.activations import RELU, Activation
 
 

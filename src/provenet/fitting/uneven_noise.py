@@ -23,7 +23,7 @@ from provenet.fitting.covariance import (
     StandardErrors,
     in_user_coordinates,
 )
-from provenet.fitting.parameters import Parameters, columns_by_output, jacobians
+from provenet.fitting.model import Parameters, columns_by_output, jacobians
 from provenet.fitting.tolerances import BLOCK_ROWS, MOST_DENSE, SINGULAR, UNEVEN_NOISE, UNEVEN_ROWS
 from provenet.networks.network import Network
 from provenet.networks.tolerances import TINY

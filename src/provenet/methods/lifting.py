@@ -45,8 +45,8 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.fitting.exact_finish import exact_finish
+from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.parameters import Parameters
 from provenet.fitting.residuals import residual_on
 from provenet.fitting.workspace import Workspace
 from provenet.methods.rank_one_relations import rank_one_elements

@@ -15,7 +15,7 @@ from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
 from provenet.data.sources.base import Job, Result
 from provenet.fitting.levenberg_marquardt import Fit
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.search.chains import (
     _evidence,
     _pruned_from_the_end,

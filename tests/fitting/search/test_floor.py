@@ -9,7 +9,7 @@ import numpy as np
 import provenet as pn
 from provenet.data.sources import ArraySource
 from provenet.fitting.levenberg_marquardt import Fit
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.search.floor import at_floor
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.swaps import expand, grown, start

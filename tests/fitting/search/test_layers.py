@@ -12,8 +12,8 @@ from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.layers import SeveralLayers, random_layer, without
 from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem

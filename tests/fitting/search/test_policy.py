@@ -9,7 +9,7 @@ import pytest
 
 import provenet as pn
 from provenet.data.sources import ArraySource
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.search.policy import fitted_form, policy_of
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.units import calmed, promising_units, random_units

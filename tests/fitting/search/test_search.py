@@ -7,7 +7,7 @@ import pytest
 
 import provenet as pn
 from provenet.data.sources import ArraySource
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.pruning import prune
 from provenet.fitting.search.swaps import expand, start

@@ -9,7 +9,7 @@ import pytest
 
 import provenet as pn
 from provenet.common.typing import Array
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.search.untangling import untangled
 
 FEATURES, WIDTHS = 7, (5, 3)

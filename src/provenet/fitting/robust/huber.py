@@ -39,7 +39,7 @@ from provenet.common.typing import Array
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.levenberg_marquardt import refine
-from provenet.fitting.parameters import Parameters, model_features
+from provenet.fitting.model import Parameters, model_features
 from provenet.fitting.robust.tolerances import (
     FLATTEST,
     FRACTION_OF_ERROR,

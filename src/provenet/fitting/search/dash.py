@@ -37,8 +37,8 @@ from provenet.common.typing import Array
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.losses import SQUARES
+from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import dropped_in_turn
-from provenet.fitting.parameters import Parameters
 from provenet.fitting.search.floor import variance
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.tolerances import (

@@ -12,9 +12,9 @@ from provenet.data.passes import working_time
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.levenberg_marquardt import Fit, refine
 from provenet.fitting.losses import SQUARES, Loss
+from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import LinearPart, linear_part
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.parameters import Parameters
 from provenet.fitting.scoring import Scoring, weighted_linear_part
 from provenet.fitting.search.policy import Policy, policy_of
 from provenet.fitting.search.tolerances import (

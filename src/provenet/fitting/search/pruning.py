@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from provenet.common.ended import Ended
 from provenet.fitting.levenberg_marquardt import Fit
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.tolerances import (

@@ -30,9 +30,9 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.model import Parameters, model_features
 from provenet.fitting.normal_equations import solve_scaled
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.parameters import Parameters, model_features
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.tolerances import (
     APART,

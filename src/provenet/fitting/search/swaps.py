@@ -8,7 +8,7 @@ import numpy as np
 
 from provenet.fitting.levenberg_marquardt import Fit
 from provenet.fitting.losses import SQUARES
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.search.floor import at_floor
 from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem

@@ -29,7 +29,7 @@ from provenet.certify.candidate import Candidate
 from provenet.certify.found_activation import FoundActivation, OtherActivation
 from provenet.data.passes import working_time
 from provenet.fitting.levenberg_marquardt import Fit
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Parameters
 from provenet.fitting.polish import settled_from
 from provenet.fitting.search.chains import Chain, first_width, pruned, widest_of
 from provenet.fitting.search.onward import schwarz

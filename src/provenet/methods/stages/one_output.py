@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from provenet.certify.candidate import Candidate
 from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.model import Parameters
 from provenet.fitting.moment_start import (
     faithful_directions,
     find_span,
@@ -14,7 +15,6 @@ from provenet.fitting.moment_start import (
     projected_moments,
     spectrum_evidence,
 )
-from provenet.fitting.parameters import Parameters
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import MOMENT_FIT_ATTEMPTS

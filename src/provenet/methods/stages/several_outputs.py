@@ -14,8 +14,8 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import StandardisedSource
 from provenet.fitting.exact_finish import exact_finish
+from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.parameters import Parameters
 from provenet.fitting.signs_by_projection import signs_by_projection
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched

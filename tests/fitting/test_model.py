@@ -1,6 +1,8 @@
-"""The parameters of several layers: there and back, steps, norms and caps."""
+"""The model: parameters there and back, steps, norms, caps; derivatives by differences."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +11,8 @@ from hypothesis import given
 import provenet as pn
 from helpers import ROUNDING, deep_networks
 from provenet.common.typing import Array
-from provenet.fitting.parameters import Parameters, layer_inputs, model_features
-from provenet.networks.activations import RELU, get_activation
+from provenet.fitting.model import Linearisation, Parameters, layer_inputs, model_features
+from provenet.networks.activations import RELU, Activation, get_activation
 
 TANH = get_activation("tanh")
 ROWS = np.random.default_rng(0).standard_normal((20, 3))
@@ -138,3 +140,98 @@ def test_widened_and_kept_units_are_those_of_the_highest_layer() -> None:
     np.testing.assert_array_equal(kept.theta, parameters.theta)
     np.testing.assert_array_equal(kept.beta, parameters.beta)
     np.testing.assert_array_equal(kept.lower[0], parameters.lower[0])
+
+
+# ---------------------------------------------------------------- derivatives
+
+DEPTHS = [(4,), (4, 3), (3, 2, 4)]
+DIFFERENCE = 1e-5
+"""Central differences are off by its square times a third derivative, and by rounding over it: some
+1e-9 of numbers near 1; relu2 of several layers has far larger ones."""
+
+
+def model(widths: tuple[int, ...], outputs: int | None, activation: str) -> Parameters:
+    return Parameters.of_deep(deep(widths, activation, outputs))
+
+
+def with_linear_part(parameters: Parameters) -> Parameters:
+    """One more row of beta for each of the three inputs."""
+    m, beta = parameters.units, parameters.beta
+    linear = np.ones((3, *beta.shape[1:]))
+    return replace(parameters, beta=np.concatenate([beta[:m], linear, beta[m:]]))
+
+
+CASES = [
+    pytest.param(
+        model(widths, outputs, name), get_activation(name), id=f"{widths} {name} {outputs}"
+    )
+    for widths in DEPTHS
+    for outputs in (None, 1, 3)
+    for name in ("relu", "abs", "tanh", "gelu", "relu2")
+] + [
+    pytest.param(with_linear_part(model((4,), outputs, "tanh")), TANH, id=f"linear part {outputs}")
+    for outputs in (None, 3)
+]
+
+
+def explicit(at: Linearisation) -> Array:
+    """The Jacobian by all parameters, (samples, outputs, parameters)."""
+    n, outputs = at.values.shape
+    J = np.zeros((n, outputs, at.parameters.ravel().size))
+    for q, (own, columns) in enumerate(at.jacobians()):
+        J[:, q, columns] = own
+    return J
+
+
+@pytest.mark.parametrize(("parameters", "activation"), CASES)
+def test_derivatives_are_those_of_differences(
+    parameters: Parameters, activation: Activation
+) -> None:
+    """No row is so near a kink that a difference would cross it."""
+    at, flat = Linearisation.of(parameters, activation, ROWS), parameters.ravel()
+
+    def values(moved: Array) -> Array:
+        return Linearisation.of(parameters.unravel(moved), activation, ROWS).values
+
+    numeric = [
+        (values(flat + step) - values(flat - step)) / (2 * DIFFERENCE)
+        for step in DIFFERENCE * np.eye(len(flat))
+    ]
+    np.testing.assert_allclose(explicit(at), np.stack(numeric, axis=-1), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("parameters", "activation"), CASES)
+def test_products_are_those_of_the_explicit_jacobian(
+    parameters: Parameters, activation: Activation
+) -> None:
+    at, rng, p = (
+        Linearisation.of(parameters, activation, ROWS),
+        np.random.default_rng(1),
+        parameters,
+    )
+    J, outputs = explicit(at), at.values.shape[1]
+    step, R = rng.standard_normal(p.nonlinear), rng.standard_normal((len(ROWS), outputs))
+    np.testing.assert_allclose(at.forward(step), J[..., : p.nonlinear] @ step, atol=1e-12)
+    back = np.einsum("nq,nqp->p", R, J)
+    found = np.concatenate([at.backward(R), at.overlap(R).T.ravel()])
+    np.testing.assert_allclose(found, back, atol=1e-12)
+    beta = p.beta.reshape(len(p.beta), -1)
+    np.testing.assert_allclose(at.combined(beta), J[..., p.nonlinear :] @ p.beta.T.ravel())
+    root = rng.standard_normal((len(ROWS), 2, outputs))
+    for k, (mixed, columns) in enumerate(at.jacobians(root)):
+        expected = np.einsum("nq,nqp->np", root[:, k], J)
+        np.testing.assert_allclose(mixed, expected[:, columns], atol=1e-12)
+    single = at.astype(np.float32)
+    assert single.forward(step.astype(np.float32)).dtype == np.float32
+    assert single.backward(R.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(single.backward(R.astype(np.float32)), at.backward(R), atol=1e-3)
+
+
+@pytest.mark.parametrize(("parameters", "activation"), CASES)
+def test_all_parameters_in_one_vector_and_back(
+    parameters: Parameters, activation: Activation
+) -> None:
+    again = parameters.unravel(parameters.ravel())
+    for mine, theirs in zip(again.layers, parameters.layers, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_array_equal(again.beta, parameters.beta)
