@@ -109,9 +109,15 @@ class Family:
 
 
 def exact(truth: Any, tolerance: float = 1e-6) -> Callable[[Any], Verdict]:
-    """The hidden network with every parameter within `tolerance`."""
+    """The hidden network with every parameter within `tolerance`.
+
+    A success that claims the lowest layer only is missed if that is right, else false.
+    """
 
     def judge(result: Any) -> Verdict:
+        if result.claim == "layer" and truth.layers > 1:
+            lowest = directions(truth.layer(0).weights, degrees=1e-4)(result)
+            return Verdict(False, lowest.false, lowest.error)
         found, error = result.network, float("inf")
         if found is not None and found.widths == truth.widths and found.linear is None:
             error = float(pn.parameter_error(found, truth))
