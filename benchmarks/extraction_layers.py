@@ -31,7 +31,7 @@ import provenet as pn
 from common import markdown_head, markdown_row
 from provenet.certify.checks import Claim
 from provenet.common.typing import Array
-from provenet.networks.any_network import AnyNetwork
+from provenet.networks.network import Network
 from trials import report
 
 BIAS_SCALE = 0.3
@@ -205,7 +205,7 @@ class LayersTrial:
         return self.exact and self.bound is not None and self.bound < self.error < np.inf
 
 
-def _errors(found: AnyNetwork, truth: pn.DeepNetwork, rng: np.random.Generator, n: int) -> Array:
+def _errors(found: Network, truth: pn.DeepNetwork, rng: np.random.Generator, n: int) -> Array:
     """On fresh inputs, the largest of all outputs, beside the spread of the answers."""
     X = rng.standard_normal((n, truth.features))
     answers = truth(X)
@@ -213,12 +213,12 @@ def _errors(found: AnyNetwork, truth: pn.DeepNetwork, rng: np.random.Generator, 
     return np.asarray(errors / np.std(answers))
 
 
-def _is_function(found: AnyNetwork, truth: pn.DeepNetwork, seed: int) -> bool:
+def _is_function(found: Network, truth: pn.DeepNetwork, seed: int) -> bool:
     rng = np.random.default_rng([seed, FRESH])
     return bool(np.all(_errors(found, truth, rng, FRESH) <= ALLOWED_ERROR))
 
 
-def _share_off(found: AnyNetwork, truth: pn.DeepNetwork, seed: int) -> float:
+def _share_off(found: Network, truth: pn.DeepNetwork, seed: int) -> float:
     rng = np.random.default_rng([seed, BLOCK])
     off = [np.mean(_errors(found, truth, rng, BLOCK) > ALLOWED_ERROR) for _ in range(BLOCKS)]
     return float(np.mean(off))

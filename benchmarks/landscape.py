@@ -33,7 +33,7 @@ from provenet.landscape import Objective, SecondOrder, minimise, objective, seco
 from provenet.landscape.constants import constants_for_F
 from provenet.landscape.designed import Design
 from provenet.landscape.statistics import coefficients, population_statistics
-from provenet.networks.matching import permutation_error
+from provenet.networks.canonical import permutation_error
 from trials import report, solver_rng
 
 # ---------------------------------------------------------------- networks

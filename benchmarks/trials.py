@@ -105,16 +105,14 @@ class AsGoodAsLeastSquares:
 
 
 @overload
-def fitted_from(start: pn.Network, X: Array, y: Array) -> pn.Network: ...
-
-
-@overload
 def fitted_from(start: pn.DeepNetwork, X: Array, y: Array) -> pn.DeepNetwork: ...
 
 
-def fitted_from(
-    start: pn.Network | pn.DeepNetwork, X: Array, y: Array
-) -> pn.Network | pn.DeepNetwork:
+@overload
+def fitted_from(start: pn.Network, X: Array, y: Array) -> pn.Network: ...
+
+
+def fitted_from(start: pn.Network, X: Array, y: Array) -> pn.Network:
     """Least squares on these samples, started at a network."""
     deep = isinstance(start, pn.DeepNetwork)
     with one_blas_thread():

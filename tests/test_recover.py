@@ -16,7 +16,7 @@ from provenet.data.sources import ArraySource
 from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.model import Parameters
 from provenet.networks.activations import RELU
-from provenet.networks.matching import match_units
+from provenet.networks.canonical import match_units
 
 # A refinement that ends at a residual of rounding size leaves parameters with errors of rounding
 # size times the condition of the problem; 1e-8 is the project's definition of exact recovery.

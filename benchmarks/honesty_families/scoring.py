@@ -33,8 +33,8 @@ from provenet.certify.certificate import rarer_side
 from provenet.certify.deep import switching_sides
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.covariance import StandardErrors
+from provenet.networks.canonical import align_in_place, unit_distances
 from provenet.networks.layered import intersection, union
-from provenet.networks.matching import turned_in_place, unit_distances
 from trials import fitted_from
 
 EXACT = 1e-6
@@ -231,7 +231,7 @@ def _turned_like(found: pn.Network, true: pn.Network, rows: AnyArray, columns: A
     if found.activation.kinked:
         return found
     back = np.argsort(rows)
-    return turned_in_place(found, true.keep(columns[back]))
+    return align_in_place(found, true.keep(columns[back]))
 
 
 # ---------------------------------------------------------------- several layers

@@ -48,7 +48,7 @@ from provenet.landscape.objectives import choose_constants
 from provenet.landscape.statistics import population_statistics
 from provenet.landscape.stochastic import Schedule
 from provenet.networks.activations import RELU
-from provenet.networks.matching import permutation_error
+from provenet.networks.canonical import permutation_error
 
 C_0, C_1 = (float(RELU.hermite(k, 0.0)) for k in (0, 1))
 FLOOR = 1e-5

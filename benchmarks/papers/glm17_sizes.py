@@ -17,7 +17,7 @@ import numpy as np
 import provenet as pn
 from figures import Figure, Row, by, column, finish
 from provenet.landscape.outcome import LandscapeDetails
-from provenet.networks.matching import permutation_error
+from provenet.networks.canonical import permutation_error
 
 OBJECTIVES = ("l2", "f2f4", "abs", "G", "F")
 BUDGET = 1200.0

@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from provenet.methods import METHODS
     from provenet.methods.identifiability import Identifiability, identifiability
     from provenet.networks.activations import Activation
-    from provenet.networks.deep_network import DeepNetwork
+    from provenet.networks.canonical import parameter_error
     from provenet.networks.layered import LayeredNetwork
-    from provenet.networks.matching import parameter_error
-    from provenet.networks.network import Network, load_network
+    from provenet.networks.network import DeepNetwork, Network, load_network
     from provenet.networks.risk import population_risk, truncation_bound
     from provenet.networks.sign_ambiguities import FlipSets, flip_sets
     from provenet.recover import recover
@@ -89,7 +88,7 @@ _HOMES = {
     "BiasedSource": "data.sources",
     "Check": "certify.checks",
     "Claim": "certify.checks",
-    "DeepNetwork": "networks.deep_network",
+    "DeepNetwork": "networks.network",
     "Endpoint": "extraction.clients.endpoint",
     "FileSource": "data.sources",
     "FlipSets": "networks.sign_ambiguities",
@@ -112,7 +111,7 @@ _HOMES = {
     "learn_top": "learn_top",
     "load_network": "networks.network",
     "open_samples": "data.sample_files.door",
-    "parameter_error": "networks.matching",
+    "parameter_error": "networks.canonical",
     "population_risk": "networks.risk",
     "random_network": "datasets",
     "recover": "recover",

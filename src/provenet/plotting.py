@@ -17,9 +17,7 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.moments.subspace import Span
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.deep_network import with_one_layer
-from provenet.networks.matching import MatchedLayer, match_units, matched_layers, turned_like
+from provenet.networks.canonical import MatchedLayer, align_to, match_units, matched_layers
 from provenet.networks.network import Network
 
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#555555"
@@ -86,8 +84,8 @@ def spectrum(
 
 def weights(
     ax: Any,
-    network: AnyNetwork,
-    like: AnyNetwork | None = None,
+    network: Network,
+    like: Network | None = None,
     names: Sequence[str] = (),
 ) -> Any:
     """Heat map: a row a unit; weights, output weights and bias in columns.
@@ -98,8 +96,8 @@ def weights(
     below: up to its largest value, or that of the network `like`, to compare the two. Of a deep
     network it draws one hidden layer, `network.layer(number)`, whose outputs feed the next.
     """
-    network = with_one_layer(network, "A heat map")
-    like = None if like is None else with_one_layer(like, "A heat map")
+    network = network.as_one_layer("A heat map")
+    like = None if like is None else like.as_one_layer("A heat map")
     values, scales = _blocks(network), _blocks(network if like is None else like)
     left, (ticks, labels), ranges = 0.0, _thinned(network.features, names), []
     for name, block in values.items():
@@ -199,7 +197,7 @@ def error_against_samples(
     return _legend(ax)
 
 
-def truth_against_estimate(ax: Any, truth: AnyNetwork, estimate: AnyNetwork) -> Any:
+def truth_against_estimate(ax: Any, truth: Network, estimate: Network) -> Any:
     """Every parameter of matched units: found against true. Exact ones lie on the diagonal.
 
     Both have the same number of hidden layers; all of them are drawn up to the first whose widths
@@ -247,16 +245,16 @@ def _matched_blocks(
     return sides[0], sides[1]
 
 
-def in_matched_order(truth: AnyNetwork, estimate: AnyNetwork) -> tuple[Network, Network]:
+def in_matched_order(truth: Network, estimate: Network) -> tuple[Network, Network]:
     """Both canonical networks, each unit of the estimate in the place of its partner.
 
     Units without a partner come last. Both have one hidden layer.
     """
-    truth, estimate = (with_one_layer(net, "A picture of pairs") for net in (truth, estimate))
+    truth, estimate = (net.as_one_layer("A picture of pairs") for net in (truth, estimate))
     found, hidden = match_units(estimate, truth)
     order = np.argsort(hidden)
     rows = [_partners_first(hidden[order], truth), _partners_first(found[order], estimate)]
-    return truth.canonical().keep(rows[0]), turned_like(estimate, truth).keep(rows[1])
+    return truth.canonical().keep(rows[0]), align_to(estimate, truth).keep(rows[1])
 
 
 def _partners_first(matched: AnyArray, network: Network) -> AnyArray:

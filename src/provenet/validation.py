@@ -34,7 +34,7 @@ from provenet.fitting.workspace import Wishes
 from provenet.methods import METHODS, Method
 from provenet.methods.options import OPTIONS, Option
 from provenet.networks.activations import RELU, Activation, get_activation
-from provenet.networks.links import LINKS
+from provenet.networks.network import LINKS
 from provenet.networks.own_activation import check_own_activation
 
 _LARGEST = 1e70

@@ -16,7 +16,7 @@ from provenet.fitting.levenberg_marquardt import refine
 from provenet.fitting.losses import LOGISTIC, SOFTMAX
 from provenet.fitting.model import Parameters
 from provenet.fitting.most_likely import likely_covariance
-from provenet.networks.matching import match_units
+from provenet.networks.canonical import match_units
 
 TRUTH = pn.Network([[0.6, 0.8], [-0.8, 0.6]], [0.2, -0.1], [3.0, -3.0], 0.3, link="logit")
 

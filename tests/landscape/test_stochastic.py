@@ -14,7 +14,7 @@ from provenet.landscape.objective import Objective
 from provenet.landscape.objectives import sample_objective
 from provenet.landscape.stochastic import Batches, Schedule, descend, plan
 from provenet.networks.activations import RELU
-from provenet.networks.matching import permutation_error
+from provenet.networks.canonical import permutation_error
 
 
 class Pull(Objective):

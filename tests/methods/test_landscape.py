@@ -13,7 +13,7 @@ from provenet.data.sources import ArraySource, PopulationSource, QuerySource
 from provenet.landscape import OBJECTIVES
 from provenet.landscape.stochastic import plan
 from provenet.methods import landscape
-from provenet.networks.matching import permutation_error
+from provenet.networks.canonical import permutation_error
 
 SIZES = [(5, 5), (4, 8)]
 ORTHOGONAL = ("G", "P'")

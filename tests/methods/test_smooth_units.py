@@ -14,7 +14,7 @@ from provenet.certify.conclude import conclude
 from provenet.data.sources import ArraySource
 from provenet.fitting.workspace import Wishes, prepare
 from provenet.networks.activations import Activation
-from provenet.networks.matching import match_units, turned_like
+from provenet.networks.canonical import align_to, match_units
 
 SMOOTH = ("tanh", "sigmoid", "erf", "sin", "gelu", "gelu_tanh", "silu", "softplus", "elu")
 
@@ -85,7 +85,7 @@ def test_with_noise_the_width_is_right_and_errors_are_of_the_size_stated(name: s
     assert errors is not None
     other = truth.canonical()
     rows, columns = match_units(found, other)
-    like = turned_like(other, found)
+    like = align_to(other, found)
     sigmas = np.abs(found.weights[rows] - like.weights[columns]) / errors.weights[rows]
     # 15 numbers of standard size: their mean square is 1, at most 2.5 but for one in 1000.
     assert np.mean(sigmas**2) < 2.5

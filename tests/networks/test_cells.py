@@ -7,7 +7,6 @@ import pytest
 
 import provenet as pn
 from deep_searches import deep
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.cells import (
     gradient,
     inputs_of_units,
@@ -15,8 +14,9 @@ from provenet.networks.cells import (
     row_gradients,
     slopes,
 )
+from provenet.networks.network import Network
 
-NETS: dict[str, AnyNetwork] = {
+NETS: dict[str, Network] = {
     "one layer": pn.random_network(5, 4, rng=0),
     "a linear term": pn.random_network(5, 4, rng=0).replace(linear=np.arange(4.0)),
     "two layers": deep(4, 6, 5, 1),

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import provenet as pn
 from helpers import networks, orders, permuted
-from provenet.networks.matching import match_units, unit_distances
+from provenet.networks.canonical import match_units, unit_distances
 
 
 @given(networks())

@@ -12,8 +12,13 @@ import provenet as pn
 from helpers import ACTIVATIONS, networks, orders, permuted
 from provenet.common.typing import Array
 from provenet.networks.activations import Symmetry
-from provenet.networks.matching import match_units, turned_like, unit_distances
-from provenet.networks.symmetries import turned, turns
+from provenet.networks.canonical import (
+    align_to,
+    apply_symmetry,
+    match_units,
+    unit_distances,
+    unit_symmetries,
+)
 
 POINTS = np.random.default_rng(0).uniform(-3, 3, (20, 3))
 COS = pn.Activation(
@@ -29,7 +34,7 @@ def rewritten(network: pn.Network, signs: Array, steps: Array) -> pn.Network:
     free = sigma.symmetry in (Symmetry.ODD, Symmetry.EVEN) or (
         sigma.symmetry is Symmetry.MIRROR and network.linear is not None
     )
-    return turned(network, signs[:units] if free else np.ones(units), steps[:units])
+    return apply_symmetry(network, signs[:units] if free else np.ones(units), steps[:units])
 
 
 def assert_same_function(first: pn.Network, second: pn.Network) -> None:
@@ -63,19 +68,19 @@ def test_turned_and_permuted_networks_are_at_no_distance(
 def test_mirrored_units_need_a_linear_term(activation: str) -> None:
     """Units with signs of their own beside it are another answer: without one, signs are told."""
     net = pn.random_network(3, 4, activation=activation, rng=0)
-    other = turned(net, -np.ones(3), np.zeros(3))
+    other = apply_symmetry(net, -np.ones(3), np.zeros(3))
     assert other.linear is not None
     X = np.random.default_rng(1).standard_normal((50, 4))
     np.testing.assert_allclose(other(X), net(X), rtol=0, atol=1e-13)
     assert pn.parameter_error(other, net) > 1 and pn.parameter_error(net, other) > 1
     both = net.replace(linear=np.ones(4))
-    assert pn.parameter_error(turned(both, -np.ones(3), np.zeros(3)), both) < 1e-13
+    assert pn.parameter_error(apply_symmetry(both, -np.ones(3), np.zeros(3)), both) < 1e-13
 
 
 def test_some_units_have_no_other_form() -> None:
     net = pn.random_network(3, 4, activation="elu", rng=0)
-    with pytest.raises(ValueError, match="elu cannot be reversed"):
-        turned(net, -np.ones(3), np.zeros(3))
+    with pytest.raises(ValueError, match="elu have no symmetry"):
+        apply_symmetry(net, -np.ones(3), np.zeros(3))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +94,7 @@ def test_some_units_have_no_other_form() -> None:
     ],
 )
 def test_in_how_many_ways_a_unit_may_be_turned(activation: str, linear: bool, number: int) -> None:
-    ways = turns(pn.Network([[1.0]], activation=activation).activation, linear)
+    ways = unit_symmetries(pn.Network([[1.0]], activation=activation).activation, linear)
     assert len(set(ways)) == number and ways[0] == (1.0, 0)
 
 
@@ -133,7 +138,7 @@ def test_units_are_turned_like_their_partners(activation: str) -> None:
     rng = np.random.default_rng(1)
     moved = truth.replace(weights=truth.weights + 1e-3 * rng.standard_normal((5, 3)))
     other = rewritten(moved, np.array([1.0, -1, -1, 1, -1]), np.array([0.0, 1, 0, -1, 2]))
-    near = turned_like(other, truth)
+    near = align_to(other, truth)
     assert_same_function(near, moved)
     rows, columns = match_units(other, truth)
     plain = truth.canonical()
@@ -155,7 +160,7 @@ def test_units_are_turned_like_their_partners(activation: str) -> None:
 
 def test_an_output_bias_that_is_wrong_is_seen_beside_sigmoids() -> None:
     net = pn.random_network(3, 4, activation="sigmoid", rng=0)
-    other = turned(net, np.array([-1.0, 1.0, -1.0]), np.zeros(3))
+    other = apply_symmetry(net, np.array([-1.0, 1.0, -1.0]), np.zeros(3))
     assert abs(other.output_bias) > 0.1
     wrong = other.replace(output_bias=other.output_bias + 0.01)
     assert pn.parameter_error(wrong, net) == pytest.approx(0.01, rel=1e-9)

@@ -18,7 +18,7 @@ from provenet import plotting
 from provenet.certify.checks import Status
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.layered_covariance import DeepErrors
-from provenet.networks.matching import matched_layers
+from provenet.networks.canonical import matched_layers
 from provenet.report import gather
 from provenet.report.console import describe, why_infinite
 from provenet.report.layers import Layered
@@ -315,7 +315,7 @@ def test_what_serves_one_hidden_layer_says_so() -> None:
         lambda: plotting.in_matched_order(network, network),
     ]
     for call in calls:
-        with pytest.raises(pn.InvalidInput, match="serves networks with one hidden layer"):
+        with pytest.raises(pn.InvalidInput, match="one hidden layer"):
             call()
 
 
@@ -334,5 +334,5 @@ def test_estimators_say_that_they_fit_one_hidden_layer() -> None:
         (pn.HalfspaceClassifier(units=(3, 2)), y > 0),  # type: ignore[arg-type]
     ]
     for estimator, labels in estimators:
-        with pytest.raises(pn.InvalidInput, match="serves one hidden layer"):
+        with pytest.raises(pn.InvalidInput, match="one hidden layer"):
             estimator.fit(X, labels)

@@ -35,7 +35,7 @@ from provenet.certify.tolerances import (
     WELL_KNOWN,
 )
 from provenet.fitting.layered_covariance import DeepErrors
-from provenet.networks.matching import match_units, parameter_error, turned_like
+from provenet.networks.canonical import align_to, match_units, parameter_error
 
 
 def best_of(results: Sequence[Recovery]) -> Recovery:
@@ -183,7 +183,7 @@ def agree(first: Recovery, second: Recovery) -> bool:
         rounding = LARGEST_EXACT_ERROR if first.status is Status.EXACT else 0.0
         return parameter_error(a, b) <= known + rounding
     mine, theirs = match_units(a, b)
-    b = turned_like(b, a)
+    b = align_to(b, a)
     pairs = (
         (a.weights[mine], b.weights[theirs], errors.weights[mine]),
         (a.biases[mine], b.biases[theirs], errors.biases[mine]),

@@ -13,7 +13,7 @@ import numpy as np
 
 from provenet.certify.tolerances import CONFIDENCE, FEWEST_TO_PLACE
 from provenet.common.typing import AnyArray, Array
-from provenet.networks.any_network import AnyNetwork
+from provenet.networks.network import Network
 
 AGREES = 1e-9
 """Of an output's size: points off by more are not explained. A convention: as far as the weights
@@ -65,7 +65,7 @@ class Answered:
         """What rounding may make of the answers of each output."""
         return np.asarray(_ROUNDINGS * np.abs(self.values).max(axis=0, initial=0.0))
 
-    def part_left_by(self, network: AnyNetwork) -> float:
+    def part_left_by(self, network: Network) -> float:
         """How far a network is off at most, as a part of the output's size.
 
         An output that is constant but for rounding has none, and nothing is told of its weights.
@@ -74,12 +74,12 @@ class Answered:
         left = self.left_by(network).max(axis=0, initial=0.0)
         return float((left[ranges] / self.size[ranges]).max(initial=0.0))
 
-    def explained_by(self, network: AnyNetwork, allowed: Array) -> AnyArray:
+    def explained_by(self, network: Network, allowed: Array) -> AnyArray:
         """Which points a network predicts up to the error allowed."""
         more = 0.0 if self.doubt is None else self.doubt
         return np.asarray((self.left_by(network) <= allowed + more).all(axis=1))
 
-    def left_by(self, network: AnyNetwork) -> Array:
+    def left_by(self, network: Network) -> Array:
         """How far a network is off at every point: (n, outputs)."""
         return np.abs(network(self.X).reshape(self.values.shape) - self.values)
 

@@ -27,8 +27,8 @@ from provenet.certify.tolerances import (
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.data.label_precision import label_precision
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.cells import inputs_of_units
+from provenet.networks.network import Network
 
 _TINIEST = 1e-300
 """Keeps a division by zero away. A convention."""
@@ -76,7 +76,7 @@ class AcrossKinks:
         """The same points, with how far out they are."""
         return FartherOut.of(self.points, centre, width)
 
-    def one_kink_leaves(self, network: AnyNetwork, unit: int) -> Array:
+    def one_kink_leaves(self, network: Network, unit: int) -> Array:
         """What a single kink leaves of a unit's points at most, an output."""
         own = self.points[self.whose == unit]
         w = network.affine_maps[0][0][unit]
@@ -116,7 +116,7 @@ def judged_again(
 
 
 def _points_farther_out_are_predicted(
-    network: AnyNetwork, sampled: Answered, farther: FartherOut
+    network: Network, sampled: Answered, farther: FartherOut
 ) -> Check:
     """Errors of weights grow with the distance, and so does rounding."""
     points = farther.points
@@ -136,7 +136,7 @@ def _points_farther_out_are_predicted(
 
 
 def _the_same_as_sampled(
-    status: Status, network: AnyNetwork, sampled: Answered, again: Answered
+    status: Status, network: Network, sampled: Answered, again: Answered
 ) -> Check:
     same = again.explained_by(network, allowed_for_noise(network, sampled))
     few = 0 if status is Status.EXACT else len(same) // OUTLIERS_AT_THE_END
@@ -151,9 +151,7 @@ def _the_same_as_sampled(
     )
 
 
-def allowed_for_noise(
-    network: AnyNetwork, sampled: Answered, most: float = MORE_AT_THE_END
-) -> Array:
+def allowed_for_noise(network: Network, sampled: Answered, most: float = MORE_AT_THE_END) -> Array:
     """What an answer may be off by for its noise: so many deviations of it."""
     noise = np.sqrt(np.mean(sampled.left_by(network) ** 2, axis=0))
     return np.asarray(most * noise + sampled.allowed(AGREES))
@@ -222,7 +220,7 @@ def _found_as_one(result: Recovery, sampled: Answered, across: AcrossKinks) -> s
 
 
 def _points_on_kinks_are_predicted(
-    network: AnyNetwork, sampled: Answered, on_kinks: Answered
+    network: Network, sampled: Answered, on_kinks: Answered
 ) -> Check:
     """A unit's points are those nearest to its kink; noise alone may be far off at one of them."""
     agree = on_kinks.explained_by(network, allowed_for_noise(network, sampled))
@@ -240,7 +238,7 @@ def _points_on_kinks_are_predicted(
     )
 
 
-def _points_beyond_are_predicted(network: AnyNetwork, sampled: Answered, beyond: Answered) -> Check:
+def _points_beyond_are_predicted(network: Network, sampled: Answered, beyond: Answered) -> Check:
     together = sampled + beyond
     allowed = together.allowed(AGREES)
     agree = beyond.explained_by(network, allowed)

@@ -18,8 +18,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.residuals import rounding_level
 from provenet.moments.gaussianity import check_standardised
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork, Network
 
 
 def certificate_of(candidate: TracedCandidate) -> Certificate:
@@ -27,7 +26,7 @@ def certificate_of(candidate: TracedCandidate) -> Certificate:
     network, fresh = candidate.network, candidate.fresh
     left = network(fresh.X) - fresh.y
     residual = float(np.sqrt(np.mean(left**2)))
-    rounding = float(np.sqrt(np.mean(_rounding(network, fresh) ** 2)))
+    rounding = float(np.sqrt(np.mean(rounding_level(network, fresh.X) ** 2)))
     sizes = np.linalg.norm(network.affine_maps[-1][0], axis=0)
     one = network.layer(0) if network.layers == 1 else None
     layers = [network.layer(number) for number in range(network.layers)]
@@ -64,13 +63,7 @@ def _scaled(X: Array) -> Array:
     return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
 
 
-def _rounding(network: AnyNetwork, fresh: Answered) -> Array:
-    return rounding_level(
-        network if isinstance(network, DeepNetwork) else network.layer(0), fresh.X
-    )
-
-
-def _rarer_side(network: AnyNetwork, fresh: Answered) -> AnyArray:
+def _rarer_side(network: Network, fresh: Answered) -> AnyArray:
     if isinstance(network, DeepNetwork):
         return np.concatenate(switching_sides(network, fresh.X))
-    return rarer_side(network.layer(0), fresh.X)
+    return rarer_side(network, fresh.X)

@@ -27,10 +27,10 @@ from provenet.certify.tolerances import MOST_BENDS_UNSEEN, MOST_NAMED
 from provenet.certify.traced import TracedCandidate
 from provenet.common.typing import AnyArray
 from provenet.common.words import counted
-from provenet.networks.any_network import AnyNetwork
+from provenet.networks.network import Network
 
 
-def named(network: AnyNetwork, units: AnyArray) -> str:
+def named(network: Network, units: AnyArray) -> str:
     """Units, counted through all layers: "units [3] of layer 1 and [0, 2] of layer 2"."""
     if network.layers == 1:
         return f"units {units.tolist()}"

@@ -13,7 +13,6 @@ from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import linear_part, without_each_unit
 from provenet.moments.gaussianity import GaussianCheck
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.network import Network
 from provenet.networks.tolerances import TINY
 
@@ -107,7 +106,7 @@ def closest_pair(network: Network, X: Array) -> tuple[int, int, int] | None:
     return int(i), int(j), int(between[i, j])
 
 
-def residual_kurtosis(samples: Source, network: AnyNetwork) -> float:
+def residual_kurtosis(samples: Source, network: Network) -> float:
     """Excess kurtosis of the residual: 0 for Gaussian noise, large when few samples stand out.
 
     The largest over the outputs, which may have noise of different size.

@@ -39,7 +39,7 @@ from provenet.fitting.search.tolerances import SWAP_STEPS
 from provenet.fitting.search.units import promising_units
 from provenet.fitting.tolerances import POLISH_TOLERANCE
 from provenet.fitting.workspace import Workspace
-from provenet.networks.links import probabilities
+from provenet.networks.network import probabilities
 
 
 def class_checks(workspace: Workspace, evidence: ClassEvidence) -> Iterator[Check]:

@@ -33,9 +33,8 @@ from provenet.fitting.model import Parameters
 from provenet.fitting.most_likely import MostLikely, likely_covariance, likely_fit, most_likely
 from provenet.fitting.tolerances import UNLIKELY
 from provenet.fitting.workspace import Workspace
-from provenet.networks.links import probabilities
-from provenet.networks.network import Network
-from provenet.networks.symmetries import conventional_turns, turned
+from provenet.networks.canonical import apply_symmetry, conventional_symmetry, unit_order
+from provenet.networks.network import Network, probabilities
 from provenet.networks.tolerances import TINY
 
 
@@ -164,9 +163,11 @@ def _is_dependent(p: Array, labels: Array, parameters: int) -> bool:
 def _in_order(workspace: Workspace, network: Network) -> Network:
     """The units turned, and in the order, as the user's canonical form has them."""
     own = network.normalised()
-    own = turned(own, *conventional_turns(workspace.standardisation.network_to_user(own)))
+    own = apply_symmetry(
+        own, *conventional_symmetry(workspace.standardisation.network_to_user(own))
+    )
     user = workspace.standardisation.network_to_user(own).normalised()
-    return own.keep(user.canonical_order())
+    return own.keep(unit_order(user))
 
 
 def _look_at_unseen(workspace: Workspace, found: MostLikely) -> UnseenLabels:

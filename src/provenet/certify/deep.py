@@ -25,7 +25,7 @@ from provenet.fitting.model import Parameters
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.tolerances import POLISH_LAST_STEPS, POLISH_STEPS, POLISH_TOLERANCE
 from provenet.fitting.workspace import Workspace
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 
 
 @dataclass(frozen=True)

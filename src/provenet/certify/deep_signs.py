@@ -19,7 +19,7 @@ from provenet.fitting.model import Parameters
 from provenet.fitting.search.tolerances import SWAP_STEPS
 from provenet.fitting.tolerances import POLISH_TOLERANCE
 from provenet.networks.activations import Symmetry
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 
 
 def reversals(

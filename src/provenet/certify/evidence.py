@@ -55,9 +55,8 @@ from provenet.fitting.refit_inside import explained_by_rounding, refit_inside
 from provenet.fitting.residuals import residual_on, rounding_level
 from provenet.fitting.search.onward import LastRound
 from provenet.fitting.workspace import Workspace
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.canonical import apply_symmetry, conventional_symmetry, unit_order
 from provenet.networks.network import Network
-from provenet.networks.symmetries import conventional_turns, turned
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,7 @@ def _order(workspace: Workspace, candidate: Candidate, own: Network) -> AnyArray
     repaired = candidate.repaired
     if repaired is not None and repaired.restore is not None:
         user = repaired.restore(user, StandardErrors.none(user))[0].normalised()
-    return user.canonical_order()
+    return unit_order(user)
 
 
 def _in_order(workspace: Workspace, candidate: Candidate, network: Network) -> Network:
@@ -239,14 +238,16 @@ def _in_order(workspace: Workspace, candidate: Candidate, network: Network) -> N
     Turned like those, too, so that errors are those of the signs that are shown.
     """
     own = network.normalised()
-    own = turned(own, *conventional_turns(workspace.standardisation.network_to_user(own)))
+    own = apply_symmetry(
+        own, *conventional_symmetry(workspace.standardisation.network_to_user(own))
+    )
     return own.keep(_order(workspace, candidate, own))
 
 
 # ---------------------------------------------------------------- samples that no fit saw
 
 
-def look_at_unseen(workspace: Workspace, own: Network | DeepNetwork, rss: float) -> Unseen:
+def look_at_unseen(workspace: Workspace, own: Network, rss: float) -> Unseen:
     """What is left of held-out labels, against rounding and against what is left of fitted ones.
 
     Of a network on standardised inputs that leaves so much of the samples fitted.
@@ -274,7 +275,7 @@ def look_at_unseen(workspace: Workspace, own: Network | DeepNetwork, rss: float)
     )
 
 
-def _unseen_residuals(workspace: Workspace, network: Network | DeepNetwork) -> tuple[Array, int]:
+def _unseen_residuals(workspace: Workspace, network: Network) -> tuple[Array, int]:
     """Residual, an output, on samples not fitted: those held out, or all the others there are."""
     source, samples = workspace.source, workspace.problem.samples
     held_out = workspace.held_out
@@ -286,7 +287,7 @@ def _unseen_residuals(workspace: Workspace, network: Network | DeepNetwork) -> t
     return np.sqrt(np.maximum(source.total(squares) - fitted, 0.0) / unseen), unseen
 
 
-def _squares(network: Network | DeepNetwork, X: Array, y: Array) -> Array:
+def _squares(network: Network, X: Array, y: Array) -> Array:
     return np.asarray(np.sum((network(X) - y) ** 2, axis=0))
 
 

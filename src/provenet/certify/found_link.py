@@ -18,8 +18,7 @@ from provenet.certify.checks import Check, Status
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import SMALL_RESIDUAL, TOLD_APART
 from provenet.common.typing import Array
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.links import probabilities
+from provenet.networks.network import Network, probabilities
 from provenet.networks.tolerances import TINY
 
 LOG_ODDS = {
@@ -75,7 +74,7 @@ def _worth(each: ByLink, criterion: float) -> tuple[bool, float, bool]:
     return each.result.success, -criterion, each.link == "identity"
 
 
-def _criterion(network: AnyNetwork | None, X: Array, y: Array) -> float:
+def _criterion(network: Network | None, X: Array, y: Array) -> float:
     """Schwarz's, of what a network leaves of the labels as they were given."""
     if network is None:
         return np.inf
@@ -83,7 +82,7 @@ def _criterion(network: AnyNetwork | None, X: Array, y: Array) -> float:
     return float(y.size * np.log(rss + TINY) + network.free_parameters * np.log(y.size))
 
 
-def _predicted(network: AnyNetwork, X: Array, y: Array) -> Array:
+def _predicted(network: Network, X: Array, y: Array) -> Array:
     u = network(X)
     if network.link == "identity":
         return u

@@ -10,7 +10,7 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 
 EXPLAINED = "all gradients explained"
 """Of a layer that is whole, as far as questions show."""

@@ -12,7 +12,6 @@ from provenet.certify.checks import Check, Claim, Status, judge
 from provenet.certify.summary import as_html, as_text
 from provenet.common.typing import AnyArray
 from provenet.fitting.covariance import StandardErrors
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.network import Network
 
 
@@ -51,7 +50,7 @@ class Recovery:
     @classmethod
     def judged(
         cls,
-        network: AnyNetwork | None,
+        network: Network | None,
         checks: Iterable[Check],
         best: Status,
         praise: str,
@@ -69,7 +68,7 @@ class Recovery:
         return cls.judged(None, [found], Status.FAILED, reason, method=method, claim=claim)
 
     @classmethod
-    def unfinished(cls, network: AnyNetwork, method: str, message: str) -> Recovery:
+    def unfinished(cls, network: Network, method: str, message: str) -> Recovery:
         """A network that nothing has confirmed: partial at best."""
         return cls.judged(network, [], Status.PARTIAL, message, method=method)
 

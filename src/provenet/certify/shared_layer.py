@@ -28,10 +28,9 @@ from provenet.common.words import counted
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.workspace import Workspace
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.canonical import matched_layers
 from provenet.networks.layered import LayeredNetwork
-from provenet.networks.matching import matched_layers
-from provenet.networks.network import Network
+from provenet.networks.network import DeepNetwork, Network
 
 _OF_THE_REST = (SWITCHES, PLACED, DETERMINED, NO_FEWER, WIDTHS)
 """Checks that the network may fail for what lies above: they are asked of the layer by itself, or

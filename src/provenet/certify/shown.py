@@ -14,8 +14,8 @@ from provenet.certify.answered import AGREES
 from provenet.certify.tolerances import SHOWN_AT_ONCE, WEIGHT_SHOWS
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.cells import inputs_of_units, slopes
+from provenet.networks.network import Network
 
 
 class WeightsShown:
@@ -26,7 +26,7 @@ class WeightsShown:
     small beside the outputs need only show as clearly as it does itself.
     """
 
-    def __init__(self, network: AnyNetwork, X: Array, allowed: Array) -> None:
+    def __init__(self, network: Network, X: Array, allowed: Array) -> None:
         """Look at the rows of X; an output may be off by `allowed`, or `AGREES` of its value."""
         pairs = [(len(W), W.shape[1]) for W, _ in network.affine_maps[1:-1]]
         self.clearly = [np.zeros(pair) for pair in pairs]

@@ -25,7 +25,6 @@ from provenet.fitting.search.pruning import prune
 from provenet.fitting.search.tolerances import SWAP_STEPS, SWAP_TOLERANCE
 from provenet.fitting.workspace import Workspace
 from provenet.networks.conversions import with_free_linear_part
-from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.network import Network
 
 
@@ -76,7 +75,7 @@ def _no_fewer_do(workspace: Workspace, evidence: Evidence, found: str) -> Check:
     )
 
 
-def no_other_waves(workspace: Workspace, network: Network | DeepNetwork, found: str) -> Check:
+def no_other_waves(workspace: Workspace, network: Network, found: str) -> Check:
     """Would weights that differ by whole periods a step of the inputs give the same labels?
 
     Of a deep network those of its first layer: what others are given is in no equal steps.
@@ -93,7 +92,7 @@ def no_other_waves(workspace: Workspace, network: Network | DeepNetwork, found: 
     )
 
 
-def other_waves(network: Network | DeepNetwork, X: Array) -> AnyArray:
+def other_waves(network: Network, X: Array) -> AnyArray:
     """Features whose values lie in equal steps h: a weight may change by `period / h`.
 
     Those where that is at most MOST_WAVES on inputs of spread one.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from provenet.common.words import counted
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.network import Network
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def headline(result: Recovery) -> str:
     return f"{result.status.capitalize()}: a {result.claim} of {units}, found by {result.method}."
 
 
-def units_in_words(network: AnyNetwork, noun: str = "unit") -> str:
+def units_in_words(network: Network, noun: str = "unit") -> str:
     """How many units there are, a layer at a time where there are several."""
     if network.layers == 1:
         return counted(network.units, noun) if network.units else f"no {noun}s"
@@ -126,7 +125,7 @@ def _timings(timings: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {seconds:.2g} s" for name, seconds in timings.items())
 
 
-def _unit_rows(network: AnyNetwork, names: Sequence[str]) -> Sequence[tuple[str, ...]]:
+def _unit_rows(network: Network, names: Sequence[str]) -> Sequence[tuple[str, ...]]:
     """A heading and a row a unit, those of every layer one after the other."""
     if network.layers == 1:
         return _layer_rows(network.layer(0), names)

@@ -12,7 +12,7 @@ from provenet.certify.shown import WeightsShown
 from provenet.certify.tolerances import CONFIDENCE, ROUNDING_MARGIN
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
-from provenet.networks.any_network import AnyNetwork
+from provenet.networks.network import Network
 
 KNOWN = 1e-9
 """Relative error of a unit up to which it is called exact. A convention."""
@@ -28,7 +28,7 @@ _TINIEST = 1e-300
 class TracedCandidate:
     """A network that was read off a model's answers, and the answers that may confirm it."""
 
-    network: AnyNetwork
+    network: Network
     guides: Answered
     """Points that led the search to where units were missing."""
     fresh: Answered

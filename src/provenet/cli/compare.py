@@ -10,8 +10,8 @@ import typer
 from provenet.cli.ending import exit_unless, stdout
 from provenet.cli.shared import EXACT, NETWORK_FILES, Json, Quiet, finite, load_any_network_file
 from provenet.common.exceptions import InvalidInput
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.matching import parameter_error
+from provenet.networks.canonical import parameter_error
+from provenet.networks.network import Network
 from provenet.report import console as show
 from provenet.report import tables
 
@@ -50,12 +50,12 @@ def compare(
     exit_unless(same)
 
 
-def _units(network: AnyNetwork) -> int | list[int]:
+def _units(network: Network) -> int | list[int]:
     """The width of one hidden layer, or those of several."""
     return network.units if network.layers == 1 else list(network.widths)
 
 
-def _check_comparable(first: Path, second: Path, a: AnyNetwork, b: AnyNetwork) -> None:
+def _check_comparable(first: Path, second: Path, a: Network, b: Network) -> None:
     kinds = {
         "features": (a.features, b.features),
         "outputs": (a.outputs or 1, b.outputs or 1),

@@ -39,7 +39,7 @@ from provenet.extract import extract as extract_network
 from provenet.extraction.clients.base import counted_queries
 from provenet.extraction.clients.endpoint import Endpoint
 from provenet.extraction.oracle import Oracle, open_oracle
-from provenet.networks.any_network import AnyNetwork
+from provenet.networks.network import Network
 from provenet.report import console as show
 from provenet.report import write_report
 from provenet.validation import OPEN
@@ -282,7 +282,7 @@ def cost(result: Recovery, oracle: Oracle) -> str:
     return f"{counted_queries(oracle.used)} for {counted(found, 'parameter')}{cached}"
 
 
-def _check_truth(path: Path | None, truth: AnyNetwork | None, oracle: Oracle) -> None:
+def _check_truth(path: Path | None, truth: Network | None, oracle: Oracle) -> None:
     if truth is None:
         return
     own, asked = (truth.features, truth.outputs), (oracle.features, oracle.outputs)

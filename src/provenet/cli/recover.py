@@ -39,7 +39,7 @@ from provenet.common.progress import StageProgress
 from provenet.common.words import counted
 from provenet.data.sample_files.door import check_mask_name, open_samples
 from provenet.data.sources import Source
-from provenet.networks.any_network import AnyNetwork
+from provenet.networks.network import Network
 from provenet.recover import DEFAULT_BUDGET
 from provenet.recover import recover as recover_network
 from provenet.report import console as show
@@ -184,7 +184,7 @@ def _engine(scheduler: str | None) -> Iterator[Callable[[Source], Source]]:
         yield DaskFiles
 
 
-def _load_truth(path: Path, features: int, outputs: int) -> AnyNetwork:
+def _load_truth(path: Path, features: int, outputs: int) -> Network:
     truth = load_any_network_file(path)
     two_columns = truth.link == "logit" and (truth.outputs or 1) == 1 and outputs == 2
     own = truth.features, 2 if two_columns else truth.outputs or 1

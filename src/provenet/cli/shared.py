@@ -19,9 +19,8 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable
 from provenet.data.sample_files.door import save_mask
 from provenet.datasets import random_network
-from provenet.networks.any_network import AnyNetwork
+from provenet.networks.canonical import parameter_error
 from provenet.networks.formats import check_network_name
-from provenet.networks.matching import parameter_error
 from provenet.networks.network import Network, load_network
 from provenet.report import check_report
 from provenet.validation import OPEN
@@ -151,10 +150,10 @@ def command_line(shown: Mapping[str, str] | None = None) -> str:
     return shlex.join(["provenet", *(instead.get(text, text) for text in sys.argv[1:])])
 
 
-def load_any_network_file(path: Path) -> AnyNetwork:
+def load_any_network_file(path: Path) -> Network:
     """A network file of any depth; of one hidden layer, a row of one output is a plain label."""
     network = load_network(path)
-    if isinstance(network, Network) and network.outputs == 1:
+    if network.layers == 1 and network.outputs == 1:
         return _with_plain_labels(network)
     return network
 
@@ -162,7 +161,7 @@ def load_any_network_file(path: Path) -> AnyNetwork:
 def load_network_file(path: Path) -> Network:
     """The same, for a command that serves networks with one hidden layer."""
     network = load_any_network_file(path)
-    if not isinstance(network, Network):
+    if network.layers > 1:
         raise InvalidInput(
             f"{path} has {network.layers} hidden layers: this command takes a network with one."
         )
@@ -193,7 +192,7 @@ def save_result(result: Recovery, out: Path | None, corrupted: Path | None, quie
         note(f"No labels were set aside, so {corrupted} was not written.", quiet)
 
 
-def error_of(result: Recovery, truth: AnyNetwork) -> float:
+def error_of(result: Recovery, truth: Network) -> float:
     """Parameter error; infinite where nothing was found."""
     return math.inf if result.network is None else parameter_error(result.network, truth)
 

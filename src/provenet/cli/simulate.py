@@ -28,7 +28,7 @@ from provenet.common.progress import StageProgress
 from provenet.common.words import counted
 from provenet.data.sample_files.door import check_pairing, save_samples
 from provenet.datasets import random_network, sample
-from provenet.networks.any_network import AnyNetwork
+from provenet.networks.network import Network
 from provenet.report import console as show
 
 
@@ -86,7 +86,7 @@ def simulate(
         note(f"Wrote {counted(samples, 'sample')} of {show.describe(network)}: {names}")
 
 
-def _network_of(widths: tuple[int, ...], features: int, outputs: int, **options: Any) -> AnyNetwork:
+def _network_of(widths: tuple[int, ...], features: int, outputs: int, **options: Any) -> Network:
     """With one hidden layer, or a deep one."""
     if len(widths) == 1:
         return random_network_of(widths[0], features, outputs, **options)

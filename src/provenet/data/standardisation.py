@@ -12,8 +12,7 @@ from provenet.common.blocks import row_blocks
 from provenet.common.typing import Array
 from provenet.data.sums import Sums
 from provenet.data.tolerances import CENTRED_AT_ONCE, CENTRED_TOGETHER, DEPENDENT, TINY
-from provenet.networks.deep_network import DeepNetwork
-from provenet.networks.network import Network
+from provenet.networks.network import DeepNetwork, Network
 
 
 @dataclass(frozen=True)
@@ -72,12 +71,12 @@ class Standardisation:
         return own, biases + weights @ self.mean
 
     @overload
-    def network_to_user(self, network: Network) -> Network: ...
-
-    @overload
     def network_to_user(self, network: DeepNetwork) -> DeepNetwork: ...
 
-    def network_to_user(self, network: Network | DeepNetwork) -> Network | DeepNetwork:
+    @overload
+    def network_to_user(self, network: Network) -> Network: ...
+
+    def network_to_user(self, network: Network) -> Network:
         """A network on standardised inputs as one on the user's inputs."""
         if isinstance(network, DeepNetwork):
             W, b = self.units_to_user(network.weights[0], network.biases[0])
@@ -91,12 +90,12 @@ class Standardisation:
         return network.replace(weights=weights, biases=biases, linear=linear, output_bias=constant)
 
     @overload
-    def network_from_user(self, network: Network) -> Network: ...
-
-    @overload
     def network_from_user(self, network: DeepNetwork) -> DeepNetwork: ...
 
-    def network_from_user(self, network: Network | DeepNetwork) -> Network | DeepNetwork:
+    @overload
+    def network_from_user(self, network: Network) -> Network: ...
+
+    def network_from_user(self, network: Network) -> Network:
         """The inverse of `network_to_user`."""
         if isinstance(network, DeepNetwork):
             W, b = self.units_from_user(network.weights[0], network.biases[0])

@@ -11,9 +11,7 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array, Seed
 from provenet.networks.activations import Activation, get_activation
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.deep_network import DeepNetwork
-from provenet.networks.network import Network
+from provenet.networks.network import DeepNetwork, Network
 
 NORMS = (0.5, 3.0)
 """Convention: from nearly linear units to steep ones, on inputs of size 1."""
@@ -56,7 +54,7 @@ def random_network(
     bias_scale: float = 1.0,
     activation: str | Activation = "relu",
     rng: Seed = None,
-) -> Network | DeepNetwork:
+) -> Network:
     """A network with random directions as weights.
 
     Of norm 1; for a smooth activation that is not positively homogeneous, whose units the norm
@@ -113,7 +111,7 @@ def _directions(units: int, inputs: int, rng: np.random.Generator) -> Array:
 
 
 def sample(
-    network: AnyNetwork,
+    network: Network,
     n: int,
     *,
     noise: float = 0.0,

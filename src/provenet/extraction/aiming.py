@@ -24,8 +24,8 @@ from provenet.extraction.tolerances import (
     EPS,
     TINIEST,
 )
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.cells import inputs_of_units, row_gradients, sum_gradients
+from provenet.networks.network import Network
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Wish:
     on: bool = True
 
 
-def aimed(network: AnyNetwork, wishes: list[Wish], starts: Array, box: Box) -> Array:
+def aimed(network: Network, wishes: list[Wish], starts: Array, box: Box) -> Array:
     """Those of the starting points that reach inputs where all wishes are granted."""
     X = starts.copy()
     room = AIM_ROOM * float(np.linalg.norm(box.width)) / np.sqrt(X.shape[1])
@@ -53,7 +53,7 @@ def aimed(network: AnyNetwork, wishes: list[Wish], starts: Array, box: Box) -> A
 
 
 def _nearest_grants(
-    network: AnyNetwork, wishes: list[Wish], X: Array, room: float
+    network: Network, wishes: list[Wish], X: Array, room: float
 ) -> tuple[Array, Array]:
     """For each point and wish: how far it is from being granted, and the step that would do."""
     z = inputs_of_units(network, X)
@@ -70,7 +70,7 @@ def _nearest_grants(
     return np.column_stack(lacking), np.stack(steps, axis=1)
 
 
-def best_starts(network: AnyNetwork, wishes: list[Wish], X: Array, number: int) -> Array:
+def best_starts(network: Network, wishes: list[Wish], X: Array, number: int) -> Array:
     """The points at which wishes are nearest to being granted, beside what units usually get.
 
     So many of these, and as many from all others evenly.
@@ -85,7 +85,7 @@ def best_starts(network: AnyNetwork, wishes: list[Wish], X: Array, number: int) 
     return np.asarray(X[np.concatenate([order[:number], order[even]])])
 
 
-def alone(network: AnyNetwork, X: Array) -> Array:
+def alone(network: Network, X: Array) -> Array:
     """Inputs at which units are on with as little else as can be, one for every unit.
 
     A further unit that feeds on some unit is on where that one alone is large, however rarely usual
@@ -108,7 +108,7 @@ def _solved(W: Array, b: Array) -> Array:
     return np.asarray(np.linalg.lstsq(W, (wanted - b).T, rcond=None)[0].T)
 
 
-def _led_on(network: AnyNetwork, layer: int, starts: Array) -> Array:
+def _led_on(network: Network, layer: int, starts: Array) -> Array:
     """From starts (number, units, features) up the units' shares of the layer: the best of each."""
     number, units, _ = starts.shape
     X, own = starts.reshape(number * units, -1), np.tile(np.arange(units), number)

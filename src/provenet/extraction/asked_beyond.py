@@ -32,7 +32,6 @@ from provenet.extraction.confirming import (
 from provenet.extraction.deadline import Deadline
 from provenet.extraction.oracle import Oracle
 from provenet.extraction.tolerances import ALONG_A_KINK, ASKED_AGAIN
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.network import Network
 
 
@@ -57,7 +56,7 @@ def asked_beyond(
     try:
         again = Answered(first, oracle.ask(first, fresh=True))
         beyond = _answered(oracle, _searched(network, box, rng, number))
-        if not (isinstance(network, Network) and network.activation.kinked):
+        if network.layers > 1 or not network.activation.kinked:
             return judged_again(found, asked, again, beyond)
         if found.certificate is None or found.certificate.label_rounding == 0:
             on_kinks = _answered(oracle, points_on_kinks(network, box, rng))
@@ -77,7 +76,7 @@ def _answered(oracle: Oracle, X: Array) -> Answered:
     return Answered(X, oracle.ask(X))
 
 
-def _searched(network: AnyNetwork, box: Box, rng: np.random.Generator, number: int) -> Array:
+def _searched(network: Network, box: Box, rng: np.random.Generator, number: int) -> Array:
     if number == 0:
         return np.empty((0, network.features))
     return few_searched_points(network, box, rng, number)

@@ -30,15 +30,15 @@ from provenet.extraction.tolerances import (
     REACH_OF_REST,
     TINIEST,
 )
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.cells import inputs_of_units, kinks_along, row_gradients, slopes
+from provenet.networks.network import Network
 
 Line = tuple[Array, Array, float, float]
 """An origin, a direction of norm 1, and two places on it."""
 
 
 def points_beside_kinks(
-    network: AnyNetwork,
+    network: Network,
     allowed: Array,
     box: Box,
     rng: np.random.Generator,
@@ -68,7 +68,7 @@ def points_beside_kinks(
 class _BesideKinks:
     """Points beside kinks, as lines are looked along."""
 
-    def __init__(self, network: AnyNetwork, allowed: Array, box: Box) -> None:
+    def __init__(self, network: Network, allowed: Array, box: Box) -> None:
         self.network, self.allowed, self.box = network, allowed, box
         self.first = np.cumsum([0, *network.widths])
         self.cells = np.zeros(network.units, dtype=int)
@@ -112,7 +112,7 @@ def _far(box: Box, rng: np.random.Generator) -> Iterator[Line]:
         yield a, direction, *box.reach(a, direction, far)
 
 
-def _through(network: AnyNetwork, unit: int, X: Array, box: Box) -> Iterator[Line]:
+def _through(network: Network, unit: int, X: Array, box: Box) -> Iterator[Line]:
     """Segments on which a unit switches, between inputs that are aimed at."""
     layer = int(np.searchsorted(np.cumsum(network.widths), unit, side="right"))
     number = unit - int(np.sum(network.widths[:layer]))
@@ -125,9 +125,7 @@ def _through(network: AnyNetwork, unit: int, X: Array, box: Box) -> Iterator[Lin
         yield a, (b - a) / length, 0.0, length
 
 
-def _around(
-    network: AnyNetwork, x: Array, layer: int, unit: int, allowed: Array, box: Box
-) -> Array:
+def _around(network: Network, x: Array, layer: int, unit: int, allowed: Array, box: Box) -> Array:
     """A point of a unit's surface and one to either side; none where the unit does not show.
 
     Those beside it are as far as makes a unit that is not there show clearly, beyond the error

@@ -34,8 +34,7 @@ from provenet.extraction.tolerances import (
     SHORTEST,
 )
 from provenet.networks.activations import RELU, Activation
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork, Network
 from provenet.networks.sign_ambiguities import flip_sets
 from provenet.networks.tolerances import FLIP_BUDGET
 
@@ -90,7 +89,7 @@ def confirmed_layers(
 class _Put:
     """A network that is put to the test."""
 
-    network: AnyNetwork
+    network: Network
     guides: Answered
     error_bound: float
     looks: int

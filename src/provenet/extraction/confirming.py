@@ -50,7 +50,6 @@ from provenet.extraction.tolerances import (
     TYPICAL,
     WIDER,
 )
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.cells import gradient, inputs_of_units, kinks_along
 from provenet.networks.network import Network
 
@@ -66,7 +65,7 @@ def number_of_fresh(remaining: int | None, others: int, looks: int) -> int:
 # ---------------------------------------------------------------- searched points
 
 
-def searched_points(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
+def searched_points(network: Network, box: Box, rng: np.random.Generator) -> Array:
     """Extremes of answers, inputs and units, and points along fresh lines, in random order."""
     X = _extremes(network, box, rng)
     corners = box.corners(CORNERS, rng), _against_linear(network, box)
@@ -74,15 +73,13 @@ def searched_points(network: AnyNetwork, box: Box, rng: np.random.Generator) -> 
     return np.asarray(rng.permutation(np.unique(np.vstack(parts), axis=0)))
 
 
-def few_searched_points(
-    network: AnyNetwork, box: Box, rng: np.random.Generator, number: int
-) -> Array:
+def few_searched_points(network: Network, box: Box, rng: np.random.Generator, number: int) -> Array:
     """So many of them: its own extreme answers first, where a limit on the answers shows."""
     first = rng.permutation(_climbed(network, _extremes(network, box, rng), box))
     return np.vstack([first, searched_points(network, box, rng)])[:number]
 
 
-def _extremes(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
+def _extremes(network: Network, box: Box, rng: np.random.Generator) -> Array:
     """Of many random points those that are extreme: in answers, features, units, distance."""
     outputs, features, units = (
         rng.choice(number, min(number, EXTREME_UNITS), replace=False)
@@ -99,7 +96,7 @@ def _extremes(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
     return X
 
 
-def _climbed(network: AnyNetwork, X: Array, box: Box) -> Array:
+def _climbed(network: Network, X: Array, box: Box) -> Array:
     """From the lowest and the highest answers on, along the gradients, to the box's corners."""
     values = network(X).reshape(len(X), -1)[:, :EXTREME_UNITS]
     ends = []
@@ -114,7 +111,7 @@ def _climbed(network: AnyNetwork, X: Array, box: Box) -> Array:
     return np.vstack(ends)
 
 
-def _further_up(network: AnyNetwork, x: Array, uphill: Array, box: Box) -> Array:
+def _further_up(network: Network, x: Array, uphill: Array, box: Box) -> Array:
     """To the corner that a gradient points to; smooth and deep ones climb by steps without one."""
     corner = np.where(uphill > 0, box.high, np.where(uphill < 0, box.low, x))
     step = box.width * uphill / max(float(np.abs(uphill).max()), TINIEST)
@@ -122,28 +119,27 @@ def _further_up(network: AnyNetwork, x: Array, uphill: Array, box: Box) -> Array
     return np.asarray(box.nearest(np.where(np.isfinite(corner), corner, beside)[None])[0])
 
 
-def _against_linear(network: AnyNetwork, box: Box) -> Array:
+def _against_linear(network: Network, box: Box) -> Array:
     """Corners of the box at which a linear term is extreme, but for what units may have of it.
 
     There units switch, if any do, that seem to be always on elsewhere.
     """
-    linear = network.linear if isinstance(network, Network) else None
+    linear = network.linear
     if linear is None or box.unlimited:
         return np.empty((0, network.features))
     rows = np.atleast_2d(linear)[:EXTREME_UNITS]
-    assert isinstance(network, Network)
     ours = np.linalg.lstsq(network.weights.T, rows.T, rcond=None)[0]
     rest = rows - ours.T @ network.weights
     corners = np.where(np.vstack([rest, -rest]) > 0, box.high, box.low)
     return box.nearest(np.where(np.isfinite(corners), corners, box.centre))
 
 
-def _on_lines(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
+def _on_lines(network: Network, box: Box, rng: np.random.Generator) -> Array:
     """On random lines from end to end: between the kinks, and evenly."""
     return np.vstack([_on_line(network, box, rng) for _ in range(FRESH_LINES)])
 
 
-def _on_line(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
+def _on_line(network: Network, box: Box, rng: np.random.Generator) -> Array:
     line = random_line(box, rng, box.sample(1, rng)[0])
     far = TYPICAL * np.sqrt(len(line.origin)) * float(box.width.max())
     low, high = max(line.reach[0], -far), min(line.reach[1], far)
@@ -158,7 +154,7 @@ def _on_line(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
 
 
 def showing_points(
-    network: AnyNetwork,
+    network: Network,
     asked: Array,
     allowed: Array,
     box: Box,
@@ -182,7 +178,7 @@ def showing_points(
     return np.asarray(X[rng.permutation(chosen)[:SHOWING]])
 
 
-def far_points(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array:
+def far_points(network: Network, box: Box, rng: np.random.Generator) -> Array:
     """Points beyond usual inputs, where there is no limit: rare units are on there.
 
     Random ones, and those where single units are on alone, some farther out: there any unit is on
@@ -197,7 +193,7 @@ def far_points(network: AnyNetwork, box: Box, rng: np.random.Generator) -> Array
 
 
 def _aimed_at(
-    network: AnyNetwork,
+    network: Network,
     hidden: list[AnyArray],
     X: Array,
     box: Box,
@@ -214,13 +210,13 @@ def _aimed_at(
 # ---------------------------------------------------------------- points at kinks
 
 
-def points_about_kinks(network: AnyNetwork) -> int:
+def points_about_kinks(network: Network) -> int:
     """How many `points_at_kinks` are, at most."""
     return POINTS_A_KINK * network.units * (1 if network.layers == 1 else CELLS_A_KINK)
 
 
 def points_at_kinks(
-    network: AnyNetwork,
+    network: Network,
     allowed: Array,
     box: Box,
     rng: np.random.Generator,

@@ -21,7 +21,7 @@ from provenet.extraction.tolerances import (
     RECURRING_STEP,
 )
 from provenet.networks.cells import inputs_of_units, kinks_along, row_gradients
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 
 
 def evidence_for_layers(

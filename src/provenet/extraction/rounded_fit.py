@@ -47,7 +47,7 @@ from provenet.fitting.tolerances import (
     REFIT_TOLERANCE,
 )
 from provenet.networks.activations import ABS
-from provenet.networks.matching import parameter_error
+from provenet.networks.canonical import parameter_error
 from provenet.networks.network import Network
 
 
@@ -200,7 +200,7 @@ def sharper(found: Recovery, asked: Answered, deadline: Deadline) -> Recovery | 
     than single precision does: then units are missing that coarser answers hide.
     """
     network, errors = found.network, found.standard_errors
-    if network is None or errors is None or not isinstance(network, Network):
+    if network is None or errors is None or network.layers > 1:
         return None
     samples = ArraySource(asked.X, asked.y)
     spread, end = float(np.std(asked.y)), working_time() + deadline.left

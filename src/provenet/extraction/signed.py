@@ -12,7 +12,6 @@ from provenet.extraction.tolerances import NO_LINEAR
 from provenet.extraction.units import Units, binary_scale
 from provenet.fitting.model import Parameters
 from provenet.networks.activations import LEAKY_RELU, RELU, Activation
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.conversions import as_absolute, as_rectified
 from provenet.networks.lattice_signs import signs_by_lattice
 from provenet.networks.network import Network
@@ -24,7 +23,7 @@ from provenet.networks.signs import Signs, signs_from_linear_part, unit_terms
 class Signed:
     """A network whose units have signs, and a linear term if no signs explain it."""
 
-    network: AnyNetwork
+    network: Network
     alternatives: int = 0
     """How many other signs explain the linear part as well."""
     open_signs: int = 0

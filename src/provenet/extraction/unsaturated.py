@@ -34,7 +34,7 @@ from provenet.extraction.tolerances import (
     UNSATURATED_AT_FIRST,
     UNSATURATED_GROWTH,
 )
-from provenet.networks.links import probabilities
+from provenet.networks.network import probabilities
 from provenet.recover import recover
 
 

@@ -29,7 +29,7 @@ from provenet.fitting.tolerances import (
     REFIT_WORK,
     REFITS,
 )
-from provenet.networks.matching import turned_in_place
+from provenet.networks.canonical import align_in_place
 from provenet.networks.network import Network
 from provenet.networks.tolerances import TINY
 
@@ -82,7 +82,7 @@ def widened(
             damping=POLISH_DAMPING,
         )
         found = fit.parameters.network(network.activation)
-        other = turned_in_place(standardisation.network_to_user(found).normalised(), user)
+        other = align_in_place(standardisation.network_to_user(found).normalised(), user)
         squares.append(_squared_ratios(other, user, errors))
         off = (other.output_bias - user.output_bias) / np.maximum(errors.output_bias, TINY)
         last.append(np.mean(np.minimum(off**2, MOST_BENT)))

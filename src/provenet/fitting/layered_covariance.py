@@ -27,7 +27,7 @@ from provenet.fitting.model import Parameters
 from provenet.fitting.normal_equations import solver_scaled
 from provenet.fitting.tolerances import LAYERED_RANK, RIDGE_OF_COVARIANCE
 from provenet.networks.activations import Activation
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 from provenet.networks.tolerances import TINY
 
 

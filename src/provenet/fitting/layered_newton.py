@@ -38,7 +38,7 @@ from provenet.fitting.tolerances import (
     SINGLE_RIDGE,
     SINGLE_STEPS,
 )
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 
 
 @dataclass(frozen=True)

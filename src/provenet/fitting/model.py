@@ -27,8 +27,7 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.networks.activations import Activation
-from provenet.networks.deep_network import DeepNetwork
-from provenet.networks.network import Network
+from provenet.networks.network import DeepNetwork, Network
 from provenet.networks.tolerances import TINY
 
 

@@ -42,8 +42,8 @@ from provenet.fitting.tolerances import (
 )
 from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import Activation, Symmetry
+from provenet.networks.canonical import match_units
 from provenet.networks.conversions import as_asked, even_linear_part
-from provenet.networks.matching import match_units
 from provenet.networks.network import Network
 from provenet.networks.signs import nearest_signs
 

@@ -41,13 +41,13 @@ from provenet.fitting.tolerances import (
 )
 from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import Activation, Symmetry, leaky_relu
+from provenet.networks.canonical import apply_symmetry
 from provenet.networks.conversions import (
     as_absolute,
     as_asked,
     even_linear_part,
     with_free_linear_part,
 )
-from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.network import Network
 from provenet.networks.signs import (
     Signs,
@@ -55,7 +55,6 @@ from provenet.networks.signs import (
     signs_from_linear_part,
     slope_from_linear_part,
 )
-from provenet.networks.symmetries import turned
 from provenet.networks.tolerances import TINY
 
 
@@ -136,7 +135,7 @@ def _linear_equation(network: Network) -> tuple[Array, Array, Array]:
 
 def _with_signs(network: Network, signs: Array) -> Network:
     """Mirrored units reversed where the sign is negative; what they do not explain stays linear."""
-    return turned(network, signs, np.zeros(network.units))
+    return apply_symmetry(network, signs, np.zeros(network.units))
 
 
 def settle_signs(workspace: Workspace, free: Fit, network: Network) -> tuple[Fit, tuple[str, ...]]:
@@ -260,9 +259,7 @@ class Expected:
     """What chance hardly ever exceeds (F-test)."""
 
 
-def expected_on_unseen(
-    workspace: Workspace, network: Network | DeepNetwork, rss: float
-) -> Expected:
+def expected_on_unseen(workspace: Workspace, network: Network, rss: float) -> Expected:
     """From the residual sum of squares of the samples that were fitted."""
     spare = max(workspace.problem.samples.labels - network.free_parameters, 1)
     size = np.sqrt(rss / spare * (1 + network.free_parameters / spare))
@@ -270,9 +267,7 @@ def expected_on_unseen(
     return Expected(float(size), float(size * np.sqrt(factor)))
 
 
-def excess_on_unseen(
-    workspace: Workspace, network: Network | DeepNetwork, rss: float
-) -> float | None:
+def excess_on_unseen(workspace: Workspace, network: Network, rss: float) -> float | None:
     """How much larger the residual is on held-out samples than noise explains, or None."""
     expected = expected_on_unseen(workspace, network, rss)
     user = workspace.standardisation.network_to_user(network)

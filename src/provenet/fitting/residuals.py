@@ -6,12 +6,11 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.data.sources.arrays import ArraySource
-from provenet.networks.deep_network import DeepNetwork
-from provenet.networks.network import Network
+from provenet.networks.network import DeepNetwork, Network
 from provenet.networks.tolerances import EPS
 
 
-def rounding_level(network: Network | DeepNetwork, X: Array) -> Array:
+def rounding_level(network: Network, X: Array) -> Array:
     """Root mean square rounding error of the network's own evaluation at the rows of X, an output.
 
     Rounding of z is worth its size times the activation's slope there. A homogeneous activation has
@@ -45,6 +44,6 @@ def _rounding_through_layers(network: DeepNetwork, X: Array) -> Array:
     return np.asarray(level[0] if network.outputs is None else level)
 
 
-def residual_on(samples: ArraySource, network: Network | DeepNetwork) -> float:
+def residual_on(samples: ArraySource, network: Network) -> float:
     """Root mean square residual of a network on samples."""
     return float(np.sqrt(np.mean((network(samples.X) - samples.y) ** 2)))

@@ -179,7 +179,7 @@ class PopulationLoss(KernelLoss):
     ) -> None:
         """`units` is as many as there are output weights, or as the truth has."""
         truth = without_biases(truth)
-        if truth.linear is not None or truth.output_bias:
+        if truth.linear is not None or np.any(truth.output_bias):
             raise InvalidInput(
                 "The loss is that of a sum of units alone: the network must have neither a linear "
                 "term nor an output bias."

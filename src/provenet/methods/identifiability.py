@@ -56,7 +56,6 @@ from provenet.methods.tolerances import (
     SMOOTHED_ROOM,
 )
 from provenet.moments.symmetric import count
-from provenet.networks.deep_network import with_one_layer
 from provenet.networks.network import Network
 from provenet.networks.risk import order_part, second_moment
 from provenet.networks.sign_ambiguities import FlipSets, flip_sets, odd_slope
@@ -236,7 +235,7 @@ def identifiability(
     """
     if samples is not None and not samples >= 1:
         raise InvalidInput(f"The number of samples must be at least 1, not {samples}.")
-    network = with_one_layer(network, "identifiability")
+    network = network.as_one_layer("identifiability")
     A = np.atleast_2d(network.output_weights)
     active = np.flatnonzero(network.weights.any(axis=1) & A.any(axis=0))
     if len(active) == 0:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.networks.any_network import AnyNetwork
+from provenet.networks.network import Network
 
 
-def inputs_of_units(network: AnyNetwork, X: Array) -> list[Array]:
+def inputs_of_units(network: Network, X: Array) -> list[Array]:
     """What goes into the units of every hidden layer: (n, units) each."""
     found, h = [], np.asarray(X, dtype=float)
     for W, b in network.affine_maps[:-1]:
@@ -27,7 +27,7 @@ def inputs_of_units(network: AnyNetwork, X: Array) -> list[Array]:
     return found
 
 
-def slopes(network: AnyNetwork, z: list[Array]) -> list[Array]:
+def slopes(network: Network, z: list[Array]) -> list[Array]:
     """Derivatives of the outputs by the values of every layer's units: (n, outputs, units) each."""
     A, _ = network.affine_maps[-1]
     above = np.broadcast_to(A, (len(z[-1]), *A.shape))
@@ -38,7 +38,7 @@ def slopes(network: AnyNetwork, z: list[Array]) -> list[Array]:
     return found[::-1]
 
 
-def gradient(network: AnyNetwork, x: Array, output: int) -> Array:
+def gradient(network: Network, x: Array, output: int) -> Array:
     """Of one output by the inputs, at a point."""
     z = inputs_of_units(network, x[None])
     by_units = slopes(network, z)[0][0, output] * network.activation.derivative(z[0][0])
@@ -46,14 +46,14 @@ def gradient(network: AnyNetwork, x: Array, output: int) -> Array:
     return np.asarray(by_units @ network.affine_maps[0][0] + linear)
 
 
-def row_gradients(network: AnyNetwork, z: list[Array], layer: int, unit: int) -> Array:
+def row_gradients(network: Network, z: list[Array], layer: int, unit: int) -> Array:
     """Of what goes into a unit by the inputs, at points where z goes into all: (n, features)."""
     own = network.affine_maps[layer][0][unit]
     row = np.broadcast_to(own, (len(z[0]), len(own)))
     return row if layer == 0 else sum_gradients(network, z, layer - 1, row)
 
 
-def sum_gradients(network: AnyNetwork, z: list[Array], layer: int, weights: Array) -> Array:
+def sum_gradients(network: Network, z: list[Array], layer: int, weights: Array) -> Array:
     """Of sums of a layer's values, weights (n, units), by the inputs: (n, features)."""
     row = weights
     for number in range(layer, -1, -1):
@@ -77,7 +77,7 @@ class Kinks:
 
 
 def kinks_along(
-    network: AnyNetwork, origin: Array, direction: Array, low: float, high: float
+    network: Network, origin: Array, direction: Array, low: float, high: float
 ) -> Kinks:
     """All places where some unit of some layer switches between two places on a line."""
     if not low < high:

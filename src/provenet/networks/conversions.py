@@ -25,9 +25,7 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.networks.activations import ABS, RELU, Activation, Symmetry
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.deep_network import DeepNetwork
-from provenet.networks.network import Network
+from provenet.networks.network import DeepNetwork, Network
 from provenet.networks.tolerances import NO_SLOPE
 
 
@@ -91,7 +89,7 @@ def even_linear_part(network: Network) -> tuple[Array, Array]:
     return A, _linear(network) + A / 2 @ network.weights
 
 
-def in_relu_units(network: AnyNetwork) -> AnyNetwork | None:
+def in_relu_units(network: Network) -> Network | None:
     """The same function in ReLU units alone; None if its units are not piecewise linear."""
     if network.activation.slope is None:
         return None

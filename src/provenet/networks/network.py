@@ -1,46 +1,71 @@
-"""One-hidden-layer networks `f(x) = A sigma(W x + b) + V x + c`: values, canonical form, files.
+"""Networks of any depth: `h_0 = x`, `h_l = sigma(W_l h_(l-1) + b_l)`, `f(x) = A h_L + V x + c`.
 
-`V x` is a linear term beside the units. A network that was drawn or trained usually has none; a
-recovered one has it when some units could not be told apart from a linear function.
+There is one class. `Network` is built from the arguments of one hidden layer, and its attributes
+are those arrays; `DeepNetwork` is built from lists with an entry a layer, and its `weights` and
+`biases` are those lists. Everything else is the same code for any depth L >= 1. The linear term
+`V x` exists for one hidden layer only: a network that was drawn or trained usually has none, a
+recovered one has it when some units cannot be told apart from a linear function.
+
+A classifier is a network with a link, which turns the outputs u into probabilities:
+
+    identity    none; u itself are the labels
+    logit       p = 1 / (1 + exp(-u)), the probability of class 1; of several outputs, one each
+    softmax     p_k = exp(u_k) / sum_j exp(u_j), one output a class
+
+The logit is determined by p. Softmax leaves open a function that is added to all outputs alike; by
+convention the outputs of a canonical network sum to zero at every input.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
+from scipy.special import expit, softmax
 
+from provenet.common.arguments import check_whole
 from provenet.common.blocks import row_blocks
+from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
-from provenet.networks import formats as network_formats
+from provenet.networks import formats
 from provenet.networks.activations import Activation, get_activation
-from provenet.networks.any_network import AffineMap, AnyNetwork
-from provenet.networks.checked import check, check_layer, checked_array, checked_rows
-from provenet.networks.exports import Exports
-from provenet.networks.links import Probabilities, centred, checked_link, free_outputs
-from provenet.networks.symmetries import by_convention
-from provenet.networks.tolerances import SORTED_DIGITS
+from provenet.networks.canonical import normal_form, unit_order
+
+AffineMap = tuple[Array, Array]
+"""A matrix (out, in) and a vector (out,): `h -> M h + v`."""
+LINKS = ("identity", "logit", "softmax")
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Network(Exports, Probabilities):
-    """A network with one hidden layer; every array is read-only.
+class Network:
+    """A network with one hidden layer, and all that networks of any depth have in common.
 
     Shapes: `weights` (units, features), `biases` (units,), `output_weights` (units,) for one output
     or (outputs, units) for several, `output_bias` a number or (outputs,), `linear` (features,) or
-    (outputs, features), or None. `link` says how outputs become probabilities (see `links`):
-    "identity" (they do not), "logit" or "softmax".
+    (outputs, features), or None. Every array is read-only.
     """
 
-    weights: Array
-    biases: Array
-    output_weights: Array
-    output_bias: Array | float
+    affine_maps: tuple[AffineMap, ...]
+    """Weights and biases of every hidden layer from the inputs on, last those of the outputs, one
+    row each."""
+    outputs: int | None
+    """Number of outputs; None when labels are plain numbers."""
     activation: Activation
     linear: Array | None
     link: str
+    _arguments: ClassVar[tuple[str, ...]] = (
+        "weights",
+        "biases",
+        "output_weights",
+        "output_bias",
+        "activation",
+        "linear",
+        "link",
+    )
 
     def __init__(
         self,
@@ -54,182 +79,280 @@ class Network(Exports, Probabilities):
         link: str = "identity",
     ) -> None:
         """Check the shapes and store the arrays; biases default to 0, output weights to 1."""
-        W = checked_array(weights, "weights", (2,))
+        W = _array(weights, "weights", (2,))
         units, features = W.shape
-        b = np.zeros(units) if biases is None else checked_array(biases, "biases", (1,))
-        A = (
-            np.ones(units)
-            if output_weights is None
-            else checked_array(output_weights, "output_weights", (1, 2))
-        )
-        c = checked_array(output_bias, "output_bias", (0, 1))
-        check(b.shape == (units,), f"biases must have shape ({units},), not {b.shape}")
-        check(
+        b = _array(np.zeros(units) if biases is None else biases, "biases", (1,))
+        A = np.ones(units) if output_weights is None else output_weights
+        A = _array(A, "output_weights", (1, 2))
+        c = _array(output_bias, "output_bias", (0, 1))
+        rows = A.shape[:-1]
+        _check(b.shape == (units,), f"biases must have shape ({units},), not {b.shape}")
+        _check(
             A.shape[-1] == units,
             f"output_weights must have {units} entries in the last axis, not shape {A.shape}",
         )
-        check(
-            c.shape in ((), A.shape[:-1]),
-            f"output_bias must be a number or have shape {A.shape[:-1]}, not {c.shape}",
+        _check(
+            c.shape in ((), rows),
+            f"output_bias must be a number or have shape {rows}, not {c.shape}",
         )
-        set_field = object.__setattr__  # the dataclass is frozen
-        set_field(self, "weights", W)
-        set_field(self, "biases", b)
-        set_field(self, "output_weights", A)
-        set_field(self, "output_bias", c if c.ndim else float(c))
-        set_field(self, "activation", get_activation(activation))
-        set_field(self, "linear", None)
-        set_field(self, "link", checked_link(link, self.outputs))
         if linear is not None:
-            V = checked_array(linear, "linear", (1, 2))
-            shape = (*A.shape[:-1], features)
-            check(V.shape == shape, f"linear must have shape {shape}, not {V.shape}")
-            set_field(self, "linear", V)
+            linear, shape = _array(linear, "linear", (1, 2)), (*rows, features)
+            _check(linear.shape == shape, f"linear must have shape {shape}, not {linear.shape}")
+        A = np.atleast_2d(A)
+        c = np.broadcast_to(c, (len(A),))
+        self._store(((W, b), (A, c)), rows[0] if rows else None, activation, link, linear)
+
+    def _store(
+        self,
+        maps: tuple[AffineMap, ...],
+        outputs: int | None,
+        activation: str | Activation,
+        link: Any,
+        linear: Array | None = None,
+    ) -> None:
+        if link not in LINKS:
+            raise InvalidInput(
+                f"The network's link must be one of {', '.join(LINKS)}, not {link!r}."
+            )
+        if link == "softmax" and (outputs or 1) < 2:
+            raise InvalidInput(
+                "The network's link 'softmax' needs one output a class, at least two: use 'logit' "
+                "for two classes and one output."
+            )
+        values = (maps, outputs, get_activation(activation), linear, str(link))
+        names = ("affine_maps", "outputs", "activation", "linear", "link")
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(self, name, value)  # the dataclass is frozen
+
+    # ---- What it consists of
 
     @property
-    def units(self) -> int:
-        """Number of hidden units."""
-        return int(self.weights.shape[0])
+    def weights(self) -> Array:
+        """Of the units, one a row."""
+        return self.affine_maps[0][0]
+
+    @property
+    def biases(self) -> Array:
+        """Of the units."""
+        return self.affine_maps[0][1]
+
+    @property
+    def output_weights(self) -> Array:
+        """Of the outputs, in rows; one row where labels are plain numbers is (units,)."""
+        A = self.affine_maps[-1][0]
+        return A[0] if self.outputs is None else A
+
+    @property
+    def output_bias(self) -> Array | float:
+        """Of the outputs; a number where labels are plain numbers."""
+        c = self.affine_maps[-1][1]
+        return float(c[0]) if self.outputs is None else c
 
     @property
     def features(self) -> int:
         """Number of inputs."""
-        return int(self.weights.shape[1])
-
-    @property
-    def outputs(self) -> int | None:
-        """Number of outputs; None when labels are plain numbers."""
-        return None if self.output_weights.ndim == 1 else int(self.output_weights.shape[0])
+        return int(self.affine_maps[0][0].shape[1])
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Number of units of each hidden layer: of the one there is."""
-        return (self.units,)
+        """Number of units of each hidden layer."""
+        return tuple(len(b) for _, b in self.affine_maps[:-1])
+
+    @property
+    def units(self) -> int:
+        """Number of hidden units of all layers."""
+        return sum(self.widths)
 
     @property
     def layers(self) -> int:
         """Number of hidden layers."""
-        return 1
-
-    @property
-    def affine_maps(self) -> tuple[AffineMap, ...]:
-        """Weights and biases of the hidden layer and of the outputs, these in rows."""
-        A = np.atleast_2d(self.output_weights)
-        c = np.broadcast_to(np.asarray(self.output_bias, dtype=float), (len(A),))
-        return (self.weights, self.biases), (A, c)
-
-    def layer(self, number: int) -> Network:
-        """The hidden layer of that number, which is 0: the network itself."""
-        check_layer(number, self.layers)
-        return self
+        return len(self.affine_maps) - 1
 
     @property
     def free_parameters(self) -> int:
         """Parameters that the function determines.
 
-        Weights, bias and output weights of each unit, the linear term and the output bias; of the
-        weights only the direction where the activation is positively homogeneous, and of softmax's
-        outputs all but one.
+        All weights, biases and the linear term, less one scale of every hidden unit where the
+        activation is positively homogeneous, and less one of softmax's outputs.
         """
-        outputs = free_outputs(self.outputs, self.link)
-        linear = 0 if self.linear is None else self.features * outputs
-        return self.units * self.parameters_a_unit + linear + outputs
+        hidden = sum(W.size + b.size for W, b in self.affine_maps[:-1])
+        scales = 0 if self.activation.degree is None else self.units
+        each_output = self.widths[-1] + 1 + (0 if self.linear is None else self.features)
+        return hidden - scales + each_output * free_outputs(self.outputs, self.link)
 
     @property
     def parameters_a_unit(self) -> int:
-        """How many of these a unit has."""
+        """How many of these a unit has, with one hidden layer."""
         scale = 1 if self.activation.degree is None else 0
         return self.features + scale + free_outputs(self.outputs, self.link)
+
+    def layer(self, number: int) -> Network:
+        """The hidden layer of that number, which is 0: the network itself."""
+        self._check_layer(number)
+        return self
+
+    def as_one_layer(self, what: str = "This step") -> Network:
+        """The network with one hidden layer that this is; `what` needs one, says the message."""
+        if self.layers > 1:
+            raise InvalidInput(
+                f"{what} takes networks with one hidden layer, and this one has "
+                f"{self.layers} hidden layers: give it one, as network.layer(0), the lowest."
+            )
+        return self
+
+    # ---- Values
 
     def __call__(self, X: Any) -> Array:
         """Outputs for the rows of `X`: (n, features) -> (n,) or (n, outputs), in bounded memory.
 
         They are those before the link: of a classifier log-odds, or logits.
         """
-        inputs = checked_rows(X, self.features)
-        shape = (len(inputs),) if self.outputs is None else (len(inputs), self.outputs)
-        y = np.empty(shape)
+        inputs, (A, c) = self._inputs(X), self.affine_maps[-1]
+        y = np.empty((len(inputs), len(A)))
         for rows in row_blocks(len(inputs)):
             x = np.asarray(inputs[rows], dtype=float)
-            z = x @ self.weights.T + self.biases
-            y[rows] = self.activation(z) @ self.output_weights.T + self.output_bias
+            y[rows] = self._hidden_values(x, self.layers) @ A.T + c
             if self.linear is not None:
-                y[rows] += x @ self.linear.T
-        return y
+                y[rows] += x @ np.atleast_2d(self.linear).T
+        return y[:, 0] if self.outputs is None else y
 
-    def __repr__(self) -> str:
-        """One line: sizes and activation."""
-        outputs = "" if self.outputs is None else f", outputs={self.outputs}"
-        linear = "" if self.linear is None else ", with a linear term"
-        link = "" if self.link == "identity" else f", link={self.link!r}"
-        return (
-            f"Network(features={self.features}, units={self.units}{outputs}, "
-            f"activation={self.activation.name!r}{link}{linear})"
-        )
+    def values(self, X: Any, number: int) -> Array:
+        """Values of the units of a hidden layer, counted from 0, at the rows of `X`: (n, units)."""
+        self._check_layer(number)
+        return self._hidden_values(np.asarray(self._inputs(X), dtype=float), number + 1)
 
-    def canonical(self) -> Network:
+    def _hidden_values(self, h: Array, layers: int) -> Array:
+        for W, b in self.affine_maps[:layers]:
+            h = self.activation(h @ W.T + b)
+        return h
+
+    def _inputs(self, X: Any) -> AnyArray:
+        inputs = np.asarray(X)
+        if inputs.ndim != 2 or inputs.shape[1] != self.features:
+            raise InvalidInput(
+                f"X must have shape (n, {self.features}) for this network, not {inputs.shape}."
+            )
+        return inputs
+
+    def _check_layer(self, number: int) -> None:
+        if not 0 <= number < self.layers:
+            raise InvalidInput(
+                f"The network has no hidden layer {number}: they are numbered from 0 to "
+                f"{self.layers - 1}."
+            )
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, (n, classes), for a network with a link.
+
+        A logit of one output has two columns, of class 0 and of class 1; several outputs are as
+        many separate yes-or-no labels, with one column each: that of yes.
+        """
+        if self.link == "identity":
+            raise InvalidInput(
+                "A network with the link 'identity' has no probabilities: give it one with "
+                "network.replace(link='logit') or 'softmax'."
+            )
+        return probabilities(self(X), self.link)
+
+    # ---- The same function in another form
+
+    def canonical(self) -> Self:
         """The same function with each unit in a fixed form, and the units in a fixed order.
 
-        See `normalised`. Units are ordered by falling size of their output weight.
+        See `normalised`. The units of a layer are ordered by falling size of what they feed, which
+        is settled only once the next layer is normalised: so a deep network is normalised first.
         """
-        own = self.normalised()
-        return own.keep(own.canonical_order())
 
-    def normalised(self) -> Network:
+        def ordered(layer: Network) -> Network:
+            layer = normal_form(layer)
+            return layer.keep(unit_order(layer))
+
+        return (self if self.layers == 1 else self.normalised()).rewritten(ordered)
+
+    def normalised(self) -> Self:
         """The same function with each unit in a fixed form, units in the order they have.
 
-        Where the activation is positively homogeneous, rows of `weights` have norm 1 and the norm
-        moves into the output weights. A unit without weights is a constant and moves into the
-        output bias. Signs and periods that the function leaves open are chosen `by_convention`, and
-        softmax's outputs sum to zero.
+        Where the activation is positively homogeneous, rows of weights have norm 1 and the norms
+        move up into the output weights. A unit without weights is a constant and moves into the
+        biases above, so a layer may be narrower than it was. Signs and periods that the function
+        leaves open follow conventions (see `canonical`), and softmax's outputs sum to zero.
         """
-        W, b, A = self.weights, self.biases, np.asarray(centred(self.output_weights, self.link))
-        norm = np.linalg.norm(W, axis=1)
-        constant = norm == 0
-        c = centred(self.output_bias, self.link) + A[..., constant] @ self.activation(b[constant])
-        W, b, A, norm = W[~constant], b[~constant], A[..., ~constant], norm[~constant]
-        if self.activation.degree is not None:
-            W, b, A = W / norm[:, None], b / norm, A * norm**self.activation.degree
-        V = None if self.linear is None else centred(self.linear, self.link)
-        return by_convention(Network(W, b, A, c, self.activation, linear=V, link=self.link))
+        return self.rewritten(normal_form)
 
-    def canonical_order(self) -> AnyArray:
-        """The indices of the units of a normalised network, in the order of its canonical form."""
-        W, b, A = self.weights, self.biases, self.output_weights
-        size = np.abs(A) if A.ndim == 1 else np.linalg.norm(A, axis=0)
-        # Rounded, so that the last digits of equal sizes do not reorder units.
-        return np.lexsort(
-            (
-                *np.atleast_2d(A),
-                b,
-                *np.round(W.T[::-1], SORTED_DIGITS),
-                -np.round(size, SORTED_DIGITS),
-            )
-        )
+    def rewritten(self, rewrite: Callable[[Network], Network]) -> Self:
+        """Each hidden layer, from the inputs on, replaced by another with the same outputs.
 
-    def replace(self, **changes: Any) -> Network:
+        `rewrite` is given a layer as of `layer(number)` and may change its units and outputs.
+        """
+        return cast(Self, rewrite(self))
+
+    def replace(self, **changes: Any) -> Self:
         """A copy with some of the constructor's arguments changed."""
-        fields = {
-            name: getattr(self, name)
-            for name in (
-                "weights",
-                "biases",
-                "output_weights",
-                "output_bias",
-                "activation",
-                "linear",
-                "link",
-            )
-        }
-        return Network(**{**fields, **changes})
+        own = {name: getattr(self, name) for name in self._arguments}
+        return type(self)(**{**own, **changes})
 
-    def keep(self, units: AnyArray) -> Network:
-        """The network of some of its units (a mask or indices); the linear part stays."""
+    def keep(self, units: AnyArray) -> Self:
+        """The network of some units of its one hidden layer (a mask or indices); the rest stays."""
         return self.replace(
             weights=self.weights[units],
             biases=self.biases[units],
             output_weights=self.output_weights[..., units],
         )
+
+    def __repr__(self) -> str:
+        """One line: sizes and activation."""
+        units = f"units={self.units}" if type(self) is Network else f"widths={self.widths}"
+        outputs = "" if self.outputs is None else f", outputs={self.outputs}"
+        link = "" if self.link == "identity" else f", link={self.link!r}"
+        linear = "" if self.linear is None else ", with a linear term"
+        return (
+            f"{type(self).__name__}(features={self.features}, {units}{outputs}, "
+            f"activation={self.activation.name!r}{link}{linear})"
+        )
+
+    # ---- Files and models of other programs
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the network to an .npz, .safetensors or .onnx file, whole or not at all."""
+        formats.save_network(self, path)
+
+    def to_onnx(self, dtype: Any = "float64") -> Any:
+        """The network as an `onnx.ModelProto`, in double precision or in `float32`.
+
+        onnxruntime runs units `gelu` and `erf` in `float32` only.
+        """
+        from provenet.networks.formats.onnx_writer import to_onnx
+
+        return to_onnx(self, dtype)
+
+    def to_torch(self, dtype: Any = None) -> Any:
+        """The network as a `torch.nn.Sequential`, in `torch.float64` or the dtype given.
+
+        Units `|z|` become ReLU units and a linear term two units for each output, so there may be
+        more units than here.
+        """
+        from provenet.networks.formats.torch_sequential import to_torch
+
+        return to_torch(self, dtype)
+
+    def to_mlp_regressor(self) -> Any:
+        """The network as a fitted `sklearn.neural_network.MLPRegressor`.
+
+        Leaky units, `|z|` and a linear term become ReLU units, so there may be more units than
+        here.
+        """
+        from provenet.networks.formats.mlp_regressor import to_mlp_regressor
+
+        return to_mlp_regressor(self)
+
+    def to_mlp_classifier(self) -> Any:
+        """The network as a fitted `sklearn.neural_network.MLPClassifier` of classes 0, 1, ...
+
+        It needs a link, "logit" with one output or "softmax"; units as of `to_mlp_regressor`.
+        """
+        from provenet.networks.formats.mlp_classifier import to_mlp_classifier
+
+        return to_mlp_classifier(self)
 
     @staticmethod
     def from_mlp_regressor(model: Any) -> Network:
@@ -246,9 +369,204 @@ class Network(Exports, Probabilities):
         return one_layer_from_mlp_classifier(model)
 
 
-def load_network(path: str | PathLike[str]) -> AnyNetwork:
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class DeepNetwork(Network):
+    """A network with any number of hidden layers, from lists with an entry a layer.
+
+    `weights[l]` has the shape (units of layer l, units of the layer below or features),
+    `biases[l]` (units of layer l,); the last of both are those of the outputs.
+    """
+
+    _arguments = ("weights", "biases", "activation", "link")
+
+    def __init__(
+        self,
+        weights: Any,
+        biases: Any = None,
+        activation: str | Activation = "relu",
+        *,
+        outputs: int | None = None,
+        link: str = "identity",
+    ) -> None:
+        """Check the shapes and store the arrays; biases that are None are 0.
+
+        One row in the last matrix means plain labels, unless `outputs=1` asks for rows of one.
+        """
+        W = _matrices(weights)
+        rows = len(W[-1])
+        if outputs is not None:
+            check_whole("outputs", outputs, 1)
+            _check(
+                outputs == rows,
+                f"outputs must be {rows}, the rows of the last matrix, not {outputs}; "
+                "or leave it out",
+            )
+        maps = tuple(zip(W, _vectors(biases, W), strict=True))
+        self._store(maps, None if outputs is None and rows == 1 else rows, activation, link)
+
+    @property
+    def weights(self) -> tuple[Array, ...]:  # type: ignore[override]
+        """Of every layer, last of the outputs."""
+        return tuple(W for W, _ in self.affine_maps)
+
+    @property
+    def biases(self) -> tuple[Array, ...]:  # type: ignore[override]
+        """Of every layer, last of the outputs."""
+        return tuple(b for _, b in self.affine_maps)
+
+    def layer(self, number: int) -> Network:
+        """A hidden layer, counted from 0, as a network whose outputs feed the next, in rows."""
+        self._check_layer(number)
+        return self._layer(self.affine_maps, number)
+
+    def _layer(self, maps: Sequence[AffineMap], number: int) -> Network:
+        (W, b), (A, c) = maps[number : number + 2]
+        link = self.link if number == self.layers - 1 else "identity"
+        return Network(W, b, A, c, self.activation, link=link)
+
+    def as_one_layer(self, what: str = "This step") -> Network:
+        """The network with one hidden layer that this is; `what` needs one, says the message."""
+        super().as_one_layer(what)
+        layer, (A, c) = self.layer(0), self.affine_maps[-1]
+        return (
+            layer.replace(output_weights=A[0], output_bias=c[0]) if self.outputs is None else layer
+        )
+
+    def rewritten(self, rewrite: Callable[[Network], Network]) -> Self:
+        """Each hidden layer, from the inputs on, replaced by another with the same outputs.
+
+        `rewrite` is given a layer as of `layer(number)` and may change its units and outputs; a
+        linear term has no place.
+        """
+        maps, activation = list(self.affine_maps), self.activation
+        for number in range(self.layers):
+            layer = rewrite(self._layer(maps, number))
+            assert layer.linear is None
+            maps[number : number + 2] = layer.affine_maps
+            activation = layer.activation
+        weights, biases = zip(*maps, strict=True)
+        return self.replace(weights=weights, biases=biases, activation=activation)
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some of the constructor's arguments changed."""
+        return super().replace(**({"outputs": 1} if self.outputs == 1 else {}), **changes)
+
+    @staticmethod
+    def of(network: Network) -> DeepNetwork:
+        """A network with one hidden layer as a deep one; it must not have a linear term."""
+        if network.linear is not None:
+            raise InvalidInput(
+                "A DeepNetwork has no linear term: write it as units first, or leave it out with "
+                "replace(linear=None)."
+            )
+        weights, biases = zip(*network.affine_maps, strict=True)
+        return DeepNetwork(
+            weights, biases, network.activation, outputs=network.outputs, link=network.link
+        )
+
+    @staticmethod
+    def from_mlp_regressor(model: Any) -> DeepNetwork:
+        """The network that a fitted `MLPRegressor` with any number of hidden layers is."""
+        from provenet.networks.formats.mlp_regressor import from_mlp_regressor
+
+        return from_mlp_regressor(model)
+
+    @staticmethod
+    def from_mlp_classifier(model: Any) -> DeepNetwork:
+        """The network that a fitted `MLPClassifier` with hidden layers is, with its link."""
+        from provenet.networks.formats.mlp_classifier import from_mlp_classifier
+
+        return from_mlp_classifier(model)
+
+
+def load_network(path: str | PathLike[str]) -> Network:
     """Read a network from an .npz, .safetensors or .onnx file.
 
     A `Network` if it has one hidden layer, a `DeepNetwork` if it has more.
     """
-    return network_formats.load_network(path)
+    return formats.load_network(path)
+
+
+def probabilities(u: Array, link: str) -> Array:
+    """What outputs (n,) or (n, outputs) mean under a link that is not the identity."""
+    if link == "softmax":
+        return np.asarray(softmax(u, axis=1))
+    if u.ndim == 2 and u.shape[1] > 1:
+        return np.asarray(expit(u))
+    z = u.reshape(-1, 1)
+    return np.hstack([expit(-z), expit(z)])
+
+
+def free_outputs(outputs: int | None, link: str) -> int:
+    """How many output weights of a unit the function determines."""
+    return (outputs or 1) - (link == "softmax")
+
+
+def _matrices(weights: Any) -> tuple[Array, ...]:
+    """One for each layer, each fed by the one before."""
+    matrices = tuple(
+        _array(matrix, f"weights[{number}]", (2,))
+        for number, matrix in enumerate(_items(weights, "weights", "matrices"))
+    )
+    _check(
+        len(matrices) >= 2,
+        f"weights must be at least two matrices, a hidden layer and the outputs, "
+        f"not {len(matrices)}",
+    )
+    for number, (below, above) in enumerate(pairwise(matrices), start=1):
+        _check(
+            above.shape[1] == len(below),
+            f"weights[{number}] must have {len(below)} columns, the units of the layer below, "
+            f"not shape {above.shape}",
+        )
+    _check(len(matrices[-1]) > 0, "weights must end in a matrix of at least one row, an output")
+    return matrices
+
+
+def _vectors(biases: Any, matrices: tuple[Array, ...]) -> tuple[Array, ...]:
+    """One for each matrix."""
+    given = [None] * len(matrices) if biases is None else _items(biases, "biases", "vectors")
+    _check(
+        len(given) == len(matrices),
+        f"biases must be {len(matrices)} vectors, as many as weights, not {len(given)}",
+    )
+    vectors = []
+    for number, (vector, W) in enumerate(zip(given, matrices, strict=True)):
+        name = f"biases[{number}]"
+        b = _array(np.zeros(len(W)) if vector is None else vector, name, (1,))
+        _check(b.shape == (len(W),), f"{name} must have shape ({len(W)},), not {b.shape}")
+        vectors.append(b)
+    return tuple(vectors)
+
+
+def _items(value: Any, name: str, of: str) -> list[Any]:
+    """The items of any sequence, but not the letters of a string."""
+    try:
+        items = None if isinstance(value, (str, bytes)) else list(value)
+    except TypeError:
+        items = None
+    if items is None:
+        raise InvalidInput(
+            f"The network's {name} must be a list of {of}, one a layer, not {type(value).__name__}."
+        )
+    return items
+
+
+def _array(value: Any, name: str, ndims: tuple[int, ...]) -> Array:
+    """A read-only copy, of finite numbers in one of these numbers of dimensions."""
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"The network's {name} must be numbers: {error}.") from None
+    _check(
+        array.ndim in ndims,
+        f"{name} must have {' or '.join(map(str, ndims))} dimensions, not {array.ndim}",
+    )
+    _check(bool(np.isfinite(array).all()), f"{name} must be finite")
+    array.flags.writeable = False
+    return array
+
+
+def _check(condition: bool, problem: str) -> None:
+    if not condition:
+        raise InvalidInput(f"The network's {problem}.")

@@ -36,7 +36,6 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
 from provenet.networks.activations import ABS
 from provenet.networks.conversions import as_absolute
-from provenet.networks.deep_network import with_one_layer
 from provenet.networks.hermite import normal_density, quadrature_coefficient
 from provenet.networks.network import Network
 from provenet.networks.tolerances import MOST_ORDERS
@@ -195,7 +194,7 @@ def _absolute(network: Network) -> Network:
 
 
 def _difference(f: Network, g: Network) -> Combination:
-    f, g = (with_one_layer(network, "The population risk") for network in (f, g))
+    f, g = (network.as_one_layer("The population risk") for network in (f, g))
     sizes = [(network.features, network.outputs or 1) for network in (f, g)]
     if sizes[0] != sizes[1]:
         raise InvalidInput(

@@ -33,8 +33,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.networks.activations import Activation
-from provenet.networks.deep_network import with_one_layer
-from provenet.networks.matching import parameter_error
+from provenet.networks.canonical import parameter_error
 from provenet.networks.network import Network
 from provenet.networks.signs import unit_terms
 from provenet.networks.subset_sums import subsets_with_sum
@@ -89,7 +88,7 @@ def flip_sets(
         raise InvalidInput(
             f"The tolerance must be at least 0 and the budget positive, not {tolerance}, {budget}."
         )
-    network = with_one_layer(network, "flip_sets")
+    network = network.as_one_layer("flip_sets")
     slope = odd_slope(network.activation)
     V = unit_terms(network.output_weights, network.weights)
     size = np.linalg.norm(V, axis=0)

@@ -22,8 +22,8 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable, write_atomically
 from provenet.common.version import __version__
 from provenet.common.words import counted
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.matching import parameter_error
+from provenet.networks.canonical import parameter_error
+from provenet.networks.network import Network
 from provenet.report.console import describe, why_infinite
 from provenet.report.gathering import ReportData, gather
 from provenet.report.pictures import pictures
@@ -56,7 +56,7 @@ def write_report(
     X: Any = None,
     y: Any = None,
     *,
-    truth: AnyNetwork | None = None,
+    truth: Network | None = None,
     command: str | None = None,
     seed: int | None = None,
 ) -> None:
@@ -120,7 +120,7 @@ def _headline(result: Recovery) -> str:
     return f"{status}: {size}, {held} of {counted(number, 'check')} hold"
 
 
-def _download(network: AnyNetwork | None) -> str | None:
+def _download(network: Network | None) -> str | None:
     """The network as a file inside the page; None where there is none, or it is large."""
     if network is None:
         return None
@@ -163,7 +163,7 @@ def _samples(result: Recovery, data: ReportData) -> str:
     return f"{result.queries:,} {'query' if result.queries == 1 else 'queries'}"
 
 
-def _comparison(result: Recovery, truth: AnyNetwork | None) -> str | None:
+def _comparison(result: Recovery, truth: Network | None) -> str | None:
     if truth is None:
         return None
     error = np.inf if result.network is None else parameter_error(result.network, truth)

@@ -20,8 +20,8 @@ from provenet.certify.result import Recovery
 from provenet.certify.summary import facts, units_in_words
 from provenet.common.words import counted
 from provenet.networks.activations import Activation
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.layered import Polynomial
+from provenet.networks.network import Network
 from provenet.report.tables import (
     is_leaky,
     network_table,
@@ -66,7 +66,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def describe(network: AnyNetwork) -> str:
+def describe(network: Network) -> str:
     """The sizes of a network in words."""
     kind = network.activation.family.replace("_", " ").replace("relu", "ReLU")
     slope = f" of slope {network.activation.slope:.4g}" if is_leaky(network) else ""
@@ -82,7 +82,7 @@ def status_line(result: Recovery) -> Text:
     return Text.assemble((f"{status}.", _COLOURS[result.status]), " ", result.message)
 
 
-def introduce(out: Console, truth: AnyNetwork, samples: int, noise: float) -> None:
+def introduce(out: Console, truth: Network, samples: int, noise: float) -> None:
     """What the demonstration is about to do."""
     parameters = truth.free_parameters
     noisy = f"with noise of {noise:g}" if noise else "without noise"
@@ -92,7 +92,7 @@ def introduce(out: Console, truth: AnyNetwork, samples: int, noise: float) -> No
     )
 
 
-def reveal(out: Console, result: Recovery, truth: AnyNetwork, error: float, seconds: float) -> None:
+def reveal(out: Console, result: Recovery, truth: Network, error: float, seconds: float) -> None:
     """The end of the demonstration: both networks, the status, what to try next."""
     if result.network is not None:
         out.print(side_by_side(out, result.network, truth, ("hidden", "found")))
@@ -108,7 +108,7 @@ def reveal(out: Console, result: Recovery, truth: AnyNetwork, error: float, seco
 
 
 def report(
-    out: Console, result: Recovery, truth: AnyNetwork | None, error: float | None, quiet: bool
+    out: Console, result: Recovery, truth: Network | None, error: float | None, quiet: bool
 ) -> None:
     """Everything there is to say about a recovery; one line of it if quiet."""
     out.print(status_line(result), soft_wrap=quiet)
@@ -125,7 +125,7 @@ def report(
         out.print(f"Parameter error: {small(error)}{why_infinite(result.network, truth)}")
 
 
-def why_infinite(network: AnyNetwork | None, truth: AnyNetwork) -> str:
+def why_infinite(network: Network | None, truth: Network) -> str:
     """The two widths or activations in words, when they differ."""
     found = (0,) if network is None else network.widths
     if found != truth.widths:

@@ -36,10 +36,8 @@ from provenet.fitting.model import Parameters
 from provenet.moments.estimation import estimate_moments
 from provenet.moments.subspace import Span, numerical_rank, span_of_units, stacked_noise_edge
 from provenet.moments.sums import MomentRequest
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.deep_network import DeepNetwork
-from provenet.networks.matching import parameter_error
-from provenet.networks.network import Network
+from provenet.networks.canonical import parameter_error
+from provenet.networks.network import DeepNetwork, Network
 from provenet.report.layers import Layered
 from provenet.report.tolerances import (
     CURVE_FITS,
@@ -111,7 +109,7 @@ class ReportData:
     spectrum: Spectrum | None
     held_out: HeldOut | None
     curve: ErrorCurve | None
-    truth: AnyNetwork | None
+    truth: Network | None
     shares: Array | None = None
     """Of the variance of predictions, what hangs on each input: see `_shares`."""
     classes: ClassesSeen | None = None
@@ -122,7 +120,7 @@ def gather(
     result: Recovery,
     source: Source | None = None,
     *,
-    truth: AnyNetwork | None = None,
+    truth: Network | None = None,
     rng: Seed = None,
 ) -> ReportData:
     """Read from the samples what the pictures of this recovery show.
@@ -158,7 +156,7 @@ def gather(
 
 
 def _of_classes(
-    result: Recovery, source: Source, truth: AnyNetwork | None, rng: np.random.Generator
+    result: Recovery, source: Source, truth: Network | None, rng: np.random.Generator
 ) -> ReportData:
     """Class labels have probabilities in place of values, and leave no residuals."""
     some = source.draw(min(source.size, MOST_DRAWN), rng)
@@ -173,11 +171,11 @@ def _of_classes(
     )
 
 
-def _before_link(network: AnyNetwork | None) -> AnyNetwork | None:
+def _before_link(network: Network | None) -> Network | None:
     return None if network is None else network.replace(link="identity")
 
 
-def _without_samples(result: Recovery, truth: AnyNetwork | None) -> ReportData:
+def _without_samples(result: Recovery, truth: Network | None) -> ReportData:
     known = result.network if truth is None else truth
     features, outputs = (0, None) if known is None else (known.features, known.outputs)
     return ReportData(0, features, outputs, None, None, None, truth)
@@ -237,7 +235,7 @@ def _stacked(T2: Array, error: float, y: Array) -> Span:
 class _PartialRefit:
     """Least squares from the answer, on parts of the draw."""
 
-    network: Network | DeepNetwork
+    network: Network
     standardisation: Standardisation
     scale: Array | float
     """By which outputs are divided, so that a noisy one does not spoil the others."""
@@ -258,7 +256,7 @@ class _PartialRefit:
             int(n) for n in np.unique(np.geomspace(first, max(first, most), CURVE_FITS).round())
         ]
 
-    def on(self, X: Array, y: Array) -> AnyNetwork | None:
+    def on(self, X: Array, y: Array) -> Network | None:
         """The network fitted to these samples; None if they are too few or time is over."""
         enough = y.size >= LABELS_A_PARAMETER * self.network.free_parameters
         if not enough or time.monotonic() > self.deadline:
@@ -294,7 +292,7 @@ class _PartialRefit:
             return Parameters.of_deep(self.standardisation.network_from_user(self.network))
         return Parameters.of(self.standardisation.network_from_user(self.network))
 
-    def _finished(self, parameters: Parameters) -> AnyNetwork:
+    def _finished(self, parameters: Parameters) -> Network:
         own = replace(parameters, beta=parameters.beta * self.scale)
         activation = self.network.activation
         if isinstance(self.network, DeepNetwork):
@@ -367,7 +365,7 @@ def _error_curve(
     result: Recovery,
     source: Source,
     drawn: ArraySource,
-    truth: AnyNetwork | None,
+    truth: Network | None,
     refit: _PartialRefit | None,
 ) -> ErrorCurve | None:
     if refit is None or not result.success:

@@ -13,7 +13,7 @@ import numpy as np
 from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.fitting.layered_covariance import DeepErrors
-from provenet.networks.any_network import AffineMap, AnyNetwork
+from provenet.networks.network import AffineMap, Network
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class Layered:
     """(outputs,)."""
 
     @classmethod
-    def of(cls, network: AnyNetwork) -> Layered:
+    def of(cls, network: Network) -> Layered:
         """Of a network, as it is."""
         return cls._of_maps(network.affine_maps, network.outputs is None)
 
     @classmethod
-    def of_errors(cls, errors: Any, network: AnyNetwork) -> Layered:
+    def of_errors(cls, errors: Any, network: Network) -> Layered:
         """Of the standard errors of this network."""
         return cls._of_maps(_maps(errors), network.outputs is None)
 

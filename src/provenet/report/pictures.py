@@ -15,8 +15,7 @@ from provenet.certify.checks import Status
 from provenet.certify.result import Recovery
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.matching import matched_layers
+from provenet.networks.canonical import matched_layers
 from provenet.networks.network import Network
 from provenet.report.gathering import ClassesSeen, ErrorCurve, HeldOut, ReportData, Spectrum
 from provenet.report.tables import small
@@ -82,7 +81,7 @@ def _names(result: Recovery, features: int) -> tuple[str, ...]:
     return result.feature_names or tuple(f"x{k + 1}" for k in range(features))
 
 
-def _comparable(truth: AnyNetwork, network: AnyNetwork) -> bool:
+def _comparable(truth: Network, network: Network) -> bool:
     sizes = [(net.features, net.outputs or 1, net.layers) for net in (truth, network)]
     return sizes[0] == sizes[1] and truth.units > 0
 
@@ -93,7 +92,7 @@ def _as_uri(figure: Any) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
 
 
-def _spectrum(found: Spectrum, network: AnyNetwork | None) -> Picture:
+def _spectrum(found: Spectrum, network: Network | None) -> Picture:
     figure, span = plotting.new_figure(), found.span
     rank = span.rank if network is None else network.units
     plotting.spectrum(figure.add_subplot(), span, rank=rank)
@@ -211,7 +210,7 @@ _COLOURS = (
 )
 
 
-def _weights(network: AnyNetwork, names: tuple[str, ...]) -> Iterator[Picture]:
+def _weights(network: Network, names: tuple[str, ...]) -> Iterator[Picture]:
     """A heat map a hidden layer that has units."""
     for number in np.flatnonzero(network.widths).tolist():
         layer = network.layer(number)
@@ -236,7 +235,7 @@ def _in_words(layer: Network, number: int = 0) -> str:
     return f"Heat map of the weights of {units} on {inputs}; their numbers are in the table."
 
 
-def _scatter(truth: AnyNetwork, network: AnyNetwork) -> Picture:
+def _scatter(truth: Network, network: Network) -> Picture:
     figure = plotting.new_figure()
     plotting.truth_against_estimate(figure.add_subplot(), truth, network)
     matched = sum(len(layer.rows) for layer in matched_layers(network, truth))
@@ -249,7 +248,7 @@ def _scatter(truth: AnyNetwork, network: AnyNetwork) -> Picture:
     )
 
 
-def _beside(truth: AnyNetwork, network: AnyNetwork, names: tuple[str, ...]) -> Iterator[Picture]:
+def _beside(truth: Network, network: Network, names: tuple[str, ...]) -> Iterator[Picture]:
     """Both heat maps, one above the other, in the order and the colours of the truth."""
     left, right = plotting.in_matched_order(truth, network)
     heights = [0.6 + _heat_map_height(net.units) for net in (left, right)]

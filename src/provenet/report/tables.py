@@ -15,8 +15,7 @@ from rich.text import Text
 
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.matching import MatchedLayer, matched_layers
+from provenet.networks.canonical import MatchedLayer, matched_layers
 from provenet.networks.network import Network
 from provenet.report.layers import Layered, UnitLayer
 from provenet.report.tolerances import (
@@ -45,7 +44,7 @@ def small(value: float) -> str:
     return f"{value:.1e}" if not 1e-3 <= abs(value) < 1e3 else f"{value:.2g}"
 
 
-def is_leaky(network: AnyNetwork) -> bool:
+def is_leaky(network: Network) -> bool:
     """Whether the units are leaky ReLU."""
     return network.activation.family == "leaky_relu"
 
@@ -60,7 +59,7 @@ class _Shown(NamedTuple):
 
 
 def side_by_side(
-    console: Console, estimate: AnyNetwork, truth: AnyNetwork, names: tuple[str, str]
+    console: Console, estimate: Network, truth: Network, names: tuple[str, str]
 ) -> RenderableType:
     """Matched units of both networks, as many weights of each as the screen holds.
 
@@ -83,7 +82,7 @@ def side_by_side(
 
 
 def _compared(
-    console: Console, layer: MatchedLayer, number: int, truth: AnyNetwork, names: tuple[str, str]
+    console: Console, layer: MatchedLayer, number: int, truth: Network, names: tuple[str, str]
 ) -> Table:
     last = number == truth.layers - 1
     left, right = (_units(side, truth, last) for side in (layer.truth, layer.estimate))
@@ -91,7 +90,7 @@ def _compared(
     return _widest(console, left, lambda shown: _comparison(left, right, rows, names, shown))
 
 
-def _units(layer: Network, network: AnyNetwork, last: bool) -> UnitLayer:
+def _units(layer: Network, network: Network, last: bool) -> UnitLayer:
     """A layer of a network, with the outputs that this has if it is its last."""
     if not last:
         return UnitLayer(layer.weights, layer.biases, None)
@@ -99,7 +98,7 @@ def _units(layer: Network, network: AnyNetwork, last: bool) -> UnitLayer:
     return UnitLayer(layer.weights, layer.biases, A[0] if network.outputs is None else A)
 
 
-def _biases(left: Network, right: Network, truth: AnyNetwork) -> tuple[Any, Any]:
+def _biases(left: Network, right: Network, truth: Network) -> tuple[Any, Any]:
     """Of the outputs: numbers where labels are plain ones."""
     both = left.output_bias, right.output_bias
     if truth.outputs is None:
@@ -170,7 +169,7 @@ def _pair(label: str, left: Array | float, right: Array | float, names: tuple[st
     )
 
 
-def _linear_note(network: AnyNetwork, name: str) -> list[Text]:
+def _linear_note(network: Network, name: str) -> list[Text]:
     if network.linear is None:
         return []
     norm = float(np.linalg.norm(network.linear))
@@ -178,7 +177,7 @@ def _linear_note(network: AnyNetwork, name: str) -> list[Text]:
 
 
 def network_table(
-    console: Console, network: AnyNetwork, errors: Any = None, names: Sequence[str] = ()
+    console: Console, network: Network, errors: Any = None, names: Sequence[str] = ()
 ) -> RenderableType:
     """A network's units, a table a layer, with standard errors where they are seen.
 
@@ -197,7 +196,7 @@ def network_table(
     return Group(*parts, Text(f"Output bias: {biases}{more}"), *_linear_note(network, "found"))
 
 
-def seen_errors(errors: Any, network: AnyNetwork) -> tuple[Layered | None, int]:
+def seen_errors(errors: Any, network: Network) -> tuple[Layered | None, int]:
     """Standard errors if they are large enough to be seen, and the decimals of numbers."""
     if errors is None:
         return None, ALL_DECIMALS

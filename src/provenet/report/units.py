@@ -10,8 +10,8 @@ import numpy as np
 from provenet.certify.result import Recovery
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.matching import MatchedLayer, matched_layers
+from provenet.networks.canonical import MatchedLayer, matched_layers
+from provenet.networks.network import Network
 from provenet.report.layers import Layered, UnitLayer
 from provenet.report.tables import seen_errors, small, with_error
 from provenet.report.tolerances import (
@@ -31,7 +31,7 @@ class UnitTable:
     notes: tuple[str, ...]
 
 
-def unit_tables(result: Recovery, truth: AnyNetwork | None) -> tuple[UnitTable, ...]:
+def unit_tables(result: Recovery, truth: Network | None) -> tuple[UnitTable, ...]:
     """A table a hidden layer of all units, or the first of very many; none without a network."""
     network = result.network
     if network is None or network.units == 0:
@@ -65,7 +65,7 @@ def _rows(
 
 
 def _extra_columns(
-    result: Recovery, network: AnyNetwork, number: int, truth: AnyNetwork | None
+    result: Recovery, network: Network, number: int, truth: Network | None
 ) -> dict[str, list[str]]:
     """Heading and cells: the distance to the truth, or the errors of a lowest layer's units."""
     extra = {}
@@ -78,7 +78,7 @@ def _extra_columns(
     return extra
 
 
-def _distances(network: AnyNetwork, number: int, truth: AnyNetwork) -> list[str]:
+def _distances(network: Network, number: int, truth: Network) -> list[str]:
     """`|w-w'| + |a-a'| + |b-b'|` of each unit of a layer and its partner."""
     texts: dict[int, str] = {}
     for layer in _matched(network, truth)[number : number + 1]:
@@ -87,7 +87,7 @@ def _distances(network: AnyNetwork, number: int, truth: AnyNetwork) -> list[str]
     return [texts.get(i, "no match") for i in range(network.widths[number])]
 
 
-def _matched(network: AnyNetwork, truth: AnyNetwork) -> tuple[MatchedLayer, ...]:
+def _matched(network: Network, truth: Network) -> tuple[MatchedLayer, ...]:
     """Layers that have partners: none of networks of another shape."""
     same = network.layers == truth.layers and (network.outputs or 1) == (truth.outputs or 1)
     return matched_layers(network, truth) if same else ()
@@ -109,7 +109,7 @@ def _columns(layer: UnitLayer) -> Array:
 
 
 def _notes(
-    result: Recovery, network: AnyNetwork, seen: Layered | None, decimals: int
+    result: Recovery, network: Network, seen: Layered | None, decimals: int
 ) -> Iterator[str]:
     """What is said once of all layers."""
     c = Layered.of(network).output_bias[:MOST_PAGE_OUTPUTS]

@@ -21,7 +21,7 @@ from provenet.extraction.layers.remeasure import Nearly
 from provenet.extraction.layers.search import trace_layers
 from provenet.extraction.layers.settling import SettledLayers, unpolished
 from provenet.extraction.layers.traced import TracedLayers
-from provenet.networks.matching import matched_layers
+from provenet.networks.canonical import matched_layers
 
 EXACT = 1e-8
 """Of all parameters together. Of 6-5-4-1 on seeds 0 to 23 the 19 found whole were below 2e-11; of

@@ -15,7 +15,7 @@ from provenet.fitting.search.rivals import Kind
 from provenet.fitting.search.tolerances import RIVAL_GAIN
 from provenet.fitting.tolerances import CLEARLY_WORSE
 from provenet.fitting.workspace import Wishes, prepare
-from provenet.networks.matching import match_units
+from provenet.networks.canonical import match_units
 
 FEATURES, UNITS = 4, 3
 

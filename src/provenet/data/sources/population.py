@@ -7,7 +7,6 @@ import numpy as np
 from provenet.common.typing import Seed
 from provenet.data.sources.queries import QuerySource
 from provenet.data.standardisation import Standardisation
-from provenet.networks.deep_network import with_one_layer
 from provenet.networks.network import Network
 
 
@@ -16,7 +15,7 @@ class PopulationSource(QuerySource):
 
     def __init__(self, network: Network, samples: int = 100_000, *, rng: Seed = None) -> None:
         """`samples` is how many rows a sum that is not a moment runs over."""
-        network = with_one_layer(network, "PopulationSource")
+        network = network.as_one_layer("PopulationSource")
         super().__init__(network, network.features, samples, outputs=network.outputs, rng=rng)
         self.network = self.population = network.canonical()
 

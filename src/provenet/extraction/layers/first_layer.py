@@ -39,7 +39,7 @@ from provenet.extraction.layers.tolerances import (
 )
 from provenet.extraction.tolerances import ROUNDING, TINIEST, TYPICAL_ERROR
 from provenet.networks.cells import inputs_of_units, slopes
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from provenet.extraction.layers.tolerances import (
     OUT_OF_SPACE,
 )
 from provenet.extraction.tolerances import TINIEST, TYPICAL_ERROR
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 
 Ask = Callable[[Array], Array]
 """Answers (n, outputs) to the rows of an array."""

@@ -59,7 +59,7 @@ from provenet.extraction.layers.top import Top, TopFit, last_layer
 from provenet.extraction.layers.values import rest_of_answers, told_by_values
 from provenet.extraction.segments import Segment
 from provenet.extraction.tolerances import FAR_OUT
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 
 Settle = Callable[[Top, list[Row]], DeepNetwork | None]
 """The network of a top, measured as well as can be; None if it does not explain everything."""

@@ -53,7 +53,7 @@ from provenet.extraction.tolerances import AIM_STARTS
 from provenet.fitting.layered_newton import NearlyExact, Newton, WeightedSamples
 from provenet.fitting.tolerances import NEWTON_STALLED
 from provenet.networks.cells import inputs_of_units
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 
 
 @dataclass(frozen=True)

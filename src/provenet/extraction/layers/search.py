@@ -44,7 +44,7 @@ from provenet.extraction.layers.tolerances import (
 from provenet.extraction.layers.top import Top, left_of, outputs
 from provenet.extraction.layers.traced import TracedLayers
 from provenet.extraction.lines import FollowedLine
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 
 
 def trace_layers(

@@ -25,7 +25,7 @@ from provenet.extraction.layers.tolerances import (
     POLISHED_IN_ALL,
     UNSURE_ROWS,
 )
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 
 
 @dataclass(frozen=True)

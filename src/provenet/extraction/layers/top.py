@@ -33,7 +33,7 @@ from provenet.extraction.layers.tolerances import (
 from provenet.extraction.tolerances import (
     TINIEST,
 )
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 
 
 @dataclass(frozen=True)

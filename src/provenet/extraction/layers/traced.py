@@ -8,7 +8,7 @@ from typing import Any
 from provenet.certify.answered import Answered
 from provenet.certify.layers_found import LayerFound
 from provenet.common.exceptions import Spent
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 
 __all__ = ["LayerFound", "TracedLayers"]
 

@@ -28,8 +28,8 @@ from provenet.fitting.search.rivals import Kind, affordable, rivals
 from provenet.fitting.search.tolerances import MOST_ROUNDS, RIVAL_GAIN, RIVAL_SECONDS, SAME_UNIT
 from provenet.fitting.tolerances import CLEARLY_WORSE, POLISH_LAST_STEPS, REFIT_TOLERANCE
 from provenet.fitting.workspace import Workspace
+from provenet.networks.canonical import match_units
 from provenet.networks.conversions import with_free_linear_part
-from provenet.networks.matching import match_units
 from provenet.networks.network import Network
 from provenet.networks.tolerances import TINY
 

@@ -34,7 +34,7 @@ from provenet.fitting.tolerances import (
     ROWS_A_PARAMETER,
 )
 from provenet.networks.activations import ABS, Activation
-from provenet.networks.links import free_outputs
+from provenet.networks.network import free_outputs
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 
 if TYPE_CHECKING:
-    from provenet.networks.any_network import AnyNetwork
+    from provenet.networks.network import Network
 
 _MODULES = {".npz": "npz", ".safetensors": "safetensors_file", ".onnx": "onnx_file"}
 _EXTRAS = {".safetensors": "safetensors", ".onnx": "onnx"}
@@ -25,10 +25,10 @@ _EXTRAS = {".safetensors": "safetensors", ".onnx": "onnx"}
 class Format(Protocol):
     """What a format's module offers."""
 
-    def save(self, network: AnyNetwork, path: Path) -> None:
+    def save(self, network: Network, path: Path) -> None:
         """Write the network, whole or not at all."""
 
-    def load(self, path: Path) -> AnyNetwork:
+    def load(self, path: Path) -> Network:
         """Read a network; bad input is one sentence."""
 
 
@@ -44,13 +44,13 @@ def check_network_name(path: str | PathLike[str]) -> None:
         package(_EXTRAS[suffix], path, f'"provenet[{_EXTRAS[suffix]}]"')
 
 
-def save_network(network: AnyNetwork, path: str | PathLike[str]) -> None:
+def save_network(network: Network, path: str | PathLike[str]) -> None:
     """Write a network to a file in the format of its extension."""
     check_network_name(path)
     _format(path).save(network, Path(path))
 
 
-def load_network(path: str | PathLike[str]) -> AnyNetwork:
+def load_network(path: str | PathLike[str]) -> Network:
     """Read a network from a file in the format of its extension; the message names the file."""
     check_network_name(path)
     if not Path(path).is_file():

@@ -11,21 +11,19 @@ from typing import Any
 import numpy as np
 
 from provenet.common.exceptions import InvalidInput
-from provenet.networks.any_network import AnyNetwork
-from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.formats.mlp_regressor import (
     as_one_layer,
     filled,
     from_fitted,
     in_their_units,
 )
-from provenet.networks.network import Network
+from provenet.networks.network import DeepNetwork, Network
 
 _LINKS = {"logistic": "logit", "softmax": "softmax"}
 """Ours by scikit-learn's name of the output activation."""
 
 
-def to_mlp_classifier(network: AnyNetwork) -> Any:
+def to_mlp_classifier(network: Network) -> Any:
     """An `MLPClassifier` in the state that `fit` leaves it in."""
     from sklearn.neural_network import MLPClassifier  # slow to import
     from sklearn.preprocessing import LabelBinarizer

@@ -10,17 +10,15 @@ from typing import Any
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.words import counted
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.conversions import in_relu_units
-from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.formats.names import activation_name
-from provenet.networks.network import Network
+from provenet.networks.network import DeepNetwork, Network
 
 _NAMES = {"relu": "relu", "sigmoid": "logistic", "tanh": "tanh"}
 """What scikit-learn calls activations that it has."""
 
 
-def to_mlp_regressor(network: AnyNetwork) -> Any:
+def to_mlp_regressor(network: Network) -> Any:
     """An `MLPRegressor` in the state that `fit` leaves it in; it predicts outputs before a link."""
     from sklearn.neural_network import MLPRegressor  # slow to import
 
@@ -37,7 +35,7 @@ def one_layer_from_mlp_regressor(model: Any) -> Network:
     return as_one_layer(from_mlp_regressor(model), model, "DeepNetwork.from_mlp_regressor")
 
 
-def in_their_units(network: AnyNetwork, where: str) -> AnyNetwork:
+def in_their_units(network: Network, where: str) -> Network:
     """The same function in units that scikit-learn has."""
     activation_name(network, where)
     has_name = network.activation.name in _NAMES and network.linear is None
@@ -52,7 +50,7 @@ def in_their_units(network: AnyNetwork, where: str) -> AnyNetwork:
     return same
 
 
-def filled(kind: type[Any], network: AnyNetwork, out_activation: str) -> Any:
+def filled(kind: type[Any], network: Network, out_activation: str) -> Any:
     """A model with the network's weights, as `fit` with the solver lbfgs leaves it.
 
     No data were seen, so there is no loss to tell.

@@ -16,15 +16,13 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.networks.activations import get_activation
-from provenet.networks.any_network import AffineMap, AnyNetwork
-from provenet.networks.deep_network import DeepNetwork
-from provenet.networks.network import Network
+from provenet.networks.network import AffineMap, DeepNetwork, Network
 
 REQUIRED = ("weights", "biases", "output_weights", "output_bias")
 """The names of one hidden layer."""
 
 
-def arrays_of(network: AnyNetwork) -> dict[str, Array]:
+def arrays_of(network: Network) -> dict[str, Array]:
     """The arrays under the names that they have in files; without a linear term, no `linear`."""
     if isinstance(network, DeepNetwork):
         return _arrays_of_layers(network)
@@ -56,9 +54,7 @@ def required(names: Collection[str]) -> tuple[str, ...]:
     return (*(name for number in range(layers) for name in _of_layer(number)), *REQUIRED[2:])
 
 
-def network_of(
-    arrays: Mapping[str, AnyArray], activation: str, link: str = "identity"
-) -> AnyNetwork:
+def network_of(arrays: Mapping[str, AnyArray], activation: str, link: str = "identity") -> Network:
     """The network of arrays under these names."""
     *hidden, A, c = (arrays[name] for name in required(arrays))
     if len(hidden) == 2:
@@ -74,7 +70,7 @@ def network_of(
     return DeepNetwork(weights, biases, activation, outputs=outputs, link=link)
 
 
-def network_of_maps(maps: list[AffineMap], activation: str, link: str) -> AnyNetwork:
+def network_of_maps(maps: list[AffineMap], activation: str, link: str) -> Network:
     """The network of weights and biases of every layer; one output gives plain labels."""
     weights, biases = zip(*maps, strict=True)
     network = DeepNetwork(weights, biases, activation, link=link)
@@ -85,7 +81,7 @@ def _of_layer(number: int) -> tuple[str, str]:
     return f"weights.{number}", f"biases.{number}"
 
 
-def activation_name(network: AnyNetwork, where: str | Path) -> str:
+def activation_name(network: Network, where: str | Path) -> str:
     """The name that stands for the activation, unless it is an object of the user's own."""
     own = network.activation
     try:

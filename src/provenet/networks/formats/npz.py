@@ -8,18 +8,18 @@ import numpy as np
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import load_npz, write_npz
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.formats.names import activation_name, arrays_of, network_of, required
+from provenet.networks.network import Network
 
 
-def save(network: AnyNetwork, path: Path) -> None:
+def save(network: Network, path: Path) -> None:
     """Write the archive."""
     name = np.asarray(activation_name(network, path))
     link = {} if network.link == "identity" else {"link": np.asarray(network.link)}
     write_npz(path, {**arrays_of(network), "activation": name, **link})
 
 
-def load(path: Path) -> AnyNetwork:
+def load(path: Path) -> Network:
     """Read an archive that `save` wrote; nothing is ever unpickled."""
     arrays = load_npz(path)
     missing = [name for name in (*required(arrays), "activation") if name not in arrays]

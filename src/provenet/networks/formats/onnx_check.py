@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.networks.any_network import AffineMap, AnyNetwork
 from provenet.networks.formats.onnx_graph import OnnxGraph
 from provenet.networks.formats.onnx_values import NotReadable
-from provenet.networks.links import probabilities
+from provenet.networks.network import AffineMap, Network, probabilities
 from provenet.networks.tolerances import CHECKED_SAMPLES, ROUNDINGS
 
 
-def check_against_model(model: Any, graph: OnnxGraph, network: AnyNetwork) -> None:
+def check_against_model(model: Any, graph: OnnxGraph, network: Network) -> None:
     """Raise unless the model, evaluated by ONNX's reference, predicts what the network does."""
     batch = graph.rows or CHECKED_SAMPLES
     with np.errstate(all="ignore"):  # numbers too large for the model's type are not compared
@@ -56,7 +55,7 @@ def _linked(
     return p, p * moved + ROUNDINGS * float(np.finfo(dtype).eps)
 
 
-def _inputs(network: AnyNetwork, n: int) -> Array:
+def _inputs(network: Network, n: int) -> Array:
     """Standard normal ones, and ones at which the arguments of the first units are about that."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, network.features))
@@ -68,7 +67,7 @@ def _inputs(network: AnyNetwork, n: int) -> Array:
     return X
 
 
-def _rounding(network: AnyNetwork, X: Array, precision: Any) -> Array:
+def _rounding(network: Network, X: Array, precision: Any) -> Array:
     """How far the outputs may be off, (n, outputs); infinite where they overflow."""
     eps, sigma = ROUNDINGS * float(precision.eps), network.activation
     h, e = X, np.zeros(X.shape)

@@ -14,23 +14,23 @@ from typing import Any
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import write_atomically
 from provenet.common.optional import package
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.formats.onnx_check import check_against_model
 from provenet.networks.formats.onnx_graph import OnnxGraph
 from provenet.networks.formats.onnx_network import network_of_output
 from provenet.networks.formats.onnx_outputs import with_one_output
 from provenet.networks.formats.onnx_values import NotReadable
 from provenet.networks.formats.onnx_writer import OUTPUTS, to_onnx
+from provenet.networks.network import Network
 from provenet.networks.tolerances import MOST_SHOWN
 
 
-def save(network: AnyNetwork, path: Path) -> None:
+def save(network: Network, path: Path) -> None:
     """Write the model in double precision."""
     content = to_onnx(network, where=path).SerializeToString()
     write_atomically(path, lambda file: file.write(content))
 
 
-def load(path: Path) -> AnyNetwork:
+def load(path: Path) -> Network:
     """Read a model that is a network of fully connected layers."""
     onnx = package("onnx", path, '"provenet[onnx]"')
     model = _parse(onnx, path)

@@ -17,12 +17,11 @@ from dataclasses import replace
 import numpy as np
 
 from provenet.networks.activations import Activation
-from provenet.networks.any_network import AffineMap, AnyNetwork
-from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.formats.onnx_values import Layer, NotReadable, Value, dense, stacked
+from provenet.networks.network import AffineMap, DeepNetwork, Network
 
 
-def network_of_output(output: Value, keep_row: bool = False) -> AnyNetwork:
+def network_of_output(output: Value, keep_row: bool = False) -> Network:
     """The network whose outputs these are; one output gives plain labels unless kept a row."""
     output, link = _without_link(output)
     if not output.depth:
@@ -54,7 +53,7 @@ def _without_link(output: Value) -> tuple[Value, str]:
     return (last.argument, "logit") if plain or two else (output, "identity")
 
 
-def _with_linear_term(network: DeepNetwork, output: Value) -> AnyNetwork:
+def _with_linear_term(network: DeepNetwork, output: Value) -> Network:
     """A network with one hidden layer, and what of the output is linear."""
     one = network.as_one_layer()
     if None not in output.parts:

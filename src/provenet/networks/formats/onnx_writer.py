@@ -26,9 +26,9 @@ from provenet.common.optional import package
 from provenet.common.typing import Array
 from provenet.common.version import __version__
 from provenet.networks.activations import GELU_CUBIC, Activation
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.formats.names import activation_name
 from provenet.networks.formats.onnx_formulas import NAMED
+from provenet.networks.network import Network
 
 OUTPUTS = "provenet.outputs"
 """Metadata: the one output of a network whose labels are rows, not plain numbers."""
@@ -91,9 +91,7 @@ _NUMBERS = {
 """Constants of the formulas."""
 
 
-def to_onnx(
-    network: AnyNetwork, dtype: Any = "float64", where: str | Path = "An ONNX model"
-) -> Any:
+def to_onnx(network: Network, dtype: Any = "float64", where: str | Path = "An ONNX model") -> Any:
     """The ModelProto; numbers in double precision, or in `float32`."""
     onnx = package("onnx", where, '"provenet[onnx]"')
     activation_name(network, where)
@@ -112,7 +110,7 @@ class _Writer:
         self.nodes: list[Any] = []
         self.constants: dict[str, Any] = {}
 
-    def model(self, network: AnyNetwork) -> Any:
+    def model(self, network: Network) -> Any:
         """The whole model."""
         helper = self.onnx.helper
         self._write(network)
@@ -133,7 +131,7 @@ class _Writer:
             helper.set_model_props(model, {OUTPUTS: "1"})
         return model
 
-    def _write(self, network: AnyNetwork) -> None:
+    def _write(self, network: Network) -> None:
         *hidden, outputs = network.affine_maps
         h = "x"
         for number, layer in enumerate(hidden):

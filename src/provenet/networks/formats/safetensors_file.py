@@ -18,7 +18,6 @@ from provenet.common.files import write_atomically
 from provenet.common.optional import package
 from provenet.common.typing import AnyArray
 from provenet.common.version import __version__
-from provenet.networks.any_network import AffineMap, AnyNetwork
 from provenet.networks.formats.names import (
     REQUIRED,
     activation_name,
@@ -27,13 +26,14 @@ from provenet.networks.formats.names import (
     network_of_maps,
     required,
 )
+from provenet.networks.network import AffineMap, Network
 
 _REAL = ("F64", "F32", "F16")
 _PARTS = ("weight", "bias")
 """Of a linear module of torch."""
 
 
-def save(network: AnyNetwork, path: Path) -> None:
+def save(network: Network, path: Path) -> None:
     """Write the tensors in double precision, bit for bit."""
     metadata = {
         "format": "provenet",
@@ -47,7 +47,7 @@ def save(network: AnyNetwork, path: Path) -> None:
     write_atomically(path, lambda file: file.write(content))
 
 
-def load(path: Path) -> AnyNetwork:
+def load(path: Path) -> Network:
     """Read a network by the names of its tensors."""
     tensors, metadata = _read(path)
     names = set(tensors)

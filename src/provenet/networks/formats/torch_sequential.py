@@ -10,7 +10,6 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 from provenet.common.typing import Array
-from provenet.networks.any_network import AnyNetwork
 from provenet.networks.conversions import in_relu_units, linear_as_units
 from provenet.networks.formats.names import activation_name
 from provenet.networks.network import Network
@@ -30,7 +29,7 @@ _MODULES: dict[str, tuple[str, dict[str, Any]]] = {
 """The module of each family and its options; a leaky one's slope is its own."""
 
 
-def to_torch(network: AnyNetwork, dtype: Any = None) -> Any:
+def to_torch(network: Network, dtype: Any = None) -> Any:
     """`Sequential(Linear, activation, .., Linear)`, and `Sigmoid` or `Softmax` for a link.
 
     Doubles unless a torch dtype is given.
@@ -51,14 +50,14 @@ def to_torch(network: AnyNetwork, dtype: Any = None) -> Any:
     return torch.nn.Sequential(first, *chain.from_iterable(above), *_link(torch, network.link))
 
 
-def _in_modules(network: AnyNetwork) -> AnyNetwork | None:
+def _in_modules(network: Network) -> Network | None:
     """The same function in units that are modules, without a linear term."""
-    own = linear_as_units(network) if isinstance(network, Network) else network
+    own = linear_as_units(network)
     has_module = own.linear is None and own.activation.family in _MODULES
     return own if has_module else in_relu_units(network)
 
 
-def _activation(torch: Any, network: AnyNetwork) -> Any:
+def _activation(torch: Any, network: Network) -> Any:
     family, slope = network.activation.family, network.activation.slope
     module, options = _MODULES[family]
     if family == "leaky_relu":
