@@ -110,7 +110,7 @@ def test_what_is_no_network_of_the_other_kind() -> None:
     is_a_sentence(error, "linear term", "linear=None")
     with pytest.raises(pn.InvalidInput) as error:
         random_deep("relu").as_one_layer()
-    is_a_sentence(error, "3 hidden layers", "single")
+    is_a_sentence(error, "3 hidden layers", "layer(0)")
 
 
 def test_many_rows_are_evaluated_in_blocks_of_any_type() -> None:

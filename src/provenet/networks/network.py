@@ -57,7 +57,7 @@ class Network:
     activation: Activation
     linear: Array | None
     link: str
-    _arguments: ClassVar[tuple[str, ...]] = (
+    argument_names: ClassVar[tuple[str, ...]] = (
         "weights",
         "biases",
         "output_weights",
@@ -288,7 +288,7 @@ class Network:
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some of the constructor's arguments changed."""
-        own = {name: getattr(self, name) for name in self._arguments}
+        own = {name: getattr(self, name) for name in self.argument_names}
         return type(self)(**{**own, **changes})
 
     def keep(self, units: AnyArray) -> Self:
@@ -377,7 +377,7 @@ class DeepNetwork(Network):
     `biases[l]` (units of layer l,); the last of both are those of the outputs.
     """
 
-    _arguments = ("weights", "biases", "activation", "link")
+    argument_names = ("weights", "biases", "activation", "outputs", "link")
 
     def __init__(
         self,
@@ -449,7 +449,8 @@ class DeepNetwork(Network):
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some of the constructor's arguments changed."""
-        return super().replace(**({"outputs": 1} if self.outputs == 1 else {}), **changes)
+        rows_of_one = 1 if self.outputs == 1 else None
+        return super().replace(**{"outputs": rows_of_one, **changes})
 
     @staticmethod
     def of(network: Network) -> DeepNetwork:

@@ -51,6 +51,8 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, Polynomial):
         return {"terms": [{"units": m, "coefficient": c} for m, c in value.terms.items()]}
+    if isinstance(value, Network):
+        return {name: _plain(getattr(value, name)) for name in value.argument_names}
     if callable(value) and not is_dataclass(value):
         return getattr(value, "__name__", type(value).__name__)
     if isinstance(value, (np.ndarray, np.generic)):
