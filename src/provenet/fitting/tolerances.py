@@ -319,33 +319,3 @@ START_SHARES = (1.0, 0.3, 0.1, 0.0)
 """Convention: of the output weights that an iteration of class labels begins with."""
 HALVINGS = 8
 """Convention: how often such a step is halved at most."""
-
-# ---- Deep networks that are nearly right
-
-NEWTON_STEPS, NEWTON_GAIN, NEWTON_RIDGE = 8, 0.9, 1e-15
-"""Steps of a nearly right deep network, each of which must leave less than this part of the sum of
-squares, and what is added to the diagonal of its matrix, scaled to one. A convention, and a few
-roundings."""
-SINGLE_RIDGE, SINGLE_STEPS = 3e-6, 30
-"""The same of a matrix in single precision. Derived: fifty roundings, as a sum of thousands has; a
-convention: a step costs a hundredth of the matrix.
-"""
-NEWTON_SPARE = 0.2
-"""Part of the answers that count as not fitted, at least: what rounds the network's own values is
-left of each, however many parameters there are. A convention."""
-ROUNDED_AWAY = 1e-12
-"""Part of a variance below which what samples leave of it is rounding. A convention: 1e4 roundings.
-"""
-HIDDEN_BY_RIDGE, LARGEST, LARGEST_STEPS = 0.3, 8, 6
-"""Part of one over a ridge from which on a scaled variance is what the ridge says, not samples; how
-many such directions are looked for, and steps of the iteration that finds them. A convention: where
-there are more, these say enough."""
-MORE_ROWS = 0.15
-"""Convention: rows, beside the parameters, with which an inverse is mended rather than formed anew:
-what takes a few seconds less."""
-MIRRORED_ROWS = 256
-"""Convention: rows of a large symmetric matrix that are copied, and of samples that are added to
-it, at a time. With 128 a product of matrices is a sixth slower."""
-NEWTON_MATRICES, NEWTON_STALLED = 4, 10.0
-"""Convention: how often at most the matrix of such a fit is formed, and times the noise above which
-the steps' end is not the network."""

@@ -17,13 +17,13 @@ from provenet.extraction.deadline import OVER, Deadline
 from provenet.extraction.layers import polish
 from provenet.extraction.layers.first_layer import ask_for_rows, rows_from_gradients
 from provenet.extraction.layers.known import Frame, KnownLayer, KnownLayers
+from provenet.extraction.layers.near_exact import NearlyExact, Newton, WeightedSamples
 from provenet.extraction.layers.pieces import Measuring, axis_gradient
 from provenet.extraction.layers.polish import polished
 from provenet.extraction.layers.remeasure import Nearly, remeasured
 from provenet.extraction.layers.settling import SettledLayers, settled
 from provenet.extraction.layers.telling import most_telling
 from provenet.extraction.layers.tolerances import LAYERS_BOUND, MANY_ANSWERS, POLISHED_TO
-from provenet.fitting.layered_newton import NearlyExact, Newton, WeightedSamples
 
 OFF = 1e-7
 """What the rows are perturbed by, relatively."""
@@ -187,21 +187,26 @@ def test_a_weight_that_no_answer_tells_has_the_error_that_it_had() -> None:
 def test_the_most_telling_points_make_all_rows_known(outputs: int, seed: int) -> None:
     """By the matrix with their answers, which is not formed there; as many by chance do not.
 
-    Three times the error that all points together would leave is wanted; a row that no single
-    point tells any more of is left a little before.
+    Three times the error that all points together would leave is wanted. A choice may miss it, for
+    it estimates by a few random steps: as in `polished` there is another round then (in half of the
+    choices; three were always enough on 80).
     """
     net, rng = rows_of(normalised(deep(6, 5, 4, outputs, rng=seed))), np.random.default_rng(0)
     X, pool = rng.standard_normal((30, 6)), 2 * rng.standard_normal((400, 6))
 
     def known_by(points: Array) -> NearlyExact:
-        fits = Newton(net, 1e-8, 1e-12)
-        fits.add(WeightedSamples(points, net(points), np.ones(len(points))))
-        return fits.as_it_is()
+        samples = WeightedSamples.values(points, net(points), np.ones(len(points)))
+        return Newton(net, samples, 1e-8, 1e-12).as_it_is()
 
     wanted = 3 * known_by(np.vstack([X, pool])).errors.largest
-    chosen = most_telling(known_by(X), pool, np.ones(400), wanted, 200, np.random.default_rng(1))
-    assert len(chosen) == len(set(chosen)) < 200
-    assert known_by(np.vstack([X, pool[chosen]])).errors.largest <= 1.5 * wanted
+    chosen, choice = list[int](), np.random.default_rng(1)
+    for _ in range(3):
+        known = known_by(np.vstack([X, pool[chosen]]))
+        found = most_telling(known, pool, np.ones(400), wanted, 200, choice)
+        assert len(found) == len(set(found))
+        chosen += found
+    assert len(chosen) < 200
+    assert known_by(np.vstack([X, pool[chosen]])).errors.largest <= wanted
     assert known_by(np.vstack([X, pool[: len(chosen)]])).errors.largest > 1.5 * wanted
 
 
@@ -211,8 +216,7 @@ def test_rows_that_no_point_tells_end_the_choice() -> None:
     biases = [net.biases[0] - np.array([1e3, 0, 0, 0, 0]), *net.biases[1:]]
     net = net.replace(biases=biases)
     X, pool = rng.standard_normal((30, 6)), rng.standard_normal((100, 6))
-    fits = Newton(net, 1e-3, 1e-12)
-    fits.add(WeightedSamples(X, net(X), np.ones(30)))
+    fits = Newton(net, WeightedSamples.values(X, net(X), np.ones(30)), 1e-3, 1e-12)
     assert len(most_telling(fits.as_it_is(), pool, np.ones(100), 1e-3, 90, rng)) < 90
 
 
@@ -275,7 +279,8 @@ def test_of_large_networks_the_layers_above_a_known_first_are_polished(
     W = above.W + OFF * rng.standard_normal(above.W.shape)
     layers = KnownLayers(5, (below, KnownLayer.of(W, above.b)))
     errors = np.full(5, 1e-12 if known else OFF), np.full(4, OFF)
-    found = settled(frame, replace(before, known=layers, errors=errors), net.biases[-1], rng)
+    nearly_all = replace(before, known=layers, errors=errors)
+    found = settled(frame, nearly_all, net.biases[-1], np.random.default_rng(1))
     off = pn.parameter_error(found.network, net)
     assert found.polished == known and (off < 1e-10) == known
     assert off / 10 < found.error and (found.error < 1e-10) == known

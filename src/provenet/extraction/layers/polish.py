@@ -1,7 +1,7 @@
 """All parameters at once, on all that was asked in the space of the first layer's rows.
 
 Rows are found one by one, each as well as its place allows; least squares on all answers makes the
-best of them together (`fitting.layered_newton`), and its covariance says how far rounding lets each
+best of them together (`near_exact`), and its covariance says how far rounding lets each
 be off. Answers outside of the row space are left out, since they depend on what lies outside of it
 too, and so are those far out, where rounding is larger. Where the answers so far leave a unit known
 too poorly, further ones are asked first, those that tell it best (`telling`) of many points: near
@@ -21,6 +21,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.extraction.aiming import Wish, aimed, best_starts
 from provenet.extraction.box import Box
 from provenet.extraction.layers.known import Frame, KnownLayers
+from provenet.extraction.layers.near_exact import NearlyExact, Newton, WeightedSamples
 from provenet.extraction.layers.telling import most_telling
 from provenet.extraction.layers.tolerances import (
     AIMED_WEIGHTS,
@@ -50,8 +51,6 @@ from provenet.extraction.layers.tolerances import (
 from provenet.extraction.layers.top import weights_far_out
 from provenet.extraction.questions import most_rows
 from provenet.extraction.tolerances import AIM_STARTS
-from provenet.fitting.layered_newton import NearlyExact, Newton, WeightedSamples
-from provenet.fitting.tolerances import NEWTON_STALLED
 from provenet.networks.cells import inputs_of_units
 from provenet.networks.network import DeepNetwork
 
@@ -91,20 +90,15 @@ def polished(
     if not large:
         slopes = list(_slopes(frame, below, network, noise, min(GRADIENT_OFF, unsure)))
         samples = sum(slopes[: most // frame.coordinates], samples)
-    stalled = HIGHEST_LEVEL if below.layers else NEWTON_STALLED  # these are off, too
+    stalled = HIGHEST_LEVEL if below.layers else 10.0  # layers below are off, too
     single = large and size == _size(network)  # with several outputs answers leave too much open
-    fits = Newton(network, unsure, noise, frame.check_time, stalled, single=single)
+    fits = Newton(network, samples, unsure, noise, frame.check_time, stalled=stalled, single=single)
     level = USUAL_LEVEL * noise
-    fits.add(samples)
-    if single and fits.hides:
-        fits.in_double(samples)
     for _ in range(POLISH_ROUNDS):
         more = _telling(frame, below, fits.as_it_is(), wanted / level, places, rng)
         if len(more):
-            new = _weighted(below, more, frame(more))
-            samples = samples + new
-            fits.add(new)
-        fit = fits.fitted(samples)
+            fits.add(_weighted(below, more, frame(more)))
+        fit = fits.fitted()
         found = PolishedLayers(fit.network, max(fit.rms, noise) * fit.errors.largest)
         before, level = level, float(np.clip(fit.rms, noise, HIGHEST_LEVEL * noise))
         del fit  # the next is as large
@@ -160,7 +154,7 @@ def _slopes(
             np.full(n, min(1.0, noise / error)),
             np.column_stack([state.J[0].T, np.zeros(n)]),
         )
-        off = np.abs(own.residuals(network)).max() / own.weights[0]
+        off = np.abs(own.residuals(own.linearised(network))).max() / own.weights[0]
         if off <= unsure * np.abs(gradient.along).max():
             yield own
 
@@ -170,7 +164,7 @@ def _near(U: Array) -> AnyArray:
 
 
 def _weighted(below: KnownLayers, U: Array, Y: Array) -> WeightedSamples:
-    return WeightedSamples(below.h(U), Y, weights_far_out(U)[:, 0])
+    return WeightedSamples.values(below.h(U), Y, weights_far_out(U)[:, 0])
 
 
 def _telling(

@@ -21,6 +21,7 @@ from collections.abc import Callable
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
+from provenet.extraction.layers.near_exact import NearlyExact
 from provenet.extraction.layers.tolerances import (
     CHANCE_STEPS,
     PARAMETERS_A_ROW,
@@ -29,7 +30,6 @@ from provenet.extraction.layers.tolerances import (
     WORTH_AN_ANSWER,
 )
 from provenet.extraction.tolerances import TINIEST
-from provenet.fitting.layered_newton import NearlyExact
 
 
 def most_telling(
@@ -83,9 +83,9 @@ class _Choice:
         Where few rows are left and no point tells much of one, several are taken for it at once.
         """
         found, several = list[int](), self.at_once // len(parameters)
-        axes = np.zeros((len(self.rows), len(parameters)))
-        axes[parameters, np.arange(len(parameters))] = 1.0
-        steps = self.covariance.times(axes).T
+        axes = np.zeros((len(parameters), len(self.rows)))
+        axes[np.arange(len(parameters)), parameters] = 1.0
+        steps = self.covariance.times(axes)
         for i, changes in zip(parameters, self._changes(steps), strict=True):
             moved, own = changes**2, float(self.covariance.variances[i])
             gain = (moved / (1 + np.maximum(self.unsure, moved / (own + TINIEST)))).sum(axis=1)
