@@ -21,7 +21,7 @@ turn the covariance C into `C - U^T U`, `U = (1 + Lambda)^-1/2 V^T D C`, `D C D^
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -30,8 +30,7 @@ from scipy.linalg import get_blas_funcs, get_lapack_funcs
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.layered_covariance import DeepErrors
-from provenet.fitting.layered_equations import LayeredPoint
-from provenet.fitting.parameters import Parameters
+from provenet.fitting.model import Linearisation, Parameters
 from provenet.networks.deep_network import DeepNetwork
 from provenet.networks.tolerances import TINY
 
@@ -67,43 +66,38 @@ class WeightedSamples:
         """Some of them."""
         return WeightedSamples(*(getattr(self, f.name)[rows] for f in fields(self)))
 
-    def linearised(self, network: DeepNetwork) -> LayeredPoint:
-        """What each layer passes on of the measured vectors, and its slopes at the inputs."""
+    def linearised(self, network: DeepNetwork) -> Linearisation:
+        """At the inputs, but with what each layer passes on of the measured vectors."""
         parameters, h = Parameters.of_deep(network), self.X
-        passed, slopes = [self.of], list[Array]()
+        passed, arguments = [self.of], list[Array]()
         for theta in parameters.layers:
-            z = h @ theta[:, :-1].T + theta[:, -1]
-            h = network.activation(z)
-            slopes.append(network.activation.derivative(z))
-            passed.append(np.column_stack([slopes[-1] * (passed[-1] @ theta.T), self.of[:, -1]]))
-        return LayeredPoint(parameters, passed[:-1], slopes, passed[-1])
+            arguments.append(h @ theta[:, :-1].T + theta[:, -1])
+            h, slope = (
+                network.activation(arguments[-1]),
+                network.activation.derivative(arguments[-1]),
+            )
+            passed.append(np.column_stack([slope * (passed[-1] @ theta.T), self.of[:, -1]]))
+        *inputs, top = passed
+        return Linearisation(
+            parameters,
+            network.activation,
+            tuple(inputs),
+            tuple(arguments),
+            top[:, :-1],
+            top[:, -1:],
+        )
 
-    def residuals(self, point: LayeredPoint) -> Array:
+    def residuals(self, at: Linearisation) -> Array:
         """Of a linearised network, weighted, (n, outputs)."""
-        values = (point.phi @ point.parameters.beta).reshape(self.Y.shape)
-        return np.asarray(self.weights[:, None] * (values - self.Y))
+        return np.asarray(self.weights[:, None] * (at.values - self.Y))
 
     def gradient(self, network: DeepNetwork) -> tuple[Array, float]:
         """`D^T Omega r` of the weighted residuals r, and their sum of squares."""
-        point = self.linearised(network)
-        r = self.residuals(point)
+        at = self.linearised(network)
+        r = self.residuals(at)
         pulled = self.weights[:, None] * r
-        layers = point.pulled_back(pulled @ point.parameters.output_weights)
-        return np.concatenate([layers, (pulled.T @ point.phi).ravel()]), float(np.vdot(r, r))
-
-    def jacobians(
-        self, network: DeepNetwork, dtype: type[np.floating] = np.float64
-    ) -> Iterator[AnyArray]:
-        """For each output its weighted derivatives by all parameters."""
-        point, n = self.linearised(network), len(self.X)
-        A, width = point.parameters.output_weights, point.phi.shape[1]
-        for q, a in enumerate(A):
-            hidden = point.jacobian(np.broadcast_to(a, (n, len(a))), dtype)
-            D = np.zeros((n, hidden.shape[1] + width * len(A)), dtype)
-            D[:, : hidden.shape[1]] = hidden
-            D[:, hidden.shape[1] + q * width :][:, :width] = point.phi
-            D *= self.weights[:, None].astype(dtype)
-            yield D
+        flat = np.concatenate([at.backward(pulled), at.overlap(pulled).T.ravel()])
+        return flat, float(np.vdot(r, r))
 
 
 def norms_kept(network: DeepNetwork) -> list[Array]:
@@ -244,6 +238,8 @@ class PackedCovariance:
         moved = self.times(D)
         size, V = np.linalg.eigh(moved @ D.T)
         new = size > rounding * max(float(size.max(initial=0.0)), TINY)
+        if not new.any():
+            return self
         U = (V.T[new] @ moved) / np.sqrt(1 + size[new])[:, None]
         variances = np.maximum(self.variances - np.sum(U**2, axis=0), rounding * self.variances)
         return replace(self, variances=variances, less=(*self.less, U))
@@ -278,20 +274,24 @@ class NearlyExact:
 
     def derivatives(self, X: Array) -> Array:
         """Of the outputs at inputs by all parameters, (n, outputs, parameters)."""
-        points = WeightedSamples.values(X, np.empty((len(X), 0)), np.ones(len(X)))
-        return np.stack(list(points.jacobians(self.network)), axis=1)
+        at = self._at(X)
+        root = np.tile(np.eye(at.values.shape[1]), (len(X), 1, 1))
+        return np.stack([D for D, _ in at.jacobians(root)], axis=1)
 
     def changes(self, X: Array, steps: Array, dtype: type[np.floating] = np.float64) -> AnyArray:
         """How the outputs change along steps of all parameters, (steps, n, outputs)."""
-        h, dh, first = X.astype(dtype), np.zeros((len(steps), *X.shape), dtype), 0
-        for W, b in ((W.astype(dtype), b.astype(dtype)) for W, b in self.network.affine_maps):
-            step = steps[:, first : first + W.size + len(b)].astype(dtype)
-            step = step.reshape(len(steps), len(b), -1)
-            first += W.size + len(b)
-            dz = h @ step[:, :, :-1].transpose(0, 2, 1) + step[:, None, :, -1] + dh @ W.T
-            z = h @ W.T + b
-            h, dh = self.network.activation(z), self.network.activation.derivative(z) * dz
-        return np.asarray(dz)
+        at = self._at(X).astype(dtype)
+        own = at.parameters
+        found = [
+            at.forward(step[: own.nonlinear])
+            + at.combined(step[own.nonlinear :].reshape(-1, len(own.beta)).T)
+            for step in steps.astype(dtype)
+        ]
+        return np.array(found)
+
+    def _at(self, X: Array) -> Linearisation:
+        parameters = Parameters.of_deep(self.network)
+        return Linearisation.of(parameters, self.network.activation, X)
 
 
 class Newton:
@@ -341,8 +341,11 @@ class Newton:
         if known is not None:
             rows = new.Y.size + sum(map(len, known.less))
             known = None if len(known.hidden) or rows > 0.15 * known.rank else known
-        for block in row_blocks(len(new.X), _BLOCK):
-            for D in new[block].jacobians(self.network, self.matrix.dtype):
+        for part in row_blocks(len(new.X), _BLOCK):
+            block, dtype = new[part], self.matrix.dtype
+            at = block.linearised(self.network).astype(dtype)
+            root = block.weights[:, None, None] * np.eye(new.Y.shape[1])
+            for D, _ in at.jacobians(root.astype(dtype)):
                 self.between()
                 self.matrix.add(D)
                 known = None if known is None else known.with_rows(D)
@@ -398,14 +401,13 @@ def _normalised(network: DeepNetwork) -> DeepNetwork:
 
 
 def _flat(network: DeepNetwork) -> Array:
-    """All parameters, layer after layer, the bias of a unit after its weights."""
-    return np.concatenate([np.column_stack([W, b]).ravel() for W, b in network.affine_maps])
+    return Parameters.of_deep(network).ravel()
 
 
 def _in_shape(network: DeepNetwork, flat: Array) -> DeepErrors:
-    """Flat numbers as weights and biases."""
-    shapes = [(len(b), W.shape[1] + 1) for W, b in network.affine_maps]
-    ends = np.cumsum([m * width for m, width in shapes])[:-1]
-    pairs = zip(np.split(flat, ends), shapes, strict=True)
-    parts = [part.reshape(shape) for part, shape in pairs]
-    return DeepErrors(tuple(part[:, :-1] for part in parts), tuple(part[:, -1] for part in parts))
+    """All parameters, flat, as weights and biases."""
+    found = Parameters.of_deep(network).unravel(flat)
+    matrices = (*found.layers, np.atleast_2d(found.beta.T))
+    return DeepErrors(
+        tuple(matrix[:, :-1] for matrix in matrices), tuple(matrix[:, -1] for matrix in matrices)
+    )
