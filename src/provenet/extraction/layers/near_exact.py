@@ -31,7 +31,7 @@ from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.layered_covariance import DeepErrors
 from provenet.fitting.model import Linearisation, Parameters
-from provenet.networks.deep_network import DeepNetwork
+from provenet.networks.network import DeepNetwork
 from provenet.networks.tolerances import TINY
 
 _BLOCK = 256  # rows at a time: with half as many matrix products are a sixth slower
