@@ -164,6 +164,7 @@ def sklearn_graph(net: pn.Network, zipmap: bool) -> Any:
     """As skl2onnx writes an MLPClassifier: label and probabilities, these perhaps as a map."""
     helper = onnx.helper
     made = net.to_onnx("float32")
+    del made.metadata_props[:]
     graph, table = made.graph, "y"
     if net.link == "logit":
         one = onnx.numpy_helper.from_array(np.array([1.0], dtype="float32"), "unity")

@@ -321,7 +321,7 @@ class Network:
 
         onnxruntime runs units `gelu` and `erf` in `float32` only.
         """
-        from provenet.networks.formats.onnx_writer import to_onnx
+        from provenet.networks.formats.onnx_write import to_onnx
 
         return to_onnx(self, dtype)
 
@@ -331,7 +331,7 @@ class Network:
         Units `|z|` become ReLU units and a linear term two units for each output, so there may be
         more units than here.
         """
-        from provenet.networks.formats.torch_sequential import to_torch
+        from provenet.networks.formats.sklearn_torch import to_torch
 
         return to_torch(self, dtype)
 
@@ -341,7 +341,7 @@ class Network:
         Leaky units, `|z|` and a linear term become ReLU units, so there may be more units than
         here.
         """
-        from provenet.networks.formats.mlp_regressor import to_mlp_regressor
+        from provenet.networks.formats.sklearn_torch import to_mlp_regressor
 
         return to_mlp_regressor(self)
 
@@ -350,23 +350,19 @@ class Network:
 
         It needs a link, "logit" with one output or "softmax"; units as of `to_mlp_regressor`.
         """
-        from provenet.networks.formats.mlp_classifier import to_mlp_classifier
+        from provenet.networks.formats.sklearn_torch import to_mlp_classifier
 
         return to_mlp_classifier(self)
 
     @staticmethod
     def from_mlp_regressor(model: Any) -> Network:
         """The network that a fitted `MLPRegressor` with one hidden layer is."""
-        from provenet.networks.formats.mlp_regressor import one_layer_from_mlp_regressor
-
-        return one_layer_from_mlp_regressor(model)
+        return DeepNetwork.from_mlp_regressor(model).as_one_layer("Network.from_mlp_regressor")
 
     @staticmethod
     def from_mlp_classifier(model: Any) -> Network:
         """The network that a fitted `MLPClassifier` with one hidden layer is, with its link."""
-        from provenet.networks.formats.mlp_classifier import one_layer_from_mlp_classifier
-
-        return one_layer_from_mlp_classifier(model)
+        return DeepNetwork.from_mlp_classifier(model).as_one_layer("Network.from_mlp_classifier")
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -468,16 +464,16 @@ class DeepNetwork(Network):
     @staticmethod
     def from_mlp_regressor(model: Any) -> DeepNetwork:
         """The network that a fitted `MLPRegressor` with any number of hidden layers is."""
-        from provenet.networks.formats.mlp_regressor import from_mlp_regressor
+        from provenet.networks.formats.sklearn_torch import from_mlp
 
-        return from_mlp_regressor(model)
+        return from_mlp(model, "MLPRegressor")
 
     @staticmethod
     def from_mlp_classifier(model: Any) -> DeepNetwork:
         """The network that a fitted `MLPClassifier` with hidden layers is, with its link."""
-        from provenet.networks.formats.mlp_classifier import from_mlp_classifier
+        from provenet.networks.formats.sklearn_torch import from_mlp
 
-        return from_mlp_classifier(model)
+        return from_mlp(model, "MLPClassifier")
 
 
 def load_network(path: str | PathLike[str]) -> Network:

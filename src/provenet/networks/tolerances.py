@@ -116,28 +116,7 @@ QUADRATURE_REACH = 12.0
 QUADRATURE_NODES = 200
 """Measured: tests/networks/test_hermite.py compares with closed forms up to rounding."""
 
-# ---- Files
-
-CHECKED_SAMPLES = 32
-"""Convention: inputs at which an ONNX model and what was read of it are compared."""
-ROUNDINGS = 100.0
-"""Convention: so many roundings of its coarsest type may a model be off: room for sums over many
-units and features."""
-MOST_BATCH_ROWS = 4096
-"""Convention: of a batch whose size is fixed: the comparison takes a whole one."""
-FORMULA_POINTS = np.linspace(-4.0, 4.0, 33)
-"""Convention: where a formula of an ONNX model is compared with activations: as far as they bend,
-and numbers without rounding, so that slopes come out as they were written."""
-SAME_FORMULA = 1e-3
-"""Convention: relatively, what may be the nearest activation: constants of half precision. What is
-read so is compared with the model to the last digits."""
-PLAIN_FACTOR = 1e-6
-"""Convention: factors this near to a power of two are one: what rounding to single precision leaves
-of 0.5 or 2."""
-LINEAR_SOFTPLUS = 40.0
-"""Derived: beyond it `log(1 + exp(z))` is z in double precision; PyTorch's 20 leaves 2e-9."""
-MOST_SHOWN = 12
-"""Convention: so many names of a file are shown in a message."""
+# ---- Activations of the user's own
 
 OWN_PROBES = np.geomspace(0.05, 5.0, 25)
 """Convention: where an activation of the user's own is asked, on both sides of zero: as far as

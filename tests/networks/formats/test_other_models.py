@@ -1,4 +1,4 @@
-"""Networks as models of scikit-learn and PyTorch, which predict the same."""
+"""Networks as models of scikit-learn and PyTorch, which predict the same, and back."""
 
 from __future__ import annotations
 
@@ -18,35 +18,17 @@ from helpers import is_a_sentence
 X = np.random.default_rng(0).standard_normal((60, 5)) * 3
 PIECEWISE = ("relu", "abs", "leaky_relu", "leaky_relu(0.3)", "leaky_relu(-0.5)")
 MIRRORED = ("gelu", "gelu_tanh", "silu", "softplus")
-NOWHERE = ("exp", "relu2", "relu3", "step", "erf", "sin")
-
-
-def represented(*alone: str, beside: tuple[str, ...]) -> list[tuple[str, int | None, bool]]:
-    """Activations that a model has alone, and those that it also has beside a linear term."""
-    return [
-        (activation, outputs, linear)
-        for activation in (*alone, *beside)
-        for outputs in (None, 1, 3)
-        for linear in ((False, True) if activation in beside else (False,))
-    ]
-
-
-REPRESENTED = represented("sigmoid", "tanh", beside=PIECEWISE)
-REFUSED = [
-    *(("sigmoid", True), ("tanh", True)),
-    *((name, False) for name in (*NOWHERE, *MIRRORED, "elu")),
+SHAPES: list[tuple[Any, int | None, bool]] = [
+    *((4, outputs, linear) for outputs in (None, 1, 3) for linear in (False, True)),
+    *(((4, 3, 6), outputs, False) for outputs in (None, 3)),
 ]
-IN_TORCH = represented("sigmoid", "tanh", "elu", beside=(*PIECEWISE, *MIRRORED))
-NOT_IN_TORCH = [*((name, False) for name in NOWHERE), ("sigmoid", True), ("elu", True)]
 
 
-def network(activation: str, outputs: int | None, linear: bool) -> pn.Network:
-    rng = np.random.default_rng(5)
-    shape = (5,) if outputs is None else (outputs, 5)
-    return pn.random_network(4, 5, outputs=outputs, activation=activation, rng=rng).replace(
-        output_bias=rng.standard_normal(outputs),
-        linear=rng.standard_normal(shape) if linear else None,
-    )
+def network(activation: str, units: Any, outputs: int | None, linear: bool) -> Any:
+    net = pn.random_network(units, 5, outputs=outputs, activation=activation, rng=5)
+    if not linear:
+        return net
+    return net.replace(output_bias=0.3, linear=np.ones(5 if outputs is None else (outputs, 5)))
 
 
 def assert_predicts(found: Any, net: pn.Network) -> None:
@@ -57,76 +39,55 @@ def assert_predicts(found: Any, net: pn.Network) -> None:
     )
 
 
-@pytest.mark.parametrize(("activation", "outputs", "linear"), REPRESENTED)
-def test_an_mlp_regressor_predicts_the_same(
-    activation: str, outputs: int | None, linear: bool
-) -> None:
-    net = network(activation, outputs, linear)
-    regressor = net.to_mlp_regressor()
-    check_is_fitted(regressor)
-    assert regressor.predict(X).shape == ((60, 3) if outputs == 3 else (60,))
-    assert_predicts(regressor.predict(X), net)
-    assert regressor.score(X, net(X)) == pytest.approx(1.0, abs=1e-12)
-    assert_predicts(pickle.loads(pickle.dumps(regressor)).predict(X), net)
+@pytest.mark.parametrize("activation", ["sigmoid", "tanh", *PIECEWISE])
+def test_an_mlp_regressor_predicts_the_same_and_comes_back(activation: str) -> None:
+    for units, outputs, linear in SHAPES:
+        if linear and activation not in PIECEWISE:
+            continue
+        net = network(activation, units, outputs, linear)
+        regressor = net.to_mlp_regressor()
+        check_is_fitted(regressor)
+        assert regressor.predict(X).shape == ((60, 3) if outputs == 3 else (60,))
+        assert_predicts(pickle.loads(pickle.dumps(regressor)).predict(X), net)
+        back = pn.DeepNetwork.from_mlp_regressor(regressor)
+        assert_predicts(back(X), net)
+        if activation in ("relu", "sigmoid", "tanh") and not linear:
+            assert back.widths == net.widths
+            for (W, b), (W0, b0) in zip(back.affine_maps, net.affine_maps, strict=True):
+                np.testing.assert_array_equal(W, W0)
+                np.testing.assert_array_equal(b, b0)
 
 
-def test_an_mlp_regressor_has_the_units_of_the_network_where_it_can() -> None:
-    net = network("relu", None, False)
+def test_a_regressor_holds_copies_and_its_clone_can_be_fitted() -> None:
+    net = network("relu", 4, None, False)
     regressor = net.to_mlp_regressor()
-    assert (regressor.activation, regressor.hidden_layer_sizes) == ("relu", (4,))
-    np.testing.assert_array_equal(regressor.coefs_[0], net.weights.T)
-    np.testing.assert_array_equal(regressor.intercepts_[0], net.biases)
-    np.testing.assert_array_equal(regressor.coefs_[1][:, 0], net.output_weights)
-    assert regressor.intercepts_[1] == net.output_bias
-    regressor.coefs_[0][:] = 0.0  # copies: the network does not change
+    regressor.coefs_[0][:] = 0.0
     assert net.weights.any()
-    wide = network("abs", 3, True).to_mlp_regressor()
-    assert wide.hidden_layer_sizes == (2 * 4 + 2 * 3,)
-
-
-def test_a_clone_is_not_fitted_and_can_be() -> None:
-    """It has the parameters of a regressor of that width, and starts anew."""
-    fresh = clone(network("relu", None, False).to_mlp_regressor())
+    fresh = clone(regressor)
     assert not hasattr(fresh, "coefs_") and fresh.hidden_layer_sizes == (4,)
     fresh.set_params(max_iter=5000, random_state=0).fit(X, X[:, 0])
     assert fresh.score(X, X[:, 0]) > 0.9  # a linear function is easy
 
 
-@pytest.mark.parametrize(("activation", "linear"), REFUSED)
-def test_units_that_an_mlp_regressor_does_not_have(activation: str, linear: bool) -> None:
-    with pytest.raises(pn.InvalidInput) as error:
-        network(activation, None, linear).to_mlp_regressor()
-    is_a_sentence(error, "MLPRegressor", activation, ".onnx")
-    assert ("with a linear term:" in str(error.value)) == linear
-
-
-@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
-@pytest.mark.parametrize("outputs", [None, 3])
-def test_an_mlp_regressor_comes_back(activation: str, outputs: int | None) -> None:
-    net = network(activation, outputs, False)
-    back = pn.Network.from_mlp_regressor(net.to_mlp_regressor())
-    assert back.activation is net.activation and back.outputs == net.outputs
-    for name in ("weights", "biases", "output_weights", "output_bias"):
-        np.testing.assert_array_equal(getattr(back, name), getattr(net, name))
-
-
 def test_a_trained_mlp_regressor_is_a_network() -> None:
     y = np.column_stack([X[:, 0], X[:, 1] * X[:, 2]])
-    regressor = MLPRegressor(
-        hidden_layer_sizes=7, activation="tanh", solver="lbfgs", max_iter=20, random_state=0
-    )
-    with pytest.warns(ConvergenceWarning):
-        regressor.fit(X, y)
-    assert_predicts(regressor.predict(X), pn.Network.from_mlp_regressor(regressor))
+    for sizes in ((7,), (6, 5, 4)):
+        regressor = MLPRegressor(
+            hidden_layer_sizes=sizes, activation="tanh", solver="lbfgs", max_iter=10
+        )
+        with pytest.warns(ConvergenceWarning):
+            regressor.fit(X, y)
+        net = pn.DeepNetwork.from_mlp_regressor(regressor)
+        assert net.widths == sizes
+        assert_predicts(regressor.predict(X), net)
+    with pytest.raises(pn.InvalidInput) as error:
+        pn.Network.from_mlp_regressor(regressor)
+    is_a_sentence(error, "Network.from_mlp_regressor", "3 hidden layers")
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (
-            {"hidden_layer_sizes": (3, 3)},
-            ("2 hidden layers", "single", "DeepNetwork.from_mlp_regressor"),
-        ),
         ({"hidden_layer_sizes": ()}, ("0 hidden layers", "'identity'")),
         ({"activation": "identity"}, ("'identity'", "relu, logistic, tanh")),
         (None, ("not been fitted", "after fit")),
@@ -143,25 +104,30 @@ def test_other_regressors_are_no_network(
     is_a_sentence(error, "MLPRegressor", *words)
 
 
-# ---------------------------------------------------------------- PyTorch
-
-
-@pytest.mark.parametrize(("activation", "outputs", "linear"), IN_TORCH)
-def test_a_sequential_predicts_the_same(activation: str, outputs: int | None, linear: bool) -> None:
+@pytest.mark.parametrize("activation", ["sigmoid", "tanh", "elu", *PIECEWISE, *MIRRORED])
+def test_a_sequential_of_torch_predicts_the_same(activation: str) -> None:
     torch = pytest.importorskip("torch")
-    net = network(activation, outputs, linear)
-    module = net.to_torch()
-    assert isinstance(module, torch.nn.Sequential) and len(module) == 3
-    with torch.no_grad():
-        found = module(torch.tensor(X))
-    assert found.dtype == torch.float64 and found.shape == (60, outputs or 1)
-    assert_predicts(found.numpy(), net)
-    assert net.to_torch(torch.float32)[0].weight.dtype == torch.float32
+    for units, outputs, linear in SHAPES:
+        if linear and activation not in (*PIECEWISE, *MIRRORED):
+            continue
+        net = network(activation, units, outputs, linear)
+        module = net.to_torch()
+        assert isinstance(module, torch.nn.Sequential) and len(module) == 2 * net.layers + 1
+        with torch.no_grad():
+            found = module(torch.tensor(X))
+        assert found.dtype == torch.float64 and found.shape == (60, outputs or 1)
+        assert_predicts(found.numpy(), net)
+        assert net.to_torch(torch.float32)[0].weight.dtype == torch.float32
 
 
-@pytest.mark.parametrize(("activation", "linear"), NOT_IN_TORCH)
-def test_units_that_torch_does_not_have(activation: str, linear: bool) -> None:
-    pytest.importorskip("torch")
-    with pytest.raises(pn.InvalidInput) as error:
-        network(activation, None, linear).to_torch()
-    is_a_sentence(error, "torch.nn", activation, ".onnx")
+@pytest.mark.parametrize("activation", ["exp", "relu2", "step", "erf", "sin", "sigmoid", "elu"])
+def test_units_that_other_models_do_not_have(activation: str) -> None:
+    linear = activation in ("sigmoid", "elu")  # which have units alone, in torch at least
+    net = network(activation, 4, None, linear)
+    for model, convert in (("MLPRegressor", net.to_mlp_regressor), ("torch", net.to_torch)):
+        if model == "torch":
+            pytest.importorskip("torch")
+        with pytest.raises(pn.InvalidInput) as error:
+            convert()
+        is_a_sentence(error, model, activation, ".onnx")
+        assert ("with a linear term:" in str(error.value)) == linear

@@ -1,15 +1,13 @@
-"""Networks in files of other programs, one module a format; the door is this table by extension.
+"""Networks in files, and as models of other programs; one reader and one writer a format.
 
-A format's module has `save(network, path)` and `load(path)`. It is imported when such a file is
-used, and so is the package that the format needs.
+A format's package is imported when such a file is used.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
@@ -17,53 +15,41 @@ from provenet.common.optional import package
 if TYPE_CHECKING:
     from provenet.networks.network import Network
 
-_MODULES = {".npz": "npz", ".safetensors": "safetensors_file", ".onnx": "onnx_file"}
-_EXTRAS = {".safetensors": "safetensors", ".onnx": "onnx"}
-"""The package that a format needs, and the extra of provenet of the same name."""
 
-
-class Format(Protocol):
-    """What a format's module offers."""
-
-    def save(self, network: Network, path: Path) -> None:
-        """Write the network, whole or not at all."""
-
-    def load(self, path: Path) -> Network:
-        """Read a network; bad input is one sentence."""
-
-
-def check_network_name(path: str | PathLike[str]) -> None:
-    """Raise before any work is done if no network could be kept under this name."""
+def check_network_name(path: str | PathLike[str]) -> str:
+    """The extension; raises before any work is done if no network could be kept under this name."""
     suffix = Path(path).suffix.lower()
-    if suffix not in _MODULES:
+    if suffix not in (".npz", ".safetensors", ".onnx"):
         raise InvalidInput(
             f"{path} cannot hold a network: give it a name that ends in .npz, .safetensors or "
             ".onnx."
         )
-    if suffix in _EXTRAS:
-        package(_EXTRAS[suffix], path, f'"provenet[{_EXTRAS[suffix]}]"')
+    if suffix != ".npz":
+        package(suffix[1:], path, f'"provenet[{suffix[1:]}]"')
+    return suffix
 
 
 def save_network(network: Network, path: str | PathLike[str]) -> None:
     """Write a network to a file in the format of its extension."""
-    check_network_name(path)
-    _format(path).save(network, Path(path))
+    suffix = check_network_name(path)
+    from provenet.networks.formats import arrays, onnx_write
+
+    writers = {".npz": arrays.save_npz, ".safetensors": arrays.save_safetensors}
+    writers.get(suffix, onnx_write.save_onnx)(network, Path(path))
 
 
 def load_network(path: str | PathLike[str]) -> Network:
     """Read a network from a file in the format of its extension; the message names the file."""
-    check_network_name(path)
+    suffix = check_network_name(path)
     if not Path(path).is_file():
         raise InvalidInput(f"{path} does not exist or is a folder: check the name.")
+    from provenet.networks.formats import arrays, onnx_read
+
+    readers = {".npz": arrays.load_npz_network, ".safetensors": arrays.load_safetensors}
     try:
-        return _format(path).load(Path(path))
+        return readers.get(suffix, onnx_read.load_onnx)(Path(path))
     except InvalidInput as error:
         message = str(error)
         raise InvalidInput(message if str(path) in message else f"{path}: {message}") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from None
-
-
-def _format(path: str | PathLike[str]) -> Format:
-    module = import_module(f"{__name__}.{_MODULES[Path(path).suffix.lower()]}")
-    return cast(Format, module)
