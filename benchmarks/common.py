@@ -22,8 +22,8 @@ from provenet.certify.deep import switching_sides
 from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import workers
 from provenet.fitting.layered_covariance import deep_covariance
+from provenet.fitting.least_squares import Dense, Samples
 from provenet.fitting.model import Parameters
-from provenet.fitting.normal_equations import eliminate, normal_equations
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -87,12 +87,11 @@ class Problem:
         units = truth.units
         if len(self.y) > _PLENTY * (truth.theta.size + 1):
             return True
-        sums = normal_equations(pn.ArraySource(self.X, self.y), truth, self.truth.activation)
-        S, _ = eliminate(sums, truth, ridge=0.0)
-        size = np.linalg.norm(truth.output_weights, axis=0)
-        diagonal = np.diag(sums.hessian)[: truth.theta.size]
-        scale = np.sqrt(diagonal) * np.repeat(size, truth.theta.shape[1]) + 1e-300
-        values = np.linalg.eigvalsh(S / scale / scale[:, None])
+        source = pn.ArraySource(self.X, self.y)
+        point = Samples.of(source, truth, self.truth.activation).linearised(truth)
+        at_truth = Dense(point, point.gradient, None, single=False)
+        scale = np.sqrt(at_truth.D)
+        values = np.linalg.eigvalsh(at_truth.S / scale / scale[:, None])
         # The scale of a homogeneous unit is a convention, not a parameter.
         conventions = 0 if self.truth.activation.degree is None else units
         return bool(np.sum(values > _SINGULAR * values[-1]) >= truth.theta.size - conventions)

@@ -21,7 +21,7 @@ import provenet as pn
 from provenet.common.typing import Array
 from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import working_time
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 
 Width = int | tuple[int, ...]

@@ -31,7 +31,7 @@ from common import (
 )
 from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import one_blas_thread, workers
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 
 EXACT = 1e-8

@@ -22,7 +22,7 @@ from provenet.certify.result import Recovery
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, Draw
 from provenet.data.standardisation import Standardisation
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.workspace import Workspace
 from provenet.moments.population import population_moments

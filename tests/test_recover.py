@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 import provenet as pn
 from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import ArraySource
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.networks.activations import RELU
 from provenet.networks.canonical import match_units

@@ -12,7 +12,7 @@ from provenet.certify.polynomial_rival import polynomial_behind
 from provenet.certify.tolerances import TOLD_APART
 from provenet.data.sources import ArraySource
 from provenet.data.standardisation import Standardisation
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.losses import LOGISTIC, SOFTMAX
 from provenet.fitting.model import Parameters
 from provenet.fitting.most_likely import likely_covariance

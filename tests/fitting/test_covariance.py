@@ -17,7 +17,7 @@ from provenet.fitting.covariance import (
     covariance_bound,
     covariance_of_exact,
 )
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.networks.activations import RELU
 

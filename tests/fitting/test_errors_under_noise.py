@@ -10,7 +10,7 @@ from helpers import identity_standardisation
 from provenet.data.sources import ArraySource
 from provenet.fitting.bent_errors import may_be_bent, widened
 from provenet.fitting.covariance import StandardErrors, covariance
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.uneven_noise import is_uneven, uneven_errors
 

@@ -6,7 +6,7 @@ import pytest
 import provenet as pn
 from provenet.data.sources import ArraySource
 from provenet.fitting.interval_fit import Intervals, fit_inside
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.networks.activations import RELU
 

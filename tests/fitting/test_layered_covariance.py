@@ -11,7 +11,7 @@ from helpers import numerical_jacobian
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.layered_covariance import DeepErrors, deep_covariance
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 
 RELATIVE = 1e-4

@@ -221,10 +221,13 @@ def test_products_are_those_of_the_explicit_jacobian(
     for k, (mixed, columns) in enumerate(at.jacobians(root)):
         expected = np.einsum("nq,nqp->np", root[:, k], J)
         np.testing.assert_allclose(mixed, expected[:, columns], atol=1e-12)
-    single = at.astype(np.float32)
-    assert single.forward(step.astype(np.float32)).dtype == np.float32
-    assert single.backward(R.astype(np.float32)).dtype == np.float32
-    np.testing.assert_allclose(single.backward(R.astype(np.float32)), at.backward(R), atol=1e-3)
+    single, fed = at.astype(np.float32), R @ p.output_weights
+    change, pulled = (
+        single.top_change(step.astype(np.float32)),
+        single.pulled_back(fed.astype(np.float32)),
+    )
+    assert change.dtype == pulled.dtype == np.float32
+    np.testing.assert_allclose(pulled, at.backward(R), atol=1e-3)
 
 
 @pytest.mark.parametrize(("parameters", "activation"), CASES)

@@ -14,7 +14,7 @@ from provenet.certify.found_activation import FoundActivation, OtherActivation
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.policy import fitted_form
 from provenet.methods.stages.activation_found import TRIED

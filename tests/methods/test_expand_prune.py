@@ -8,7 +8,7 @@ import pytest
 import provenet as pn
 from helpers import error_from_truth
 from provenet.data.sources import ArraySource
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.networks.activations import RELU
 

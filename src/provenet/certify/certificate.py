@@ -11,7 +11,7 @@ from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.model import Parameters
-from provenet.fitting.normal_equations import linear_part, without_each_unit
+from provenet.fitting.output_layer import linear_part, without_each_unit
 from provenet.moments.gaussianity import GaussianCheck
 from provenet.networks.network import Network
 from provenet.networks.tolerances import TINY

@@ -27,7 +27,7 @@ from provenet.certify.certificate import (
 from provenet.common.typing import Array
 from provenet.data.sources import StandardisedSource
 from provenet.fitting.covariance import StandardErrors
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.losses import Loss
 from provenet.fitting.model import Parameters
 from provenet.fitting.most_likely import MostLikely, likely_covariance, likely_fit, most_likely

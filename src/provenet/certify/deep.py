@@ -19,9 +19,8 @@ from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.layered_covariance import DeepCovariance, DeepErrors, deep_covariance
-from provenet.fitting.layered_equations import LayeredPoint
-from provenet.fitting.levenberg_marquardt import Fit
-from provenet.fitting.model import Parameters
+from provenet.fitting.least_squares import Fit
+from provenet.fitting.model import Linearisation, Parameters
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.tolerances import POLISH_LAST_STEPS, POLISH_STEPS, POLISH_TOLERANCE
 from provenet.fitting.workspace import Workspace
@@ -193,15 +192,13 @@ def crossings(network: DeepNetwork, X: Array) -> list[AnyArray]:
 
 def _states(network: DeepNetwork, X: Array) -> list[tuple[AnyArray, AnyArray]]:
     """For each layer, (samples, units): which units are on, and where the output shows it."""
-    point = LayeredPoint.at(Parameters.of_deep(network), network.activation, X)
-    A, _ = network.affine_maps[-1]
+    point = Linearisation.of(Parameters.of_deep(network), network.activation, X)
+    *_, (A, _) = network.affine_maps
     shows = [np.zeros((len(X), width), dtype=bool) for width in network.widths]
     for weights in A:
-        top = np.broadcast_to(weights, (len(X), len(weights)))
-        for k, delta in enumerate(point.deltas(top)):
-            number = network.layers - 1 - k
-            shows[number] |= top != 0
-            W, _ = network.affine_maps[number]
-            top = delta @ W
+        fed = np.broadcast_to(weights, (len(X), len(weights)))
+        shows[-1] |= fed != 0
+        for number, delta in enumerate(point.sensitivities(fed)[1:]):
+            shows[number] |= delta @ network.affine_maps[number + 1][0] != 0
     below = zip(network.affine_maps, point.inputs, shows, strict=False)
     return [(inputs[:, :-1] @ W.T + b > 0, where) for (W, b), inputs, where in below]

@@ -30,7 +30,7 @@ from provenet.certify.tolerances import (
 )
 from provenet.common.ended import Ended
 from provenet.common.words import counted
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network

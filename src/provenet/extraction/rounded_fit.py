@@ -34,10 +34,9 @@ from provenet.extraction.tolerances import (
     SINGLE_LEFT,
     WITHIN_ERRORS,
 )
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
-from provenet.fitting.normal_equations import linear_part, without_each_unit
-from provenet.fitting.output_layer import fit_linear_part
+from provenet.fitting.output_layer import fit_linear_part, linear_part, without_each_unit
 from provenet.fitting.search import Problem
 from provenet.fitting.search.units import with_no_output
 from provenet.fitting.tolerances import (

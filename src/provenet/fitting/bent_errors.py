@@ -18,7 +18,7 @@ from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.covariance import StandardErrors
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.tolerances import (
     BENT,

@@ -9,6 +9,7 @@ direction a unit; the canonical parameters do not see it, and neither do the err
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -17,15 +18,10 @@ from scipy.linalg import lapack
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
 from provenet.data.standardisation import Standardisation
-from provenet.fitting.iterative_step import curvature_at
-from provenet.fitting.model import Parameters, columns_by_output
-from provenet.fitting.normal_equations import (
-    cross_products,
-    eliminate,
-    linear_part,
-    normal_equations,
-    unit_blocks,
-)
+from provenet.fitting.least_squares import Products, Samples, fisher_information
+from provenet.fitting.linalg import solve_scaled
+from provenet.fitting.model import Linearisation, Parameters, columns_by_output
+from provenet.fitting.output_layer import linear_part
 from provenet.fitting.smallest_eigenvalue import smallest_eigenvalue
 from provenet.fitting.tolerances import (
     BOUND_ABOVE,
@@ -146,10 +142,13 @@ def covariance(source: Source, network: Network, standardisation: Standardisatio
     G^-1` with `C_q` the rows of C times the output weights of output q.
     """
     parameters = Parameters.of(network)
-    equations = normal_equations(source, parameters, network.activation)
-    S, eliminated = eliminate(equations, parameters, RIDGE_OF_COVARIANCE)
-    thetas = parameters.theta.size
-    diagonal = np.diag(equations.hessian)
+    thetas, A = parameters.theta.size, parameters.output_weights
+    plain = np.ones((1, parameters.units))  # the derivatives of the units' values
+    M = fisher_information(source, parameters, network.activation, weights=plain)
+    eliminated = solve_scaled(M[thetas:, thetas:], M[thetas:, :thetas], RIDGE_OF_COVARIANCE)
+    S = M[:thetas, :thetas] - M[:thetas, thetas:] @ eliminated
+    S.reshape(2 * parameters.theta.shape)[:] *= (A.T @ A)[:, None, :, None]
+    diagonal = np.diag(M)
     size = np.repeat(np.sum(parameters.output_weights**2, axis=0), parameters.theta.shape[1])
     scale = _positive(np.sqrt(diagonal[:thetas] * size))
     _scale(S, 1 / scale)
@@ -162,8 +161,8 @@ def covariance(source: Source, network: Network, standardisation: Standardisatio
         bound = covariance_bound(source, network, standardisation)
         return replace(bound, rank_deficiency=max(bound.rank_deficiency, 1))
     _scale(inverse, 1 / scale)
-    G_inverse, dependent = _scaled_inverse(equations.hessian[thetas:, thetas:])
-    follow = _Follow(inverse, eliminated[:, :thetas], G_inverse, parameters)
+    G_inverse, dependent = _scaled_inverse(M[thetas:, thetas:])
+    follow = _Follow(inverse, eliminated, G_inverse, parameters)
     return in_user_coordinates(
         follow, free + dependent, parameters, standardisation, network.activation
     )
@@ -234,10 +233,9 @@ def covariance_bound(
     `covariance`; twice the two bounds is one on both together.
     """
     parameters, activation = Parameters.of(network), network.activation
-    # The slopes of piecewise linear units are whole numbers: single precision has them exactly.
-    dtype = np.float32 if activation.slope is not None else np.float64
-    curvature = curvature_at(source, parameters, activation, dtype)
-    scale = np.sqrt(curvature.diagonal)
+    point = Samples.of(source, parameters, activation).linearised(parameters)
+    curvature = Products(point, np.zeros(parameters.nonlinear), None, single=True)
+    scale = np.sqrt(curvature.D)
     G_inverse, dependent = _scaled_inverse(linear_part(source, parameters, activation).gram)
     cross = cross_products(source, parameters, activation)
     follow = cross @ G_inverse
@@ -253,6 +251,27 @@ def covariance_bound(
         _Bound(2 * theta, 2 * beta), undetermined, parameters, standardisation, activation
     )
     return replace(found, bounds=True)
+
+
+def cross_products(source: Source, parameters: Parameters, activation: Activation) -> Array:
+    """`C`, (units, features + 1, rows of beta)."""
+    return source.total(partial(_cross_term, parameters, activation))
+
+
+def _cross_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> Array:
+    at = Linearisation.of(parameters, activation, X)
+    return np.array([(at.inputs[0] * s[:, None]).T @ at.features for s in at.slopes[0].T])
+
+
+def unit_blocks(source: Source, parameters: Parameters, activation: Activation) -> Array:
+    """Each unit's own block of `H`, (units, features + 1, features + 1), in single precision."""
+    return source.total(partial(_blocks_term, parameters, activation))
+
+
+def _blocks_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> Array:
+    at = Linearisation.of(parameters, activation, X).astype(np.float32)
+    inputs, squares = at.inputs[0], at.slopes[0] ** 2
+    return np.array([(inputs * s[:, None]).T @ inputs for s in squares.T], float)
 
 
 def covariance_of_exact(

@@ -23,8 +23,8 @@ from scipy.linalg import block_diag, null_space
 from provenet.common.typing import Array
 from provenet.data.sources.base import Source
 from provenet.fitting.layered_equations import LayeredPoint, layered_equations
+from provenet.fitting.linalg import solver_scaled
 from provenet.fitting.model import Parameters
-from provenet.fitting.normal_equations import solver_scaled
 from provenet.fitting.tolerances import LAYERED_RANK, RIDGE_OF_COVARIANCE
 from provenet.networks.activations import Activation
 from provenet.networks.network import DeepNetwork

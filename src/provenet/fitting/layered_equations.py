@@ -26,14 +26,8 @@ import numpy as np
 from provenet.common.typing import Array
 from provenet.data.sources.base import Source
 from provenet.data.sums import Sums
+from provenet.fitting.linalg import solver_scaled
 from provenet.fitting.model import Parameters, layer_inputs
-from provenet.fitting.normal_equations import (
-    DenseStep,
-    floored,
-    rows_of_jacobian,
-    solver_scaled,
-)
-from provenet.fitting.tolerances import SATURATED_DAMPING
 from provenet.networks.activations import Activation
 
 
@@ -60,20 +54,6 @@ class LayeredEquations(Sums):
         return matrix, rhs
 
 
-def layered_step(
-    source: Source,
-    parameters: Parameters,
-    activation: Activation,
-    dtype: type[np.floating],
-    ridge: float,
-) -> tuple[DenseStep, float]:
-    """Damped steps from a point, and the sum of squares there."""
-    sums = layered_equations(source, parameters, activation, dtype)
-    matrix, rhs = sums.eliminated(ridge)
-    # Units of higher layers saturate, or die, whatever the activation is.
-    return DenseStep(matrix, rhs, floored(np.diag(sums.hessian), SATURATED_DAMPING)), sums.rss
-
-
 def layered_equations(
     source: Source,
     parameters: Parameters,
@@ -81,8 +61,7 @@ def layered_equations(
     dtype: type[np.floating] = np.float64,
 ) -> LayeredEquations:
     """One pass: the Gauss-Newton system, its matrix summed in `dtype`."""
-    rows = rows_of_jacobian(parameters.nonlinear + len(parameters.beta), dtype)
-    return source.total(partial(_term, parameters, activation, dtype), rows)
+    return source.total(partial(_term, parameters, activation, dtype), 256)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a step that overflows is not taken

@@ -20,7 +20,6 @@ import numpy as np
 from scipy.special import expit
 
 from provenet.common.typing import Array
-from provenet.fitting.tolerances import LEAST_WEIGHT
 
 
 class Loss(Protocol):
@@ -56,7 +55,8 @@ def working_labels(loss: Loss, F: Array, Y: Array) -> tuple[Array, Array]:
     """Roots of weights w, and labels whose least squares in `sqrt(w) F` is a step of scoring."""
     if loss is SQUARES:  # the labels as they are, to the last digit
         return loss.weights(F), Y
-    root = np.sqrt(np.maximum(loss.weights(F), LEAST_WEIGHT))
+    # A sample that a model is all but sure of, and wrongly, would outweigh all others.
+    root = np.sqrt(np.maximum(loss.weights(F), 1e-3))
     return root, root * F - loss.excess(F, Y) / root
 
 

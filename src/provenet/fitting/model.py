@@ -1,6 +1,6 @@
 """The model that least squares fits, at any depth, and its derivatives.
 
-    z_l = W_l h_(l-1) + b_l,   h_l = sigma(z_l),   h_0 = x,      f = beta^T phi,   phi = [h_L, (x), 1]
+    z_l = W_l h_(l-1) + b_l,   h_l = sigma(z_l),   h_0 = x,    f = beta^T phi,   phi = [h_L, (x), 1]
 
 Layer l is one matrix theta_l = [W_l, b_l], one unit a row, that acts on [h_(l-1), 1]. The output
 layer is one matrix beta, a column an output (or a vector), that acts on the features phi; its rows
@@ -224,11 +224,12 @@ class Linearisation:
         """The same on samples x."""
         return cls.at(parameters, activation, with_ones(X))
 
-    def astype(self, dtype: type[np.floating]) -> Linearisation:
-        """Features, inputs and slopes in another precision."""
-        inputs = tuple(h.astype(dtype, copy=False) for h in self.inputs)
-        top, tail = (part.astype(dtype, copy=False) for part in (self.top, self.tail))
-        return replace(self, inputs=inputs, top=top, tail=tail)
+    def astype(self, dtype: type[np.floating], X1: Array | None = None) -> Linearisation:
+        """Features, inputs and slopes in another precision, in which X1 may be there already."""
+        first = self.inputs[0].astype(dtype, copy=False) if X1 is None else X1
+        inputs = (first, *(h.astype(dtype, copy=False) for h in self.inputs[1:]))
+        tail = first if self.parameters.has_linear else first[:, -1:]
+        return replace(self, inputs=inputs, top=self.top.astype(dtype, copy=False), tail=tail)
 
     @cached_property
     def slopes(self) -> tuple[Array, ...]:
@@ -258,7 +259,15 @@ class Linearisation:
 
     def forward(self, step: Array) -> Array:
         """`J v`: how the outputs change with a flat step of the hidden layers."""
-        change, end = np.zeros((len(self.top), 0), step.dtype), 0
+        return np.asarray(self.top_change(step) @ self.parameters.output_weights.T)
+
+    def backward(self, R: Array) -> Array:
+        """`J^T r` of residuals (samples, outputs), summed over samples, by the hidden layers."""
+        return self.pulled_back(R @ self.parameters.output_weights)
+
+    def top_change(self, step: Array) -> Array:
+        """How h_L changes with a flat step of the hidden layers."""
+        change, end = self.top[:, :0], 0
         for k, (theta, h, slope) in enumerate(
             zip(self.parameters.layers, self.inputs, self.slopes, strict=True)
         ):
@@ -268,17 +277,17 @@ class Linearisation:
                 moved += change @ theta[:, :-1].T.astype(step.dtype, copy=False)
             moved *= slope
             change = moved
-        return np.asarray(change @ self.parameters.output_weights.T.astype(step.dtype, copy=False))
+        return change
 
-    def backward(self, R: Array) -> Array:
-        """`J^T r` of residuals (samples, outputs), summed over samples, by the hidden layers."""
-        deltas = self.sensitivities(R @ self.parameters.output_weights.astype(R.dtype, copy=False))
+    def pulled_back(self, fed: Array) -> Array:
+        """Derivatives by the hidden layers, flat, summed over samples; `fed` as in `rows`."""
+        deltas = self.sensitivities(fed)
         return np.concatenate(
             [(delta.T @ h).ravel() for delta, h in zip(deltas, self.inputs, strict=True)]
         )
 
     def sensitivities(self, fed: Array) -> list[Array]:
-        """The delta_l, the lowest first; `fed` is how the combination changes with h_L."""
+        """The delta_l, the lowest first; `fed` is how a combination of outputs changes with h_L."""
         deltas, layers = list[Array](), self.parameters.layers
         for theta, slope in zip(layers[::-1], self.slopes[::-1], strict=True):
             deltas.insert(0, fed * slope)
@@ -287,7 +296,7 @@ class Linearisation:
         return deltas
 
     def rows(self, fed: Array) -> Array:
-        """Derivatives by all hidden layers, (samples, parameters); `fed` as above."""
+        """Derivatives by all hidden layers, (samples, parameters)."""
         deltas = self.sensitivities(np.broadcast_to(fed, self.top.shape))
         n = len(self.top)
         return np.hstack(
@@ -297,12 +306,16 @@ class Linearisation:
             ]
         )
 
-    def jacobians(self, root: Array | None = None) -> Iterator[tuple[Array, AnyArray]]:
+    def jacobians(
+        self, root: Array | None = None, weights: Array | None = None
+    ) -> Iterator[tuple[Array, AnyArray]]:
         """For each output its derivatives, one row a sample, and by which parameters they are.
 
-        With `root`, (samples, k, outputs), for each of the k combinations of outputs, by all.
+        With `root`, (samples, k, outputs), for each of the k combinations of outputs, by all;
+        `weights` may be given in place of the output weights.
         """
-        A, n = self.parameters.output_weights.astype(self.top.dtype, copy=False), len(self.top)
+        A = self.parameters.output_weights if weights is None else weights
+        A, n = A.astype(self.top.dtype, copy=False), len(self.top)
         thetas, rows = self.parameters.nonlinear, self.features.shape[1]
         if root is None:
             for q, fed in enumerate(A):

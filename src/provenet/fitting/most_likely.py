@@ -5,9 +5,9 @@ that this part asks for come in a few sets, nearest first; each is fitted to the
 part, and the most likely stays. The part stays where the labels are explained significantly worse
 without it: its deviance then falls by more than chance gives as many parameters (chi squared).
 
-The covariance of the estimate is the inverse of the Fisher information M (`scoring`). Two kinds of
-directions are free whatever the labels are, and no canonical parameter sees them: a homogeneous
-unit's scale, (theta_i, -k a_i) for degree k, and what softmax adds to all outputs alike.
+The covariance of the estimate is the inverse of the Fisher information M. Two kinds of directions
+are free whatever the labels are, and no canonical parameter sees them: a homogeneous unit's scale,
+(theta_i, -k a_i) for degree k, and what softmax adds to all outputs alike.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
-from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.base import Source
 from provenet.data.standardisation import Standardisation
@@ -27,11 +26,10 @@ from provenet.fitting.covariance import (
     in_user_coordinates,
     inverse_of_scaled,
 )
-from provenet.fitting.levenberg_marquardt import Fit, refine
+from provenet.fitting.least_squares import Fit, fisher_information, refine
 from provenet.fitting.losses import Loss
 from provenet.fitting.model import Parameters
 from provenet.fitting.polish import describe_reversal, without_linear
-from provenet.fitting.scoring import Scoring, information
 from provenet.fitting.tolerances import (
     CLEARLY_WORSE,
     NEAREST_SIGNS,
@@ -114,9 +112,6 @@ def likely_fit(
 ) -> Fit:
     """Scoring to the end on any samples."""
     problem = workspace.problem
-    if start.units == 0:
-        at = Scoring(source, activation, problem.loss).evaluate(start, passes=2)
-        return Fit(at.parameters, at.rss, source.labels, 0, Ended.CONVERGED)
     return refine(
         source,
         start,
@@ -138,7 +133,7 @@ def likely_covariance(
 ) -> Covariance:
     """The inverse of the Fisher information at a network on standardised inputs."""
     parameters = Parameters.of(network)
-    M = information(source, parameters, network.activation, loss).matrix
+    M = fisher_information(source, parameters, network.activation, loss)
     scale = np.sqrt(np.diag(M))
     scale[scale == 0] = 1.0
     null = _free_directions(parameters, network.activation, loss) * scale

@@ -21,7 +21,7 @@ import scipy
 
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.levenberg_marquardt import Fit, refine
+from provenet.fitting.least_squares import Fit, refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.residuals import residual_on, rounding_level

@@ -1,7 +1,7 @@
 """The last fit with noise: every sample counts, outputs weighted by their noise.
 
 One noisy output must not spoil the others, so labels are divided by the noise of their output. Of a
-great many samples every so-manieth gives the curvature, and all give the gradient.
+great many samples those drawn give the curvature, and all give the gradient.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, Source, StandardisedSource
 from provenet.fitting.covariance import Covariance, covariance, covariance_bound
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.robust.tolerances import WEIGHTINGS
 from provenet.fitting.tolerances import (
-    CURVATURE_SHARE,
     DENSE_LIMIT,
     LARGEST_COVARIANCE,
     LEAST_NOISE,
@@ -90,14 +89,14 @@ def scale_outputs(network: Network, scale: Array) -> Network:
     )
 
 
-def _scaled_samples(workspace: Workspace, scale: Array) -> tuple[Source, Source | None]:
+def _scaled_samples(workspace: Workspace, scale: Array) -> tuple[Source, ArraySource | None]:
     """All samples, labels divided by `scale`, and those drawn if they are far fewer."""
     source = StandardisedSource(workspace.source, workspace.standardisation, scale)
     many = source.size > MANY_SAMPLES * workspace.problem.samples.size
     return source, _scaled_drawn(workspace, scale) if many else None
 
 
-def _scaled_drawn(workspace: Workspace, scale: Array) -> Source:
+def _scaled_drawn(workspace: Workspace, scale: Array) -> ArraySource:
     drawn = workspace.problem.samples
     return ArraySource(drawn.X, drawn.y / scale)
 
@@ -107,7 +106,8 @@ def _weighted_fit(
 ) -> tuple[Network, float, Ended]:
     """Least squares on all samples, outputs divided by `scale`, and the noise in these units."""
     source, part = _scaled_samples(workspace, scale)
-    every = None if part is None else _every(source.size / part.size, network)
+    if part is None and not workspace.source.in_memory:
+        part = _scaled_drawn(workspace, scale)
     fit = refine(
         source,
         Parameters.of(scale_outputs(network, 1 / scale)),
@@ -117,16 +117,11 @@ def _weighted_fit(
         tolerance=REFIT_TOLERANCE,
         damping=POLISH_DAMPING,
         deadline=workspace.problem.deadline,
-        every=every,
+        some=part,
     )
     spare = max(source.labels - network.free_parameters, 1)
     found = scale_outputs(fit.parameters.network(network.activation), scale)
     return found, float(np.sqrt(fit.rss / spare)), fit.ended
-
-
-def _every(more: float, network: Network) -> int:
-    """Which samples give the curvature: as many as were drawn, or more while that costs little."""
-    return max(1, min(int(more), network.weights.size // CURVATURE_SHARE))
 
 
 def _noise_by_output(workspace: Workspace, network: Network) -> Array:

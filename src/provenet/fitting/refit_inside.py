@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from provenet.fitting.interval_fit import IntervalFit, Intervals, fit_inside
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
-from provenet.fitting.normal_equations import linear_part, without_each_unit
+from provenet.fitting.output_layer import linear_part, without_each_unit
 from provenet.fitting.polish import polish
 from provenet.fitting.search.swaps import grown
 from provenet.fitting.tolerances import (

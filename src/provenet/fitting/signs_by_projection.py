@@ -10,8 +10,7 @@ import numpy as np
 from provenet.common.typing import Array
 from provenet.data.sources.base import Source
 from provenet.fitting.model import Parameters
-from provenet.fitting.normal_equations import linear_part, without_each_unit
-from provenet.fitting.output_layer import fit_linear_part
+from provenet.fitting.output_layer import fit_linear_part, linear_part, without_each_unit
 from provenet.networks.activations import RELU, Activation
 
 

@@ -1,6 +1,6 @@
 """The smallest eigenvalue of the scaled S, to a digit, from a few products.
 
-The letters are those of `iterative_step`, and D^2 is the diagonal of S. `B = D^-1 S D^-1` has each
+The letters are those of `least_squares`, and D^2 is the diagonal of S. `B = D^-1 S D^-1` has each
 unit's own scale as a null direction; its outer product is added, which moves it out of the way.
 Rayleigh's quotient is lowered within the span of a vector, its residual times the preconditioner of
 conjugate gradients, and the last move (LOBPCG, Knyazev 2001, with one vector). The preconditioner
@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, eigh
 
 from provenet.common.typing import Array
-from provenet.fitting.iterative_step import Curvature
+from provenet.fitting.least_squares import Products
 from provenet.fitting.tolerances import (
     ALIKE,
     EIGEN_PATIENCE,
@@ -27,7 +27,7 @@ from provenet.fitting.tolerances import (
 )
 
 
-def smallest_eigenvalue(curvature: Curvature, scale: Array, scales: Array, blocks: Array) -> float:
+def smallest_eigenvalue(curvature: Products, scale: Array, scales: Array, blocks: Array) -> float:
     """Of the scaled S, its null directions left out; 0 where nothing is known of it.
 
     `scale` is D, `scales` the null directions, a row a unit, and `blocks` each unit's block of S.

@@ -31,7 +31,7 @@ from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import ArraySource, Source
 from provenet.data.sources.linked import LinkedSource
 from provenet.data.standardisation import Standardisation
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.moments.estimation import estimate_moments
 from provenet.moments.subspace import Span, numerical_rank, span_of_units, stacked_noise_edge

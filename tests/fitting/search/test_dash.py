@@ -7,7 +7,7 @@ import pytest
 
 import provenet as pn
 from provenet.data.sources import ArraySource
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.chains import _dashed
 from provenet.fitting.search.dash import (

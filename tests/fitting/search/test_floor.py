@@ -8,7 +8,7 @@ import numpy as np
 
 import provenet as pn
 from provenet.data.sources import ArraySource
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.floor import at_floor
 from provenet.fitting.search.problem import Problem

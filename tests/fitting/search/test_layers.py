@@ -11,7 +11,7 @@ import provenet as pn
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.search.layers import SeveralLayers, random_layer, without

@@ -38,7 +38,7 @@ from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources.arrays import ArraySource
 from provenet.fitting.covariance import StandardErrors
-from provenet.fitting.levenberg_marquardt import refine
+from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters, model_features
 from provenet.fitting.robust.tolerances import (
     FLATTEST,

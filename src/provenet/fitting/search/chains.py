@@ -11,7 +11,7 @@ import numpy as np
 
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.dash import Dash, dash, ended_at_zero, ended_in_noise, serves
 from provenet.fitting.search.moves import moves_of

@@ -35,10 +35,10 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.data.sources.arrays import ArraySource
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.losses import SQUARES
 from provenet.fitting.model import Parameters
-from provenet.fitting.normal_equations import dropped_in_turn
+from provenet.fitting.output_layer import dropped_in_turn
 from provenet.fitting.search.floor import variance
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.tolerances import (
@@ -46,7 +46,6 @@ from provenet.fitting.search.tolerances import (
     DASH_FACTOR,
     DASH_FAILURES,
     DASH_FALLS,
-    DASH_FURTHER,
     DASH_NEAR,
     DASH_ROWS,
     DASH_STEPS,
@@ -197,4 +196,4 @@ def _on_rows_of(problem: Problem, width: int, widest: int) -> Problem:
 def _refined(part: Problem, parameters: Parameters, patient: bool) -> Fit:
     """Least squares until little is left; a few steps, or until it falls slowly."""
     steps = (PATIENT_STEPS, PATIENT_TOLERANCE) if patient else (DASH_STEPS, SWAP_TOLERANCE)
-    return part.refine(parameters, *steps, further=DASH_FURTHER, zero=DASH_NEAR[0])
+    return part.refine(parameters, *steps, zero=DASH_NEAR[0])

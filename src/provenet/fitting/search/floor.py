@@ -14,7 +14,7 @@ pruned from the narrower one.
 
 from __future__ import annotations
 
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.tolerances import AT_FLOOR, FLOOR_FALLS, FLOOR_STEPS, SWAP_TOLERANCE
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from provenet.common.typing import Array
+from provenet.fitting.linalg import solve_scaled
 from provenet.fitting.model import Parameters, layer_inputs
-from provenet.fitting.normal_equations import solve_scaled
 from provenet.fitting.search.tolerances import FOLD_RIDGE
 from provenet.networks.activations import Activation
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources.arrays import ArraySource
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.search.folding import folded

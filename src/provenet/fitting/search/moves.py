@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.layers import SeveralLayers
 from provenet.fitting.search.problem import Problem

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from provenet.data.passes import working_time
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.polish import Polished, describe_reversal, settled_from, settled_with_signs
 from provenet.fitting.search.problem import Problem

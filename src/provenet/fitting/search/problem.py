@@ -6,16 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.passes import working_time
 from provenet.data.sources.arrays import ArraySource
-from provenet.fitting.levenberg_marquardt import Fit, refine
+from provenet.fitting.least_squares import Fit, Samples, refine
 from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.model import Parameters
-from provenet.fitting.normal_equations import LinearPart, linear_part
-from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.scoring import Scoring, weighted_linear_part
+from provenet.fitting.output_layer import LinearPart, linear_part
 from provenet.fitting.search.policy import Policy, policy_of
 from provenet.fitting.search.tolerances import (
     AT_ZERO,
@@ -23,7 +20,6 @@ from provenet.fitting.search.tolerances import (
     MOST_SHARE_OF_SAMPLES,
     NEAR_STEPS,
     NEAR_TOLERANCE,
-    SWAP_STEPS,
 )
 from provenet.fitting.tolerances import (
     FEWEST_ROWS,
@@ -143,16 +139,13 @@ class Problem:
 
     def linear_part(self, parameters: Parameters) -> LinearPart:
         """The sums that determine beta near where it is."""
-        if self.loss is SQUARES:
-            return linear_part(self.samples, parameters, self.activation)
-        return weighted_linear_part(self.samples, parameters, self.activation, self.loss)
+        return linear_part(self.samples, parameters, self.activation, self.loss)
 
     def best_linear_part(self, parameters: Parameters, passes: int = 1) -> tuple[Parameters, float]:
         """The best beta for given units, and what it leaves."""
-        if self.loss is SQUARES:
-            return fit_linear_part(self.samples, parameters, self.activation, passes)
-        at = Scoring(self.samples, self.activation, self.loss).evaluate(parameters, passes)
-        return at.parameters, at.rss
+        samples = Samples.of(self.samples, parameters, self.activation, self.loss)
+        point = samples.evaluate(parameters, passes)
+        return point.parameters, point.loss
 
     def is_zero(self, fit: Fit) -> bool:
         """Whether a fit leaves nothing."""
@@ -205,25 +198,18 @@ class Problem:
         iterations: int,
         tolerance: float,
         *,
-        further: int | None = None,
         zero: float = 0.0,
     ) -> Fit:
         """Levenberg-Marquardt within the deadline; without units the linear part alone.
 
         It ends at `zero` of the labels' spread, if that is more than what counts as zero.
         """
-        if parameters.units == 0:
-            fitted, rss = self.best_linear_part(parameters, passes=2)
-            return Fit(fitted, rss, self.samples.labels, 0, Ended.CONVERGED)
-        if further is None:
-            further = iterations if iterations >= SWAP_STEPS else 0
         return refine(
             self.samples,
             parameters,
             self.activation,
             spread=self.spread,
             iterations=iterations,
-            further=further,
             tolerance=tolerance,
             zero=max(ROUNDING_ZERO, self.enough * self.zero / self.spread, zero),
             largest=self.largest,

@@ -29,9 +29,9 @@ from itertools import chain, combinations, islice
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
+from provenet.fitting.linalg import solve_scaled
 from provenet.fitting.model import Parameters, model_features
-from provenet.fitting.normal_equations import solve_scaled
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.tolerances import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.losses import SQUARES
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.floor import at_floor

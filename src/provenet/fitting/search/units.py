@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
+from provenet.fitting.linalg import solve_scaled
 from provenet.fitting.losses import working_labels
 from provenet.fitting.model import Parameters, model_features
-from provenet.fitting.normal_equations import dropped_in_turn, solve_scaled, without_each_unit
+from provenet.fitting.output_layer import dropped_in_turn, without_each_unit
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.tolerances import (
     AT_THE_CAP,

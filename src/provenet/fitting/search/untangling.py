@@ -34,8 +34,8 @@ import numpy as np
 
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.layered_equations import LayeredPoint
+from provenet.fitting.linalg import solve_scaled
 from provenet.fitting.model import Parameters
-from provenet.fitting.normal_equations import solve_scaled
 from provenet.fitting.search.folding import folded
 from provenet.fitting.search.tolerances import (
     FOLD_RIDGE,

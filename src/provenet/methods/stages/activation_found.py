@@ -28,7 +28,7 @@ import numpy as np
 from provenet.certify.candidate import Candidate
 from provenet.certify.found_activation import FoundActivation, OtherActivation
 from provenet.data.passes import working_time
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.polish import settled_from
 from provenet.fitting.search.chains import Chain, first_width, pruned, widest_of

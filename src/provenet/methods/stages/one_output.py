@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provenet.certify.candidate import Candidate
-from provenet.fitting.levenberg_marquardt import Fit
+from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.moment_start import (
     faithful_directions,

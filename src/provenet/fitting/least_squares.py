@@ -1,0 +1,666 @@
+"""Damped Gauss-Newton with the output layer eliminated: the one iteration that fits models.
+
+The loss is the sum of squares or a deviance (`losses`). With the letters of `model` and `losses`: r
+is half the gradient of the loss by the values f, W = R^T R its curvature (1 for squares), J the
+derivatives of f by the hidden layers theta, Phi those by the output layer beta.
+
+*Output layer.* For given theta the best beta is found by Newton's corrections
+
+    beta <- beta - G^-1 Phi^T r,        G = Phi^T W Phi,
+
+one for squares (at the start two), some for a deviance. They are computed from the current
+residual, beta never afresh: so without noise the residual ends at machine precision although normal
+equations are solved.
+
+*Step.* So only theta is searched (variable projection; Golub and Pereyra 1973, in Kaufman's form).
+The Gauss-Newton matrix of theta is the Schur complement of G,
+
+    S = J^T W J - J^T W Phi G^-1 Phi^T W J,      (S + lambda D) s = J^T (r - W Phi G^-1 Phi^T r),
+
+D the diagonal of `J^T W J`, and s is taken off theta. lambda falls after a step that lowers the
+loss and rises until one does (Marquardt 1963). The model predicts by how much the loss falls; the
+iteration ends where that, or the fall itself, is a small fraction of the loss.
+
+*Two solvers.* `Dense`: Cholesky of S, for smooth units, which are ill-conditioned, several layers,
+deviances and few parameters. `Products`: conjugate gradients, for one layer of units with kinks.
+While much is left single precision is enough for S: the gradient, in double precision, alone
+decides where the iteration ends.
+
+*Two kinds of data.* `Samples` are in memory, and keep what is evaluated at a point. `Stream` is for
+very many samples anywhere: loss and gradient are sums over all of them, one pass a point; the
+curvature is that of some samples in memory. Known to a few per cent it is as good for a step. Beta
+is not eliminated there, which would take a second pass, but moved along with theta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
+from operator import add
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.linalg import lapack
+
+from provenet.common.blocks import row_blocks
+from provenet.common.ended import Ended
+from provenet.common.typing import Array
+from provenet.data.parallel import sum_over
+from provenet.data.passes import working_time
+from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources.base import Source
+from provenet.data.sums import Sums
+from provenet.fitting.linalg import Solver, conjugate_gradients, solve_scaled, solver_scaled
+from provenet.fitting.losses import SQUARES, Loss
+from provenet.fitting.model import Linearisation, Parameters, with_ones
+from provenet.fitting.output_layer import RIDGE
+from provenet.networks.activations import Activation
+from provenet.networks.tolerances import EPS, TINY
+
+Sum = TypeVar("Sum")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Where a refinement ended."""
+
+    parameters: Parameters
+    rss: float
+    """The sum of squares, or the deviance."""
+    labels: int
+    """Samples times outputs."""
+    iterations: int
+    ended: Ended
+
+    @property
+    def rms(self) -> float:
+        """Root mean square residual."""
+        return float(np.sqrt(self.rss / self.labels))
+
+
+def refine(
+    source: Source,
+    parameters: Parameters,
+    activation: Activation,
+    *,
+    spread: float,
+    iterations: int = 60,
+    tolerance: float = 1e-6,
+    zero: float = 4.5 * EPS,
+    damping: float = 1e-2,
+    largest: float = np.inf,
+    deadline: float = np.inf,
+    loss: Loss = SQUARES,
+    some: ArraySource | None = None,
+) -> Fit:
+    """The best model near the given parameters.
+
+    It ends when the residual is below `zero * spread`, when an iteration lowers the loss by less
+    than the fraction `tolerance` or predicts no more, when no step lowers it, or when iterations or
+    time are over. Weights of a unit that is not positively homogeneous are kept at a norm of at
+    most `largest`. With `some` samples these give the curvature, and `source` is passed over.
+    """
+    start = parameters.normalised(activation).capped(activation, largest)
+    numbers = source.size * (
+        2 * source.features + 4 * sum(start.widths) + 2 * (source.outputs or 1)
+    )
+    if some is None and 8 * numbers > 2e9:  # bytes
+        drawn = source.draw(max(20_000, 50 * start.ravel().size), np.random.default_rng(0))
+        some = ArraySource(drawn.X, drawn.y)
+    memory = Samples.of(source if some is None else some, start, activation, loss)
+    problem: Samples | Stream = memory if some is None else Stream(source, memory)
+    end = (zero * spread) ** 2 * source.labels if loss is SQUARES else 0.0
+    single = (1e-3 * spread) ** 2 * source.labels  # a step needs three digits then
+
+    def fit(ended: Ended) -> Fit:
+        return Fit(point.parameters, point.loss, source.labels, taken, ended)
+
+    point, before, solved, taken = problem.evaluate(start, 2), np.inf, True, 1
+    if start.nonlinear == 0:
+        return fit(Ended.CONVERGED)
+    while True:
+        if point.loss <= end:
+            return fit(Ended.ZERO)
+        if before - point.loss <= tolerance * before < np.inf:
+            return fit(Ended.CONVERGED if solved else Ended.OUT_OF_STEPS)
+        if taken >= iterations:
+            return fit(Ended.OUT_OF_STEPS)
+        if working_time() > deadline:
+            return fit(Ended.OUT_OF_TIME)
+        curvature = point.curvature(point.loss > single)
+        # As the loss fell (Eisenstat and Walker 1996), and no finer than the end needs.
+        fallen = point.loss / before if before < np.inf else 1.0
+        accuracy = np.clip(max(fallen, 0.3 * np.sqrt(end / max(point.loss, TINY))), 1e-4, 0.1)
+        for _ in range(10):
+            step = curvature.step(damping, float(accuracy))
+            if step is not None:
+                if step.predicted <= tolerance * point.loss:
+                    return fit(Ended.CONVERGED if step.solved else Ended.OUT_OF_STEPS)
+                moved = point.parameters.moved(step.theta, step.beta).normalised(activation)
+                trial = problem.evaluate(moved.capped(activation, largest))
+                if trial.loss < point.loss:
+                    break
+            damping = max(4 * damping, 1e-3)
+        else:
+            return fit(Ended.STUCK)
+        point, before, solved = trial, point.loss, step.solved
+        damping, taken = max(damping / 5, 1e-13), taken + 1
+
+
+# ---------------------------------------------------------------- samples in memory
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples in memory, a block of rows at a time, and the loss of a model's values there."""
+
+    X1: Array
+    """[X, 1]."""
+    Y: Array
+    """(samples, outputs)."""
+    activation: Activation
+    loss: Loss
+    rows: int
+    """Of a block."""
+    iterative: bool
+    """Whether steps are found by conjugate gradients."""
+
+    @classmethod
+    def of(
+        cls, source: Source, like: Parameters, activation: Activation, loss: Loss = SQUARES
+    ) -> Samples:
+        """All samples of a source, for models of this shape."""
+        X, y = source.rows(0, source.size)
+        p, most = like.nonlinear + len(like.beta), 100 if activation.slope is not None else 4000
+        iterative = like.nonlinear > most and not like.lower and loss is SQUARES
+        # Some of a processor's cache: a block of the Jacobian, or of what is evaluated.
+        rows = 2048 if iterative else int(np.clip(4e6 / (8 * p), 128, 2048))
+        return cls(with_ones(X), y.reshape(len(y), -1), activation, loss, rows, iterative)
+
+    @cached_property
+    def blocks(self) -> list[slice]:
+        """Of rows."""
+        return list(row_blocks(len(self.X1), self.rows))
+
+    @cached_property
+    def X1_single(self) -> Array:
+        """[X, 1] in single precision."""
+        return self.X1.astype(np.float32)
+
+    @cached_property
+    def input_gram(self) -> Array:
+        """`[X, 1]^T [X, 1]`."""
+        return np.asarray(self.X1.T @ self.X1)
+
+    @property
+    def penalty(self) -> float:
+        """On |beta|^2 of class labels: where units can tell them apart the deviance falls for ever
+        as beta grows. It is far too little to be felt where labels overlap, and settles the
+        constant that softmax leaves open."""
+        return 0.0 if self.loss is SQUARES else 1e-6 * len(self.Y)
+
+    def total(self, term: Callable[[int, slice], Sum], units: int) -> Sum:
+        """The sum of a term over the blocks, each with its number; threads share long ones."""
+
+        def numbered(rows: slice) -> Sum:
+            with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is not taken
+                return term(rows.start // self.rows, rows)
+
+        if self.X1.size * units > 10**7:  # milliseconds
+            return sum_over(self.blocks, numbered)
+        return reduce(add, map(numbered, self.blocks))
+
+    def each(self, term: Callable[[int, slice], Sum], units: int) -> list[Sum]:
+        """What a term gives for every block."""
+        found = dict[int, Sum]()
+
+        def kept(k: int, rows: slice) -> int:
+            found[k] = term(k, rows)
+            return k
+
+        self.total(kept, units)
+        return [found[k] for k in range(len(self.blocks))]
+
+    def linearised(self, parameters: Parameters) -> Point:
+        """A model, its output layer as it is."""
+        m = sum(parameters.widths)
+        at = self.each(
+            lambda k, rows: Linearisation.at(parameters, self.activation, self.X1[rows]), m
+        )
+        return Point(self, parameters, at, self.each(lambda k, rows: at[k].values, m))
+
+    def evaluate(self, parameters: Parameters, passes: int = 1) -> Point:
+        """A model with the best output layer for its units.
+
+        Of a deviance so many times five corrections, while they gain a thousandth: far less than
+        chance. Where an iteration begins units may be gone: what is left of beta may be sure, and
+        wrong, and Newton's steps are no help there. Less of it may be a better start.
+        """
+        point = self.linearised(parameters)
+        if self.loss is SQUARES:
+            for _ in range(passes):
+                point = point.corrected()
+            return point
+        if passes > 1:
+            starts = [point.with_beta(1 - share, parameters.beta) for share in (1, 0.3, 0.1, 0)]
+            point = min(starts, key=lambda start: start.loss)
+        for _ in range(5 * passes):
+            before, point = point.loss, point.corrected()
+            if before - point.loss <= 1e-3:
+                break
+        return point
+
+
+@dataclass(frozen=True)
+class Point:
+    """A model at samples in memory; what a step needs is computed when it is asked for."""
+
+    samples: Samples
+    parameters: Parameters
+    at: list[Linearisation]
+    """Block by block, of these units with any beta."""
+    F: list[Array]
+    """The values, block by block."""
+    known_solver: Solver | None = None
+
+    def total(self, term: Callable[[int, slice], Sum]) -> Sum:
+        """The sum of a term over the blocks."""
+        return self.samples.total(term, sum(self.parameters.widths))
+
+    @cached_property
+    def loss(self) -> float:
+        """The sum of squares, or the deviance with the penalty; not finite: infinite."""
+        of, Y, beta = self.samples.loss, self.samples.Y, self.parameters.beta
+        value = self.total(lambda k, rows: float(of.deviance(self.F[k], Y[rows]).sum()))
+        value += self.samples.penalty * float(np.vdot(beta, beta))
+        return value if np.isfinite(value) else np.inf
+
+    @cached_property
+    def excess(self) -> list[Array]:
+        """r, block by block."""
+        of, Y = self.samples.loss, self.samples.Y
+        with np.errstate(over="ignore", invalid="ignore"):
+            return [of.excess(F, Y[b]) for F, b in zip(self.F, self.samples.blocks, strict=True)]
+
+    @cached_property
+    def gradient(self) -> Array:
+        """`J^T r`, flat."""
+        A = self.parameters.output_weights
+        return self.total(lambda k, rows: self.at[k].pulled_back(self.excess[k] @ A))
+
+    @cached_property
+    def beta_gradient(self) -> Array:
+        """`Phi^T r`, (rows of beta, outputs), and of the penalty."""
+        own = self.samples.penalty * self.parameters.beta.reshape(len(self.parameters.beta), -1)
+        return self.total(lambda k, rows: self.at[k].overlap(self.excess[k])) + own
+
+    @cached_property
+    def solver(self) -> Solver:
+        """`G^-1` of anything of the shape of beta, (rows, outputs)."""
+        if self.known_solver is not None:
+            return self.known_solver
+        squares = self.samples.loss is SQUARES
+        G = self.total(self._units_gram if squares else self._weighted_gram)
+        if squares:
+            m, tail = len(G), self.samples.input_gram[len(G) - G.shape[1] :, len(G) - G.shape[1] :]
+            G = np.vstack([G, np.hstack([G[:, m:].T, tail])])
+        if not np.isfinite(G).all():
+            return lambda B: np.full(B.shape, np.nan)
+        if squares:
+            return solver_scaled(G, RIDGE * len(G))
+        G[np.diag_indices(len(G))] += self.samples.penalty
+        solve, outputs = solver_scaled(G, 4500 * EPS), self.samples.Y.shape[1]
+        return lambda B: solve(B.T.ravel()).reshape(outputs, -1).T
+
+    def _units_gram(self, k: int, rows: slice) -> Array:
+        """The units' rows of G; the others are the same at every point."""
+        at = self.at[k]
+        return np.hstack([at.top.T @ at.top, at.top.T @ at.tail])
+
+    def _weighted_gram(self, k: int, rows: slice) -> Array:
+        """G of all outputs, one after another."""
+        root, phi = self.samples.loss.root(self.F[k]), self.at[k].features
+        n, combinations, outputs = root.shape
+        J = root[:, :, :, None] * phi[:, None, None, :]
+        J = J.reshape(n * combinations, outputs * phi.shape[1])
+        return np.asarray(J.T @ J)
+
+    def with_beta(self, share: float, step: Array) -> Point:
+        """With a share of a step taken off beta."""
+        parameters, columns = self.parameters, step.reshape(len(step), -1)
+        change = self.samples.each(lambda k, rows: self.at[k].combined(columns), step.size)
+        F = [own - share * other for own, other in zip(self.F, change, strict=True)]
+        moved = replace(parameters, beta=parameters.beta - share * step)
+        known = self.solver if self.samples.loss is SQUARES else None
+        return Point(self.samples, moved, self.at, F, known)
+
+    def corrected(self) -> Point:
+        """With Newton's correction of beta; of a deviance, halved until that falls."""
+        step = self.solver(self.beta_gradient).reshape(self.parameters.beta.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.samples.loss is SQUARES:
+                return self.with_beta(1.0, step)
+            trials = (self.with_beta(0.5**halving, step) for halving in range(8))
+            return next((trial for trial in trials if trial.loss < self.loss), self)
+
+    def curvature(self, single: bool) -> Curvature:
+        """Steps from here; after corrections of a deviance something of them may be left."""
+        left = None if self.samples.loss is SQUARES else self.beta_gradient
+        return curvature_at(self, self.gradient, left, single)
+
+
+# ---------------------------------------------------------------- very many samples
+
+
+@dataclass(frozen=True)
+class GradientSums(Sums):
+    """The loss, `J^T r` and `Phi^T r`."""
+
+    loss: float
+    gradient: Array
+    beta_gradient: Array
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Samples anywhere, and some of them, or others like them, in memory."""
+
+    source: Source
+    some: Samples
+
+    def evaluate(self, parameters: Parameters, passes: int = 1) -> StreamPoint:
+        """One pass, whatever is asked for: beta moves along with the units."""
+        term = partial(gradient_term, parameters, self.some.activation, self.some.loss)
+        return StreamPoint(self, parameters, self.source.total(term))
+
+
+@np.errstate(over="ignore", invalid="ignore")  # a step that overflows is not taken
+def gradient_term(
+    parameters: Parameters, activation: Activation, loss: Loss, X: Array, y: Array
+) -> GradientSums:
+    """The sums over a block of samples."""
+    at, Y = Linearisation.of(parameters, activation, X), y.reshape(len(y), -1)
+    r = loss.excess(at.values, Y)
+    return GradientSums(float(loss.deviance(at.values, Y).sum()), at.backward(r), at.overlap(r))
+
+
+@dataclass(frozen=True)
+class StreamPoint:
+    """A model, and what a pass over all samples says of it."""
+
+    stream: Stream
+    parameters: Parameters
+    sums: GradientSums
+
+    @property
+    def penalty(self) -> float:
+        """As of `Samples`."""
+        return self.stream.some.penalty / self.share
+
+    @property
+    def share(self) -> float:
+        """The part of the samples that gives the curvature."""
+        return len(self.stream.some.Y) / self.stream.source.size
+
+    @property
+    def loss(self) -> float:
+        """The sum of squares, or the deviance with the penalty; not finite: infinite."""
+        beta = self.parameters.beta
+        value = self.sums.loss + self.penalty * float(np.vdot(beta, beta))
+        return value if np.isfinite(value) else np.inf
+
+    def curvature(self, single: bool) -> Curvature:
+        """Steps from here."""
+        own = self.penalty * self.parameters.beta.reshape(self.sums.beta_gradient.shape)
+        left, point = self.sums.beta_gradient + own, self.stream.some.linearised(self.parameters)
+        return curvature_at(point, self.sums.gradient, left, single, self.share)
+
+
+# ---------------------------------------------------------------- steps
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to take off theta, flat, and off beta."""
+
+    theta: Array
+    beta: Array | float
+    predicted: float
+    """The fall of the loss in the linear model."""
+    solved: bool
+    """Whether the damped system was solved for it: else a small gain is no end."""
+
+
+def curvature_at(
+    point: Point, gradient: Array, left: Array | None, single: bool, share: float = 1.0
+) -> Curvature:
+    """Steps at a point, by the solver that suits the model."""
+    kind = Products if point.samples.iterative else Dense
+    return kind(point, gradient, left, single, share)
+
+
+class Curvature:
+    """S and D at a point, and damped steps for a gradient."""
+
+    D: Array
+
+    def __init__(
+        self, point: Point, gradient: Array, left: Array | None, single: bool, share: float = 1.0
+    ) -> None:
+        """`left` is `Phi^T r` if it is not zero; gradients are of 1/share times the samples."""
+        self.point, self.share = point, share
+        self.rhs, self.left = gradient * share, None if left is None else left * share
+        if self.left is not None:
+            self.beta = point.solver(self.left)
+            self.rhs = self.rhs - point.total(self._explained)
+        self.prepare(single)
+
+    def prepare(self, single: bool) -> None:
+        """Compute what steps need."""
+        raise NotImplementedError
+
+    def step(self, damping: float, accuracy: float) -> Step | None:
+        """The damped step, to a relative residual of `accuracy`; None if there is none."""
+        raise NotImplementedError
+
+    def floored(self, diagonal: Array) -> Array:
+        """D, no entry far below the mean.
+
+        Units that saturate or die have hardly any effect on most samples, and would run away on the
+        word of the few that are left.
+        """
+        p, samples = self.point.parameters, self.point.samples
+        alive = samples.activation.degree is not None and not p.lower and samples.loss is SQUARES
+        return np.asarray(diagonal + (1e-10 if alive else 1e-3) * diagonal.mean() + TINY)
+
+    def finished(self, move: Array, damping: float, solved: bool) -> Step:
+        """A step of theta with what it predicts and the step of beta.
+
+        The prediction holds for an iterate of conjugate gradients, too.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # a step far too long is not taken
+            predicted = float(self.rhs @ move + damping * self.D @ move**2)
+        if self.left is None:
+            return Step(move, 0.0, predicted / self.share, solved)
+        predicted += float(np.vdot(self.left, self.beta))
+        follows = self.point.solver(self.point.total(partial(self._changed, move)))
+        beta = (self.beta - follows).reshape(self.point.parameters.beta.shape)
+        return Step(move, beta, predicted / self.share, solved)
+
+    def _weighted(self, k: int, change: Array) -> Array:
+        """W times a change of the values."""
+        if self.point.samples.loss is SQUARES:
+            return change
+        root = self.point.samples.loss.root(self.point.F[k])
+        return np.asarray(np.einsum("nkp,nkq,nq->np", root, root, change))
+
+    def _explained(self, k: int, rows: slice) -> Array:
+        """`J^T W Phi` times the step of beta alone."""
+        change = self._weighted(k, self.point.at[k].combined(self.beta))
+        return self.point.at[k].pulled_back(change @ self.point.parameters.output_weights)
+
+    def _changed(self, move: Array, k: int, rows: slice) -> Array:
+        """`Phi^T W J` times a step of theta."""
+        change = self.point.at[k].top_change(move) @ self.point.parameters.output_weights.T
+        return self.point.at[k].overlap(self._weighted(k, change))
+
+
+class Dense(Curvature):
+    """S as a matrix."""
+
+    def prepare(self, single: bool) -> None:
+        """Of one layer and squares J is the same for all outputs but for their weights,
+
+        S = (A^T A) o (H - C G^-1 C^T)    with H = D^T D, C = D^T Phi, D the derivatives of h_L,
+
+        `o` multiplying the blocks of two units.
+        """
+        point, p = self.point, self.point.parameters
+        shared, t = point.samples.loss is SQUARES and not p.lower, p.nonlinear
+        weights = np.ones((1, p.units)) if shared else p.output_weights
+        dtype = np.float32 if single else np.float64
+        M = point.total(lambda k, rows: self._information(weights, dtype, k, rows))
+        own = np.arange(t, len(M))
+        M[own, own] += point.samples.penalty
+        C, diagonal = M[:t, t:], np.diag(M)[:t].copy()
+        self.S = C @ solve_scaled(M[t:, t:], C.T, 1e-6 if single else 4500 * EPS)
+        np.subtract(M[:t, :t], self.S, out=self.S)  # in place, for it may be large
+        if shared:
+            A, (m, width) = p.output_weights, p.theta.shape
+            self.S.reshape(m, width, m, width)[:] *= (A.T @ A)[:, None, :, None]
+            diagonal *= np.repeat(np.sum(A**2, axis=0), width)
+        self.D = self.floored(diagonal)
+
+    def _information(self, weights: Array, dtype: type[np.floating], k: int, rows: slice) -> Array:
+        """`[J, Phi]^T W [J, Phi]` of a block."""
+        samples = self.point.samples
+        at = self.point.at[k].astype(
+            dtype, samples.X1_single[rows] if dtype is np.float32 else None
+        )
+        root = None if samples.loss is SQUARES else samples.loss.root(self.point.F[k])
+        return information(at, root, weights)
+
+    def step(self, damping: float, accuracy: float) -> Step | None:
+        """Exact for any accuracy; none if the matrix is not positive definite."""
+        A = self.S.copy()
+        A[np.diag_indices(len(A))] += damping * self.D
+        factor, failed = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
+        if failed:
+            return None
+        move = np.asarray(lapack.dpotrs(factor, self.rhs, lower=1)[0])
+        return self.finished(move, damping, True)
+
+
+def information(at: Linearisation, root: Array | None, weights: Array | None = None) -> Array:
+    """`J^T R^T R J` of all parameters at some samples, summed in their precision.
+
+    `weights` stand for the output weights, one row a combination of outputs.
+    """
+    outputs = len(at.parameters.output_weights if weights is None else weights)
+    size = at.parameters.nonlinear + outputs * at.features.shape[1]
+    M = np.zeros((size, size))
+    for J, own in at.jacobians(root, weights):
+        if len(own) == size:
+            M += J.T @ J
+        else:
+            M[np.ix_(own, own)] += J.T @ J
+    return M
+
+
+def fisher_information(
+    source: Source,
+    parameters: Parameters,
+    activation: Activation,
+    loss: Loss = SQUARES,
+    weights: Array | None = None,
+) -> Array:
+    """`J^T W J` of all parameters, a sum over any source; `weights` as of `information`."""
+    rows = int(np.clip(4e6 / (8 * parameters.ravel().size), 128, 2048))
+    return source.total(partial(_information_term, parameters, activation, loss, weights), rows)
+
+
+def _information_term(
+    parameters: Parameters,
+    activation: Activation,
+    loss: Loss,
+    weights: Array | None,
+    X: Array,
+    y: Array,
+) -> Array:
+    at = Linearisation.of(parameters, activation, X)
+    return information(at, None if loss is SQUARES else loss.root(at.values), weights)
+
+
+class Products(Curvature):
+    """S of one layer by its products with vectors.
+
+    Of piecewise linear units in single precision, which has their slopes exactly. On standardised
+    inputs block (i, j) of S is close to a multiple of the identity, K_ij times the mean squares of
+    (x, 1): K is what the slopes of units i and j share beyond the linear part. The inverse of K,
+    units by units, is the preconditioner, so that units much alike, or in vain, do not slow the
+    iteration down. A step of one digit, which is all that is needed far from the answer, takes
+    about five products.
+    """
+
+    def prepare(self, single: bool) -> None:
+        """Of more outputs than units only the triangular factor of A counts."""
+        point, samples = self.point, self.point.samples
+        A = point.parameters.output_weights
+        self.dtype: Any = np.float32 if samples.activation.slope is not None else np.float64
+        X1 = samples.X1_single if self.dtype is np.float32 else samples.X1
+        self.at = samples.each(
+            lambda k, rows: point.at[k].astype(self.dtype, X1[rows]), point.parameters.units
+        )
+        root = A if len(A) <= A.shape[1] else np.linalg.qr(A).R
+        self.size = float(np.abs(root).max(initial=TINY))  # no scale of labels overflows
+        self.mix = (root / self.size).astype(self.dtype)
+        self.changes = [np.empty(0)] * len(self.at)
+        squares = point.total(lambda k, rows: (self.slope(k) ** 2).T @ X1[rows] ** 2)
+        diagonal = squares.astype(float) * np.sum(A**2, axis=0)[:, None]
+        self.D = self.floored(diagonal).ravel()
+        shared = point.total(lambda k, rows: self.slope(k).T @ self.slope(k)).astype(float)
+        if point.parameters.has_linear:
+            sums = point.total(lambda k, rows: self.slope(k).sum(axis=0, dtype=float))
+            shared -= np.outer(sums, sums) / len(samples.Y)
+        self.K = (A.T @ A) * shared
+
+    def slope(self, k: int) -> Array:
+        """Of all units."""
+        return self.at[k].slopes[0]
+
+    def product(self, v: Array) -> Array:
+        """S times a vector."""
+        point, single, at, mix = self.point, v.astype(self.dtype), self.at, self.mix
+
+        def overlap(k: int, rows: slice) -> Array:
+            self.changes[k] = at[k].top_change(single) @ mix.T
+            return at[k].overlap(self.changes[k])
+
+        g = point.solver(point.total(overlap).astype(float)).astype(self.dtype)
+
+        def pulled_back(k: int, rows: slice) -> Array:
+            return at[k].pulled_back((self.changes[k] - at[k].combined(g)) @ mix)
+
+        return np.multiply(point.total(pulled_back), self.size**2, dtype=float)
+
+    def preconditioner(self, damping: float) -> Solver:
+        """The inverse of what S is close to, damped; units alike in more than 1e-3 are one."""
+        by_unit = self.D.reshape(self.point.parameters.theta.shape)
+        scale = np.sqrt(by_unit[:, -1])
+        shared = self.K / scale / scale[:, None]
+        shared[np.diag_indices(len(scale))] += damping + 1e-3
+        inverse = np.linalg.inv(shared) / scale / scale[:, None]
+        squares = np.mean(by_unit / scale[:, None] ** 2, axis=0)
+        return lambda r: np.asarray((inverse @ (r.reshape(by_unit.shape) / squares)).ravel())
+
+    def step(self, damping: float, accuracy: float) -> Step:
+        """By conjugate gradients."""
+        extra = damping * self.D
+        move, solved = conjugate_gradients(
+            lambda v: self.product(v) + extra * v,
+            self.rhs,
+            self.preconditioner(damping),
+            accuracy,
+        )
+        return self.finished(move, damping, solved)
