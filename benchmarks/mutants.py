@@ -1105,7 +1105,7 @@ OURS = (
         "without_each_unit",
         "np.asarray(size / np.abs(np.diag(inverse[:m])))",
         "np.asarray(size)",
-        ("fitting/test_normal_equations.py::test_what_each_unit_is_worth",),
+        ("fitting/test_least_squares.py::test_what_each_unit_is_worth",),
     ),
     Mutation(
         "lifting: the discriminant's sign",

@@ -614,7 +614,7 @@ class Products(Curvature):
         )
         root = A if len(A) <= A.shape[1] else np.linalg.qr(A).R
         self.size = float(np.abs(root).max(initial=TINY))  # no scale of labels overflows
-        self.mix = (root / self.size).astype(self.dtype)
+        self.mix: Array = (root / self.size).astype(self.dtype)
         self.changes = [np.empty(0)] * len(self.at)
         squares = point.total(lambda k, rows: (self.slope(k) ** 2).T @ X1[rows] ** 2)
         diagonal = squares.astype(float) * np.sum(A**2, axis=0)[:, None]
@@ -631,7 +631,8 @@ class Products(Curvature):
 
     def product(self, v: Array) -> Array:
         """S times a vector."""
-        point, single, at, mix = self.point, v.astype(self.dtype), self.at, self.mix
+        point, at, mix = self.point, self.at, self.mix
+        single: Array = v.astype(self.dtype)
 
         def overlap(k: int, rows: slice) -> Array:
             self.changes[k] = at[k].top_change(single) @ mix.T
