@@ -789,14 +789,16 @@ GP19 = (
         "_degree",
         "range(max(k, 1) - 1, 0, -1)",
         "range(max(k, 1), 0, -1)",
-        ("data/sources/test_biased.py",),
+        (
+            "data/test_sources.py::test_moments_of_kept_samples_are_those_of_the_labels_over_their_mean",
+        ),
     ),
     Mutation(
         "GP19 B.6: labels that vanish somewhere are divided by all the same",
         "_may_be_weighted",
         "and _reach_everywhere(source, request)",
         "and True",
-        ("data/sources/test_biased.py::test_labels_that_vanish_somewhere_leave_plain_means",),
+        ("data/test_sources.py::test_labels_that_vanish_somewhere_leave_plain_means",),
     ),
     Mutation(
         "GP19 section 3: a slope that falls with the bands is a face",
@@ -1242,9 +1244,9 @@ HONESTY = (
     Mutation(
         "rounded labels: steps of labels far apart",
         "_in_steps",
-        "*_decimals(blur, above[-1])",
+        "*_decimals(1e4 * blur, above[-1])",
         "",
-        ("data/test_label_precision.py::test_steps_are_found_with_any_offset",),
+        ("data/test_labels.py::test_steps_are_found_with_any_offset",),
     ),
     Mutation(
         "noise: means of places are not looked at",

@@ -37,9 +37,9 @@ from provenet.common.blocks import row_blocks
 from provenet.common.typing import Array
 from provenet.common.words import duration
 from provenet.data.checkpoint import Checkpoint
+from provenet.data.files import open_samples, save_samples
 from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import Watch, watched
-from provenet.data.sample_files.door import open_samples, save_samples
 from provenet.data.standardisation import LinearSums
 from provenet.moments.estimation import estimate_moments
 from provenet.moments.subspace import span_of_units
@@ -109,7 +109,7 @@ def on_cluster(source: pn.Source, processes: int) -> Iterator[tuple[pn.Source, C
     """A file's samples on a cluster of this machine, and the processor time of all of it."""
     from distributed import LocalCluster, get_client
 
-    from provenet.data.sources.dask import DaskFiles, cluster
+    from provenet.data.dask import DaskFiles, cluster
 
     with (
         LocalCluster(

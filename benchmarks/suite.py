@@ -8,7 +8,7 @@
     python benchmarks/suite.py --parts calls --compare before.json   # before landing a change
 
 Writes `results/YYYY-MM-DD.json` and the same as a Markdown table (`YYYY-MM-DD-quick` with --quick).
-`--docs` writes docs/benchmarks.md and its pictures from these results; `--compare` tells what
+`--docs` writes docs/benchmarks.md from these results; `--compare` tells what
 became slower since others, and by how many standard errors (`compare.py`). A part that fails is
 reported as failed, and the rest goes on.
 
@@ -47,7 +47,6 @@ PARTS: dict[str, Part] = {
     "moment pass": _of("moments"),
     "disk and cluster": _of("scaling"),
     "decomposition": _of("decomposition"),
-    "designed inputs": _of("designs"),
     "recovery, one output": _of("recovery"),
     "few samples": _of("samples"),
     "recovery, several outputs": _of("outputs"),
@@ -58,8 +57,6 @@ PARTS: dict[str, Part] = {
     "regression": _of("regression"),
     "landscape": _of("landscape"),
 }
-PICTURES = {"designed inputs": ("benchmarks_designs.png", "designs")}
-"""Of a part's records: the file in docs, and the script whose `draw_records` draws it."""
 OPTIONAL = ("tensorly", "matplotlib", "dask", "h5py", "zarr", "pyarrow")
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
@@ -151,7 +148,7 @@ def write(content: Content, path: Path) -> None:
 # ---------------------------------------------------------------- tables
 
 
-def tables(content: Content, pictures: bool = False) -> Iterator[str]:
+def tables(content: Content) -> Iterator[str]:
     """Where it was measured, then a table a part, with its picture if there is one."""
     yield ", ".join(f"{name} {value}" for name, value in content["machine"].items()) + "."
     yield ""
@@ -169,17 +166,15 @@ def tables(content: Content, pictures: bool = False) -> Iterator[str]:
             yield from (f"Of {part['date']}, with the code of that day.", "")
         if part.get("quick") and not content["quick"]:
             yield from ("Few seeds and small sizes (`--quick`).", "")
-        yield from _part(name, part, pictures)
+        yield from _part(name, part)
 
 
-def _part(name: str, part: Content, pictures: bool) -> Iterator[str]:
+def _part(name: str, part: Content) -> Iterator[str]:
     if part["failure"]:
         yield part["failure"]
         return
     for paragraph in telling.told(name, part):
         yield from (paragraph, "")
-    if pictures and name in PICTURES:
-        yield f"![{name.capitalize()}]({PICTURES[name][0]})\n"
     if part["lines"]:
         yield markdown_head(part["lines"][0][0])
         yield from (markdown_row(cells) for _, cells in part["lines"])
@@ -214,12 +209,8 @@ solver needs that never succeeds. How few samples suffice is drawn in
 
 
 def write_docs(content: Content, folder: Path) -> None:
-    """docs/benchmarks.md and its pictures."""
-    for name, (file, script) in PICTURES.items():
-        part = content["parts"].get(name)
-        if part and not part["failure"]:
-            import_module(script).draw_records(part["records"], folder / file)
-    text = "\n".join((INTRODUCTION, *tables(content, pictures=True)))
+    """docs/benchmarks.md."""
+    text = "\n".join((INTRODUCTION, *tables(content)))
     (folder / "benchmarks.md").write_text(text + "\n")
 
 

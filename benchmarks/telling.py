@@ -96,15 +96,6 @@ def _decomposition(records: Sequence[Content]) -> str:
     )
 
 
-def _designs(records: Sequence[Content]) -> str:
-    sobol = _values(_of(records, "sobol"), "ratio")
-    pairs = _values(_of(records, ", antithetic", "T_2"), "ratio")
-    return (
-        f"Sobol points have {sobol} of the error of independent inputs, pairs x, -x {pairs} of it "
-        "in T_2, from which the span of the units is read."
-    )
-
-
 def _trials(lines: Sequence[Cells]) -> str:
     """Lines of `trials`: the row, the solver, how many were recovered, and wrong successes."""
     ours = [cells for cells in lines if cells[1] == "provenet"]
@@ -205,10 +196,6 @@ WORDS = {
         "Directions of the units from moments of 1e5 samples, beside TensorLy's decomposition of "
         "the same tensors; medians.",
         _decomposition,
-    ),
-    "designed inputs": Words(
-        "Errors of the moments when a function may be asked at inputs of one's own choice.",
-        _designs,
     ),
     "recovery, one output": Words(
         "Random networks recovered from samples without being told the width; rivals on the same "

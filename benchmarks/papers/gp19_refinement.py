@@ -61,7 +61,7 @@ def searched(name: str, d: int, angle: float, seed: int) -> tuple[Refinement, Ar
     hidden = hidden_union(d, rng)
     w = hidden.layer.weights[0]
     start = near(w, START, rng)
-    oracle = QueriedBands(QuerySource(hidden, d, 1).ask, d, rng=rng)
+    oracle = QueriedBands(QuerySource(hidden, d, 1).query, d, rng=rng)
     found = SEARCHES[name](oracle, start, angle, rng=rng)
     return found, np.array([angle_between(step.direction, w) for step in found.path])
 

@@ -12,11 +12,10 @@ if TYPE_CHECKING:
     from provenet.certify.result import Recovery
     from provenet.common.exceptions import InvalidInput
     from provenet.common.version import __version__
-    from provenet.data.sample_files.door import open_samples
+    from provenet.data.files import FileSource, open_samples
     from provenet.data.sources import (
         ArraySource,
         BiasedSource,
-        FileSource,
         PopulationSource,
         QuerySource,
         Source,
@@ -90,7 +89,7 @@ _HOMES = {
     "Claim": "certify.checks",
     "DeepNetwork": "networks.network",
     "Endpoint": "extraction.clients.endpoint",
-    "FileSource": "data.sources",
+    "FileSource": "data.files",
     "FlipSets": "networks.sign_ambiguities",
     "HalfspaceClassifier": "estimators",
     "Identifiability": "methods.identifiability",
@@ -110,7 +109,7 @@ _HOMES = {
     "identifiability": "methods.identifiability",
     "learn_top": "learn_top",
     "load_network": "networks.network",
-    "open_samples": "data.sample_files.door",
+    "open_samples": "data.files",
     "parameter_error": "networks.canonical",
     "population_risk": "networks.risk",
     "random_network": "datasets",

@@ -30,8 +30,7 @@ from provenet.common.progress import StageProgress
 from provenet.common.typing import Progress, Seed
 from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import Watch, watched, working_time
-from provenet.data.sources import Source
-from provenet.data.sources.linked import LinkedSource
+from provenet.data.sources import LinkedSource, Source
 from provenet.fitting.workspace import Wishes, Workspace, prepare
 from provenet.methods import METHODS, Method
 from provenet.networks.activations import Activation

@@ -19,8 +19,8 @@ from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import WORDS_ARE_CLASSES
 from provenet.data.checkpoint import Checkpoint
+from provenet.data.labels import possible_links
 from provenet.data.passes import Report
-from provenet.data.probabilities import possible_links
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import (
     Standardisation,
@@ -28,7 +28,6 @@ from provenet.data.standardisation import (
     label_variance,
     standardisation_from,
 )
-from provenet.data.tolerances import MOST_BYTES_IN_MEMORY, ROWS_AT_ONCE
 from provenet.fitting.losses import loss_of_classes
 from provenet.fitting.workspace import Wishes
 from provenet.methods import METHODS, Method
@@ -128,7 +127,7 @@ def check_link(link: Any) -> str:
 def read_link(link: Any, source: Source, method: Method, wishes: Wishes) -> tuple[str, ...]:
     """The links to try, the likeliest first; labels of a lowest layer have none."""
     if link == OPEN:
-        readable = source.fixed and source.bytes <= MOST_BYTES_IN_MEMORY
+        readable = source.fixed and source.holdable
         if not readable or method.lowest_layer:
             return ("identity",)
         plain = wishes.refine is None and not wishes.open_activation
@@ -136,8 +135,8 @@ def read_link(link: Any, source: Source, method: Method, wishes: Wishes) -> tupl
         classes = link_of_classes(source) if method.name == OPEN and plain else None
         if classes is not None:
             return (classes,)
-        first = possible_links(source.rows(0, min(source.size, ROWS_AT_ONCE))[1])
-        if first == ("identity",) or source.size <= ROWS_AT_ONCE:
+        first = possible_links(source.rows(0, min(source.size, source.block_rows))[1])
+        if first == ("identity",) or source.size <= source.block_rows:
             return first
         return possible_links(source.rows(0, source.size)[1])
     if check_link(link) != "identity" and method.lowest_layer:
@@ -150,9 +149,9 @@ def read_link(link: Any, source: Source, method: Method, wishes: Wishes) -> tupl
 
 def link_of_classes(source: Source) -> str | None:
     """The link of labels that are classes: 0 and 1, or rows with a single one among zeros."""
-    if not source.fixed or source.bytes > MOST_BYTES_IN_MEMORY:
+    if not (source.fixed and source.holdable):
         return None
-    if loss_of_classes(source.rows(0, min(source.size, ROWS_AT_ONCE))[1]) is None:
+    if loss_of_classes(source.rows(0, min(source.size, source.block_rows))[1]) is None:
         return None
     y = source.rows(0, source.size)[1]
     loss = loss_of_classes(y)
@@ -316,7 +315,7 @@ def _is_dask(data: Any) -> bool:
 
 
 def _dask_source(X: Any, y: Any) -> Source:
-    from provenet.data.sources.dask import DaskArrays, as_dask_arrays
+    from provenet.data.dask import DaskArrays, as_dask_arrays
 
     inputs, labels = as_dask_arrays(X, y)
     _check_shapes(inputs, labels)
@@ -368,7 +367,7 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     """Check shapes and values, and standardise: the passes that every method needs anyway."""
     _check_counts(source, units, method)
     _check_memory(source, method)
-    if source.kept_by_labels and not method.inputs_alone:
+    if source.inputs_alone and not method.inputs_alone:
         raise InvalidInput(
             f"The method {method.name!r} needs the labels that the samples were kept by: give "
             'BiasedSource both, or use method="lowest-layer", which takes inputs alone.'
@@ -476,19 +475,19 @@ def _check_counts(source: Source, units: int | None, method: Method) -> None:
 
 
 def _check_memory(source: Source, method: Method) -> None:
-    if method.in_memory and source.bytes > MOST_BYTES_IN_MEMORY:
+    if method.in_memory and not source.holdable:
         raise InvalidInput(
             f"The method {method.name!r} holds all samples in memory, and {source.size} samples "
             f"are {source.bytes / 1e9:.3g} GB, above its limit of "
-            f"{MOST_BYTES_IN_MEMORY / 1e9:.3g} GB: take at most "
-            f"{MOST_BYTES_IN_MEMORY * source.size // source.bytes} of them."
+            f"{source.memory_limit / 1e9:.3g} GB: take at most "
+            f"{source.memory_limit * source.size // source.bytes} of them."
         )
 
 
 def _check_finite(source: Source) -> None:
     """Raise for the first sample that is not finite; without one, sums have overflowed."""
-    for stretch in source.stretches(ROWS_AT_ONCE):
-        if source.partial_total(_not_finite, stretch.start, stretch.stop, ROWS_AT_ONCE):
+    for stretch in source.stretches(source.block_rows):
+        if source.partial_total(_not_finite, stretch.start, stretch.stop, source.block_rows):
             _name_first_not_finite(source, stretch.start, stretch.stop)
 
 
@@ -498,8 +497,8 @@ def _not_finite(X: Array, y: Array) -> int:
 
 
 def _name_first_not_finite(source: Source, first: int, last: int) -> None:
-    for start in range(first, last, ROWS_AT_ONCE):
-        X, y = source.rows(start, min(start + ROWS_AT_ONCE, last))
+    for start in range(first, last, source.block_rows):
+        X, y = source.rows(start, min(start + source.block_rows, last))
         finite = np.isfinite(y.reshape(len(y), -1)).all(axis=1)
         rows = np.flatnonzero(~(np.isfinite(X).all(axis=1) & finite))
         if len(rows):

@@ -22,7 +22,7 @@ from provenet.cli import app as cli
 from provenet.cli import demo as cli_demo
 from provenet.cli import recover as cli_recover
 from provenet.common.files import load_npz
-from provenet.data.sample_files.door import open_samples, save_samples
+from provenet.data.files import open_samples, save_samples
 from provenet.datasets import random_layered
 
 ENVIRONMENT = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "80", "NO_COLOR": "1"}

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import provenet as pn
-import provenet.data.standardisation as room
 from provenet.common.typing import Array
 from provenet.data.standardisation import LinearSums, dependent_columns, standardisation_from
 
@@ -33,15 +32,6 @@ def test_standardised_inputs_have_mean_0_and_covariance_1(seed: int, offset: flo
     assert s.label_mean == pytest.approx(y.mean(), rel=1e-12)
     assert s.label_spread == pytest.approx(y.std(), rel=1e-12 + 1e-15 * offset**2)
     assert s.samples == 50
-
-
-def test_many_inputs_are_standardised_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block of them is centred at a time; products of blocks may be rounded otherwise."""
-    X = 3.0 + np.random.default_rng(0).standard_normal((1000, 4))
-    standardisation = pn.ArraySource(X, X[:, 0]).standardisation()
-    whole = standardisation.apply(X)
-    monkeypatch.setattr(room, "CENTRED_AT_ONCE", 4 * 300)
-    np.testing.assert_allclose(standardisation.apply(X), whole, rtol=1e-12, atol=1e-12)
 
 
 def test_the_linear_part_is_the_regression() -> None:

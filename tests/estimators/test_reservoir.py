@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.estimators.reservoir import ReservoirSource
 
 

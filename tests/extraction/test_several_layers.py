@@ -16,7 +16,7 @@ from provenet.certify.answered import AGREES, Answered
 from provenet.certify.shown import WeightsShown
 from provenet.common.exceptions import BudgetSpent
 from provenet.common.typing import Array
-from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.extraction.layers.traced import LayerFound
 from provenet.extraction.tolerances import FURTHER_SEARCHES
 from provenet.report import write_report

@@ -26,7 +26,7 @@ from provenet.certify.tolerances import (
 )
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
-from provenet.data.label_precision import label_precision
+from provenet.data.labels import label_precision
 from provenet.networks.cells import inputs_of_units
 from provenet.networks.network import Network
 

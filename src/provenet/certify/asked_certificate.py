@@ -15,7 +15,7 @@ from provenet.certify.certificate import (
 from provenet.certify.deep import switching_sides
 from provenet.certify.traced import TracedCandidate
 from provenet.common.typing import AnyArray, Array
-from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.fitting.residuals import rounding_level
 from provenet.moments.gaussianity import check_standardised
 from provenet.networks.network import DeepNetwork, Network

@@ -8,7 +8,7 @@ import numpy as np
 
 from provenet.certify.tolerances import SMOOTH_SIGMAS, UNKNOWN_DIRECTION
 from provenet.common.typing import AnyArray, Array
-from provenet.data.sources.base import Source
+from provenet.data.sources import Source
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import linear_part, without_each_unit

@@ -17,7 +17,7 @@ from provenet.certify.evidence import Unseen, look_at_unseen
 from provenet.certify.tolerances import NOISE_UNROUNDS, SPARE_ON_A_PIECE
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
-from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.fitting.layered_covariance import DeepCovariance, DeepErrors, deep_covariance
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Linearisation, Parameters

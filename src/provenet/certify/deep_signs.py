@@ -13,7 +13,7 @@ import numpy as np
 
 from provenet.certify.tolerances import MOST_REVERSED, NEARLY_REVERSIBLE, REVERSALS, TOLD_APART
 from provenet.common.typing import AnyArray
-from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.tolerances import SWAP_STEPS

@@ -34,7 +34,7 @@ from provenet.certify.tolerances import (
 )
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
-from provenet.data.label_precision import LabelPrecision
+from provenet.data.labels import LabelPrecision
 from provenet.fitting.covariance import (
     Covariance,
     StandardErrors,

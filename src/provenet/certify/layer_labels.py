@@ -11,7 +11,7 @@ from provenet.certify.layer import LayerCandidate
 from provenet.certify.residual_form import Residuals
 from provenet.certify.statements import Fires, Predicts, Statement
 from provenet.common.typing import AnyArray, Array
-from provenet.data.sums import Sums
+from provenet.data.passes import Sums
 from provenet.fitting.workspace import Workspace
 
 LAST_DIGITS = 1e-10

@@ -25,7 +25,7 @@ from provenet.certify.result import Recovery
 from provenet.certify.tolerances import LARGEST_EXACT_ERROR, SPARE_ON_A_PIECE
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.workspace import Workspace
 from provenet.networks.canonical import matched_layers

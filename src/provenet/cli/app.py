@@ -116,9 +116,6 @@ def main() -> None:
 
 def _leave_at_once() -> None:
     """End without waiting, as the interpreter would, for threads that still add up samples."""
-    from provenet.data.sample_files.spool import remove_spools
-
-    remove_spools()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(INTERRUPTED)

@@ -37,7 +37,7 @@ from provenet.cli.shared import (
 from provenet.common.exceptions import InvalidInput
 from provenet.common.progress import StageProgress
 from provenet.common.words import counted
-from provenet.data.sample_files.door import check_mask_name, open_samples
+from provenet.data.files import check_mask_name, open_samples
 from provenet.data.sources import Source
 from provenet.networks.network import Network
 from provenet.recover import DEFAULT_BUDGET
@@ -178,7 +178,7 @@ def _engine(scheduler: str | None) -> Iterator[Callable[[Source], Source]]:
     if scheduler is None:
         yield lambda source: source
         return
-    from provenet.data.sources.dask import DaskFiles, cluster
+    from provenet.data.dask import DaskFiles, cluster
 
     with cluster(scheduler):
         yield DaskFiles

@@ -17,7 +17,7 @@ from provenet.certify.result import Recovery
 from provenet.cli.ending import note
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable
-from provenet.data.sample_files.door import save_mask
+from provenet.data.files import save_mask
 from provenet.datasets import random_network
 from provenet.networks.canonical import parameter_error
 from provenet.networks.formats import check_network_name

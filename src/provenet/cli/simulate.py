@@ -26,7 +26,7 @@ from provenet.cli.shared import (
 )
 from provenet.common.progress import StageProgress
 from provenet.common.words import counted
-from provenet.data.sample_files.door import check_pairing, save_samples
+from provenet.data.files import check_pairing, save_samples
 from provenet.datasets import random_network, sample
 from provenet.networks.network import Network
 from provenet.report import console as show

@@ -1,4 +1,4 @@
-"""Where samples come from, and how passes over them go: sources, sample files, sums, checkpoints.
+"""Where samples come from, and how passes over them go: sources, files, sums, checkpoints.
 
 Imports `networks` and `common`.
 """

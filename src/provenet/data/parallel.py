@@ -1,4 +1,4 @@
-"""All cores for sums over blocks of samples, one BLAS thread each.
+"""All cores for sums over blocks of samples, one BLAS thread each; cores and memory available.
 
 numpy and scipy bring a BLAS of their own each, and the idle threads of one spin against the other:
 on two cores a search of small solves took seven times as long as on one thread. So BLAS is held to
@@ -12,121 +12,49 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, suppress
 from functools import cache, lru_cache, reduce
 from operator import add
 from pathlib import Path
-from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from provenet.data.tolerances import (
-    MALLOC_KEEPS,
-    MALLOC_LEARNS,
-    MALLOC_MAPS_FROM,
-    NO_MEMORY_LIMIT,
-)
-
 Sum = TypeVar("Sum")
-
-_MEMINFO, _OWN_GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup")
-_GROUPS = Path("/sys/fs/cgroup")
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-"""Of malloc.h."""
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
     """A context in which BLAS uses one thread; the caller's setting comes back at its end."""
-    libraries = _libraries(len(sys.modules))
-    limits: AbstractContextManager[Any] = libraries.limit(limits=1, user_api="blas")
+    # Libraries come with modules, so they are searched again when there are more modules: that
+    # reads the process's memory map, some milliseconds.
+    limits: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(
+        limits=1, user_api="blas"
+    )
     return limits
 
 
 @lru_cache(maxsize=1)
 def _libraries(modules: int) -> ThreadpoolController:
-    """Those that are loaded; they come with modules, so they are looked for when these are more.
-
-    That reads the process's map of memory, some milliseconds.
-    """
     return ThreadpoolController()
-
-
-# ---------------------------------------------------------------- memory of blocks
 
 
 @cache
 def reuse_freed_memory() -> None:
-    """Let arrays of a block lie where those of the block before lay, from now on.
+    """Let glibc give the memory of one block to the next; other allocators take no notice.
 
-    glibc maps large arrays by themselves and returns them at once, until it has seen one freed:
-    from then on it keeps as much. Without that every block is mapped afresh, page by page, and a
-    pass of the last fit takes 2.4 times as long. Other allocators take no notice.
+    glibc maps large arrays one by one, and afresh every time, until it has seen one freed: from
+    then on it keeps as much. Without that a pass takes up to 2.4 times as long. Dask starts workers
+    with MALLOC_TRIM_THRESHOLD_ set, which turns this off: there it is set by hand (M_TRIM_THRESHOLD
+    is -1, M_MMAP_THRESHOLD -3; the largest that glibc takes are 64 and 32 MB).
     """
-    np.empty(MALLOC_LEARNS, np.uint8)  # freed unused
-
-
-@contextmanager
-def memory_kept() -> Iterator[None]:
-    """A context in which memory that was freed is used again, where malloc was told to return it.
-
-    Dask starts workers with MALLOC_TRIM_THRESHOLD_ in their environment. glibc then maps every
-    array of more than 128 kB afresh, page by page, and a pass takes 2.4 times as long. At the end
-    of the context (of the last, if threads overlap) the setting and the memory are given back.
-    """
-    malloc, asked = _malloc(), os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
-    if malloc is None or not asked.isdecimal():
-        yield
-        return
-    _keepers.enter(malloc)
-    try:
-        yield
-    finally:
-        _keepers.leave(malloc, int(asked))
-
-
-class _Keepers:
-    """How many threads are inside `memory_kept`."""
-
-    def __init__(self) -> None:
-        self.inside, self.lock = 0, Lock()
-
-    def enter(self, malloc: Any) -> None:
-        with self.lock:
-            self.inside += 1
-            _set_thresholds(malloc, *MALLOC_KEEPS)
-
-    def leave(self, malloc: Any, trim: int) -> None:
-        with self.lock:
-            self.inside -= 1
-            if self.inside == 0:
-                _set_thresholds(malloc, trim, MALLOC_MAPS_FROM)
-                malloc.malloc_trim(0)
-
-
-_keepers = _Keepers()
-
-
-def _set_thresholds(malloc: Any, trim: int, mapped: int) -> None:
-    """From how many free bytes on memory is returned, and of how many on it is mapped by itself."""
-    malloc.mallopt(_M_TRIM_THRESHOLD, trim)
-    malloc.mallopt(_M_MMAP_THRESHOLD, mapped)
-
-
-@cache
-def _malloc() -> Any:
-    """glibc, or None where another library gives memory."""
-    try:
-        library = ctypes.CDLL(None)
-    except (OSError, TypeError):
-        return None
-    return library if hasattr(library, "gnu_get_libc_version") else None
-
-
-# ---------------------------------------------------------------- cores and memory at hand
+    if "MALLOC_TRIM_THRESHOLD_" in os.environ:
+        with suppress(OSError, AttributeError, TypeError):
+            malloc = ctypes.CDLL(None)
+            malloc.mallopt(-1, 2**26), malloc.mallopt(-3, 2**25)
+    np.empty(2**25 - 2**16, np.uint8)  # freed unused
 
 
 @cache
@@ -137,40 +65,23 @@ def workers() -> int:
     return int(cpu_count())
 
 
-def memory_at_hand() -> int:
-    """Bytes of memory to be had: what is free, or what this process's group is allowed if less."""
-    return min(_free_memory(), *_group_limits())
-
-
-def _free_memory() -> int:
-    """Free or easily freed memory; all there is, or no limit, where the system does not tell."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", _text(_MEMINFO), re.MULTILINE)
-    if found:
-        return 1024 * int(found[1])
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return NO_MEMORY_LIMIT
-
-
-def _group_limits() -> list[int]:
-    """Limits of the control groups (version 1 or 2) of this process and of those above them."""
-    limits = [NO_MEMORY_LIMIT]
-    for line in _text(_OWN_GROUPS).splitlines():
+def available_memory(system: Path = Path("/")) -> int:
+    """Bytes that are free, or that this process's control groups (version 1 or 2) allow if less."""
+    limits = [2**63]
+    with suppress(AttributeError, ValueError, OSError):
+        limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    free = re.search(r"^MemAvailable:\s+(\d+) kB", _text(system / "proc/meminfo"), re.MULTILINE)
+    limits += [1024 * int(free[1])] if free else []
+    for line in _text(system / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")
-        if controllers == "":
-            limits += _limits_above(_GROUPS, group, "memory.max")
-        elif "memory" in controllers.split(","):
-            limits += _limits_above(_GROUPS / "memory", group, "memory.limit_in_bytes")
-    return limits
-
-
-def _limits_above(root: Path, group: str, name: str) -> list[int]:
-    own = root / group.strip("/")
-    folders = (own, *own.parents)
-    texts = (_text(folder / name).strip() for folder in folders if folder.is_relative_to(root))
-    return [int(text) for text in texts if text.isdecimal()]
+        root, name = system / "sys/fs/cgroup", "memory.max"
+        if "memory" in controllers.split(","):
+            root, name = root / "memory", "memory.limit_in_bytes"
+        own = root / group.strip("/")
+        texts = [_text(f / name).strip() for f in (own, *own.parents) if f.is_relative_to(root)]
+        limits += [int(text) for text in texts if text.isdecimal()]
+    return min(limits)
 
 
 def _text(file: Path) -> str:
@@ -191,7 +102,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def sum_over(blocks: Sequence[slice], term: Callable[[slice], Sum]) -> Sum:
-    """`sum(term(block) for block in blocks)`; each thread adds up every so-manieth block itself.
+    """`sum(term(block) for block in blocks)`, one thread adding up every so-manieth block.
 
     At most one running sum and one term are held a thread, and the order of additions depends only
     on the number of threads, so the same machine gives the same digits.

@@ -1,8 +1,9 @@
-"""A pass over all samples, stretch by stretch: told to whoever watches, and taken up again.
+"""Sums over samples: what a term is, how sums merge, and passes that can be watched and resumed.
 
-A pass adds up `term(X, y)` over samples. It is cut into stretches; what was added up after each of
-them, and where, is all that a restart needs. Stretches are added in their order, so a pass that was
-interrupted gives the same digits as one that was not.
+All that data contribute to a recovery is a sum of `term(X, y)` over samples, so blocks, threads,
+machines and restarts are one operation: `+`. A pass is cut into *stretches*: at their ends
+progress is reported and the sum so far may go into a checkpoint. Stretches are added in order, so a
+pass that is interrupted and resumed gives the same digits as one that is not.
 """
 
 from __future__ import annotations
@@ -11,19 +12,44 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
+
+import numpy as np
 
 from provenet.common.typing import Array
 from provenet.common.words import duration, short_number
-from provenet.data.checkpoint import Checkpoint, pass_key
-from provenet.data.checksum import WithChecksum
-from provenet.data.tolerances import SHORTEST
+
+if TYPE_CHECKING:
+    from provenet.data.checkpoint import Checkpoint
 
 Sum = TypeVar("Sum")
 Term = Callable[[Array, Array], Sum]
 Report = Callable[[float, str], None]
-"""Called with the fraction of a pass that is done, and its rate and time left in words."""
+"""Called with the fraction of a pass that is done, and its rate and time left as text."""
+
+
+class Sums:
+    """A dataclass of arrays, numbers and tuples of arrays that adds field by field."""
+
+    def __add__(self, other: Self) -> Self:
+        """Field-wise sum."""
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
+        return type(self)(*(_added(a, b) for a, b in pairs))
+
+
+def _added(a: Any, b: Any) -> Any:
+    if isinstance(a, tuple):
+        return tuple(x + y for x, y in zip(a, b, strict=True))
+    return a + b
+
+
+def rows_per_block(bytes_per_row: float) -> int:
+    """Rows of a block of some 16 MB, if a row and what is computed of it take so many bytes.
+
+    A power of two from 1024 to 16384, so that the blocks of all passes end where stretches do.
+    """
+    return int(2 ** np.clip(np.floor(np.log2(2**24 / max(bytes_per_row, 1))), 10, 14))
 
 
 class Summable(Protocol):
@@ -32,7 +58,7 @@ class Summable(Protocol):
     size: int
 
     def stretches(self, rows: int) -> list[slice]:
-        """All samples, cut where anyone may be told how far the pass has come."""
+        """All samples, cut where progress is reported."""
 
     def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
         """The sum over samples `start` to `stop`."""
@@ -40,28 +66,13 @@ class Summable(Protocol):
 
 @dataclass
 class Watch:
-    """Whoever wants to know how the passes over a source go on."""
+    """Who follows the passes over a source."""
 
     source: Summable
-    report: Report
+    report: Report = lambda fraction, message: None
     checkpoint: Checkpoint | None = None
     seconds: float = 0.0
     """Spent in long passes so far."""
-
-
-@dataclass
-class _Pace:
-    """How fast a pass goes."""
-
-    size: int
-    first: int
-    began: float = field(default_factory=time.monotonic)
-
-    def tell(self, done: int, report: Report) -> None:
-        seconds = max(time.monotonic() - self.began, SHORTEST)
-        rate = max(done - self.first, 1) / seconds
-        left = duration((self.size - done) / rate)
-        report(done / self.size, f"{short_number(rate)} samples a second, {left} left")
 
 
 _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
@@ -69,7 +80,7 @@ _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 @contextmanager
 def watched(watch: Watch) -> Iterator[None]:
-    """A context in which passes over the watch's source are told and checkpointed."""
+    """A context in which passes over the watch's source are reported and checkpointed."""
     token = _WATCH.set(watch)
     try:
         yield
@@ -93,37 +104,23 @@ def add_up(source: Summable, term: Term[Sum], rows: int) -> Sum:
         return source.partial_total(term, 0, source.size, rows)
     watch = _WATCH.get()
     if watch is None or watch.source is not source:
-        watch = Watch(source, lambda fraction, message: None)
-    return _long_pass(watch, term, rows, stretches)
-
-
-def _long_pass(watch: Watch, term: Term[Sum], rows: int, stretches: list[slice]) -> Sum:
-    source, checkpoint = watch.source, watch.checkpoint
-    key = None if checkpoint is None else pass_key(term, rows, stretches)
-    total: Any = None
-    first = 0
-    if checkpoint is not None and key is not None:
+        watch = Watch(source)
+    checkpoint, began = watch.checkpoint, time.monotonic()
+    first, total, key = 0, cast(Any, None), None
+    if checkpoint is not None:
+        key = checkpoint.key(term, rows, stretches)
         first, total = checkpoint.resume(key)
-    pace = _Pace(source.size, first)
-    began = time.monotonic()
-    for stretch in stretches:
-        if stretch.stop <= first:
-            continue
-        part = _part(source, term, stretch, rows, checkpoint)
+    for start, stop in ((s.start, s.stop) for s in stretches if s.stop > first):
+        if checkpoint is None:
+            part: Any = source.partial_total(term, start, stop, rows)
+        else:
+            part = checkpoint.partial_total(source, term, start, stop, rows)
         total = part if total is None else total + part
-        if checkpoint is not None and key is not None:
-            checkpoint.keep(key, stretch.stop, total, finished=stretch.stop == source.size)
-        pace.tell(stretch.stop, watch.report)
+        if checkpoint is not None:
+            checkpoint.keep(key, stop, total, finished=stop == source.size)
+        # Below the clock's resolution, 1 ns, there is no rate.
+        rate = (stop - first) / max(time.monotonic() - began, 1e-9)
+        left = duration((source.size - stop) / rate)
+        watch.report(stop / source.size, f"{short_number(rate)} samples a second, {left} left")
     watch.seconds += time.monotonic() - began
     return total  # type: ignore[no-any-return]
-
-
-def _part(
-    source: Summable, term: Term[Any], stretch: slice, rows: int, checkpoint: Checkpoint | None
-) -> Any:
-    """The sum over a stretch; the first pass that reads it also takes its checksum."""
-    if checkpoint is None or stretch.start != checkpoint.checked:
-        return source.partial_total(term, stretch.start, stretch.stop, rows)
-    part = source.partial_total(WithChecksum(term), stretch.start, stretch.stop, rows)
-    checkpoint.add_checksum(stretch.stop, int(part.checksum[0]))
-    return part.total

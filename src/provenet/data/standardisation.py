@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import overload
+from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import Array
-from provenet.data.sums import Sums
-from provenet.data.tolerances import CENTRED_AT_ONCE, CENTRED_TOGETHER, DEPENDENT, TINY
+from provenet.data.passes import Sums
 from provenet.networks.network import DeepNetwork, Network
+
+AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,9 @@ class Standardisation:
         return float(np.sqrt(min(left, 1.0)))
 
     def apply(self, X: Array) -> Array:
-        """Standardised inputs; of many, a block of them is centred at a time."""
-        if X.size <= CENTRED_AT_ONCE:
-            return (X - self.mean) @ self.whiten.T
+        """Standardised inputs; centred copies are of 64 MB at most."""
         Z = np.empty((len(X), len(self.whiten)))
-        for rows in row_blocks(len(X), max(1, CENTRED_AT_ONCE // X.shape[1])):
+        for rows in row_blocks(len(X), max(1, 2**23 // X.shape[1])):
             Z[rows] = (X[rows] - self.mean) @ self.whiten.T
         return Z
 
@@ -70,43 +70,27 @@ class Standardisation:
         own = np.asarray(np.linalg.solve(self.whiten.T, weights.T).T, dtype=float)
         return own, biases + weights @ self.mean
 
-    @overload
-    def network_to_user(self, network: DeepNetwork) -> DeepNetwork: ...
-
-    @overload
-    def network_to_user(self, network: Network) -> Network: ...
-
-    def network_to_user(self, network: Network) -> Network:
+    def network_to_user(self, network: AnyNetwork) -> AnyNetwork:
         """A network on standardised inputs as one on the user's inputs."""
-        if isinstance(network, DeepNetwork):
-            W, b = self.units_to_user(network.weights[0], network.biases[0])
-            above, biases_above = network.weights[1:], network.biases[1:]
-            return network.replace(weights=(W, *above), biases=(b, *biases_above))
-        weights, biases = self.units_to_user(network.weights, network.biases)
-        if network.linear is None:
-            return network.replace(weights=weights, biases=biases)
-        linear = network.linear @ self.whiten
-        constant = network.output_bias - linear @ self.mean
-        return network.replace(weights=weights, biases=biases, linear=linear, output_bias=constant)
+        return _with_units(network, self.units_to_user)
 
-    @overload
-    def network_from_user(self, network: DeepNetwork) -> DeepNetwork: ...
-
-    @overload
-    def network_from_user(self, network: Network) -> Network: ...
-
-    def network_from_user(self, network: Network) -> Network:
+    def network_from_user(self, network: AnyNetwork) -> AnyNetwork:
         """The inverse of `network_to_user`."""
-        if isinstance(network, DeepNetwork):
-            W, b = self.units_from_user(network.weights[0], network.biases[0])
-            above, biases_above = network.weights[1:], network.biases[1:]
-            return network.replace(weights=(W, *above), biases=(b, *biases_above))
-        weights, biases = self.units_from_user(network.weights, network.biases)
-        if network.linear is None:
-            return network.replace(weights=weights, biases=biases)
-        linear = np.linalg.solve(self.whiten.T, network.linear.T).T
-        constant = network.output_bias + network.linear @ self.mean
-        return network.replace(weights=weights, biases=biases, linear=linear, output_bias=constant)
+        return _with_units(network, self.units_from_user)
+
+
+def _with_units(
+    network: AnyNetwork, units: Callable[[Array, Array], tuple[Array, Array]]
+) -> AnyNetwork:
+    """The network with other units in its lowest layer; a linear term is a unit as well."""
+    if isinstance(network, DeepNetwork):
+        W, b = units(network.weights[0], network.biases[0])
+        return network.replace(weights=(W, *network.weights[1:]), biases=(b, *network.biases[1:]))
+    W, b = units(network.weights, network.biases)
+    if network.linear is None:
+        return network.replace(weights=W, biases=b)
+    linear, constant = units(network.linear, np.asarray(network.output_bias))
+    return network.replace(weights=W, biases=b, linear=linear, output_bias=constant)
 
 
 @dataclass(frozen=True)
@@ -131,10 +115,10 @@ class LinearSums(Sums):
 def centred(X: Array, origin: Array) -> Array:
     """`X - origin`, many samples as one long row where that is faster."""
     n, d = X.shape
-    if n % CENTRED_TOGETHER or not X.flags.c_contiguous:
+    if n % 64 or not X.flags.c_contiguous:
         return np.asarray(X - origin)
-    together = X.reshape(-1, CENTRED_TOGETHER * d)
-    return np.asarray(together - np.tile(origin, CENTRED_TOGETHER)).reshape(n, d)
+    # Samples of a few numbers each take three times as long one by one.
+    return np.asarray(X.reshape(-1, 64 * d) - np.tile(origin, 64)).reshape(n, d)
 
 
 def standardisation_from(sums: LinearSums, origin: Array, label_origin: Array) -> Standardisation:
@@ -161,15 +145,18 @@ def label_variance(sums: LinearSums) -> Array:
     return np.maximum(sums.yy / sums.n - (sums.y / sums.n) ** 2, 0.0)
 
 
-def dependent_columns(sums: LinearSums) -> list[int]:
-    """Inputs that are, to rounding, constant or a linear combination of the other inputs."""
+def dependent_columns(sums: LinearSums, rounding: float = 1e-10) -> list[int]:
+    """Inputs that are constant or a linear combination of the other inputs.
+
+    `rounding` is the share of a column's size that may be left after the others: some 10^5 eps,
+    because correlations square the errors of the inputs.
+    """
     mean = sums.x / sums.n
     covariance = sums.xx / sums.n - np.outer(mean, mean)
     scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    constant = scale <= DEPENDENT * np.sqrt(np.diag(sums.xx) / sums.n + TINY)
+    constant = scale <= rounding * np.sqrt(np.diag(sums.xx) / sums.n)
     if constant.any():
         return [int(i) for i in np.flatnonzero(constant)]
-    correlation = covariance / np.outer(scale, scale)
-    _, R, pivot = qr(correlation, pivoting=True)
-    dependent = np.abs(np.diag(R)) <= DEPENDENT * abs(R[0, 0])
+    _, R, pivot = qr(covariance / np.outer(scale, scale), pivoting=True)
+    dependent = np.abs(np.diag(R)) <= rounding * abs(R[0, 0])
     return sorted(int(i) for i in pivot[dependent])

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.data.standardisation import LinearSums
 
 

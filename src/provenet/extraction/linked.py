@@ -20,10 +20,8 @@ import numpy as np
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
-from provenet.data.probabilities import possible_links
-from provenet.data.sources import ArraySource
-from provenet.data.sources.linked import LinkedSource
-from provenet.data.tolerances import SUM_OF_PROBABILITIES
+from provenet.data.labels import possible_links, sum_to_one
+from provenet.data.sources import ArraySource, LinkedSource
 from provenet.extraction.asked_through import AskedThrough
 from provenet.extraction.box import Box
 from provenet.extraction.oracle import Oracle
@@ -78,8 +76,7 @@ def link_of(
     if p.shape[1] == 1:
         seems = not exact and "logit" in possible_links(p[:, 0])
         return "logit" if seems and _always_between(oracle, box, rng) else "identity"
-    sums = np.abs(p.sum(axis=1) - 1).max() <= SUM_OF_PROBABILITIES
-    if not sums or p.min() < 0 or p.max() > 1:
+    if not sum_to_one(p).all() or p.min() < 0 or p.max() > 1:
         return "identity"
     return "logit" if p.shape[1] == 2 else "softmax"
 
@@ -107,7 +104,7 @@ def _checked(p: Array, link: str) -> str:
         )
     sums = p.sum(axis=1)
     worst = int(np.argmax(np.abs(sums - 1)))
-    if columns > 1 and abs(sums[worst] - 1) > SUM_OF_PROBABILITIES:
+    if columns > 1 and not sum_to_one(p).all():
         raise InvalidInput(
             f"The model answered with probabilities that sum to {sums[worst]:.6g}, not 1: give "
             "link='identity', or check its output."

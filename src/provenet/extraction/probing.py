@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.data.label_precision import in_digits, in_floats
+from provenet.data.labels import in_digits, in_floats
 from provenet.extraction.box import Box
 from provenet.extraction.oracle import Oracle
 from provenet.extraction.tolerances import (

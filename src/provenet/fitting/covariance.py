@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from provenet.common.typing import AnyArray, Array
-from provenet.data.sources.base import Source
+from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.least_squares import Products, Samples, fisher_information
 from provenet.fitting.linalg import solve_scaled

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import block_diag, null_space
 
 from provenet.common.typing import Array
-from provenet.data.sources.base import Source
+from provenet.data.sources import Source
 from provenet.fitting.layered_equations import LayeredPoint, layered_equations
 from provenet.fitting.linalg import solver_scaled
 from provenet.fitting.model import Parameters

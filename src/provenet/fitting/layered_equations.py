@@ -24,8 +24,8 @@ from functools import partial
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.data.sources.base import Source
-from provenet.data.sums import Sums
+from provenet.data.passes import Sums
+from provenet.data.sources import Source
 from provenet.fitting.linalg import solver_scaled
 from provenet.fitting.model import Parameters, layer_inputs
 from provenet.networks.activations import Activation

@@ -47,10 +47,8 @@ from provenet.common.blocks import row_blocks
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.parallel import sum_over
-from provenet.data.passes import working_time
-from provenet.data.sources.arrays import ArraySource
-from provenet.data.sources.base import Source
-from provenet.data.sums import Sums
+from provenet.data.passes import Sums, working_time
+from provenet.data.sources import ArraySource, Source
 from provenet.fitting.linalg import Solver, conjugate_gradients, solve_scaled, solver_scaled
 from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.model import Linearisation, Parameters, with_ones

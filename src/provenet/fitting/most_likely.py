@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from provenet.common.typing import AnyArray, Array
-from provenet.data.sources.base import Source
+from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.covariance import (
     Covariance,

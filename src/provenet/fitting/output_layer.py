@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.data.sources.base import Source
-from provenet.data.sums import Sums
+from provenet.data.passes import Sums
+from provenet.data.sources import Source
 from provenet.fitting.linalg import solve_scaled
 from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.model import Linearisation, Parameters

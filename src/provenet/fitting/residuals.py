@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.networks.network import DeepNetwork, Network
 from provenet.networks.tolerances import EPS
 

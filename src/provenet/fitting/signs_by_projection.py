@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.data.sources.base import Source
+from provenet.data.sources import Source
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part, linear_part, without_each_unit
 from provenet.networks.activations import RELU, Activation

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provenet.common.exceptions import InvalidInput, NoAnswer
-from provenet.data.parallel import memory_at_hand
+from provenet.data.parallel import available_memory
 from provenet.fitting.workspace import Workspace
 from provenet.moments.decomposition.algorithm_4 import unit_directions
 from provenet.moments.high_order import HighMoments, high_moments, memory_needed
@@ -62,7 +62,7 @@ def smallest_order(features: int, units: int) -> int:
 
 
 def _check_memory(features: int, order: int) -> None:
-    needed, there = memory_needed(features, 2 * order + 2), memory_at_hand()
+    needed, there = memory_needed(features, 2 * order + 2), available_memory()
     if needed > there / 2:
         raise InvalidInput(
             f"Moments up to order {2 * order + 2} of {features} features need {needed / 1e9:.3g} "

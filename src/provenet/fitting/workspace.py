@@ -13,7 +13,7 @@ from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import NoAnswer
 from provenet.common.stages import Stages
 from provenet.common.typing import AnyArray, Array, Progress
-from provenet.data.label_precision import LabelPrecision, label_precision
+from provenet.data.labels import LabelPrecision, label_precision
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import Standardisation

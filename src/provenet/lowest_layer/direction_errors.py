@@ -31,9 +31,9 @@ from functools import partial
 import numpy as np
 
 from provenet.common.typing import Array
+from provenet.data.passes import Sums
 from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation
-from provenet.data.sums import Sums
 from provenet.landscape.constants import Constants
 from provenet.lowest_layer.tolerances import PRODUCTS_STAND_OUT, ROWS_OF_PAIRS, SMALLEST_COEFFICIENT
 from provenet.moments.estimation import request_in_span, shares

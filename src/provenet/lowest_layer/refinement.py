@@ -60,7 +60,7 @@ def refined(
     if silent is None:
         yield from by_least_squares(workspace, start)
         return
-    asks = workspace.source.may_be_asked
+    asks = workspace.source.queryable
     rectified = workspace.activation.slope == 0.0
     if rectified:
         yield from alone(workspace, start, silent)
@@ -216,7 +216,7 @@ def _all_digits(workspace: Workspace, silent: float) -> Check:
 def by_bands(workspace: Workspace, start: Directions, silent: float) -> LayerCandidate:
     """Every unit by itself, on whether a queried label fires in thin bands (Theorem 5)."""
     source = workspace.source
-    oracle = QueriedBands(source.ask, source.features, silent=silent, rng=workspace.rng)
+    oracle = QueriedBands(source.query, source.features, silent=silent, rng=workspace.rng)
     # Inputs are made standard normal, so directions are needed in the source's coordinates.
     own, _ = workspace.standardisation.units_to_user(start.weights, -start.thresholds)
     found = [_one_unit(workspace, oracle, w) for w in own]

@@ -44,10 +44,10 @@ def step_two(
     `turned`: they fire below it. Raises `NoAnswer` where one of the units cannot be refined.
     """
     sign, W = -1.0 if turned else 1.0, start.units.weights
-    if workspace.source.may_be_asked:
+    if workspace.source.queryable:
         source = workspace.source
         oracle = QueriedBands(
-            partial(_turned_answers, sign, source.ask),
+            partial(_turned_answers, sign, source.query),
             source.features,
             silent=sign * level,
             rng=workspace.rng,

@@ -115,9 +115,9 @@ def _not_held_out(workspace: Workspace) -> Source:
 def _ask(workspace: Workspace) -> Callable[[Array], Array] | None:
     """The function behind the samples, of standardised inputs, if it may be asked."""
     source: Source = workspace.source
-    if not (source.may_be_asked and workspace.refine):
+    if not (source.queryable and workspace.refine):
         return None
-    return lambda X: source.ask(workspace.standardisation.undo(X))
+    return lambda X: source.query(workspace.standardisation.undo(X))
 
 
 def _why_nothing(

@@ -41,15 +41,15 @@ from provenet.networks.network import Network
 
 def lowest_layer(workspace: Workspace) -> Iterator[LayerCandidate]:
     """What step 2 finds, the strongest way first; then step 1. The paper's answer if faithful."""
-    kept_by_labels = workspace.source.kept_by_labels
-    silent = None if kept_by_labels else silent_label(workspace.problem.samples.y)
+    inputs_alone = workspace.source.inputs_alone
+    silent = None if inputs_alone else silent_label(workspace.problem.samples.y)
     start = step_one(workspace, workspace.activation)
     if workspace.faithful:
         printed = _as_printed(workspace, start, silent)
         yield _onward(workspace, printed) if workspace.refine else printed
         return
     reason = "This is step 1 alone, not refined."
-    if kept_by_labels:
+    if inputs_alone:
         reason = _NO_LABELS
     elif workspace.refine:
         reason = "Step 2 found nothing that explains the labels."
@@ -71,7 +71,7 @@ _NO_LABELS = "Samples that were kept by their labels have none to refine on."
 def _as_printed(workspace: Workspace, start: StepOne, silent: float | None) -> LayerCandidate:
     """Both steps of the paper; step 1 with the reason where its step 2 does not go."""
     try:
-        if workspace.source.kept_by_labels:
+        if workspace.source.inputs_alone:
             raise NoAnswer(_NO_LABELS)
         if silent is None:
             raise NoAnswer(
@@ -96,7 +96,7 @@ def _as_printed(workspace: Workspace, start: StepOne, silent: float | None) -> L
 
 def _onward(workspace: Workspace, printed: LayerCandidate) -> LayerCandidate:
     """Least squares from the paper's answer; that answer, and why, where it leads no further."""
-    if workspace.source.kept_by_labels:
+    if workspace.source.inputs_alone:
         return printed
     if workspace.activation.degree == 0:
         return _with_remark(printed, "Steps have no slope for least squares to follow.")

@@ -40,7 +40,6 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import Source
-from provenet.data.tolerances import MOST_BYTES_IN_MEMORY
 from provenet.fitting.activity.label_lines import LabelLine, label_lines
 from provenet.fitting.activity.shared_labels import distinct_samples, shared_label, with_constant
 from provenet.fitting.workspace import Workspace
@@ -74,7 +73,7 @@ def rank_deficient(workspace: Workspace) -> Iterator[Candidate]:
 
 
 def _can_be_held(source: Source) -> bool:
-    return source.fixed and source.bytes <= MOST_BYTES_IN_MEMORY
+    return source.fixed and source.holdable
 
 
 def _network(workspace: Workspace, X: Array, Y: Array) -> Network:

@@ -71,7 +71,7 @@ class Method:
     deep: bool = False
     """Whether it serves several hidden layers, and only these."""
     in_memory: bool = False
-    """Whether it holds all samples in memory, so at most `MOST_BYTES_IN_MEMORY` of them."""
+    """Whether it holds all samples in memory, so these must be `holdable`."""
 
     def activation_for(self, wished: Activation) -> Activation:
         """The activation wished for; in place of ReLU, the default, the method's own if need be."""

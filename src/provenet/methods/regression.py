@@ -47,8 +47,8 @@ from scipy.optimize import brentq
 from provenet.certify.candidate import Candidate
 from provenet.certify.checks import Claim
 from provenet.common.typing import Array
+from provenet.data.passes import Sums
 from provenet.data.sources import Source
-from provenet.data.sums import Sums
 from provenet.fitting.moment_start import find_span
 from provenet.fitting.units_of_order import smallest_order, units_of_order
 from provenet.fitting.workspace import Workspace

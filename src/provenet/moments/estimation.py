@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provenet.data.sources.base import Source
+from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation
 from provenet.moments.kept import moments_of_kept, shares_of_kept
 from provenet.moments.population import population_moments

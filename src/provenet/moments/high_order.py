@@ -21,7 +21,6 @@ from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import workers
 from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation
-from provenet.data.tolerances import ROWS_AT_ONCE
 from provenet.moments.estimation import estimate_moments
 from provenet.moments.sums import MomentRequest
 from provenet.moments.symmetric import (
@@ -91,7 +90,7 @@ def _raw(source: Source, request: MomentRequest, first: int, last: int, half: in
     """Means of `r v^e` over some samples, for every e of degree 2 half."""
 
     term = partial(_products, request, half)
-    total = source.partial_total(term, first, last, ROWS_AT_ONCE) / (last - first)
+    total = source.partial_total(term, first, last, source.block_rows) / (last - first)
     e = exponents(source.features + 1, half)
     where = positions(e[:, None] + e)
     out = np.empty(count(source.features + 1, 2 * half))

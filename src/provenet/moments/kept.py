@@ -56,7 +56,7 @@ def _share(request: MomentRequest, weighing: Shares, X: Array, y: Array) -> tupl
 
 
 def _may_be_weighted(source: Source, request: MomentRequest) -> bool:
-    return not source.kept_by_labels and _reach_everywhere(source, request)
+    return not source.inputs_alone and _reach_everywhere(source, request)
 
 
 def _inputs(request: MomentRequest, X: Array, y: Array) -> Array:

@@ -27,16 +27,12 @@ import numpy as np
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
-from provenet.data.sources.base import LARGEST_BLOCK, Source
+from provenet.data.passes import Sums, rows_per_block
+from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation, centred
-from provenet.data.sums import Sums
-from provenet.data.tolerances import ROWS_AT_ONCE
 from provenet.moments.hermite_tensors import norm_polynomial
 from provenet.moments.packed import PackedProducts, distinct_products, unpacked
 from provenet.moments.tolerances import ROWS_IN_CACHE, SHORT_BUFFER
-
-_MANY_FEATURES = 128
-"""Up to so many the factors of a large block fit into the cache."""
 
 Shares = Callable[[Array, Array], tuple[Array, Array]]
 """Of samples X, y their coordinates u and weights r: a moment is the mean of `r He(u)`."""
@@ -177,7 +173,7 @@ class MomentSums(Sums):
 
 def sampled_moments(source: Source, request: MomentRequest) -> Moments:
     """The moments of the samples, in one pass."""
-    rows = LARGEST_BLOCK if source.features <= _MANY_FEATURES else ROWS_AT_ONCE
+    rows = rows_per_block(8 * source.features)
     return source.total(partial(MomentSums.of, request), rows).finish(request)
 
 

@@ -28,8 +28,7 @@ from provenet.certify.result import Recovery
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array, Seed
 from provenet.data.parallel import one_blas_thread
-from provenet.data.sources import ArraySource, Source
-from provenet.data.sources.linked import LinkedSource
+from provenet.data.sources import ArraySource, LinkedSource, Source
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters

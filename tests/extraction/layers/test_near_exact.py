@@ -8,7 +8,7 @@ from scipy.linalg import block_diag, null_space
 
 import provenet as pn
 from provenet.common.typing import Array
-from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.extraction.layers.near_exact import (
     Newton,
     PackedCovariance,

@@ -12,8 +12,7 @@ import pytest
 import provenet as pn
 from provenet.common.ended import Ended
 from provenet.data.passes import working_time
-from provenet.data.sources import ArraySource
-from provenet.data.sources.base import Job, Result
+from provenet.data.sources import ArraySource, Job, Result
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.chains import (

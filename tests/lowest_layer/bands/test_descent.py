@@ -106,7 +106,7 @@ def test_descent_reaches_any_angle(kind: str, threshold: float, asked: float) ->
     W = random_normals(10, 10, rng)
     net = network(kind, threshold, W, rng)
     source = QuerySource(net, 10, 1)
-    oracle = QueriedBands(source.ask, 10, rng=rng)
+    oracle = QueriedBands(source.query, 10, rng=rng)
     for i in range(3):
         before = source.queries
         found = descend(oracle, near(W[i], 5 * DEGREES, rng), asked, rng=rng)
@@ -204,7 +204,7 @@ def test_the_papers_random_search_reaches_the_angle() -> None:
     rng = np.random.default_rng(6)
     W = random_normals(3, d, rng)
     source = QuerySource(network("union", 2.0, W, rng), d, 1)
-    oracle = QueriedBands(source.ask, d, rng=rng)
+    oracle = QueriedBands(source.query, d, rng=rng)
     before = source.queries
     start = near(W[0], 5 * DEGREES, rng)
     found = random_search(oracle, start, asked, rng=rng)

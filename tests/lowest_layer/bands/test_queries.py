@@ -99,7 +99,7 @@ def test_a_seed_gives_the_same_inputs_across_every_band() -> None:
 def test_every_query_is_counted() -> None:
     net, z = one_unit(0)
     source = QuerySource(net, D, 1)
-    oracle = QueriedBands(source.ask, D, rng=1)
+    oracle = QueriedBands(source.query, D, rng=1)
     oracle.band(z, 1.0, 1.0, 123, 0)
     before = oracle.queries
     estimate_tan_alpha(oracle, z, relative=0.3, rng=0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray
-from provenet.data.fingerprint import Nameless, fingerprint
+from provenet.data.checkpoint import Nameless, fingerprint
 from provenet.extraction.clients.base import first_line, picked, rows_at_once, such_as
 from provenet.extraction.deadline import NEVER, Deadline
 from provenet.extraction.tolerances import FUNCTION_BATCH

@@ -24,7 +24,7 @@ import numpy as np
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray
-from provenet.data.fingerprint import fingerprint
+from provenet.data.checkpoint import fingerprint
 
 _PLAIN_REQUEST, _PLAIN_ANSWER = '{"inputs": {inputs}}', "outputs"
 _PLACES = ("{inputs}", "{data}")

@@ -36,7 +36,7 @@ import numpy as np
 
 from provenet.common.ended import Ended
 from provenet.common.typing import Array
-from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters, model_features

@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.losses import SQUARES
 from provenet.fitting.model import Parameters

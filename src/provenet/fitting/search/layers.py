@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part

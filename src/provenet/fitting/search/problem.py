@@ -8,7 +8,7 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.data.passes import working_time
-from provenet.data.sources.arrays import ArraySource
+from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import Fit, Samples, refine
 from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.model import Parameters

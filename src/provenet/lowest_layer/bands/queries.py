@@ -37,7 +37,7 @@ from scipy import special
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array, Seed
-from provenet.data.sources.base import Source
+from provenet.data.sources import Source
 from provenet.lowest_layer.bands.tolerances import (
     COMMON_LABEL,
     FEWEST_BEYOND,
@@ -134,7 +134,7 @@ class QueriedBands(BandOracle):
         margin: float = 0.0,
         rng: Seed = None,
     ) -> None:
-        """`ask` answers rows of inputs (n, features) with labels (n,), as `QuerySource.ask`."""
+        """`ask` answers rows of inputs (n, features) with labels (n,), as `QuerySource.query`."""
         self.ask, self.features, self.queries = ask, features, 0
         y = self._answers(np.random.default_rng(rng).standard_normal((REFERENCE_DRAWS, features)))
         self.silent = silent_value(y) if silent is None else silent

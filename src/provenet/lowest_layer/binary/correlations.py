@@ -13,8 +13,8 @@ import numpy as np
 
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import Array
+from provenet.data.passes import Sums
 from provenet.data.sources import Source
-from provenet.data.sums import Sums
 from provenet.lowest_layer.tolerances import REGRESSION_ITERATIONS, REGRESSION_TOLERANCE
 from provenet.networks.layered import LayeredNetwork, Polynomial
 

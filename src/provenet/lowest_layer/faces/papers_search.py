@@ -23,7 +23,7 @@ import numpy as np
 
 from provenet.common.typing import Seed
 from provenet.data.passes import working_time
-from provenet.data.sources.base import Source
+from provenet.data.sources import Source
 from provenet.lowest_layer.faces.model import WIDTH, Unit
 from provenet.lowest_layer.faces.orientation import oriented_steps
 from provenet.lowest_layer.faces.search import NET_STEP, FaceUnits, order_of

@@ -27,7 +27,7 @@ import numpy as np
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array, Seed
 from provenet.data.passes import working_time
-from provenet.data.sources.base import Source
+from provenet.data.sources import Source
 from provenet.lowest_layer.faces.model import WIDTH, Controlled, Unit
 from provenet.lowest_layer.faces.orientation import orientation_of_relus, oriented_steps
 from provenet.lowest_layer.faces.sharpen import (
@@ -188,8 +188,8 @@ def find_faces(
     X, y = source.rows(0, source.size)
     found, looked, strongest, complete = _search(X, y, order, clock, rng)
     found = sorted(found, key=lambda unit: -unit.significance)[:units]
-    if ask is None and source.may_be_asked:
-        ask = source.ask
+    if ask is None and source.queryable:
+        ask = source.query
     queries = 0
     if ask is not None:
         found, queries = all_asked(ask, found, order, angle, clock.over, rng)

@@ -15,7 +15,7 @@ from scipy.special import bdtrc, chdtrc, gammainc
 
 from provenet.certify.checks import Check, Status
 from provenet.common.typing import AnyArray, Array
-from provenet.data.sums import Sums
+from provenet.data.passes import Sums
 from provenet.lowest_layer.unions.faces import Flags, two_largest
 from provenet.lowest_layer.unions.finish import FinishedFaces
 from provenet.lowest_layer.unions.halfspace_set import HalfspaceSet

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import Array
+from provenet.data.passes import Sums
 from provenet.data.sources import Source
-from provenet.data.sums import Sums
 from provenet.methods.tolerances import CORRELATION_MARGIN, LIFTED_BLOCK_ROWS
 from provenet.moments.decomposition import congruence
 from provenet.moments.sums import pair_products

@@ -1,4 +1,4 @@
-"""Probabilities as outputs before the link: what each label tells, and what cannot be one."""
+"""What labels were rounded to, and probabilities as outputs before the link."""
 
 from __future__ import annotations
 
@@ -8,13 +8,71 @@ from scipy.special import expit, softmax
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
-from provenet.data.probabilities import before_link, check_probabilities, possible_links
-from provenet.data.sources import ArraySource
-from provenet.data.sources.linked import LinkedSource
+from provenet.data.labels import (
+    before_link,
+    check_probabilities,
+    label_precision,
+    possible_links,
+)
 
 RNG = np.random.default_rng(0)
+Y = 3 * np.random.default_rng(0).standard_normal(500) + 1
+
+
+@pytest.mark.parametrize("n", [30, 500])
+@pytest.mark.parametrize("step", [1.0, 0.25, 0.1, 1 / 3, 1e-2, 1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("offset", [0.0, 0.137])
+def test_steps_are_found_with_any_offset(n, step, offset):
+    found = label_precision(np.round(Y[:n] / step) * step + offset)
+    # The step is read from a span of labels: it is known to their last digits.
+    assert found.widths == pytest.approx(np.full(n, step), rel=1e-9)
+    assert found.words == f"rounded to {step:.4g}" and found.cut_off
+
+
+@pytest.mark.parametrize(("dtype", "words"), [(np.float16, "half"), (np.float32, "single")])
+def test_floats_of_few_bits_are_known(dtype, words):
+    y = Y.astype(dtype)
+    found = label_precision(y.astype(float))
+    assert words in found.words and not found.cut_off
+    assert np.all(np.abs(y.astype(float) - Y) <= found.widths / 2)  # rounding to the nearest
+    assert found.rms == pytest.approx(np.sqrt(np.mean((y - Y) ** 2)), rel=0.15)
+
+
+def test_significant_digits_are_known():
+    found = label_precision(np.array([float(f"{v:.4g}") for v in Y]))
+    assert "4 significant digits" in found.words
+    size = 10.0 ** np.floor(np.log10(np.abs(Y)))
+    assert found.widths == pytest.approx(size / 1000, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_double_precision_has_no_steps(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.standard_normal(rng.integers(10, 2000)) * 10 ** rng.uniform(-5, 5)
+    found = label_precision(y + 10 ** rng.uniform(-5, 5))
+    assert not found.known and found.rms == 0.0 and found.words == ""
+
+
+def test_each_output_has_its_own():
+    found = label_precision(np.column_stack([np.round(Y, 2), Y, np.round(Y)]))
+    assert np.ptp(found.widths, axis=0) == pytest.approx(0)
+    assert found.widths[0] == pytest.approx([0.01, 0.0, 1.0])
+
+
+def test_a_constant_beside_steps_may_have_been_rounded_to_them():
+    found = label_precision(np.column_stack([np.round(0.1 * np.sin(Y)), np.round(Y)]))
+    assert found.widths[0] == pytest.approx([1.0, 1.0])
+
+
+def test_few_labels_tell_nothing():
+    assert not label_precision(np.array([1.0, 2.0, 4.0])).known
+    assert not label_precision(np.ones(50)).known
+    assert label_precision(np.array([0.0, 1.0] * 20)).widths[0] == 1.0
+
+
+# ---------------------------------------------------------------- probabilities
+
 U = np.sort(RNG.normal(0.0, 6.0, 4000))
 UK = RNG.normal(0.0, 4.0, (2000, 4))
 CENTRED = UK - UK.mean(axis=1, keepdims=True)
@@ -93,21 +151,6 @@ def test_what_is_no_probability(name: str) -> None:
     with pytest.raises(pn.InvalidInput) as error:
         check_probabilities(y, link)
     is_a_sentence(error, *words)
-
-
-def test_a_draw_knows_the_precision_of_its_labels() -> None:
-    source = LinkedSource(ArraySource(U[:, None], np.round(expit(U), 3)), "logit")
-    drawn = source.draw(50, np.random.default_rng(1))
-    assert drawn.precision is not None and drawn.rows is not None
-    np.testing.assert_array_equal(drawn.precision.widths, source.precision.widths[drawn.rows])
-    assert source.saturated == len(U) - source.size > 0
-
-
-def test_nothing_is_learned_from_saturated_labels() -> None:
-    y = np.where(U > 0, 1.0, 0.0)
-    y[0] = 0.5
-    with pytest.raises(NoAnswer, match="near 0 or 1"):
-        LinkedSource(ArraySource(U[:, None], y), "logit")
 
 
 def test_a_class_that_no_sample_has_is_named() -> None:

@@ -4,9 +4,7 @@ Every chunk of rows is a task that adds up its own samples; sums are merged eigh
 tree, until one is left. So what moves are the terms' parameters out and sums back, whatever the
 number of samples. The order of additions is that of the tree, not that in which workers finish:
 the digits do not depend on the cluster. A worker that dies costs the chunks it worked on: Dask
-computes them again.
-
-The only module that imports dask.
+computes them again. The only module that imports dask.
 """
 
 from __future__ import annotations
@@ -18,18 +16,16 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise
 from operator import add
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import ClusterLost, InvalidInput
 from provenet.common.typing import AnyArray, Array
-from provenet.data.parallel import memory_kept, one_blas_thread
-from provenet.data.passes import Term
-from provenet.data.sources.arrays import ArraySource, draw_rows
-from provenet.data.sources.base import LARGEST_BLOCK, Draw, Job, Result, Source
-from provenet.data.tolerances import ROWS_AT_ONCE, SUMS_MERGED_AT_ONCE
+from provenet.data.parallel import one_blas_thread, reuse_freed_memory
+from provenet.data.passes import Sum, Term, rows_per_block
+from provenet.data.sources import ArraySource, Draw, Job, Result, Source, draw_rows
 
 try:
     import dask
@@ -38,12 +34,6 @@ except ImportError:
     raise InvalidInput(
         'Dask is not installed: run pip install "provenet[dask]", or give arrays.'
     ) from None
-
-Sum = TypeVar("Sum")
-
-_PATIENCE = "10s"
-_CHUNKS_A_STRETCH = 64
-"""Chunks between two checkpoints: workers wait for each other once in so many."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +51,12 @@ class DaskSource(Source):
     """Samples in chunks that stay where they are; a subclass gives single rows."""
 
     _chunks: list[_Chunk]
+    chunks_per_stretch = 64
+    """Workers wait for each other once in so many chunks."""
 
     def stretches(self, rows: int) -> list[slice]:
         """Whole chunks, many at a time."""
-        groups = row_blocks(len(self._chunks), _CHUNKS_A_STRETCH)
+        groups = row_blocks(len(self._chunks), self.chunks_per_stretch)
         return [slice(self._chunks[g.start].start, self._chunks[g.stop - 1].stop) for g in groups]
 
     def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
@@ -74,7 +66,7 @@ class DaskSource(Source):
         sums = [task(node, c.samples, a, b) for c, a, b in self._overlaps(start, stop)]
         merge = dask.delayed(_merged, pure=False)
         while len(sums) > 1:
-            sums = [merge(sums[g]) for g in row_blocks(len(sums), SUMS_MERGED_AT_ONCE)]
+            sums = [merge(sums[g]) for g in row_blocks(len(sums), 8)]
         return _compute(sums[0])[0]  # type: ignore[no-any-return]
 
     @property
@@ -95,7 +87,7 @@ class DaskSource(Source):
         tasks = [client.submit(_done, job, ended.name, pure=False) for job in jobs]
         try:
             for task in tasks:
-                with _cluster_kept():
+                with _loss_reported():
                     result = task.result()
                 yield result
         finally:
@@ -114,16 +106,21 @@ class DaskSource(Source):
 class DaskArrays(DaskSource):
     """Dask arrays X (n, features) and y, (n,) or (n, outputs)."""
 
-    def __init__(self, X: Any, y: Any) -> None:
-        """Nothing is computed; chunks end where blocks of a pass do, those of y where X's do."""
-        X = X.rechunk({0: _whole_blocks(X.chunks[0]), 1: -1})
-        y = y.rechunk({0: X.chunks[0], 1: -1} if y.ndim == 2 else {0: X.chunks[0]})
+    def __init__(self, X: Any, y: Any, block: int | None = None) -> None:
+        """Nothing is computed. Chunks are cut again to end where blocks of `block` rows do.
+
+        They are the largest of a pass: sums are of the same blocks as in memory, rounded alike.
+        """
+        block, lengths, size = block or rows_per_block(0), X.chunks[0], len(X)
+        cuts = block * np.round(np.cumsum(lengths[:-1]) / block).astype(int)
+        edges = np.unique([0, *cuts[cuts < size], size]).tolist()
+        rows = tuple(b - a for a, b in pairwise(edges))
+        X = X.rechunk({0: rows, 1: -1})
+        y = y.rechunk({0: rows, 1: -1} if y.ndim == 2 else {0: rows})
         self.size, self.features = X.shape
         self.outputs = None if y.ndim == 1 else y.shape[1]
-        edges = np.cumsum([0, *X.chunks[0]]).tolist()
-        blocks = zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
-        chunks = (_Chunk(a, b, pair) for (a, b), pair in zip(pairwise(edges), blocks, strict=True))
-        self._chunks = [chunk for chunk in chunks if chunk.start < chunk.stop]
+        tasks = zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
+        self._chunks = [_Chunk(*e, pair) for e, pair in zip(pairwise(edges), tasks, strict=True)]
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
         """These rows alone travel."""
@@ -143,14 +140,6 @@ class DaskArrays(DaskSource):
         )
 
 
-def _whole_blocks(lengths: tuple[int, ...]) -> tuple[int, ...]:
-    """Chunks of nearly these lengths that end where blocks of a pass do, so that sums are of the
-    same blocks as those of arrays in memory, and rounded alike."""
-    size = sum(lengths)
-    edges = LARGEST_BLOCK * np.round(np.cumsum(lengths[:-1]) / LARGEST_BLOCK).astype(int)
-    return tuple(np.diff(np.unique([0, *edges[edges < size], size])).tolist())
-
-
 class DaskFiles(DaskSource):
     """A source of files that all workers can read: each reads the rows that it adds up."""
 
@@ -160,10 +149,8 @@ class DaskFiles(DaskSource):
         self.size, self.features, self.outputs = source.size, source.features, source.outputs
         self.feature_names = source.feature_names
         node = dask.delayed(source, traverse=False, pure=False)
-        self._chunks = [
-            _Chunk(rows.start, rows.stop, (node,), rows.start)
-            for rows in source.stretches(ROWS_AT_ONCE)
-        ]
+        stretches = source.stretches(source.block_rows)
+        self._chunks = [_Chunk(s.start, s.stop, (node,), s.start) for s in stretches]
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
         """Read here: the files are here too."""
@@ -172,6 +159,9 @@ class DaskFiles(DaskSource):
     def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """Read here."""
         return self.source.draw(n, rng)
+
+
+# ---------------------------------------------------------------- tasks
 
 
 @dataclass(frozen=True)
@@ -187,7 +177,8 @@ def _sum_of_chunk(
     """Block by block on one thread: the workers' threads have chunks of their own."""
     source = ArraySource(*samples) if len(samples) == 2 else samples[0]
     blocks = (slice(first + b.start, first + b.stop) for b in row_blocks(last - first, rows))
-    with one_blas_thread(), memory_kept():
+    reuse_freed_memory()
+    with one_blas_thread():
         return reduce(add, (shipped.term(*source.rows(b.start, b.stop)) for b in blocks))
 
 
@@ -195,20 +186,9 @@ def _done(job: Job[Result], ended: str) -> Result:
     """Work of a client, on a worker's thread."""
     from distributed import Event
 
-    with one_blas_thread(), memory_kept():
+    reuse_freed_memory()
+    with one_blas_thread():
         return job(lambda: not Event(ended).is_set())
-
-
-def _client() -> Any | None:
-    """That of the cluster on which tasks are computed; None where there is none."""
-    if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
-        return None
-    try:
-        from distributed import get_client
-
-        return get_client()
-    except (ImportError, ValueError):
-        return None
 
 
 def _merged(sums: list[Any]) -> Any:
@@ -218,21 +198,21 @@ def _merged(sums: list[Any]) -> Any:
 def _gathered(pieces: Iterable[tuple[Any, Any, Any]]) -> tuple[Array, Array]:
     """Some rows of some chunks, one after the other."""
     take = dask.delayed(_take, pure=False)
-    parts = _compute(*(take(*piece) for piece in pieces))
-    X, y = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return X, y
+    X, y = zip(*_compute(*(take(*piece) for piece in pieces)), strict=True)
+    return np.concatenate(X), np.concatenate(y)
 
 
 def _take(X: AnyArray, y: AnyArray, rows: Any) -> tuple[Array, Array]:
     return np.asarray(X[rows], float), np.asarray(y[rows], float)
 
 
+# ---------------------------------------------------------------- clusters and collections
+
+
 def as_dask_arrays(X: Any, y: Any) -> tuple[Any, Any]:
     """Inputs and labels as Dask arrays of known shape and real numbers."""
     X, y = _as_dask_array(X, "X"), _as_dask_array(y, "y")
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    return X, y
+    return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
 
 
 def _as_dask_array(data: Any, name: str) -> Any:
@@ -254,22 +234,23 @@ def _as_dask_array(data: Any, name: str) -> Any:
 
 
 @contextmanager
-def cluster(address: str) -> Iterator[None]:
+def cluster(address: str, timeout: str = "10s") -> Iterator[None]:
     """A context in which Dask computes on the cluster of a scheduler."""
     try:
         from distributed import Client
 
-        client = Client(address, timeout=_PATIENCE)
+        client = Client(address, timeout=timeout)
     except ImportError:
         raise InvalidInput(
             'A scheduler needs distributed: run pip install "provenet[dask]".'
         ) from None
     except (OSError, TimeoutError, ValueError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InvalidInput(
-            f"No Dask scheduler answers at {address} ({_first_line(error)}): check the address."
+            f"No Dask scheduler answers at {address} ({reason}): check the address."
         ) from None
     logger = logging.getLogger("distributed")
-    level, logger.level = logger.level, logging.CRITICAL  # what went wrong is said once, by us
+    level, logger.level = logger.level, logging.CRITICAL  # an error is reported once, here
     try:
         with client:
             yield
@@ -277,32 +258,34 @@ def cluster(address: str) -> Iterator[None]:
         logger.level = level
 
 
+def _client() -> Any | None:
+    """That of the cluster on which tasks are computed; None where there is none."""
+    if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
+        return None
+    try:
+        from distributed import get_client
+
+        return get_client()
+    except (ImportError, ValueError):
+        return None
+
+
 def _compute(*tasks: Any) -> tuple[Any, ...]:
     """The results of tasks."""
-    with _cluster_kept():
+    with _loss_reported():
         return tuple(dask.compute(*tasks))
 
 
 @contextmanager
-def _cluster_kept() -> Iterator[None]:
+def _loss_reported() -> Iterator[None]:
     """A cluster that is lost meanwhile ends in one clear sentence."""
+    lost = {"CommClosedError", "CancelledError", "KilledWorker", "TimeoutError", "ConnectionError"}
     try:
         yield
     except Exception as error:
-        if _is_loss(error):
-            raise ClusterLost(
-                f"The Dask cluster was lost ({type(error).__name__}): start it again and run the "
-                "same once more; with a checkpoint it goes on where it was."
-            ) from error
-        raise
-
-
-def _is_loss(error: BaseException) -> bool:
-    """Whether an exception tells of the cluster and not of the data."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    lost = {"CommClosedError", "CancelledError", "KilledWorker", "TimeoutError", "ConnectionError"}
-    return bool(names & lost)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        if not lost & {kind.__name__ for kind in type(error).__mro__}:
+            raise
+        raise ClusterLost(
+            f"The Dask cluster was lost ({type(error).__name__}): start it again and run the same "
+            "once more; with a checkpoint it goes on where it was."
+        ) from error

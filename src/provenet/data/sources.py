@@ -1,0 +1,527 @@
+"""Where samples come from: one protocol, `Source`, and the sources of this process.
+
+Algorithms reach samples (x, y) through sums over all of them and draws of some of them, and never
+learn whether these are arrays, files (`data.array_files`), a Dask cluster (`data.dask`), a function
+that is queried, or the population of a known network. What else a source can do it declares, so no
+caller looks at its class.
+"""
+
+from __future__ import annotations
+
+import mmap
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Lock
+from typing import Any, TypeVar
+
+import numpy as np
+
+from provenet.common.blocks import row_blocks
+from provenet.common.exceptions import InvalidInput, NoAnswer
+from provenet.common.typing import AnyArray, Array, Seed
+from provenet.common.words import counted
+from provenet.data.labels import LabelPrecision, before_link, check_probabilities
+from provenet.data.parallel import sum_over, workers
+from provenet.data.passes import Sum, Term, add_up, rows_per_block
+from provenet.data.standardisation import (
+    LinearSums,
+    Standardisation,
+    centred,
+    standardisation_from,
+)
+from provenet.networks.network import Network
+
+Result = TypeVar("Result")
+Job = Callable[[Callable[[], bool]], Result]
+"""Some work that is given a function which says whether its result is still wanted."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Samples drawn at random from a source."""
+
+    X: Array
+    y: Array
+    rows: AnyArray | None = None
+    """Their numbers in the source; None where they were made afresh."""
+    precision: LabelPrecision | None = None
+    """How finely labels are written, where the source knows it."""
+
+
+class Source(ABC):
+    """Samples (x, y), reached only through sums over all of them and draws of some of them.
+
+    A subclass gives `rows` and `draw`; sums follow. A source whose samples lie elsewhere adds them
+    up there (`partial_total`).
+    """
+
+    features: int
+    size: int
+    feature_names: tuple[str, ...] = ()
+    """Names of the inputs, where they have any."""
+    fixed: bool = True
+    """Whether the samples are given; a source that is not fixed makes as many as are wanted."""
+    outputs: int | None = None
+    """Number of outputs; None when labels are plain numbers."""
+    population: Network | None = None
+    """The network whose population this is: its moments are known without sampling error."""
+    biased: bool = False
+    """Whether inputs were kept with probability proportional to their labels (GP19, B.6)."""
+    inputs_alone: bool = False
+    """Whether this is all that is known of the labels, which then read 1."""
+    queryable: bool = False
+    """Whether `query` answers inputs of the caller's choice."""
+    memory_limit: int = 2**31
+    """Bytes that a method may hold at once: a few copies of them still fit an ordinary machine."""
+    in_memory: bool = False
+    """Whether all rows are arrays of this process, cheap to read again in any order."""
+
+    @property
+    def label_shape(self) -> tuple[int, ...]:
+        """Shape of one sample's label: () or (outputs,)."""
+        return () if self.outputs is None else (self.outputs,)
+
+    @property
+    def labels(self) -> int:
+        """How many numbers the labels are: samples times outputs."""
+        return self.size * (self.outputs or 1)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all samples as float64."""
+        return 8 * (self.size * self.features + self.labels)
+
+    @property
+    def holdable(self) -> bool:
+        """Whether a method may hold all samples at once."""
+        return self.bytes <= self.memory_limit
+
+    @property
+    def seen(self) -> int:
+        """How many samples the first and second moments are of: more than `size` where only some
+        were kept as rows."""
+        return self.size
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block of a pass; what a term computes is taken to be of 4 kB a row."""
+        return rows_per_block(max(8 * (self.features + (self.outputs or 1)), 4096))
+
+    def query(self, X: Array) -> Array:
+        """Labels of inputs of the caller's choice, (n,) or (n, outputs), if this is `queryable`."""
+        raise InvalidInput("These samples are given, and no others can be had: give a QuerySource.")
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Samples `start` to `stop` as float64 arrays (n, features) and (n,) or (n, outputs)."""
+
+    @abstractmethod
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
+        """`n` samples at random, no one twice (fresh ones if the source can make them)."""
+
+    def total(self, term: Term[Sum], rows: int | None = None) -> Sum:
+        """The sum of `term(X, y)` over all samples, `rows` at a time, on all cores.
+
+        `term` returns anything that can be added; a bounded number of terms is held at once. A term
+        that is a function with a name, or a `functools.partial` of one, can be checkpointed, and
+        travels to other machines.
+        """
+        return add_up(self, term, self.block_rows if rows is None else rows)
+
+    def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
+        """The sum over samples `start` to `stop`."""
+        blocks = [slice(start + b.start, start + b.stop) for b in row_blocks(stop - start, rows)]
+        return sum_over(blocks, lambda block: term(*self.rows(block.start, block.stop)))
+
+    def stretches(self, rows: int) -> list[slice]:
+        """All samples, cut where a pass is reported and checkpointed.
+
+        Stretches are of 32 MB, which are quickly added up again, and eight blocks a thread, since
+        threads wait for each other at their end; and of whole blocks of any pass.
+        """
+        length = max(8 * rows * workers(), 2**25 * self.size // self.bytes)
+        whole = max(rows, rows_per_block(0))
+        return list(row_blocks(self.size, -(-length // whole) * whole))
+
+    @property
+    def jobs_at_once(self) -> int:
+        """How many jobs of minutes are best given at once to `side_by_side`."""
+        return 1
+
+    def side_by_side(self, jobs: Sequence[Job[Result]]) -> Generator[Result]:
+        """Results of jobs that need none of the samples, in their order: where the samples are.
+
+        A job whose result is no longer wanted can know it.
+        """
+        return (job(lambda: True) for job in jobs)
+
+    def linear_sums(self) -> tuple[LinearSums, Array, Array]:
+        """First and second moments of (x, y) about an origin near the mean, and that origin."""
+        X, y = self.rows(0, min(self.size, 4096))
+        origin, label_origin = X.mean(axis=0), y.mean(axis=0)
+        term = partial(LinearSums.of, origin=origin, label_origin=label_origin)
+        return self.total(term), origin, label_origin
+
+    def standardisation(self) -> Standardisation:
+        """Mean and covariance of the inputs, linear regression of the labels, in one pass."""
+        return standardisation_from(*self.linear_sums())
+
+
+# ---------------------------------------------------------------- arrays
+
+
+class ArraySource(Source):
+    """Rows of `X` with their labels `y`, in memory or in memory-mapped files of any size.
+
+    Only the rows in use are ever copied.
+    """
+
+    in_memory = True
+
+    def __init__(self, X: AnyArray, y: AnyArray) -> None:
+        """Hold references to the arrays; nothing is read yet (lists become arrays)."""
+        self.X, self.y = np.asanyarray(X), np.asanyarray(y)
+        self.size, self.features = len(self.X), int(self.X.shape[-1])
+        self.outputs = None if self.y.ndim == 1 else int(self.y.shape[1])
+
+    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
+        """The rows as float64, without a copy where they are that already."""
+        return np.asarray(self.X[start:stop], float), np.asarray(self.y[start:stop], float)
+
+    def columns(self, which: AnyArray) -> ArraySource:
+        """The same samples with some of their inputs."""
+        source = ArraySource(self.X[:, which], self.y)
+        if self.feature_names:
+            source.feature_names = tuple(np.array(self.feature_names, dtype=object)[which])
+        return source
+
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
+        """A random subset, or all rows in random order when `n` is as many as there are."""
+        return draw_rows(self._pick, self.size, n, rng)
+
+    def _pick(self, rows: AnyArray) -> tuple[Array, Array]:
+        X, y = np.empty((len(rows), self.features)), np.empty((len(rows), *self.label_shape))
+        for block in row_blocks(len(rows), 1000):
+            X[block], y[block] = self.X[rows[block]], self.y[rows[block]]
+            self._release(int(rows[block][0]), int(rows[block][-1]) + 1)
+        return X, y
+
+    def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
+        """The sum over samples `start` to `stop`; of a memory map nothing of them stays behind."""
+        total = super().partial_total(term, start, stop, rows)
+        self._release(start, stop)
+        return total
+
+    def _release(self, start: int, stop: int) -> None:
+        """Let go of the memory in which rows of a mapped file lie; they are read again if needed.
+
+        Without that, pages that were read count as memory of the process until it runs short.
+        """
+        for array in (self.X, self.y):
+            if not isinstance(array, np.memmap) or not isinstance(array.base, mmap.mmap):
+                continue  # in memory, or part of a map
+            if array.mode != "r" or not hasattr(array.base, "madvise"):
+                continue
+            origin = array.offset % mmap.ALLOCATIONGRANULARITY
+            first = origin + start * array.strides[0]
+            first -= first % mmap.PAGESIZE
+            last = min(origin + stop * array.strides[0], len(array.base))
+            array.base.madvise(mmap.MADV_DONTNEED, first, last - first)
+
+
+def draw_rows(
+    pick: Callable[[AnyArray], tuple[Array, Array]], size: int, n: int, rng: np.random.Generator
+) -> Draw:
+    """`n` of `size` rows at random, in random order; `pick` reads rows of rising number."""
+    if size <= 10**6 or n >= size:
+        chosen = rng.permutation(size)[:n]
+    else:  # without a list of them all
+        chosen = rng.choice(size, n, replace=False)
+    order = np.argsort(chosen)  # sequential reads for files
+    X, y = pick(chosen[order])
+    back = np.argsort(order)
+    return Draw(X[back], y[back], chosen)
+
+
+class LinkedSource(ArraySource):
+    """Samples whose labels are probabilities, as samples of the outputs before the link: those that
+    determine them, with the precision that is left."""
+
+    def __init__(self, source: Source, link: str) -> None:
+        """Reads all samples; raises unless their labels are probabilities."""
+        if not source.fixed:
+            raise InvalidInput(
+                "link= needs samples that are given, and this source makes its own: use "
+                "provenet.extract, or link='identity'."
+            )
+        if not source.holdable:
+            raise InvalidInput(
+                f"link= holds all samples in memory, and {source.size:,} are "
+                f"{source.bytes / 1e9:.3g} GB: take fewer, or turn probabilities into log-odds "
+                "beforehand and give link='identity'."
+            )
+        X, y = source.rows(0, source.size)
+        check_probabilities(y, link)
+        known = before_link(y, link)
+        super().__init__(X[known.kept], known.u)
+        self.precision: LabelPrecision = known.precision
+        self.saturated = source.size - self.size
+        if self.size < self.features + 2:
+            raise NoAnswer(
+                f"{self.saturated:,} of {counted(source.size, 'label')} are probabilities so near "
+                "0 or 1 that they say next to nothing of the outputs behind them: take inputs "
+                "nearer to the boundary between the classes, or probabilities of more digits."
+            )
+
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
+        """With the precision of what is drawn."""
+        drawn = super().draw(n, rng)
+        assert drawn.rows is not None
+        return replace(drawn, precision=self.precision.of(drawn.rows))
+
+
+class BiasedSource(Source):
+    """Samples whose inputs were standard normal before they were kept by their labels.
+
+    Where labels are tiny nearly everywhere, as under sigmoid units of high threshold, an oracle may
+    draw standard normal inputs and keep each with probability proportional to `f(x)` (GP19,
+    appendix B.6). Plain means over what it kept are moments of the labels, scaled:
+    `E_kept[h(x)] = E[f(x) h(x)] / E[f]`.
+
+    Give the labels if they are known: least squares fits them, and a success is judged on them.
+    Inputs alone have moments only (method "lowest-layer"), from which no answer is more than
+    partial; their labels read 1.
+    """
+
+    fixed = False
+    biased = True
+
+    def __init__(self, X: AnyArray, y: AnyArray | None = None) -> None:
+        """Inputs (n, features) that were kept and, if known, their labels (n,), all above 0."""
+        self.X, self.inputs_alone = np.asarray(X), y is None
+        if self.X.ndim != 2 or self.X.size == 0 or not _finite_numbers(self.X):
+            raise InvalidInput(
+                "Biased inputs must be a matrix (samples, features) of finite numbers."
+            )
+        self.y = np.ones(len(self.X)) if y is None else np.asarray(y)
+        known = self.y.shape == (len(self.X),) and _finite_numbers(self.y)
+        if not (known and np.all(self.y > 0)):
+            raise InvalidInput(
+                "Labels that samples were kept by are one finite number above 0 for each: a label "
+                "of 0 or less is never kept; leave them out if they are not known."
+            )
+        self.size, self.features = self.X.shape
+
+    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Inputs, and their labels or ones."""
+        return np.asarray(self.X[start:stop], float), np.asarray(self.y[start:stop], float)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
+        """`n` samples at random, no one twice."""
+        rows = rng.permutation(self.size)[:n]
+        return Draw(np.asarray(self.X[rows], float), np.asarray(self.y[rows], float), rows)
+
+    def standardisation(self) -> Standardisation:
+        """None is needed: the inputs were standard normal, and no lower order may be taken off."""
+        d, spread = self.features, 1.0 if self.inputs_alone else float(np.std(self.y))
+        return Standardisation(np.zeros(d), np.eye(d), np.zeros(()), spread, np.zeros(d), self.size)
+
+
+def _finite_numbers(values: AnyArray) -> bool:
+    return values.dtype.kind in "fiub" and bool(np.isfinite(values).all())
+
+
+# ---------------------------------------------------------------- another source, changed
+
+Change = Callable[[Array, Array], tuple[Array, Array]]
+
+
+class MappedSource(Source):
+    """The samples `change(X, y)` of a source, block by block, never all at once; sums are added up
+    where that source's samples are."""
+
+    def __init__(self, source: Source, change: Change, features: int | None = None) -> None:
+        """`features` only if `change` gives another number of them; nothing is read."""
+        self.source, self.change = source, change
+        self.size, self.outputs, self.fixed = source.size, source.outputs, source.fixed
+        self.features = source.features if features is None else features
+
+    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Rows of the source, changed."""
+        return self.change(*self.source.rows(start, stop))
+
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
+        """A draw of the source, changed."""
+        drawn = self.source.draw(n, rng)
+        return Draw(*self.change(drawn.X, drawn.y), drawn.rows)
+
+    def total(self, term: Term[Sum], rows: int | None = None) -> Sum:
+        """The sum over the source's samples of the changed term."""
+        return self.source.total(partial(_changed, term, self.change), rows)
+
+    def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
+        """The same over some samples."""
+        return self.source.partial_total(partial(_changed, term, self.change), start, stop, rows)
+
+    @property
+    def jobs_at_once(self) -> int:
+        """As many as where the samples are."""
+        return self.source.jobs_at_once
+
+    def side_by_side(self, jobs: Sequence[Job[Result]]) -> Generator[Result]:
+        """Where the samples are."""
+        return self.source.side_by_side(jobs)
+
+
+def _changed(term: Term[Sum], change: Change, X: Array, y: Array) -> Sum:
+    return term(*change(X, y))
+
+
+@dataclass(frozen=True)
+class Standardising:
+    """A change: inputs standardised, labels divided by `label_scale`."""
+
+    standardisation: Standardisation
+    label_scale: Array | float
+
+    @property
+    def whiten(self) -> Array:
+        """What makes centred inputs standardised ones."""
+        return self.standardisation.whiten
+
+    def __call__(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Samples as the model sees them."""
+        return self.standardisation.apply(X), y / self.label_scale
+
+    def centred(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """The same but for the whitening."""
+        return centred(X, self.standardisation.mean), y / self.label_scale
+
+
+class StandardisedSource(MappedSource):
+    """Inputs standardised, labels divided by `label_scale`, a number or one an output."""
+
+    change: Standardising
+
+    def __init__(
+        self, source: Source, standardisation: Standardisation, label_scale: Array | float = 1.0
+    ) -> None:
+        """Wrap a source; nothing is read."""
+        super().__init__(source, Standardising(standardisation, label_scale))
+
+
+# ---------------------------------------------------------------- functions and known networks
+
+
+class QuerySource(Source):
+    """`samples` standard normal inputs and a function's answers to them.
+
+    Inputs are made anew from the seed whenever they are needed; answers are kept (8 bytes an
+    output), so no input is ever queried twice however many passes an algorithm makes. `draw` makes
+    further inputs. `queries` counts every answer the function gave.
+    """
+
+    fixed = False
+    queryable = True
+
+    def __init__(
+        self,
+        function: Callable[[Array], Array],
+        features: int,
+        samples: int = 100_000,
+        *,
+        outputs: int | None = None,
+        rng: Seed = None,
+    ) -> None:
+        """Nothing is queried until samples are needed; `outputs` only if answers are vectors."""
+        if features < 1 or samples < 1:
+            raise InvalidInput("A queried function needs at least one feature and one sample.")
+        self.function, self.features, self.size = function, features, samples
+        self.outputs = outputs
+        self.queries = 0
+        self._lock = Lock()
+        self._entropy = int(np.random.default_rng(rng).integers(2**63))
+        self._answers = np.full((samples, *self.label_shape), np.nan)
+
+    def query(self, X: Array) -> Array:
+        """The function's answers to the rows of `X`, checked and counted."""
+        with self._lock:  # sums run on several threads; the function need not be safe for that
+            y = _as_numbers(self.function(X))
+            self.queries += len(X)
+        if y.shape != (len(X), *self.label_shape):
+            raise InvalidInput(
+                f"The queried function answered {len(X)} inputs with shape {y.shape}: it must "
+                f"return shape {(len(X), *self.label_shape)} (outputs= says how many outputs)."
+            )
+        if not np.isfinite(y).all():
+            bad = int(np.argmin(np.isfinite(y.reshape(len(y), -1)).all(axis=1)))
+            raise InvalidInput(
+                f"The queried function answered {y[bad]} to the input {X[bad].tolist()}: "
+                "it must be finite for every input."
+            )
+        return y
+
+    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Inputs made from the seed, 4096 at a time; answers from memory or from the function."""
+        length = 4096
+        X = np.concatenate(
+            [
+                np.random.default_rng([self._entropy, k]).standard_normal((length, self.features))
+                for k in range(start // length, -(-stop // length))
+            ]
+        )[start % length :][: stop - start]
+        new = np.isnan(self._answers[start:stop].reshape(stop - start, -1)[:, 0])
+        if new.any():
+            self._answers[start:stop][new] = self.query(X[new])
+        return X, self._answers[start:stop].copy()
+
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
+        """`n` fresh inputs and their answers."""
+        X = rng.standard_normal((n, self.features))
+        return Draw(X, np.concatenate([self.query(X[rows]) for rows in row_blocks(n)]))
+
+
+def _as_numbers(answers: Any) -> Array:
+    """A function's answers as real numbers."""
+    try:
+        array = np.asarray(answers)
+        if array.dtype.kind in "fiubO" and not (array.shape == () and array.item() is None):
+            return array.astype(float)
+    except (TypeError, ValueError, RuntimeError):  # torch refuses with the last
+        pass
+    first = answers
+    while isinstance(first, (list, tuple, np.ndarray)) and len(first) > 0:
+        first = first[0]
+    kind = "None" if first is None else f"values of {type(first).__name__}"
+    if isinstance(first, (int, float)):
+        kind = "rows of different lengths"
+    raise InvalidInput(
+        f"The queried function must answer with real numbers, not {kind}: return one number for "
+        "each row of X, as an array of floats."
+    )
+
+
+class PopulationSource(QuerySource):
+    """All of `x ~ N(0, I)`, `y = network(x)`: moments in closed form (ATV21, Lemma 3.5), samples as
+    many as wanted."""
+
+    def __init__(self, network: Network, samples: int = 100_000, *, rng: Seed = None) -> None:
+        """`samples` is how many rows a sum that is not a moment runs over."""
+        network = network.as_one_layer("PopulationSource")
+        super().__init__(network, network.features, samples, outputs=network.outputs, rng=rng)
+        self.network = self.population = network.canonical()
+
+    def standardisation(self) -> Standardisation:
+        """Standard normal inputs; the labels' spread is estimated, it only sets a scale."""
+        d, net = self.features, self.network
+        norm = np.linalg.norm(net.weights, axis=1)
+        zeroth, first = (net.activation.hermite(k, net.biases, norm) for k in (0, 1))
+        T0 = np.asarray((net.output_weights * zeroth).sum(axis=-1) + net.output_bias)
+        T1 = (net.output_weights * first) @ (net.weights / norm[:, None])
+        if net.linear is not None:
+            T1 = T1 + net.linear
+        _, y = self.rows(0, min(self.size, 10_000))
+        spread = float(np.sqrt(np.mean(y.var(axis=0))))
+        return Standardisation(np.zeros(d), np.eye(d), T0, spread, T1, None)
