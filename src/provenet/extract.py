@@ -32,9 +32,7 @@ from provenet.extraction.run import Run, nothing_before, through_link
 from provenet.extraction.sampling import METHODS_OF_DEPTH as SAMPLED
 from provenet.extraction.scaled import BoxUnits, ScaledOracle
 from provenet.fitting.workspace import Wishes
-from provenet.methods import METHODS
 from provenet.networks.activations import Activation
-from provenet.recover import DEFAULT_BUDGET
 from provenet.validation import (
     OPEN,
     as_generator,
@@ -199,5 +197,5 @@ def _checked(units: Any, noise: Any, activation: Any, layers: int | None) -> Wis
     first, is_open = read_activation(activation)
     depth = layers or 1
     wishes = Wishes(units, noise, first, open_activation=is_open and depth == 1, layers=depth)
-    own = check_options(SAMPLED[depth > 1], METHODS, wishes, DEFAULT_BUDGET)[1]
+    own = check_options(SAMPLED[depth > 1], wishes, np.inf)[1]
     return replace(own, open_activation=is_open)

@@ -1,4 +1,4 @@
-"""The front door: checks the input, runs a method, keeps the best answer."""
+"""`recover`: checks the input, runs a method, keeps the best answer."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import product
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from provenet.certify.agreement import (
-    best_of,
-    deepest_needed,
-    is_settled,
-    searches_agree,
-)
+from provenet.certify.agreement import best_of, deepest_needed, is_settled, searches_agree
 from provenet.certify.candidate import Candidate
 from provenet.certify.checks import Claim, Status
 from provenet.certify.conclude import conclude
@@ -36,7 +32,6 @@ from provenet.methods import METHODS, Method
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network
 from provenet.validation import (
-    FOR_CLASSES,
     LIKELIHOOD,
     OPEN,
     as_generator,
@@ -55,14 +50,6 @@ __all__ = ["METHODS", "recover", "recover_from"]
 
 _LOG = logging.getLogger("provenet")
 
-DEFAULT_BUDGET = 120.0
-"""Seconds after which no new attempt is begun."""
-SHORTEST_SHARE = 1.0
-"""Convention: seconds that the last link is tried, however long the first took."""
-FIRST_SHARE = 0.1
-"""Convention: share of the time for a first look at each link: the right one often needs no more,
-and the wrong one would use up all of it."""
-
 
 def recover(
     X: Any,
@@ -75,7 +62,7 @@ def recover(
     noise: float | None = None,
     rng: Seed = None,
     progress: Progress | None = None,
-    budget: float = DEFAULT_BUDGET,
+    budget: float = 120.0,
     link: str = OPEN,
     faithful: bool = False,
     refine: bool | None = None,
@@ -98,8 +85,8 @@ def recover(
     method
         One of `provenet.METHODS`; "auto" chooses.
     activation
-        Of the units: "relu", or what the method serves (`provenet methods`); a method that does not
-        serve "relu" takes its own instead ("halfspaces": "step"). "leaky_relu" finds the slope
+        Of the units: "relu", or what the method supports (`provenet methods`); a method without
+        "relu" takes its own instead ("halfspaces": "step"). "leaky_relu" finds the slope
         below zero, "auto" the activation (methods "auto" and "expand-prune").
     noise
         Standard deviation of the label noise, if known; estimated when left out.
@@ -146,37 +133,31 @@ def recover(
     """
     first, is_open = read_activation(activation)
     units = tuple(units) if isinstance(units, list) else units
-    plans = [
-        check_options(
-            name,
-            METHODS,
-            Wishes(
-                units[0] if depth == 1 and isinstance(units, tuple) else units,
-                noise,
-                first,
-                refine,
-                faithful,
-                objective,
-                threshold,
-                order,
-                open_activation=is_open,
-                layers=depth,
-            ),
-            budget,
+    plans = []
+    for depth, name in read_layers(layers, units, method):
+        wishes = Wishes(
+            units[0] if depth == 1 and isinstance(units, tuple) else units,
+            noise,
+            first,
+            refine,
+            faithful,
+            objective,
+            threshold,
+            order,
+            open_activation=is_open,
+            layers=depth,
         )
-        for depth, name in read_layers(layers, units, method, METHODS)
-    ]
+        plans.append(check_options(name, wishes, budget))
     check_surroundings(progress, checkpoint=checkpoint)
-    generator = as_generator(rng)
-    source = as_source(X, y)
+    generator, source = as_generator(rng), as_source(X, y)
     links = read_link(link, source, *plans[0])
     bars = StageProgress.on_stderr() if verbose and progress is None else None
-    door = _Door(plans, generator, _Reporter(bars or progress), checkpoint, budget)
+    run = _Run(plans, generator, _Reporter(bars or progress), checkpoint)
     with bars or nullcontext():
-        if links == ("identity",):
-            result = door.recovered(source, budget)
+        if len(links) == 1:
+            result = run.through_link(source, links[0], budget)
         else:
-            result = _by_links(door, source, links, budget)
+            result = run.through_several(source, links, budget)
     return replace(result, feature_names=source.feature_names)
 
 
@@ -191,7 +172,7 @@ def recover_from(
     noise: float | None = None,
     rng: Seed = None,
     progress: Progress | None = None,
-    budget: float = DEFAULT_BUDGET,
+    budget: float = 120.0,
     strict: bool = False,
 ) -> Recovery:
     """What samples say of a network that was found otherwise, judged as every answer is.
@@ -200,124 +181,118 @@ def recover_from(
     budget is `strict` the judge's own searches end with it. Other options are those of `recover`.
     """
     wishes = Wishes(units, noise, read_activation(activation)[0])
-    chosen, wishes = check_options(method, METHODS, wishes, budget)
+    chosen, wishes = check_options(method, wishes, budget)
 
     def only(workspace: Workspace) -> Iterator[Candidate]:
         yield Candidate(workspace.standardisation.network_from_user(start), found)
 
     plans = [(replace(chosen, candidates=only), wishes)]
-    door = _Door(plans, as_generator(rng), _Reporter(progress), None, budget, strict)
-    return door.recovered(source, budget)
-
-
-def _by_links(door: _Door, source: Source, links: tuple[str, ...], budget: float) -> Recovery:
-    """One link after the other, until one settles it; each shortly first, if there are several."""
-    end, found = working_time() + budget, dict[str, ByLink]()
-    for share in (FIRST_SHARE, 1.0) if len(links) > 1 else (1.0,):
-        for number, link in enumerate(links):
-            if link in found and found[link].result.success:
-                continue
-            left = (end - working_time()) / (len(links) - number)
-            only = len(links) == 1
-            result = door.through_link(source, link, max(share * left, SHORTEST_SHARE), only=only)
-            found[link] = ByLink(link, result)
-            if found[link].settles:
-                return best_by_link([*found.values()], *source.rows(0, source.size))
-    return best_by_link([*found.values()], *source.rows(0, source.size))
+    run = _Run(plans, as_generator(rng), _Reporter(progress), None, strict)
+    return run.on_samples(source, budget)
 
 
 @dataclass(frozen=True)
-class _Door:
+class _Run:
     """What a recovery is to do, whatever the samples."""
 
     plans: list[tuple[Method, Wishes]]
+    """Methods with their options, one after the other: of one layer, two, three."""
     rng: np.random.Generator
     report: _Reporter
     checkpoint: str | PathLike[str] | None
-    budget: float
     strict: bool = False
 
-    def through_link(self, source: Source, link: str, budget: float, *, only: bool) -> Recovery:
-        """From labels that came by this link; where it is not the only one, it may not serve."""
+    def through_several(self, source: Source, links: tuple[str, ...], budget: float) -> Recovery:
+        """One link after the other, until one settles it.
+
+        Each has a tenth of the time first: the right one often needs no more, and the wrong one
+        would use up all of it.
+        """
+        end, found = working_time() + budget, dict[str, ByLink]()
+        for share, (number, link) in product((0.1, 1.0), enumerate(links)):
+            if link in found and found[link].result.success:
+                continue
+            seconds = max(share * (end - working_time()) / (len(links) - number), 1.0)
+            try:
+                result = self.through_link(source, link, seconds)
+            except InvalidInput as why:  # of labels that this link cannot have given
+                if link == "identity":
+                    raise
+                result = self._nothing(str(why))
+            found[link] = ByLink(link, result)
+            if found[link].settles:
+                break
+        return best_by_link([*found.values()], *source.rows(0, source.size))
+
+    def through_link(self, source: Source, link: str, budget: float) -> Recovery:
+        """From labels that came by this link."""
         if link == "identity":
-            return self.recovered(source, budget)
+            return self.on_samples(source, budget)
+        method, wishes = self.plans[0]
         if link_of_classes(source) == link:
-            return self._for_classes().recovered(source, budget)
+            if method.name not in (OPEN, "expand-prune", LIKELIHOOD) or wishes.layers > 1:
+                raise InvalidInput(
+                    f"The method {method.name!r} does not serve labels 0 and 1: use "
+                    f"{LIKELIHOOD!r}, or give link='identity' to take them as numbers."
+                )
+            plans = [check_options(LIKELIHOOD, wishes, budget)]
+            return replace(self, plans=plans).on_samples(source, budget)
         try:
             linked = LinkedSource(source, link)
-            # They lie in memory: passes over them are short, and are not kept.
-            return with_link(replace(self, checkpoint=None).recovered(linked, budget), link)
         except NoAnswer as why:
             return self._nothing(str(why))
-        except InvalidInput as why:
-            if only:
-                raise
-            return self._nothing(str(why))
+        # They lie in memory: passes over them are short, and are not kept.
+        return with_link(replace(self, checkpoint=None).on_samples(linked, budget), link)
 
-    def _for_classes(self) -> _Door:
-        """The same with the method for class labels."""
-        method, wishes = self.plans[0]
-        if method.name not in FOR_CLASSES or wishes.layers > 1:
-            raise InvalidInput(
-                f"The method {method.name!r} does not serve labels 0 and 1: use {LIKELIHOOD!r}, or "
-                "give link='identity' to take them as numbers."
-            )
-        return replace(self, plans=[check_options(LIKELIHOOD, METHODS, wishes, self.budget)])
-
-    def recovered(self, source: Source, budget: float) -> Recovery:
-        """From labels as they are."""
-        tell = self.report.tell_pass
-        kept = None if self.checkpoint is None else open_checkpoint(self.checkpoint, source, tell)
-        with one_blas_thread(), watched(Watch(source, tell, kept)):
-            return self._watched(source, budget)
-
-    def _watched(self, source: Source, budget: float) -> Recovery:
-        try:
-            standardisation = check_data(source, self.plans[0][1].total_units, self.plans[0][0])
-        except NoAnswer as why:
-            return self._nothing(str(why))
-        end, results = working_time() + budget, list[Recovery]()
-        for number, (chosen, wishes) in enumerate(self.plans):
-            share = (end - working_time()) / (len(self.plans) - number)
-            workspace = prepare(
-                source,
-                wishes,
-                standardisation,
-                rng=self.rng,
-                progress=self.report,
-                deadline=working_time() + share,
-                latest=end if self.strict else np.inf,
-            )
-            results.append(_best_of(workspace, chosen))
-            if results[-1].success:
-                break
-        return deepest_needed(results)
+    def on_samples(self, source: Source, budget: float) -> Recovery:
+        """From labels as they are: every plan in turn until one succeeds."""
+        report = self.report.report_pass
+        kept = None if self.checkpoint is None else open_checkpoint(self.checkpoint, source, report)
+        with one_blas_thread(), watched(Watch(source, report, kept)):
+            method, wishes = self.plans[0]
+            try:
+                standardisation = check_data(source, wishes.total_units, method)
+            except NoAnswer as why:
+                return self._nothing(str(why))
+            end, results = working_time() + budget, list[Recovery]()
+            for number, (method, wishes) in enumerate(self.plans):
+                now = working_time()
+                workspace = prepare(
+                    source,
+                    wishes,
+                    standardisation,
+                    rng=self.rng,
+                    progress=self.report,
+                    deadline=now + (end - now) / (len(self.plans) - number),
+                    latest=end if self.strict else np.inf,
+                )
+                results.append(_best_answer(workspace, method))
+                if results[-1].success:
+                    break
+            return deepest_needed(results)
 
     def _nothing(self, why: str) -> Recovery:
-        method = self.plans[0][0]
-        return Recovery.nothing(method.name, why, _claim(method))
+        return _nothing(self.plans[0][0], why)
 
 
 class _Reporter:
     """Passes on the progress of stages, and of the passes over samples within them."""
 
     def __init__(self, progress: Progress | None) -> None:
-        self._progress = progress
+        self._progress = progress or (lambda stage, fraction, message: None)
         self._stage, self._message = "read", ""
 
     def __call__(self, stage: str, fraction: float, message: str) -> None:
         self._stage, self._message = stage, message
-        if self._progress is not None:
-            self._progress(stage, fraction, message)
+        self._progress(stage, fraction, message)
 
-    def tell_pass(self, fraction: float, pace: str) -> None:
+    def report_pass(self, fraction: float, pace: str) -> None:
         """Where a long pass stands."""
-        if self._progress is not None:
-            self._progress(self._stage, fraction, "; ".join(filter(None, (self._message, pace))))
+        self._progress(self._stage, fraction, "; ".join(filter(None, (self._message, pace))))
 
 
-def _best_of(workspace: Workspace, method: Method) -> Recovery:
-    """Conclude candidates until their worth is settled, or candidates or time are used up."""
+def _best_answer(workspace: Workspace, method: Method) -> Recovery:
+    """Conclude candidates until their worth is settled, or candidates or time are exhausted."""
     results: list[Recovery] = []
     reason = ""
     try:
@@ -334,30 +309,27 @@ def _best_of(workspace: Workspace, method: Method) -> Recovery:
 
 
 def _answer(workspace: Workspace, method: Method, results: list[Recovery], reason: str) -> Recovery:
-    """The best of what was found, and what a search that could not go on says to it."""
+    """The best of what was found, with the reason of a search that could not go on."""
     if not results:
-        why = reason or _why_nothing(workspace.out_of_time)
-        return Recovery.nothing(method.name, why, _claim(method))
+        late = "The budget was used up before anything was found: give more time with budget=."
+        nothing = (
+            "Nothing in the samples stands above their sampling error: take more samples, or use "
+            'method="expand-prune", which needs far fewer.'
+        )
+        return _nothing(method, reason or (late if workspace.out_of_time else nothing))
     best = best_of(results)
-    if reason and best.status is Status.FAILED:
-        return best.stopped_by(reason)
-    refuted = labels_of_no_network(best, results) if best.status is Status.FAILED else None
-    if refuted is not None:
-        return best.refuted_by(refuted)
+    if best.status is Status.FAILED:
+        if reason:
+            return best.stopped_by(reason)
+        refuted = labels_of_no_network(best, results)
+        if refuted is not None:
+            return best.refuted_by(refuted)
     if best.success and best.claim is Claim.NETWORK:
         best = best.with_checks(*searches_agree(best, results))
     return best if best.success else shared_layer(workspace, results) or best
 
 
-def _claim(method: Method) -> Claim:
-    """What a success of the method would have spoken of."""
-    return Claim.LAYER if method.lowest_layer else Claim.NETWORK
-
-
-def _why_nothing(out_of_time: bool) -> str:
-    if out_of_time:
-        return "The budget was used up before anything was found: give more time with budget=."
-    return (
-        "Nothing in the samples stands above their sampling error: take more samples, or use "
-        'method="expand-prune", which needs far fewer.'
-    )
+def _nothing(method: Method, why: str) -> Recovery:
+    """No answer, and what a success of the method would have spoken of."""
+    claim = Claim.LAYER if method.lowest_layer else Claim.NETWORK
+    return Recovery.nothing(method.name, why, claim)

@@ -40,7 +40,6 @@ from provenet.common.words import counted
 from provenet.data.files import check_mask_name, open_samples
 from provenet.data.sources import Source
 from provenet.networks.network import Network
-from provenet.recover import DEFAULT_BUDGET
 from provenet.recover import recover as recover_network
 from provenet.report import console as show
 from provenet.report import write_report
@@ -108,7 +107,7 @@ def recover(
         typer.Option(
             min=0, callback=finite, help="Seconds to go on trying.", rich_help_panel=LIMITS
         ),
-    ] = DEFAULT_BUDGET,
+    ] = 120.0,
     out: NetworkOut = None,
     corrupted: Annotated[
         Path | None,

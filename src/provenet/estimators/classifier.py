@@ -27,7 +27,6 @@ from provenet.estimators.fit_halfspaces import FittedHalfspaces, fit_halfspaces,
 from provenet.estimators.tolerances import FIRES, MOST_ROWS_TO_FIT
 from provenet.fitting.workspace import Wishes
 from provenet.lowest_layer.unions.faces import Flags
-from provenet.methods import METHODS
 from provenet.networks.layered import LayeredNetwork, intersection, lowest_layer, union
 from provenet.recover import recover
 from provenet.validation import check_options
@@ -131,7 +130,7 @@ class HalfspaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ------------------------------------------------------------ input
 
     def _check_options(self) -> None:
-        check_options(_METHOD, METHODS, Wishes(self.units), self.budget)
+        check_options(_METHOD, Wishes(self.units), self.budget)
         if self.intersection not in (True, False, "auto"):
             raise InvalidInput(
                 f'intersection must be True, False or "auto", not {self.intersection!r}.'

@@ -201,7 +201,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not fit_only and self.method not in METHODS:
             names = ", ".join(name for name, method in METHODS.items() if not method.lowest_layer)
             raise InvalidInput(f"The method {self.method!r} is unknown: use {FIT_ONLY}, {names}.")
-        method, _ = check_options("auto" if fit_only else self.method, METHODS, wishes, self.budget)
+        method, _ = check_options("auto" if fit_only else self.method, wishes, self.budget)
         if method.lowest_layer:
             raise InvalidInput(
                 f"The method {self.method!r} finds the lowest layer of a deeper network, not a "
