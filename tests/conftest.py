@@ -23,7 +23,6 @@ def processor_time() -> Iterator[None]:
     clock = ProcessorClock()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("provenet.data.passes.time", clock)
-        patch.setattr("provenet.networks.sign_ambiguities.time", clock)
         patch.setattr("provenet.extraction.deadline.now", clock.monotonic)
         yield
 

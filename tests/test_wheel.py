@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 HIDDEN = (
     *("matplotlib", "jinja2", "dask", "distributed", "h5py", "zarr", "pyarrow", "onnx"),
-    *("onnxruntime", "safetensors", "flint", "urllib3", "torch", "pandas"),
+    *("onnxruntime", "safetensors", "urllib3", "torch", "pandas"),
 )
 WITHOUT_EXTRAS = f"""
 import sys

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from provenet.networks.layered import LayeredNetwork
     from provenet.networks.network import DeepNetwork, Network, load_network
     from provenet.networks.risk import population_risk, truncation_bound
-    from provenet.networks.sign_ambiguities import FlipSets, flip_sets
+    from provenet.networks.signs import FlipSets, flip_sets
     from provenet.recover import recover
     from provenet.report import write_report
 
@@ -90,7 +90,7 @@ _HOMES = {
     "DeepNetwork": "networks.network",
     "Endpoint": "extraction.clients.endpoint",
     "FileSource": "data.files",
-    "FlipSets": "networks.sign_ambiguities",
+    "FlipSets": "networks.signs",
     "HalfspaceClassifier": "estimators",
     "Identifiability": "methods.identifiability",
     "InvalidInput": "common.exceptions",
@@ -105,7 +105,7 @@ _HOMES = {
     "Status": "certify.checks",
     "__version__": "common.version",
     "extract": "extract",
-    "flip_sets": "networks.sign_ambiguities",
+    "flip_sets": "networks.signs",
     "identifiability": "methods.identifiability",
     "learn_top": "learn_top",
     "load_network": "networks.network",

@@ -9,7 +9,7 @@ import provenet as pn
 from helpers import is_a_sentence
 from provenet.datasets.sign_ambiguous import sign_ambiguous_network
 from provenet.networks.risk import population_risk
-from provenet.networks.sign_ambiguities import flip_sets
+from provenet.networks.signs import flip_sets
 
 SIZES = [(3, 2), (3, 10), (6, 4), (12, 8), (20, 3)]
 

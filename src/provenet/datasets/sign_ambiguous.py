@@ -14,7 +14,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Seed
 from provenet.datasets.random import random_network
 from provenet.networks.network import Network
-from provenet.networks.sign_ambiguities import flipped
+from provenet.networks.signs import flipped
 
 
 def sign_ambiguous_network(units: int, features: int, rng: Seed = None) -> tuple[Network, Network]:
@@ -22,7 +22,7 @@ def sign_ambiguous_network(units: int, features: int, rng: Seed = None) -> tuple
 
     As many units as can be, `features + 1` or all of them, are the set that is flipped: all but one
     are random, and the last one makes their sum of `a_i w_i` zero. It stands anywhere among the
-    units, and `sign_ambiguities.flip_sets` names it. No two units are parallel.
+    units, and `networks.signs.flip_sets` names it. No two units are parallel.
     """
     if units < 3 or features < 2:
         raise InvalidInput(

@@ -22,7 +22,7 @@ from provenet.extraction.confirming import (
     searched_points,
     showing_points,
 )
-from provenet.extraction.deadline import OVER, Deadline
+from provenet.extraction.deadline import OVER
 from provenet.extraction.kinks import Traced
 from provenet.extraction.layers.traced import TracedLayers
 from provenet.extraction.oracle import Oracle
@@ -31,12 +31,10 @@ from provenet.extraction.tolerances import (
     ASKED_AGAIN,
     BOUND,
     SEARCHED_PART,
-    SHORTEST,
 )
 from provenet.networks.activations import RELU, Activation
 from provenet.networks.network import DeepNetwork, Network
-from provenet.networks.sign_ambiguities import flip_sets
-from provenet.networks.tolerances import FLIP_BUDGET
+from provenet.networks.signs import flip_sets
 
 
 def confirmed(
@@ -79,7 +77,7 @@ def confirmed_layers(
 ) -> TracedCandidate:
     """The same for the layers found, all of them."""
     asked = oracle.used
-    signed = _signed_layers(traced, one=oracle.outputs is None, deadline=oracle.deadline)
+    signed = _signed_layers(traced, one=oracle.outputs is None)
     put = _Put(signed.network, traced.guides, traced.error, looks)
     candidate = _layers_candidate(traced, signed, put.to(oracle, box, rng), asked)
     return replace(candidate, looks=looks, wanted=wanted)
@@ -146,7 +144,7 @@ def unconfirmed_layers(
     traced: TracedLayers, *, one: bool, asked: int, stopped: str
 ) -> TracedCandidate:
     """The same for the layers found, all of them."""
-    signed = _signed_layers(traced, one=one, deadline=OVER)
+    signed = _signed_layers(traced, one=one)
     points = _no_points(signed.network.features, signed.network.outputs or 1, one)
     return replace(_layers_candidate(traced, signed, points, asked), stopped=stopped)
 
@@ -196,17 +194,16 @@ def _error_bound(traced: Traced) -> float:
     return BOUND * float(np.max(traced.errors, initial=0.0))
 
 
-def _signed_layers(traced: TracedLayers, *, one: bool, deadline: Deadline) -> Signed:
+def _signed_layers(traced: TracedLayers, *, one: bool) -> Signed:
     """The network as it was found, and the units of a layer that may be reversed together."""
     assert traced.network is not None, "all layers were found"
     found = traced.network
     deep = DeepNetwork(found.weights, found.biases, outputs=None if one else len(found.biases[-1]))
     deep = deep.canonical()
-    seconds = float(np.clip(deadline.left, SHORTEST, FLIP_BUDGET))
-    flips = [flip_sets(deep.layer(k), budget=seconds) for k in range(deep.layers)]
+    flips = [flip_sets(deep.layer(k)) for k in range(deep.layers)]
     network = deep.as_one_layer() if deep.layers == 1 else deep
     if not all(flip.complete for flip in flips):
-        why = "too many units may be reversed together for all sets of them to be tried in time."
+        why = "too many units may be reversed together for all sets of them to be tried."
         return Signed(network, open_signs=deep.units, untried=why)
     sets = sum(len(flip.sets) for flip in flips)
     reversible = sum(len({i for units in flip.sets for i in units}) for flip in flips)

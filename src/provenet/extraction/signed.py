@@ -13,10 +13,8 @@ from provenet.extraction.units import Units, binary_scale
 from provenet.fitting.model import Parameters
 from provenet.networks.activations import LEAKY_RELU, RELU, Activation
 from provenet.networks.conversions import as_absolute, as_rectified
-from provenet.networks.lattice_signs import signs_by_lattice
 from provenet.networks.network import Network
-from provenet.networks.one_slope import OneSlope, one_slope
-from provenet.networks.signs import Signs, signs_from_linear_part, unit_terms
+from provenet.networks.signs import OneSlope, one_slope, signs_from_linear_part, unit_terms
 
 
 @dataclass(frozen=True)
@@ -56,17 +54,18 @@ def signed_units(
     terms = 2 * parameters.beta[:m].T, parameters.theta[:, :-1], parameters.beta[m:-1].T
     allowed = NO_LINEAR * float(np.linalg.norm(sizes / scale))
     own, spare_bits = RELU, np.inf
-    signs, untried = _signs(*terms, error_bound, deadline)
+    error = min(error_bound, NO_LINEAR) * float(np.linalg.norm(unit_terms(terms[0] / 2, terms[1])))
+    signs = signs_from_linear_part(*terms, error, lambda: deadline.passed)
     if np.linalg.norm(signs.remainder) > allowed and activation is not RELU:
-        sloped = _sloped(*terms, error_bound, allowed, deadline, activation)
+        sloped = _sloped(*terms, error, allowed, deadline, activation)
         if sloped is not None:
-            own, signs, untried = sloped.activation, sloped.signs, ""
+            own, signs = sloped.activation, sloped.signs
             spare_bits = sloped.spare_bits if activation is None else np.inf
     left = np.linalg.norm(signs.remainder) > allowed
     network = plain if left else as_rectified(absolute, signs.signs, own).replace(linear=None)
     network = _of_outputs(network, scale, one)
-    if untried:
-        return Signed(network, open_signs=m, untried=untried)
+    if signs.untried:
+        return Signed(network, open_signs=m, untried=signs.untried)
     others = () if left else signs.alternatives
     different = np.any([signs.signs != other for other in others], axis=0)
     return Signed(network, len(others), int(np.sum(different)), spare_bits=spare_bits)
@@ -76,7 +75,7 @@ def _sloped(
     a: Array,
     W: Array,
     v: Array,
-    relative_error: float,
+    error: float,
     allowed: float,
     deadline: Deadline,
     activation: Activation | None,
@@ -85,7 +84,6 @@ def _sloped(
 
     Without equations to spare a slope is told by nothing, so it must be asked for.
     """
-    error = min(relative_error, NO_LINEAR) * float(np.linalg.norm(unit_terms(a / 2, W)))
     found = one_slope(a / 2, W, v, error, allowed, lambda: deadline.passed)
     if found is None or (activation is None and found.spare_bits <= 0):
         return None
@@ -98,21 +96,6 @@ def _sloped(
 
 def _same_slope(found: float | None, wanted: float) -> bool:
     return found is not None and abs(found - wanted) <= NO_LINEAR
-
-
-def _signs(
-    a: Array, W: Array, v: Array, relative_error: float, deadline: Deadline
-) -> tuple[Signs, str]:
-    """The signs that explain a linear part; why some were left untried, if some were."""
-    signs = signs_from_linear_part(a, W, v)
-    if signs.complete:
-        return signs, ""
-    M = unit_terms(a, W) / 2
-    error = min(relative_error, NO_LINEAR) * float(np.linalg.norm(M))
-    found = signs_by_lattice(a, W, v, error, lambda: deadline.passed)
-    if found.signs is None:
-        return signs, found.reason
-    return Signs(found.signs, v.ravel() - M @ found.signs), ""
 
 
 def _network(found: Units) -> Network:

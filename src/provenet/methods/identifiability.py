@@ -14,7 +14,7 @@ With rows w_i of W of norm 1 and output weights a_i (ATV21; its W has units as c
 - *Parallel units*: with none, all parameters are determined up to signs (Theorem 3.4), but moments
   tell nearly parallel units apart with difficulty. Parallel ReLU units with kinks of their own are
   determined too: of any two functions with the same kinks the difference is linear.
-- *Signs* (Theorem 3.4, Claim 4.8): `sign_ambiguities`.
+- *Signs* (Theorem 3.4, Claim 4.8): `networks.signs`.
 - *The group G* of units whose bias is small enough (section 5). In the moment of order k a unit has
   the coefficient `a_i c_k(b_i)`, which falls as `exp(-b_i^2 / 2)`. Along the unit, in
   `T_k(w_i, .., w_i, .)`, the error of a mean over n samples has the size
@@ -58,8 +58,7 @@ from provenet.methods.tolerances import (
 from provenet.moments.symmetric import count
 from provenet.networks.network import Network
 from provenet.networks.risk import order_part, second_moment
-from provenet.networks.sign_ambiguities import FlipSets, flip_sets, odd_slope
-from provenet.networks.tolerances import FLIP_BUDGET
+from provenet.networks.signs import FlipSets, flip_sets, odd_slope
 
 _VERDICTS = {
     True: "the function determines all parameters",
@@ -219,9 +218,7 @@ class Identifiability:
         return f"moments of {self.samples:,} samples resolve {count}; not {_some(hidden)}"
 
 
-def identifiability(
-    network: Network, samples: int | None = None, *, budget: float = FLIP_BUDGET
-) -> Identifiability:
+def identifiability(network: Network, samples: int | None = None) -> Identifiability:
     """Which of the papers' conditions hold for a network, and how strongly.
 
     Parameters
@@ -230,8 +227,6 @@ def identifiability(
         With one output or several.
     samples
         How many standard normal inputs there will be; None: as many as it takes.
-    budget
-        Seconds for the search for sign ambiguities, where units are many.
     """
     if samples is not None and not samples >= 1:
         raise InvalidInput(f"The number of samples must be at least 1, not {samples}.")
@@ -263,7 +258,7 @@ def identifiability(
         power_singular_values=powers,
         perturbed_order=perturbed_order(network.features, len(active)),
         parallel=tuple(_parallel_pairs(live, active)),
-        flips=flip_sets(network, budget=budget),
+        flips=flip_sets(network),
         samples=samples,
         samples_needed=tuple(float(n) for n in needed),
         resolved=tuple(int(i) for i in active[seen]),

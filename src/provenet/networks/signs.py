@@ -1,41 +1,57 @@
 """The signs of the units: `relu(w.x + b)` or `relu(-w.x - b)`?
 
-Orders 2 and up of the moments, and the kinks of a function, know a unit only up to its sign. The
-linear part knows the rest. With `relu(z) = |z|/2 + z/2`,
+Orders 2 and up of the moments, and the kinks of a function, determine a unit up to its sign. The
+linear part determines the rest. With `relu(z) = |z|/2 + z/2`,
 
     sum_i a_i relu(xi_i z_i) = sum_i a_i |z_i| / 2 + sum_i xi_i a_i z_i / 2,
 
-so the linear part v of a sum of absolute values must equal `sum_i xi_i a_i w_i / 2`. With
-independent weights that fixes every xi_i; ATV21 Algorithm 3 (FixSigns) is the same argument on T_1.
-With several outputs v and a_i w_i are matrices, which are independent far more often. An activation
-of slope s below zero has `rho = (1 + s)/(1 - s)` in place of 1 before the linear sum.
+so the linear part v of a sum of absolute values must equal `M xi` with columns `M_i = a_i w_i / 2`
+(for several outputs the matrices, flattened). Independent columns fix every sign; ATV21 Algorithm 3
+(FixSigns) is the same argument on T_1. Otherwise it is a subset-sum problem, solved exactly
 
-BJW19 Algorithm 6 decides each sign by regression instead (`fitting.signs_by_projection`).
+- by trying all values of k signs that fix the others, k being the dimension of M's null space;
+- by meeting in the middle: the sums of all patterns of one half of the units are sorted along a
+  random direction, and each sum of the other half looks up its partner there;
+- by reducing a lattice, where units are many and equations precise (`_lattice_signs`).
+
+*Ambiguous signs* (ATV21, Theorem 3.4 and Claim 4.8). Flipping the units of a set F changes the
+function by `s sum_{i in F} a_i (w_i.x + b_i)` if `sigma(z) - sigma(-z) = s z`: by nothing but the
+output bias if and only if `sum_{i in F} a_i w_i = 0`. So these sets are the other solutions of
+`M xi = M 1`. If no two units are parallel, no other network of as many units has the same function
+(Theorem 3.4), and every such F is a union of disjoint minimal ones, which `flip_sets` lists.
+
+*One slope below zero*, s, that all units share: `v = rho M xi` with `rho = (1 + s)/(1 - s)`, if M
+has the output weights of the absolute values. The factor does not matter perpendicular to v: with
+`P = I - v v^T / |v|^2`, `sum_i xi_i P M_i = 0`, so with the first sign set the others solve the
+same problem, and then `rho = v . M xi / |M xi|^2`. Reversing all signs reverses rho, which is taken
+to be positive: -1 <= s < 1. No linear part at all is rho = 0, the absolute value.
+
+BJW19 Algorithm 6 decides each sign by regression instead (`fitting.robust.noisy_signs`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import lgamma, log, pi
+from typing import Any
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
+from flint import fmpz_mat
+from scipy.linalg import qr
 
+from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
-from provenet.networks.subset_sums import subsets_with_sum
-from provenet.networks.tolerances import (
-    DEPENDENT,
-    EQUALLY_GOOD,
-    EXACT_SIGNS,
-    EXHAUSTIVE_UNITS,
-    MOST_FREE_SIGNS,
-    MOST_PATTERNS,
-    MOST_SIGN_NUMBERS,
-    MOST_VECTORS,
-    NO_GAIN,
-    ONE_SLOPE,
-    TINY,
-)
+from provenet.networks.activations import ABS, Activation, leaky_relu
+from provenet.networks.canonical import parameter_error
+from provenet.networks.network import Network
+
+
+def unit_terms(a: Array, W: Array) -> Array:
+    """`a_i w_i` (for several outputs the matrix, flat) as columns."""
+    A = np.atleast_2d(a)
+    return np.asarray(np.einsum("om,md->odm", A, W).reshape(A.shape[0] * W.shape[1], len(W)))
 
 
 def fix_signs(T1: Array, a: Array, W: Array) -> Array:
@@ -45,135 +61,87 @@ def fix_signs(T1: Array, a: Array, W: Array) -> Array:
 
 @dataclass(frozen=True)
 class Signs:
-    """Signs of the units and what of the linear part they do not explain."""
+    """Signs of the units and the part of the linear part that they do not explain."""
 
     signs: Array
     remainder: Array
-    """`v - sum_i xi_i a_i w_i / 2`; zero when the network has no linear term."""
+    """`v - M xi`; zero when the network has no linear term."""
     alternatives: tuple[Array, ...] = ()
     """Other signs that explain the linear part as well."""
-    complete: bool = True
-    """Whether no signs were left untried."""
+    untried: str = ""
+    """Why some signs were left untried, as a clause; empty if none were."""
 
 
-def signs_from_linear_part(a: Array, W: Array, v: Array) -> Signs:
-    """The signs xi that bring `sum_i xi_i a_i w_i / 2` closest to v."""
-    return signs_of_terms(unit_terms(a, W) / 2, v.ravel())
+def signs_from_linear_part(
+    a: Array,
+    W: Array,
+    v: Array,
+    error: float | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Signs:
+    """The signs xi that bring `sum_i xi_i a_i w_i / 2` closest to v (see `signs_of_terms`)."""
+    return signs_of_terms(unit_terms(a, W) / 2, v.ravel(), error, stopped)
 
 
-def signs_of_terms(M: Array, v: Array) -> Signs:
-    """The signs xi that bring `M xi` closest to v."""
-    units = M.shape[1]
-    if _independent(M):
+def signs_of_terms(
+    M: Array,
+    v: Array,
+    error: float | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Signs:
+    """The signs xi that bring `M xi` closest to v.
+
+    Signs count as exact if they leave less than 1e-7 of M's norm, which is what the rounding of a
+    fit may leave. Where units are too many for an exact search and none is found, a lattice is
+    reduced if `error`, of v and M in norm, is given; then the best of a local search remains.
+    """
+    m, size = M.shape[1], float(np.linalg.norm(M))
+    if m <= M.shape[0] and np.linalg.matrix_rank(M, tol=1e-8 * size) == m:
         xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
         return Signs(xi, v - M @ xi)
-    if units <= EXHAUSTIVE_UNITS:
-        return _exhaustive(M, v)
-    exact = _exact(M, v) if units <= MOST_VECTORS else _exact_with_few_free(M, v)
-    if exact is not None:
-        return exact
-    xi = _local_search(M, v)
-    return Signs(xi, v - M @ xi, complete=units <= MOST_VECTORS)
+    if m <= 16:  # 8 megabytes of patterns: the best of all, and those as good up to rounding
+        patterns = _all_patterns(m)
+        misfit = np.linalg.norm(patterns @ M.T - v, axis=1)
+        patterns = patterns[misfit <= misfit.min() + 1e-9 * size]
+        complete = True
+    else:
+        patterns, complete = sign_solutions(M, v, 1e-7 * size, most=64)
+    untried = "" if complete else f"{m} units are too many to try their signs."
+    if len(patterns) == 0 and not complete and error is not None:
+        found, untried = _lattice_signs(M, v, error, stopped)
+        patterns = patterns if found is None else found[None]
+    if len(patterns) == 0:
+        xi = _local_search(M, v)
+        return Signs(xi, v - M @ xi, untried=untried)
+    order = np.argsort(np.linalg.norm(patterns @ M.T - v, axis=1), kind="stable")
+    best, *others = patterns[order]
+    return Signs(best, v - M @ best, tuple(others))
 
 
 def nearest_signs(a: Array, W: Array, v: Array, most: int) -> list[Array]:
-    """Signs that explain a linear part best, at most so many; none of more units than are tried.
+    """Signs that explain a linear part best, at most so many; none of more than 16 units.
 
     Reversing units whose `a_i w_i` sum to nothing changes nothing, however many these are.
     """
-    if len(W) > EXHAUSTIVE_UNITS:
+    if len(W) > 16:
         return []
-    patterns = np.array(list(product((1.0, -1.0), repeat=len(W))))
+    patterns = _all_patterns(len(W))
     misfit = np.linalg.norm(patterns @ (unit_terms(a, W) / 2).T - v.ravel(), axis=1)
     return list(patterns[np.argsort(misfit, kind="stable")[:most]])
-
-
-def slope_from_linear_part(alpha: Array, W: Array, v: Array) -> float:
-    """The slope below zero that all units share, from `v = rho sum_i xi_i alpha_i w_i`.
-
-    `alpha` are the output weights of the absolute values. Needs independent units; of others signs
-    may come out all reversed, so that rho is negative.
-    """
-    rho = abs(_shared_factor(unit_terms(alpha, W), v.ravel())[0])
-    return (rho - 1) / (rho + 1)
-
-
-def is_one_slope(alpha: Array, W: Array, v: Array) -> bool:
-    """Whether one slope of all units explains the linear part, as units of ReLU would not."""
-    M = unit_terms(alpha, W)
-    _, left = _shared_factor(M, v.ravel())
-    return bool(left < ONE_SLOPE * np.linalg.norm(M))
-
-
-def _shared_factor(M: Array, v: Array) -> tuple[float, float]:
-    """The rho for which `rho sum_i xi_i M_i` is nearest to v, and how far it is."""
-    explained = M @ _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
-    rho = float(explained @ v) / max(float(explained @ explained), TINY)
-    return rho, float(np.linalg.norm(v - rho * explained))
-
-
-def unit_terms(a: Array, W: Array) -> Array:
-    """`a_i w_i` (for several outputs the matrix, flat) as columns."""
-    A = np.atleast_2d(a)
-    return np.asarray(np.einsum("om,md->odm", A, W).reshape(A.shape[0] * W.shape[1], len(W)))
-
-
-def _independent(M: Array) -> bool:
-    if M.shape[1] > M.shape[0]:
-        return False
-    return bool(np.linalg.matrix_rank(M, tol=DEPENDENT * np.linalg.norm(M)) == M.shape[1])
 
 
 def _signs_of(z: AnyArray) -> Array:
     return np.where(z < 0, -1.0, 1.0)
 
 
-def _exhaustive(M: Array, v: Array) -> Signs:
-    patterns = np.array(list(product((1.0, -1.0), repeat=M.shape[1])))
-    misfit = np.linalg.norm(patterns @ M.T - v, axis=1)
-    order = np.argsort(misfit, kind="stable")
-    best = patterns[order[0]]
-    same = misfit[order[1:]] <= misfit[order[0]] + EQUALLY_GOOD * np.linalg.norm(M)
-    return Signs(best, v - M @ best, tuple(patterns[order[1:][same]]))
-
-
-def _exact(M: Array, v: Array) -> Signs | None:
-    """Signs with `sum_i xi_i M_i = v`, the units with -1 being those of a subset of known sum."""
-    target = (M.sum(axis=1) - v) / 2
-    found = subsets_with_sum(M.T, target, EXACT_SIGNS * float(np.linalg.norm(M)), MOST_PATTERNS)
-    if len(found.masks) == 0:
-        return None
-    patterns = np.where(found.masks, -1.0, 1.0)
-    misfit = np.linalg.norm(patterns @ M.T - v, axis=1)
-    order = np.argsort(misfit, kind="stable")
-    best = patterns[order[0]]
-    return Signs(best, v - M @ best, tuple(patterns[order[1:]]))
-
-
-def _exact_with_few_free(M: Array, v: Array) -> Signs | None:
-    """Signs with `sum_i xi_i M_i = v` where few units depend on the others.
-
-    Every pattern of these is tried; the others are independent, so each leaves them one.
-    """
-    Q, R, order = qr(M, mode="economic", pivoting=True)
-    rank = int(np.sum(np.abs(np.diag(R)) > DEPENDENT * np.linalg.norm(M)))
-    free = M.shape[1] - rank
-    if free > MOST_FREE_SIGNS or rank * 2**free > MOST_SIGN_NUMBERS:
-        return None
-    patterns = np.array(list(product((1.0, -1.0), repeat=free))).reshape(-1, free)
-    rest = (Q[:, :rank].T @ v)[:, None] - R[:rank, rank:] @ patterns.T
-    own = _signs_of(solve_triangular(R[:rank, :rank], rest))
-    misfit = np.linalg.norm(R[:rank, :rank] @ own - rest, axis=0)
-    best = np.argsort(misfit, kind="stable")[:MOST_PATTERNS]
-    best = best[misfit[best] <= EXACT_SIGNS * np.linalg.norm(M)]
-    found = np.empty((len(best), M.shape[1]))
-    found[:, order] = np.hstack([own[:, best].T, patterns[best]])
-    return Signs(found[0], v - M @ found[0], tuple(found[1:])) if len(found) else None
+def _all_patterns(m: int) -> Array:
+    return np.array(list(product((1.0, -1.0), repeat=m))).reshape(-1, m)
 
 
 def _local_search(M: Array, v: Array) -> Array:
     """Flip the one sign, or the two, that help most, until none does."""
     xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
+    rounding = M.size * np.finfo(float).eps * (v @ v + np.sum(M**2))
     while True:
         r = v - M @ xi
         step = 2 * M * xi  # flipping sign i adds step_i to the remainder
@@ -182,7 +150,336 @@ def _local_search(M: Array, v: Array) -> Array:
         pairs = single[:, None] + single + 2 * gram
         np.fill_diagonal(pairs, single)
         i, j = np.unravel_index(np.argmin(pairs), pairs.shape)
-        if pairs[i, j] >= -NO_GAIN * (v @ v + np.sum(M**2)):  # rounding is no gain
+        if pairs[i, j] >= -rounding:
             return xi
         xi = xi.copy()
         xi[[i, j]] *= -1
+
+
+# ---- All solutions, exactly
+
+
+def sign_solutions(
+    M: Array, v: Array, allowed: float, most: int = 100_000
+) -> tuple[AnyArray, bool]:
+    """Sign patterns (rows) with `|M xi - v| <= allowed`, and whether these are all.
+
+    At most `most` are listed. Singular values of M below 1000 times what is allowed count as zero:
+    then a solution is within 1/1000 of the affine space of its null vectors, and is found by
+    rounding unless the matrix that gives the dependent signs from the free ones is too large.
+    """
+    m = M.shape[1]
+    # All right vectors are needed, the left ones never: of a tall M they would fill memory.
+    U, s, rows = np.linalg.svd(M, full_matrices=M.shape[0] < m)
+    target = U.T @ v
+    outside = float(np.linalg.norm(v - U @ target))
+    if outside > allowed:
+        return np.empty((0, m)), True
+    allowed = float(np.sqrt(allowed**2 - outside**2))
+    reduced = s[:, None] * rows[: len(s)]  # the same norms |M xi|, in as few rows as there can be
+    k = m - int(np.sum(s > 1000 * max(allowed, np.finfo(float).eps * s[0])))
+    if m < 2 * k and m <= 40:  # 2^20 sums a half, 32 megabytes
+        found, complete = _meet_in_the_middle(reduced, target, allowed, most)
+    elif k <= 20:  # a million patterns, block by block
+        null, centre = rows[m - k :].T, rows[: m - k].T @ (target[: m - k] / s[: m - k])
+        free = qr(null.T, mode="r", pivoting=True)[1][:k]
+        others = np.linalg.solve(null[free].T, null.T).T
+        complete = bool((1 + np.linalg.norm(others, 2)) / 1000 < 0.5)
+        blocks = []
+        for start in range(0, 1 << k, 1 << 14):
+            numbers = np.arange(start, min(start + (1 << 14), 1 << k))
+            X = centre + (_signs_of_numbers(numbers, k) - centre[free]) @ others.T
+            blocks.append(_signs_of(X[np.abs(np.abs(X) - 1).max(axis=1) < 0.5]))
+        found = np.concatenate(blocks)
+    else:
+        return np.empty((0, m)), False
+    found = found[np.linalg.norm(found @ reduced.T - target, axis=1) <= allowed]
+    return found[:most], complete and len(found) <= most
+
+
+def _meet_in_the_middle(M: Array, v: Array, allowed: float, most: int) -> tuple[AnyArray, bool]:
+    """Candidates along two random directions; `most` of them at most, and whether these are all."""
+    m = M.shape[1]
+    half = m // 2
+    G = np.random.default_rng(0).standard_normal((2, len(M)))
+    P = (G / np.linalg.norm(G, axis=1, keepdims=True)) @ M
+    first = _sums(P[:, :half])
+    wanted = (G / np.linalg.norm(G, axis=1, keepdims=True)) @ v - _sums(P[:, half:])
+    order = np.argsort(first[:, 0])
+    line = first[order, 0]
+    near_enough = allowed + m * np.finfo(float).eps * float(np.abs(P).sum())
+    low = np.searchsorted(line, wanted[:, 0] - near_enough, "left")
+    counts = np.searchsorted(line, wanted[:, 0] + near_enough, "right") - low
+    found, number, ends = [np.empty((0, m))], 0, np.cumsum(counts)
+    for block in range(int(ends[-1] >> 20) + 1):  # a million pairs at a time
+        start, stop = block << 20, min((block + 1) << 20, int(ends[-1]))
+        pair = np.arange(start, stop)
+        j = np.searchsorted(ends, pair, "right")
+        i = order[low[j] + pair - (ends[j] - counts[j])]
+        near = np.abs(first[i, 1] - wanted[j, 1]) <= near_enough
+        xi = np.hstack([_signs_of_numbers(i[near], half), _signs_of_numbers(j[near], m - half)])
+        found.append(xi[np.linalg.norm(xi @ M.T - v, axis=1) <= allowed])
+        number += len(found[-1])
+        if number > most:
+            return np.concatenate(found), False
+    return np.concatenate(found), True
+
+
+def _sums(P: Array) -> Array:
+    """`P xi` for all sign patterns, one a row; bit i of a pattern's number reverses column i."""
+    sums = np.zeros((1, len(P)))
+    for column in P.T:
+        sums = np.concatenate([sums + column, sums - column])
+    return sums
+
+
+def _signs_of_numbers(numbers: AnyArray, size: int) -> Array:
+    return np.asarray(1.0 - 2.0 * ((numbers[:, None] >> np.arange(size)) & 1))
+
+
+# ---- Many signs from precise equations, by reducing a lattice
+
+
+def _lattice_signs(
+    M: Array, v: Array, error: float, stopped: Callable[[], bool]
+) -> tuple[Array | None, str]:
+    """The only signs with `M xi = v` up to an error (of the norm), or why they are open.
+
+    Each equation has some 36 bits where v and M are known to 1e-11: hundreds of bits fix a hundred
+    signs, although far too many patterns could be tried, a subset sum of low density. Integer
+    vectors h whose m + 1 entries are all even or all odd, with the coordinates
+
+        h_1, ..., h_m, h_0, (sum_i h_i M_i - h_0 v) / step,
+
+    are a lattice (Lagarias and Odlyzko 1985; Coster et al. 1992). The signs are a vector of length
+    about `sqrt(m + 1)` in it. All others are longer, by the bits that the equations have to spare.
+    The reduction of Lenstra, Lenstra and Lovasz finds a vector that is shorter than the others by
+    about `1.022^m`; where it just misses, it starts again with the units in another order. So
+    m^2/32 bits are needed, and with twice as many one try is enough.
+
+    Signs are believed if they leave no more than the errors of v and M, if so many equations do not
+    hold by chance (once in 1e12: 40 bits beyond one a sign), and if the reduced basis has no second
+    vector as short as the difference of two patterns that both solve them.
+    """
+    m, bits, step = M.shape[1], equation_bits(M, error), 1e-11 * float(np.linalg.norm(M))
+    spare = equation_bits(M, step) / (m**2 / 32)
+    if bits < m + 40:
+        return None, f"the equations for {m} signs have {max(bits, 0):.0f} bits, too few."
+    if m > 220 or spare < 1:  # 200 units take most of a minute, growing with the fifth power
+        return None, f"{bits:.0f} bits determine {m} signs, but no search finds so many."
+    rng = np.random.default_rng(0)
+    tries = 1 if spare > 2 else int(np.clip(30 * (100 / m) ** 5, 1, 30))
+    for _ in range(tries):
+        order = rng.permutation(m)
+        for basis in _reduced_bases(M[:, order], v, step, stopped):
+            signs = _signs_in(basis, M[:, order], v, error)
+            if signs is not None:
+                return signs[np.argsort(order)], ""
+        if stopped():
+            return None, "the time was over before a lattice was reduced: give more time."
+    return None, f"{tries} reductions of a lattice found none that explain it."
+
+
+def equation_bits(M: Array, error: float) -> float:
+    """How many bits of the signs `M xi = v` determines: `-log2` of the chance that random signs do.
+
+    Random signs are about normal with covariance `M M^T`, whose density at its centre times the
+    volume of the ball of radius `error` is that chance at most.
+    """
+    s = np.linalg.svd(M, compute_uv=False)
+    s = s[s > error]
+    k = len(s)
+    log_ball = k / 2 * log(pi) - lgamma(k / 2 + 1)
+    log_density = -k / 2 * log(2 * pi) - float(np.sum(np.log(s / error)))
+    return -(log_ball + log_density) / log(2)
+
+
+def _reduced_bases(M: Array, v: Array, step: float, stopped: Callable[[], bool]) -> Iterator[Array]:
+    """Reduced with ten equations at a time, those of most bits first, up to twice the bits needed.
+
+    So 200 units in 100 features take 40 s; all equations at once take 110 s.
+    """
+    m = M.shape[1]
+    U, s, _ = np.linalg.svd(M, full_matrices=False)
+    bits = np.cumsum(np.log2(np.maximum(s / step, 1.0)))
+    number = 1 + int(np.searchsorted(bits, 2 * m**2 / 32))
+    equations = np.column_stack([U.T @ M, -U.T @ v])[:number] / step
+    basis: list[list[Any]] = [*(2 * np.eye(m, m + 1, dtype=int)).tolist(), [1] * (m + 1)]
+    for start in range(0, len(equations), 10):
+        if stopped():
+            return
+        more = fmpz_mat([[round(x) for x in column] for column in equations[start : start + 10].T])
+        values = (fmpz_mat([row[: m + 1] for row in basis]) * more).tolist()
+        both = [row + value for row, value in zip(basis, values, strict=True)]
+        basis = fmpz_mat(both).lll().tolist()
+        yield np.array(basis, dtype=float)
+
+
+def _signs_in(basis: Array, M: Array, v: Array, error: float) -> Array | None:
+    """Signs among the rows of a reduced basis that solve all equations, if no others can."""
+    m = M.shape[1]
+    head = basis[:, : m + 1]
+    for row in np.flatnonzero((np.abs(head) == 1).all(axis=1)):
+        signs = head[row, :m] * head[row, m]
+        others = np.linalg.norm(np.delete(head, row, axis=0), axis=1)
+        if np.linalg.norm(v - M @ signs) <= error and others.min() > 2 * np.sqrt(m):
+            return np.asarray(signs)
+    return None
+
+
+# ---- One slope of all units
+
+
+@dataclass(frozen=True)
+class OneSlope:
+    """Units of one slope that explain a linear part."""
+
+    activation: Activation
+    signs: Signs
+    spare_bits: float
+    """What the equations determine beyond a bit a sign. ReLU units beside a linear term would have
+    to obey them by chance. One unit, or units whose hyperplanes are all parallel, leave none: any
+    linear term along these is some slope."""
+
+
+def one_slope(
+    alpha: Array,
+    W: Array,
+    v: Array,
+    error: float,
+    allowed: float,
+    stopped: Callable[[], bool] = lambda: False,
+) -> OneSlope | None:
+    """The slope and the signs that leave at most `allowed` of v; None if there are none.
+
+    `alpha` are the output weights of the absolute values, `error` is how well v is known.
+    """
+    M, v = unit_terms(alpha, W), v.ravel()
+    units, size = M.shape[1], float(np.linalg.norm(v))
+    if units == 0:
+        return None
+    if size <= allowed:
+        return OneSlope(ABS, Signs(np.ones(units), v), equation_bits(M, error))
+    across = M - np.outer(v, v @ M) / size**2
+    error *= 1 + float(np.linalg.norm(M)) / size
+    found = signs_of_terms(across[:, 1:], -across[:, 0], error, stopped)
+    good = []
+    for others in (found.signs, *found.alternatives):
+        rho, xi = _with_factor(M, v, np.append(1.0, others))
+        if np.linalg.norm(v - rho * M @ xi) <= allowed:
+            good.append((rho, xi))
+    if not good:
+        return None
+    rho, xi = good[0]
+    signs = Signs(xi, v - rho * M @ xi, tuple(other for _, other in good[1:]))
+    spare = equation_bits(across, error) - units
+    return OneSlope(leaky_relu((rho - 1) / (rho + 1)), signs, spare)
+
+
+def slope_from_linear_part(alpha: Array, W: Array, v: Array) -> float:
+    """The slope below zero of independent units that share one, from noisy estimates."""
+    M = unit_terms(alpha, W)
+    rho, _ = _with_factor(M, v.ravel(), _signs_of(np.linalg.lstsq(M, v.ravel(), rcond=None)[0]))
+    return (rho - 1) / (rho + 1)
+
+
+def is_one_slope(alpha: Array, W: Array, v: Array) -> bool:
+    """Whether one slope of all units explains the linear part, as units of ReLU would not.
+
+    Then it leaves less than 1e-6 of the terms: far above the rounding of a fit, far below what a
+    second slope would leave.
+    """
+    M, v = unit_terms(alpha, W), v.ravel()
+    rho, xi = _with_factor(M, v, _signs_of(np.linalg.lstsq(M, v, rcond=None)[0]))
+    return bool(np.linalg.norm(v - rho * M @ xi) < 1e-6 * np.linalg.norm(M))
+
+
+def _with_factor(M: Array, v: Array, xi: Array) -> tuple[float, Array]:
+    """The positive rho that brings `rho M xi` nearest to v, with the signs that go with it."""
+    explained = M @ xi
+    rho = float(explained @ v) / max(float(explained @ explained), np.finfo(float).tiny)
+    return (rho, xi) if rho > 0 else (-rho, -xi)
+
+
+# ---- Units that may be flipped
+
+
+@dataclass(frozen=True)
+class FlipSets:
+    """Minimal sets of units (indices) whose joint flip changes nothing but the output bias."""
+
+    sets: tuple[tuple[int, ...], ...]
+    """By size. Disjoint ones may be flipped together."""
+    complete: bool
+    """Whether there are no others."""
+
+
+def flip_sets(network: Network, tolerance: float = 1e-9) -> FlipSets:
+    """All inclusion-minimal sets of units that may be flipped together.
+
+    With independent `a_i w_i` there is none, and an even activation has no signs. More than 40
+    units with a null space of more than 20 dimensions are too many for the search: then `complete`
+    is false.
+
+    Parameters
+    ----------
+    network
+        With one output or several. Units without effect (`a_i w_i = 0`) are in no set, and sets
+        whose flip only exchanges units are left out.
+    tolerance
+        A sum counts as zero up to this fraction of `sum_i |a_i w_i|`.
+    """
+    if not tolerance >= 0:
+        raise InvalidInput(f"The tolerance must be at least 0, not {tolerance}.")
+    network = network.as_one_layer("flip_sets")
+    M = unit_terms(network.output_weights, network.weights)
+    size = np.linalg.norm(M, axis=0)
+    members = np.flatnonzero(size > tolerance * size.sum())
+    if not odd_slope(network.activation) or len(members) == 0:
+        return FlipSets((), True)
+    M = M[:, members]
+    allowed = 2 * tolerance * float(size.sum())  # xi = 1 - 2 x for the indicator x of a set
+    solutions, complete = sign_solutions(M, M.sum(axis=1), allowed)
+    plain = network.replace(linear=None)  # beside a linear term every sign is the same function
+    sets = [tuple(int(i) for i in members[x]) for x in _minimal(solutions < 0)]
+    others = [units for units in sets if parameter_error(flipped(plain, units), plain) > 1e-6]
+    return FlipSets(tuple(sorted(others, key=lambda units: (len(units), units))), complete)
+
+
+def flipped(network: Network, units: Iterable[int]) -> Network:
+    """The network with some units flipped; only the constant of the change is compensated."""
+    slope = odd_slope(network.activation)
+    if slope is None:
+        raise InvalidInput(
+            f"Units of {network.activation.name!r} cannot be flipped: sigma(z) - sigma(-z) is not "
+            "linear."
+        )
+    chosen = list(units)
+    signs = np.ones(network.units)
+    signs[chosen] = -1.0
+    constant = slope * network.output_weights[..., chosen] @ network.biases[chosen]
+    return network.replace(
+        weights=network.weights * signs[:, None],
+        biases=network.biases * signs,
+        output_bias=network.output_bias + constant,
+    )
+
+
+def odd_slope(activation: Activation) -> float | None:
+    """The s of `sigma(z) - sigma(-z) = s z`, or None if that is not linear."""
+    z = np.array([1.0, 0.1, 0.3, 0.7, 1.9, 3.3])
+    ratio = (activation(z) - activation(-z)) / z
+    # Equal but for the rounding of an activation's own evaluation.
+    linear = np.allclose(ratio, ratio[0], rtol=0, atol=1e-12 * (1 + np.abs(ratio[0])))
+    return float(ratio[0]) if linear else None
+
+
+def _minimal(X: AnyArray) -> AnyArray:
+    """The rows, not empty, that contain no other."""
+    X = X[np.argsort(X.sum(axis=1), kind="stable")]
+    X = X[X.any(axis=1)]
+    kept = []
+    while len(X):
+        kept.append(X[0])
+        X = X[~X[:, X[0]].all(axis=1)]
+    return np.array(kept, dtype=bool).reshape(len(kept), X.shape[1])
