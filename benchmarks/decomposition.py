@@ -28,11 +28,10 @@ import provenet as pn
 from common import Record, machine, markdown_head, markdown_row, random_problem
 from provenet.common.typing import Array
 from provenet.data.parallel import one_blas_thread
-from provenet.moments.decomposition import congruence, fit_moments, power_directions
-from provenet.moments.estimation import estimate_moments
-from provenet.moments.scalars import recover_scalars
+from provenet.moments.congruence import congruence
+from provenet.moments.decomposition import fit_moments, power_directions, recover_scalars
+from provenet.moments.hermite import MomentRequest, estimate_moments
 from provenet.moments.subspace import span_of_units
-from provenet.moments.sums import MomentRequest
 from provenet.networks.activations import RELU
 
 SIZES = ((10, 5), (20, 10), (40, 20))

@@ -30,9 +30,8 @@ import provenet as pn
 from common import Record, machine, markdown_head, markdown_row
 from provenet.common.typing import Array
 from provenet.data.parallel import one_blas_thread
-from provenet.moments.estimation import estimate_moments
+from provenet.moments.hermite import MomentRequest, estimate_moments
 from provenet.moments.subspace import span_of_units
-from provenet.moments.sums import MomentRequest
 
 AIM = 0.5
 SIZES = ((20, 10), (20, 20), (50, 20), (50, 50))

@@ -41,9 +41,8 @@ from provenet.data.files import open_samples, save_samples
 from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import Watch, watched
 from provenet.data.standardisation import LinearSums
-from provenet.moments.estimation import estimate_moments
+from provenet.moments.hermite import MomentRequest, estimate_moments
 from provenet.moments.subspace import span_of_units
-from provenet.moments.sums import MomentRequest
 
 FEATURES, UNITS = 20, 10
 FORMATS = (".npy", ".npz", ".h5", ".zarr", ".parquet")

@@ -25,8 +25,7 @@ from provenet.data.standardisation import Standardisation
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.workspace import Workspace
-from provenet.moments.population import population_moments
-from provenet.moments.sums import MomentRequest
+from provenet.moments.hermite import MomentRequest, population_moments
 
 ROUNDING = 1e-13
 """A few hundred units in the last place of a number near 1."""

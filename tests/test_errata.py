@@ -20,11 +20,9 @@ from provenet.datasets.separability import is_separable, relu_separability, sepa
 from provenet.fitting.moment_start import algorithm_4
 from provenet.fitting.robust.noisy_signs import all_row_guesses, learn_directions
 from provenet.landscape import output_weights
-from provenet.moments.decomposition import jennrich
-from provenet.moments.population import population_moments
-from provenet.moments.scalars import scalars_from_coefficients
+from provenet.moments.decomposition import jennrich, scalars_from_coefficients
+from provenet.moments.hermite import MomentRequest, population_moments
 from provenet.moments.subspace import span_of_units
-from provenet.moments.sums import MomentRequest
 from provenet.moments.symmetric import powers
 from provenet.networks.activations import RELU
 from provenet.networks.hermite import h, he, normal_density

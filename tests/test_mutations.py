@@ -20,7 +20,7 @@ RIGHT = Mutation(
     "scalars_from_coefficients",
     "(q - 2) * below",
     "below * (q - 2)",
-    ("moments/test_scalars.py::test_the_recurrence_gives_back_any_unit",),
+    ("moments/test_decomposition.py::test_the_recurrence_gives_back_any_unit",),
 )
 
 

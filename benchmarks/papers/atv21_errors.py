@@ -24,11 +24,8 @@ import provenet as pn
 from figures import Figure, Row, by, column, finish, guide, slope
 from provenet.common.typing import Array
 from provenet.data.sources import Source
-from provenet.moments.decomposition.algorithm_4 import unit_directions
-from provenet.moments.estimation import estimate_moments
-from provenet.moments.high_order import HighMoments, high_moments
-from provenet.moments.scalars import scalars_by
-from provenet.moments.sums import MomentRequest
+from provenet.moments.decomposition import scalars_by, unit_directions
+from provenet.moments.hermite import HighMoments, MomentRequest, estimate_moments, high_moments
 from provenet.moments.symmetric import SymmetricTensor
 from provenet.networks.activations import RELU
 from provenet.networks.signs import signs_from_linear_part

@@ -224,8 +224,7 @@ def _fourth_moment(P: Polynomial, W: Array, n: int | None, seed: int) -> Array:
 
 
 def _sampled_fourth_moment(P: Polynomial, W: Array, n: int, seed: int) -> Array:
-    from provenet.moments.estimation import estimate_moments
-    from provenet.moments.sums import MomentRequest
+    from provenet.moments.hermite import MomentRequest, estimate_moments
 
     source = ArraySource(*_of_cos(P, W, n, seed))
     s = source.standardisation()

@@ -26,8 +26,7 @@ from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import Watch, watched
 from provenet.data.sources import ArraySource, Job, StandardisedSource
 from provenet.data.standardisation import LinearSums
-from provenet.moments.estimation import estimate_moments
-from provenet.moments.sums import MomentRequest
+from provenet.moments.hermite import MomentRequest, estimate_moments
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

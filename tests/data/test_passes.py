@@ -36,7 +36,7 @@ from provenet.data.parallel import available_memory, one_blas_thread, sum_over
 from provenet.data.passes import Watch, watched, working_time
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import LinearSums
-from provenet.moments.sums import MomentRequest, MomentSums
+from provenet.moments.hermite import MomentRequest, MomentSums
 from provenet.networks.activations import RELU, leaky_relu
 
 RNG = np.random.default_rng(0)
@@ -361,7 +361,7 @@ def test_fingerprints_hold_in_other_processes_and_need_lasting_names() -> None:
     assert fingerprint(pn.Network(np.eye(2), [0.1, 0.2])) == fingerprint(NET)
     printed = run_script(
         "from provenet.data.checkpoint import fingerprint as f; from functools import partial;"
-        "from provenet.moments.sums import MomentSums; import numpy as np;"
+        "from provenet.moments.hermite import MomentSums; import numpy as np;"
         "print(f(partial(MomentSums.of, np.arange(3.0), k='a')))"
     )
     assert printed.strip() == fingerprint(partial(MomentSums.of, np.arange(3.0), k="a"))

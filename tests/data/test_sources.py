@@ -29,9 +29,12 @@ from provenet.data.sources import (
 )
 from provenet.data.standardisation import LinearSums
 from provenet.estimators.reservoir import ReservoirSource
-from provenet.moments.estimation import estimate_moments, sampled_moments
-from provenet.moments.population import population_moments
-from provenet.moments.sums import MomentRequest
+from provenet.moments.hermite import (
+    MomentRequest,
+    estimate_moments,
+    population_moments,
+    sampled_moments,
+)
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((10_000, 3)), RNG.standard_normal(10_000)

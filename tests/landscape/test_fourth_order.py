@@ -20,7 +20,7 @@ from provenet.landscape.fourth_order import (
     Transformed,
     eigenvalues,
 )
-from provenet.moments.population import symmetric_tensor
+from provenet.moments.symmetric import symmetric_tensor
 
 seeds, sizes = st.integers(0, 10**6), st.integers(1, 5)
 

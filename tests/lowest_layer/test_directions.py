@@ -13,9 +13,7 @@ from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, PopulationSource
 from provenet.datasets import conditioned_rows, random_layered
 from provenet.lowest_layer.directions import WAYS, directions, sensitivity
-from provenet.moments.estimation import estimate_moments
-from provenet.moments.population import population_moments
-from provenet.moments.sums import MomentRequest, Moments
+from provenet.moments.hermite import MomentRequest, Moments, estimate_moments, population_moments
 from provenet.networks.activations import Activation, get_activation
 from provenet.networks.layered import LayeredNetwork
 from provenet.networks.network import Network

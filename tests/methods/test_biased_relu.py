@@ -7,8 +7,7 @@ import pytest
 
 import provenet as pn
 from provenet.fitting.moment_start import algorithm_4
-from provenet.moments.estimation import estimate_moments
-from provenet.moments.sums import MomentRequest
+from provenet.moments.hermite import MomentRequest, estimate_moments
 
 
 def network_with_special_biases(units, features, seed):

@@ -11,9 +11,8 @@ from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.workspace import Wishes, prepare
 from provenet.methods.stages.several_outputs import biases_along, directions
-from provenet.moments.decomposition import congruence
-from provenet.moments.estimation import estimate_moments
-from provenet.moments.sums import MomentRequest
+from provenet.moments.congruence import congruence
+from provenet.moments.hermite import MomentRequest, estimate_moments
 
 
 def problem(

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
 
+from helpers import assert_symmetric
 from provenet.common.typing import Array
-from provenet.moments.population import symmetric_tensor
 from provenet.moments.symmetric import (
+    Contractions,
     SymmetricTensor,
     count,
-    direction_of,
-    exponents,
     monomials,
     multiplicities,
+    nearest_direction,
     places,
     positions,
     powers,
+    symmetric_tensor,
 )
 
 
@@ -27,38 +28,42 @@ def vectors(m: int, d: int, seed: int = 0) -> Array:
     return np.asarray(W / np.linalg.norm(W, axis=1, keepdims=True))
 
 
-@pytest.mark.parametrize("k", [0, 1, 2, 3, 5])
-def test_every_entry_of_the_full_tensor_is_counted_once(k: int) -> None:
-    d = 3
-    assert len(places(d, k)) == count(d, k) == len(exponents(d, k))
-    full = {index for row in places(d, k).tolist() for index in permutations(row)}
-    assert len(full) == d**k == multiplicities(exponents(d, k)).sum()
-    np.testing.assert_array_equal(positions(exponents(d, k)), np.arange(count(d, k)))
+@pytest.mark.parametrize(("d", "k"), [(1, 3), (4, 0), (5, 1), (3, 6), (5, 4), (30, 4), (70, 3)])
+def test_every_entry_of_the_full_tensor_is_counted_once(d: int, k: int) -> None:
+    index = places(d, k)
+    expected = list(combinations_with_replacement(range(d), k))
+    np.testing.assert_array_equal(index, np.reshape(expected, (count(d, k), k)))
+    assert multiplicities(index).sum() == d**k
+    shuffled = np.random.default_rng(0).permutation(len(index))
+    np.testing.assert_array_equal(positions(index[shuffled], d), shuffled)
 
 
 def test_inner_products_are_those_of_powers() -> None:
     V, W = vectors(3, 4), vectors(5, 4, 1)
     for k in (1, 2, 4, 6):
         np.testing.assert_allclose(powers(V, k) @ powers(W, k).T, (V @ W.T) ** k, atol=1e-14)
+    i, j = np.triu_indices(4)
+    np.testing.assert_array_equal(monomials(W, 2), W[:, i] * W[:, j])
 
 
-def test_entries_are_those_of_the_dense_tensor() -> None:
-    W, zeta = vectors(4, 3), np.array([1.0, -2.0, 0.5, 3.0])
-    dense = symmetric_tensor(zeta, W, 5)
-    T = SymmetricTensor.of_terms(zeta, W, 5)
-    np.testing.assert_allclose(T.entries, SymmetricTensor.of_dense(dense).entries, atol=1e-14)
-    assert T.isometric @ T.isometric == pytest.approx(np.sum(dense**2))
-    np.testing.assert_allclose(T.coefficients(W), zeta, atol=1e-10)
-    np.testing.assert_allclose(monomials(W, 1), W)
+def test_sums_of_powers_dense_and_by_entries() -> None:
+    W, zeta = vectors(4, 3), np.array([[1.0, -2.0, 0.5, 3.0], [0.0, 1.0, 1.0, -1.0]])
+    dense = np.einsum("qi,ia,ib,ic,id,ie->qabcde", zeta, W, W, W, W, W)
+    np.testing.assert_allclose(symmetric_tensor(zeta, W, 5), dense, atol=1e-14)
+    T = SymmetricTensor.of_dense(dense[0])
+    np.testing.assert_allclose(
+        T.entries, SymmetricTensor.of_terms(zeta[0], W, 5).entries, atol=1e-14
+    )
+    assert_symmetric(T.dense)
+    assert T.isometric @ T.isometric == pytest.approx(np.sum(dense[0] ** 2))
+    assert T.squared_norm == pytest.approx(np.sum(dense[0] ** 2))
+    np.testing.assert_allclose(T.coefficients(W), zeta[0], atol=1e-10)
 
 
 def test_flattenings_are_sums_of_products_of_powers() -> None:
     W, zeta = vectors(6, 3, 2), np.arange(1.0, 7.0)
     T = SymmetricTensor.of_terms(zeta, W, 5)
-    two = powers(W, 2)
-    expected = np.einsum("i,ia,ib,ic->abc", zeta, two, two, W)
-    np.testing.assert_allclose(T.flattened(2, 2), expected, atol=1e-13)
-    for left, middle in ((1, 1), (1, 2), (2, 1)):  # ERRATA, ATV21 7: the rest may be of any order
+    for left, middle in ((2, 2), (1, 1), (1, 2), (2, 1)):  # ERRATA, ATV21 7: any order may remain
         parts = (powers(W, k) for k in (left, middle, 5 - left - middle))
         expected = np.einsum("i,ia,ib,ic->abc", zeta, *parts)
         np.testing.assert_allclose(T.flattened(left, middle), expected, atol=1e-13)
@@ -67,17 +72,15 @@ def test_flattenings_are_sums_of_products_of_powers() -> None:
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_the_direction_of_a_power(k: int) -> None:
     w = vectors(1, 4, 3)
-    rng = np.random.default_rng(4)
     u = -2.5 * powers(w, k)[0]
-    assert abs(direction_of(u, 4, k) @ w[0]) == pytest.approx(1.0, abs=1e-12)
-    near = u + 1e-3 * rng.standard_normal(len(u))
-    assert abs(direction_of(near, 4, k) @ w[0]) > 1 - 1e-5
+    assert abs(nearest_direction(u, 4, k) @ w[0]) == pytest.approx(1.0, abs=1e-12)
+    noisy = u + 1e-3 * np.random.default_rng(4).standard_normal(len(u))
+    assert abs(nearest_direction(noisy, 4, k) @ w[0]) > 1 - 1e-5
 
 
-@pytest.mark.parametrize(("d", "k"), [(1, 3), (4, 0), (3, 6), (5, 4), (30, 4), (70, 3)])
-def test_every_entry_is_found_at_its_place(d: int, k: int) -> None:
-    """Also where the exponents as digits of one number would not fit into 64 bits."""
-    e = exponents(d, k)
-    np.testing.assert_array_equal(positions(e), np.arange(len(e)))
-    shuffled = np.random.default_rng(0).permutation(len(e))
-    np.testing.assert_array_equal(positions(e[shuffled]), shuffled)
+def test_contractions_are_those_of_the_dense_tensors() -> None:
+    rng = np.random.default_rng(0)
+    a, W, V = rng.standard_normal(7), rng.standard_normal((7, 5)), rng.standard_normal((3, 5))
+    found = Contractions(symmetric_tensor(a, W, 3), symmetric_tensor(a, W, 4))
+    for k, contracted in ((3, found.third(V)), (4, found.fourth(V))):
+        np.testing.assert_allclose(contracted, ((V @ W.T) ** (k - 1) * a) @ W, atol=1e-11)

@@ -17,7 +17,7 @@ from provenet.certify.traced import TracedCandidate
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.residuals import rounding_level
-from provenet.moments.gaussianity import check_standardised
+from provenet.moments.hermite import check_standardised
 from provenet.networks.network import DeepNetwork, Network
 
 

@@ -38,7 +38,7 @@ from provenet.certify.tolerances import CONFIDENCE, MOST_OFF
 from provenet.certify.traced import KNOWN
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
-from provenet.moments.gaussianity import check_standardised
+from provenet.moments.hermite import check_standardised
 from provenet.networks.network import Network
 
 METHOD = "boundary"

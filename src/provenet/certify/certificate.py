@@ -12,7 +12,7 @@ from provenet.data.sources import Source
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import linear_part, without_each_unit
-from provenet.moments.gaussianity import GaussianCheck
+from provenet.moments.hermite import GaussianCheck
 from provenet.networks.network import Network
 from provenet.networks.tolerances import TINY
 

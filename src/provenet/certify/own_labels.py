@@ -45,7 +45,7 @@ from provenet.fitting.robust.huber import huber_network, robust_scale, whitening
 from provenet.fitting.robust.tolerances import FRACTION_OF_ERROR, HUBER, LEAST_SLOPE
 from provenet.fitting.workspace import Workspace
 from provenet.moments.subspace import numerical_rank
-from provenet.moments.sums import pair_products
+from provenet.moments.symmetric import monomials
 from provenet.networks.conversions import with_outputs_in_rows
 from provenet.networks.network import Network
 from provenet.networks.tolerances import TINY
@@ -125,7 +125,7 @@ class OwnLabels:
         """Are labels set aside with no regard to the inputs: to their means and second moments?"""
         masks = np.column_stack([self.corrupted, self._mostly_off])
         many = masks[:, masks.sum(axis=0) >= SQUARES_FROM]
-        sigmas = max(_of_region(masks, self.Z), _of_region(many, pair_products(self.Z)))
+        sigmas = max(_of_region(masks, self.Z), _of_region(many, monomials(self.Z, 2)))
         return Check(
             "labels set aside may be those of any inputs",
             sigmas <= REGION,

@@ -19,12 +19,15 @@ from provenet.fitting.tolerances import (
     START_BIAS,
 )
 from provenet.fitting.workspace import Workspace
-from provenet.moments.decomposition import MomentFit, fit_moments, power_directions
-from provenet.moments.decomposition.algorithm_4 import unit_directions
-from provenet.moments.estimation import estimate_moments, moments_in_span
-from provenet.moments.scalars import recover_scalars
+from provenet.moments.decomposition import (
+    MomentFit,
+    fit_moments,
+    power_directions,
+    recover_scalars,
+    unit_directions,
+)
+from provenet.moments.hermite import MomentRequest, Moments, estimate_moments, moments_in_span
 from provenet.moments.subspace import Span, span_of_units
-from provenet.moments.sums import MomentRequest, Moments
 from provenet.moments.symmetric import SymmetricTensor
 from provenet.networks.activations import RELU
 from provenet.networks.network import Network

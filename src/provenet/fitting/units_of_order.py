@@ -4,9 +4,9 @@ The powers `w_i^(x)l` must be independent (Theorem 3.2), which general units are
 `binomial(d + l - 1, l)` of them; order 1 has room for as many units as features. (The factor 0.99
 in that number is Corollary 3.3's, for weights that were perturbed at random: ERRATA, ATV21 24.)
 
-1. Moments `T_0 .. T_2l+2`, by distinct entries (`moments.high_order`).
+1. Moments `T_0 .. T_2l+2`, by distinct entries (`moments.hermite`).
 2. Directions from `T_2l+1` and `T_2l+2` by Jennrich (`moments.decomposition.algorithm_4`).
-3. Output weights and biases from `T_l .. T_l+3` (`moments.scalars`: Algorithm 2).
+3. Output weights and biases from `T_l .. T_l+3` (`moments.decomposition`: Algorithm 2).
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.data.parallel import available_memory
 from provenet.fitting.workspace import Workspace
-from provenet.moments.decomposition.algorithm_4 import unit_directions
-from provenet.moments.high_order import HighMoments, high_moments, memory_needed
-from provenet.moments.scalars import scalars_by
+from provenet.moments.decomposition import scalars_by, unit_directions
+from provenet.moments.hermite import HighMoments, high_moments, memory_needed
 from provenet.moments.symmetric import count
 from provenet.networks.network import Network
 

@@ -28,7 +28,7 @@ from provenet.fitting.tolerances import (
     MOST_NUMBERS_DRAWN,
     SAMPLES_DRAWN,
 )
-from provenet.moments.gaussianity import GaussianCheck, check_gaussian
+from provenet.moments.hermite import GaussianCheck, check_gaussian
 from provenet.networks.activations import RELU, Activation
 
 

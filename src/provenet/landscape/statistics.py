@@ -22,10 +22,8 @@ from provenet.landscape.fourth_order import (
     SumOfFourthPowers,
     Transformed,
 )
-from provenet.moments.estimation import estimate_moments
-from provenet.moments.hermite_tensors import tensor_norm_squared
+from provenet.moments.hermite import MomentRequest, estimate_moments, tensor_norm_squared
 from provenet.moments.subspace import Span, noise_edge, span_of_units
-from provenet.moments.sums import MomentRequest
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network
 

@@ -36,10 +36,9 @@ from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation
 from provenet.landscape.constants import Constants
 from provenet.lowest_layer.tolerances import PRODUCTS_STAND_OUT, ROWS_OF_PAIRS, SMALLEST_COEFFICIENT
-from provenet.moments.estimation import request_in_span, shares
-from provenet.moments.scalars import coefficients_of
+from provenet.moments.decomposition import coefficients_of
+from provenet.moments.hermite import MomentRequest, Moments, Terms, moment_terms, request_in_span
 from provenet.moments.subspace import Span
-from provenet.moments.sums import MomentRequest, Moments, Shares
 
 
 @dataclass(frozen=True)
@@ -136,9 +135,7 @@ class SquaredMoves(Sums):
     squares: Array
 
     @classmethod
-    def of(
-        cls, second: Shares, fourth: Shares, at: Sensitivity, X: Array, y: Array
-    ) -> SquaredMoves:
+    def of(cls, second: Terms, fourth: Terms, at: Sensitivity, X: Array, y: Array) -> SquaredMoves:
         """One block of samples."""
         full, r_2 = second(X, y)
         x, r_4 = fourth(X, y)
@@ -156,8 +153,8 @@ def sampling_angles(
     """Radians, one standard error, by which sampling turns each unit."""
     if source.population is not None:
         return np.zeros(len(at.W))
-    second = shares(source, MomentRequest(standardisation, 2))
-    fourth = shares(source, request_in_span(standardisation, span))
+    second = moment_terms(source, MomentRequest(standardisation, 2))
+    fourth = moment_terms(source, request_in_span(standardisation, span))
     total = source.total(partial(SquaredMoves.of, second, fourth, at), ROWS_OF_PAIRS)
     lengths = np.sqrt(total.squares) / total.n
     return np.asarray(np.minimum(lengths, np.pi / 2))

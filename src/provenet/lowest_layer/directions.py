@@ -37,12 +37,9 @@ from provenet.lowest_layer.tolerances import (
     SETTLED_CURVATURE,
     SETTLED_SLOPE,
 )
-from provenet.moments.decomposition.moment_fit import fit_moments
-from provenet.moments.decomposition.power import power_directions
-from provenet.moments.estimation import estimate_moments
-from provenet.moments.scalars import coefficients_of
+from provenet.moments.decomposition import coefficients_of, fit_moments, power_directions
+from provenet.moments.hermite import MomentRequest, Moments, estimate_moments
 from provenet.moments.subspace import Span, span_of_units
-from provenet.moments.sums import MomentRequest, Moments
 from provenet.networks.activations import Activation
 
 WAYS = ("decomposition", "simultaneous", "one-by-one")

@@ -23,8 +23,7 @@ from provenet.lowest_layer.directions import (
     layer_span,
     sensitivity,
 )
-from provenet.moments.estimation import moments_in_span
-from provenet.moments.sums import Moments
+from provenet.moments.hermite import Moments, moments_in_span
 from provenet.networks.activations import Activation
 
 

@@ -95,7 +95,7 @@ from provenet.methods.tolerances import (
     SPAN_SEARCH_TOLERANCE,
     UNSURE_DEGREES,
 )
-from provenet.moments.decomposition.joint_diagonalisation import congruence
+from provenet.moments.congruence import congruence
 from provenet.networks.activations import ABS, RELU
 from provenet.networks.conversions import as_absolute, as_asked, with_outputs_in_rows
 from provenet.networks.network import Network

@@ -57,9 +57,8 @@ from provenet.methods.tolerances import (
     ROTATION_STEPS,
     VANISHING_COEFFICIENT,
 )
-from provenet.moments.estimation import estimate_moments, moments_in_span
+from provenet.moments.hermite import MomentRequest, estimate_moments, moments_in_span
 from provenet.moments.subspace import Span, span_of_units
-from provenet.moments.sums import MomentRequest
 from provenet.networks.activations import Activation
 from provenet.networks.layered import LayeredNetwork, Polynomial
 from provenet.networks.network import Network

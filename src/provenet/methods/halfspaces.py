@@ -32,8 +32,8 @@ from provenet.lowest_layer.step_two import step_two
 from provenet.lowest_layer.unions.halfspace_set import HalfspaceSet
 from provenet.lowest_layer.unions.learn import label_values, learn_union
 from provenet.lowest_layer.user_layer import on_user_inputs
-from provenet.moments.scalars import coefficients_of
-from provenet.moments.sums import Moments
+from provenet.moments.decomposition import coefficients_of
+from provenet.moments.hermite import Moments
 from provenet.networks.activations import get_activation
 from provenet.networks.layered import LayeredNetwork, intersection, union
 from provenet.networks.network import Network

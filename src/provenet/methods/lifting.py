@@ -60,7 +60,7 @@ from provenet.methods.tolerances import (
     ROWS_AN_UNKNOWN,
     SMALLEST_SOLUTION_GAP,
 )
-from provenet.moments.decomposition import congruence
+from provenet.moments.congruence import congruence
 from provenet.moments.subspace import possible_widths
 from provenet.networks.activations import ABS, RELU
 from provenet.networks.network import Network

@@ -44,7 +44,7 @@ from provenet.fitting.activity.label_lines import LabelLine, label_lines
 from provenet.fitting.activity.shared_labels import distinct_samples, shared_label, with_constant
 from provenet.fitting.workspace import Workspace
 from provenet.methods.tolerances import PIECE_TRIES, SPARE_LABELS
-from provenet.moments.sums import pair_products
+from provenet.moments.symmetric import monomials
 from provenet.networks.network import Network
 
 _SOLVED = 1e-8
@@ -290,7 +290,7 @@ def _linear_functions(X: Array, t: Array) -> Array:
     rows, columns = np.triu_indices(d)
     if len(t) < len(rows) + d + SPARE_LABELS:
         raise _untold()
-    unknowns, solved = _solve(np.column_stack([t[:, None] * X, -pair_products(X)]), t**2)
+    unknowns, solved = _solve(np.column_stack([t[:, None] * X, -monomials(X, 2)]), t**2)
     if not solved:
         raise _untold()
     s, R = unknowns[:d], np.zeros((d, d))

@@ -77,7 +77,7 @@ from provenet.methods.tolerances import (
     CHECK_TOLERANCE,
     DOUBT,
 )
-from provenet.moments.sums import pair_products
+from provenet.moments.symmetric import monomials
 from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
 
@@ -86,7 +86,7 @@ from provenet.networks.network import Network
 
 def asymmetry(X: Array) -> float:
     """Largest odd moment of order 1 or 3 over what sampling alone would give the largest."""
-    powers = np.hstack([np.ones((len(X), 1)), pair_products(X)])
+    powers = np.hstack([np.ones((len(X), 1)), monomials(X, 2)])
     return excess_of_means(powers, X)
 
 

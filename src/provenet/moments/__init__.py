@@ -1,4 +1,6 @@
-"""Hermite moments of the labels, and what is read off them: spans, directions, output weights.
+"""Hermite moments of the labels, and what they determine: span, directions, output weights.
 
-Imports `data` and what is below it.
+`hermite` (moments of a source), `size_biased` (weights of samples kept by their labels),
+`symmetric` (tensors by distinct entries), `subspace` (span and number of the units), `congruence`
+and `decomposition` (the units themselves). Imports `data` and what is below it.
 """

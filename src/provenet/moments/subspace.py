@@ -15,14 +15,6 @@ import numpy as np
 
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
-from provenet.moments.tolerances import (
-    EDGE_FLUCTUATIONS,
-    RANK_ROUNDING,
-    SMALLEST_GAP,
-    SPAN_ROUNDING,
-    STACKED_MARGIN,
-    TINY,
-)
 
 
 @dataclass(frozen=True)
@@ -51,13 +43,13 @@ class Span:
         if self.rank == 0:
             return 0.0
         rest = np.abs(self.eigenvalues[self.rank :])
-        floor = max(self.noise_level, rest[0] if len(rest) else 0.0, TINY)
+        floor = max(self.noise_level, rest[0] if len(rest) else 0.0, np.finfo(float).tiny)
         return float(np.abs(self.eigenvalues[self.rank - 1]) / floor)
 
 
 def numerical_rank(sizes: Array) -> int:
     """How many of the falling singular values are not zero to rounding."""
-    return int(np.sum(sizes > RANK_ROUNDING * sizes[0]))
+    return int(np.sum(sizes > 1e-9 * sizes[0]))
 
 
 def possible_widths(sizes: Array, units: int | None) -> list[int]:
@@ -76,7 +68,7 @@ def possible_widths(sizes: Array, units: int | None) -> list[int]:
     return [units]
 
 
-def possible_ranks(sizes: Array) -> list[int]:
+def possible_ranks(sizes: Array, smallest_gap: float = 5.0) -> list[int]:
     """Possible ranks of a matrix without its noise, likely ones first, from its singular values.
 
     Values at rounding leave no doubt. Otherwise there is noise, and the widest gap shows the rank;
@@ -86,7 +78,7 @@ def possible_ranks(sizes: Array) -> list[int]:
     if rank < len(sizes):
         return [rank]
     ratios = sizes[:-1] / sizes[1:]
-    if len(ratios) == 0 or ratios.max() < SMALLEST_GAP:
+    if len(ratios) == 0 or ratios.max() < smallest_gap:
         return [rank]
     return [int(np.argmax(ratios)) + 1, rank]
 
@@ -94,7 +86,7 @@ def possible_ranks(sizes: Array) -> list[int]:
 def noise_edge(entry_error: float, d: int) -> float:
     """Largest eigenvalue to expect of a symmetric d x d matrix of pure sampling error."""
     s = entry_error * np.sqrt(d / (d + 1))  # diagonal entries carry twice the variance
-    return float(s * (2 * np.sqrt(d) + EDGE_FLUCTUATIONS * d ** (-1 / 6)))
+    return float(s * (2 * np.sqrt(d) + 4 * d ** (-1 / 6)))  # four of Tracy and Widom's units
 
 
 def stacked_noise_edge(entry_error: float, d: int, spectrum: Array) -> float:
@@ -102,12 +94,14 @@ def stacked_noise_edge(entry_error: float, d: int, spectrum: Array) -> float:
 
     A d x q matrix of independent errors of size s has `s (sqrt(d) + sqrt(q))`. Errors are as
     dependent between outputs as the labels are: they fill as many dimensions, effectively, as the
-    squares of the labels' singular values `spectrum` say (their participation ratio).
+    squares of the labels' singular values `spectrum` say (their participation ratio). The margin is
+    measured: pure noise reaches 0.8 of this edge from (features, units, outputs) = (10, 3, 2) to
+    (50, 20, 30).
     """
     squares = spectrum**2
     dimensions = float(np.sum(squares) ** 2 / np.sum(squares**2))
     edge = np.sqrt(len(spectrum) * d) * (1 + 1 / np.sqrt(dimensions))
-    return float(STACKED_MARGIN * entry_error * edge)
+    return float(1.15 * entry_error * edge)
 
 
 def span_of_units(T2: Array, entry_error: float, rank: int | None = None) -> Span:
@@ -115,8 +109,7 @@ def span_of_units(T2: Array, entry_error: float, rank: int | None = None) -> Spa
     values, vectors = np.linalg.eigh(T2)
     order = np.argsort(-np.abs(values))
     values, vectors = values[order], vectors[:, order]
-    rounding = SPAN_ROUNDING * np.abs(values[0])
-    level = max(noise_edge(entry_error, len(T2)), float(rounding))
+    level = max(noise_edge(entry_error, len(T2)), 1e-12 * float(np.abs(values[0])))
     found = int(np.sum(np.abs(values) > level)) if rank is None else rank
     return Span(vectors[:, :found].T.copy(), values, level)
 

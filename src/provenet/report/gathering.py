@@ -32,9 +32,8 @@ from provenet.data.sources import ArraySource, LinkedSource, Source
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
-from provenet.moments.estimation import estimate_moments
+from provenet.moments.hermite import MomentRequest, estimate_moments
 from provenet.moments.subspace import Span, numerical_rank, span_of_units, stacked_noise_edge
-from provenet.moments.sums import MomentRequest
 from provenet.networks.canonical import parameter_error
 from provenet.networks.network import DeepNetwork, Network
 from provenet.report.layers import Layered

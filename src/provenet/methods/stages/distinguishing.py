@@ -30,7 +30,7 @@ from provenet.common.blocks import row_blocks
 from provenet.common.typing import Array
 from provenet.methods.stages.lifted_labels import pair_scale
 from provenet.methods.tolerances import SINGULAR_ERRORS, SINGULAR_ROUNDING
-from provenet.moments.sums import pair_products
+from provenet.moments.symmetric import monomials
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def distinguishing(X: Array, W: Array) -> DistinguishingMatrix:
 
 def _squares(X: Array) -> Array:
     """`x (x) x`, its distinct entries weighted so that norms stay."""
-    return pair_products(X) * pair_scale(X.shape[1])
+    return monomials(X, 2) * pair_scale(X.shape[1])
 
 
 def _columns(X: Array, W: Array) -> Array:

@@ -24,8 +24,8 @@ from provenet.common.typing import Array
 from provenet.data.passes import Sums
 from provenet.data.sources import Source
 from provenet.methods.tolerances import CORRELATION_MARGIN, LIFTED_BLOCK_ROWS
-from provenet.moments.decomposition import congruence
-from provenet.moments.sums import pair_products
+from provenet.moments.congruence import congruence
+from provenet.moments.symmetric import monomials
 
 # ---------------------------------------------------------------- step 2: units and outputs
 
@@ -100,7 +100,7 @@ class LiftedSums(Sums):
     def of_paper(cls, X: Array, y: Array, M: Array) -> LiftedSums:
         """The same for the paper's equations: the last unknown is the noise's share."""
         F = np.column_stack([pair_factors(y, X @ M.T), -np.ones(len(X))])
-        return cls._of(F, pair_products(X) * pair_scale(X.shape[1]))
+        return cls._of(F, monomials(X, 2) * pair_scale(X.shape[1]))
 
     @classmethod
     def _of(cls, F: Array, G: Array) -> LiftedSums:
@@ -120,7 +120,7 @@ def even_functions(X: Array, units: int) -> Array:
     """The distinct entries of t(x), of both kinds where one gives few equations."""
     features = X.shape[1]
     damping = 1 / (1 + np.mean(X**2, axis=1, keepdims=True))
-    first: Array = pair_products(X) * pair_scale(features) * damping
+    first: Array = monomials(X, 2) * pair_scale(features) * damping
     if pairs(features) >= 2 * (pairs(units) + units):
         return first
     return np.hstack([first, 2 * damping * first])
@@ -141,7 +141,7 @@ def pair_factors(y: Array, v: Array) -> Array:
     """What multiplies each distinct entry of P in `y^T P y - y^T P v` (v = M x)."""
     rows, columns = np.triu_indices(y.shape[1])
     mixed = (y[:, rows] * v[:, columns] + v[:, rows] * y[:, columns]) / 2
-    return (pair_products(y) - mixed) * pair_scale(y.shape[1])
+    return (monomials(y, 2) - mixed) * pair_scale(y.shape[1])
 
 
 def lifted_factors(y: Array, v: Array) -> Array:
@@ -191,7 +191,7 @@ def unit_directions(U: Array, M: Array, label_squares: Array) -> Array:
     `label_squares` (units, distinct pairs) is `Cov[y, t(x)]`.
     """
     W = U @ M
-    quadratic = pair_products(W) * pair_scale(W.shape[1])
+    quadratic = monomials(W, 2) * pair_scale(W.shape[1])
     sign = np.sign(np.sum((U @ label_squares) * quadratic, axis=1))
     return np.asarray(np.where(sign == 0, 1.0, sign)[:, None] * W)
 

@@ -18,7 +18,7 @@ from provenet.fitting.moment_start import (
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import MOMENT_FIT_ATTEMPTS
-from provenet.moments.scalars import recover_scalars
+from provenet.moments.decomposition import recover_scalars
 from provenet.moments.subspace import Span
 from provenet.networks.activations import ABS, RELU
 from provenet.networks.conversions import as_absolute

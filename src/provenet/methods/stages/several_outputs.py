@@ -20,10 +20,10 @@ from provenet.fitting.signs_by_projection import signs_by_projection
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import LARGEST_START_BIAS, ZERO_MOMENT
-from provenet.moments.decomposition import congruence, jennrich
-from provenet.moments.estimation import estimate_moments
+from provenet.moments.congruence import congruence
+from provenet.moments.decomposition import jennrich
+from provenet.moments.hermite import MomentRequest, Moments, estimate_moments
 from provenet.moments.subspace import numerical_rank, stacked_noise_edge
-from provenet.moments.sums import MomentRequest, Moments
 from provenet.networks.activations import RELU
 from provenet.networks.hermite import he
 from provenet.networks.network import Network

@@ -34,36 +34,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.typing import Array
-from provenet.moments.tolerances import (
-    CONGRUENCE_PRODUCTS,
-    CONGRUENCE_STARTS,
-    CONGRUENCE_STEPS,
-    FIRST_DAMPING,
-    FLAT_LOSS,
-    LAST_DECREASE,
-    LEAST_DAMPING,
-    MOST_DAMPING,
-    NO_DIAGONAL,
-    NULL_VALUE,
-    RESTING_LOSS,
-    SAME_LOSS,
-    STEP_ACCURACY,
-    TINY,
-    WHITENINGS,
-    ZERO_LOSS,
-)
 
 
 @dataclass(frozen=True)
 class Congruence:
-    """The shared rank-one terms, and what they leave unexplained."""
+    """The shared rank-one terms and the residual."""
 
     rows: Array
     """The rows of V, of norm one, in any order and of any sign."""
     residual: float
     """`|| M - V^T D V || / || M ||` over all matrices, D at its best."""
     converged: bool
-    """Whether the best fit came to rest (its residual settled, or is zero)."""
+    """Whether the best fit converged (its residual settled, or is zero)."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +59,7 @@ class _AtRows:
     loss: float
 
 
-def congruence(matrices: Array) -> Congruence:
+def congruence(matrices: Array, starts: int = 10) -> Congruence:
     """V of `M_j = V^T diag(D_j) V`: shape (q, k, k), q >= 2, symmetric, any signs, noise allowed.
 
     The best of several least-squares fits; the search ends when the best value was reached twice.
@@ -87,14 +69,15 @@ def congruence(matrices: Array) -> Congruence:
     if scale == 0.0:
         return Congruence(np.eye(M.shape[1]), 0.0, True)
     M = M / scale
+    zero, same = 1e-24, 1e-3  # a squared residual that is rounding; relative, between equal minima
     best = _fit(M, np.eye(M.shape[1]))
-    settled = best.loss < ZERO_LOSS
-    for V in _starts(M, np.random.default_rng(0)):
-        found, rested = _descend(M, V)
-        again = settled and abs(found.loss - best.loss) <= SAME_LOSS * best.loss
+    settled = best.loss < zero
+    for V in _starts(M, starts, np.random.default_rng(0)):
+        found, converged = _descend(M, V)
+        again = settled and abs(found.loss - best.loss) <= same * best.loss
         if found.loss < best.loss:
-            best, settled = found, rested
-        if again or best.loss < ZERO_LOSS:
+            best, settled = found, converged
+        if again or best.loss < zero:
             break
     residual = np.linalg.norm(_fit(matrices / scale, best.V).R)
     return Congruence(best.V, float(residual), settled)
@@ -110,11 +93,11 @@ def _leading_combinations(M: Array) -> Array:
     return np.asarray((leading + leading.transpose(0, 2, 1)) / 2)
 
 
-def _starts(M: Array, rng: np.random.Generator) -> Iterator[Array]:
+def _starts(M: Array, starts: int, rng: np.random.Generator) -> Iterator[Array]:
     """Approximate V, from random combinations of the whitened matrices."""
     L = _whitener(M)
     whitened = L @ M @ L.T
-    for start in range(CONGRUENCE_STARTS):
+    for start in range(starts):
         first, second = np.tensordot(rng.standard_normal((2, len(M))), whitened, 1)
         columns = np.linalg.eigh(first)[1]
         if start % 2 == 0:
@@ -122,12 +105,12 @@ def _starts(M: Array, rng: np.random.Generator) -> Iterator[Array]:
         yield np.linalg.solve(L, columns).T
 
 
-def _whitener(M: Array) -> Array:
+def _whitener(M: Array, rounds: int = 5) -> Array:
     """L such that the rows of `V L^T` are near orthogonal (for generic D)."""
     L = np.eye(M.shape[1])
-    for _ in range(WHITENINGS):
+    for _ in range(rounds):
         values, vectors = np.linalg.eigh(np.einsum("qij,qlj->il", M, M, optimize=True))
-        values = np.maximum(values, NULL_VALUE * values[-1])
+        values = np.maximum(values, 1e-14 * values[-1])
         step = (vectors / np.sqrt(values)) @ vectors.T
         M, L = step @ M @ step.T, step @ L
         M = M / np.linalg.norm(M)
@@ -145,10 +128,10 @@ def _pencil_vectors(first: Array, second: Array, otherwise: Array) -> Array:
 
 def _fit(M: Array, V: Array) -> _AtRows:
     """The best D for the directions of the rows of V."""
-    V = V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), TINY)
+    V = V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
     gram = (V @ V.T) ** 2
     values, vectors = np.linalg.eigh(gram)
-    kept = values > NULL_VALUE * values[-1]
+    kept = values > 1e-14 * values[-1]  # 45 eps
     P = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
     rhs = np.einsum("qki,ki->qk", V @ M, V)
     D = rhs @ P
@@ -157,17 +140,18 @@ def _fit(M: Array, V: Array) -> _AtRows:
     return _AtRows(V, D, P, R, float(np.sum(R**2)))
 
 
-def _descend(M: Array, V: Array) -> tuple[_AtRows, bool]:
-    """Levenberg-Marquardt from V, and whether it came to rest."""
-    fit, damping = _fit(M, V), FIRST_DAMPING
-    for _ in range(CONGRUENCE_STEPS):
+def _descend(M: Array, V: Array, steps: int = 60) -> tuple[_AtRows, bool]:
+    """Levenberg-Marquardt from V, and whether it converged."""
+    fit, damping = _fit(M, V), 1e-2
+    for _ in range(steps):
         trial = _fit(M, fit.V + _step(fit, damping))
         if trial.loss < fit.loss:
-            rested = fit.loss - trial.loss < LAST_DECREASE * fit.loss or trial.loss < RESTING_LOSS
-            fit, damping = trial, max(damping / 5, LEAST_DAMPING)
-            if rested:
+            # A squared residual of (14 eps)^2 is as low as any step can get.
+            converged = fit.loss - trial.loss < 1e-6 * fit.loss or trial.loss < 1e-29
+            fit, damping = trial, max(damping / 5, 1e-9)
+            if converged:
                 return fit, True
-        elif damping > MOST_DAMPING or fit.loss < FLAT_LOSS:
+        elif damping > 1e4 or fit.loss < 1e-27:
             return fit, True
         else:
             damping *= 10
@@ -177,7 +161,7 @@ def _descend(M: Array, V: Array) -> tuple[_AtRows, bool]:
 def _step(fit: _AtRows, damping: float) -> Array:
     """The damped Gauss-Newton step in V, by conjugate gradients scaled by the diagonal of G."""
     V, P, K, G = fit.V, fit.P, fit.V @ fit.V.T, fit.D.T @ fit.D
-    GK, size = G * K, np.maximum(np.diag(G), NO_DIAGONAL)[:, None]
+    GK, size = G * K, np.maximum(np.diag(G), 1e-30)[:, None]
 
     def curvature(X: Array) -> Array:
         XV = X @ V.T
@@ -188,15 +172,20 @@ def _step(fit: _AtRows, damping: float) -> Array:
     return _conjugate_gradients(curvature, downhill, size)
 
 
-def _conjugate_gradients(apply: Callable[[Array], Array], b: Array, size: Array) -> Array:
-    """Solve `apply(x) = b` to three digits; an early end is still a direction of descent."""
+def _conjugate_gradients(
+    apply: Callable[[Array], Array], b: Array, size: Array, products: int = 200
+) -> Array:
+    """Solve `apply(x) = b` to three digits, all that a damped step is worth.
+
+    An early end is still a direction of descent.
+    """
     x, r = np.zeros_like(b), b
     p = z = r / size
     rz = first = float(np.sum(r * z))
-    for _ in range(CONGRUENCE_PRODUCTS):
+    for _ in range(products):
         Ap = apply(p)
         curvature = float(np.sum(p * Ap))
-        if curvature <= 0 or rz <= STEP_ACCURACY * first:
+        if curvature <= 0 or rz <= 1e-6 * first:
             break
         x, r = x + (rz / curvature) * p, r - (rz / curvature) * Ap
         z = r / size
