@@ -21,7 +21,7 @@ from provenet.certify.certificate import rarer_side
 from provenet.certify.deep import switching_sides
 from provenet.common.typing import AnyArray, Array
 from provenet.data.parallel import workers
-from provenet.fitting.layered_covariance import deep_covariance
+from provenet.fitting.covariance import covariance
 from provenet.fitting.least_squares import Dense, Samples
 from provenet.fitting.model import Parameters
 
@@ -82,7 +82,7 @@ class Problem:
         """
         if isinstance(self.truth, pn.DeepNetwork):
             samples = pn.ArraySource(self.X, self.y)
-            return deep_covariance(samples, self.truth.normalised()).rank_deficiency == 0
+            return covariance(samples, self.truth.normalised()).rank_deficiency == 0
         truth = Parameters.of(self.truth)
         units = truth.units
         if len(self.y) > _PLENTY * (truth.theta.size + 1):

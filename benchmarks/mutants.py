@@ -1248,10 +1248,10 @@ HONESTY = (
     ),
     Mutation(
         "noise: correlations with the sample before are counted once",
-        "_of_one_output",
-        "1 + 2 * float(weights @ rho)",
-        "1 + float(weights @ rho)",
-        ("fitting/test_serial_noise.py::test_the_factor_is_that_of_the_mean",),
+        "autocorrelation_factor",
+        "1 + 2 * float(triangle @ rho)",
+        "1 + float(triangle @ rho)",
+        ("fitting/test_residuals.py::test_the_factor_is_that_of_the_mean",),
         fast=True,
     ),
 )

@@ -12,10 +12,10 @@ from provenet.certify.polynomial_rival import polynomial_behind
 from provenet.certify.tolerances import TOLD_APART
 from provenet.data.sources import ArraySource
 from provenet.data.standardisation import Standardisation
+from provenet.fitting.covariance import covariance
 from provenet.fitting.least_squares import refine
 from provenet.fitting.losses import LOGISTIC, SOFTMAX
 from provenet.fitting.model import Parameters
-from provenet.fitting.most_likely import likely_covariance
 from provenet.networks.canonical import match_units
 
 TRUTH = pn.Network([[0.6, 0.8], [-0.8, 0.6]], [0.2, -0.1], [3.0, -3.0], 0.3, link="logit")
@@ -81,7 +81,7 @@ def test_standard_errors_cover(network, loss):
             source, Parameters.of(truth), truth.activation, spread=1.0, iterations=40, loss=loss
         )
         found = fit.parameters.network(truth.activation).replace(link=loss.link).canonical()
-        known = likely_covariance(source, found, as_it_is(2), loss).standard_errors(1.0)
+        known = covariance(source, found, loss=loss).standard_errors(1.0)
         for name in ("weights", "biases", "output_weights", "output_bias"):
             off = np.asarray(getattr(found, name)) - getattr(truth, name)
             z.append(np.ravel(off / getattr(known, name)))

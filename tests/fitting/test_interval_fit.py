@@ -5,6 +5,7 @@ import pytest
 
 import provenet as pn
 from provenet.data.sources import ArraySource
+from provenet.fitting.covariance import in_user_coordinates
 from provenet.fitting.interval_fit import Intervals, fit_inside
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
@@ -49,11 +50,8 @@ def test_moments_are_those_of_the_networks_inside(bias):
     mean, spread = drawn.mean(axis=0), drawn.std(axis=0)
     network = fit.parameters.network(RELU).normalised()
     found = [network.biases[0], network.output_weights[0], network.output_bias]
-    w, b, a = fit.parameters.theta[0, 0], fit.parameters.theta[0, 1], fit.parameters.beta[0]
-    D = np.array([[-b / w**2, 1 / w, 0], [a, 0, w]])  # of the canonical (b, a) by (w, b, a)
-    stated = np.sqrt(
-        [*np.diag(D @ fit.covariance.unit(0) @ D.T), fit.covariance.linear(np.eye(1))[0, 0]]
-    )
+    errors = in_user_coordinates(fit.covariance, fit.parameters, RELU).standard_errors(1.0)
+    stated = [errors.biases[0], errors.output_weights[0], errors.output_bias]
     # Edges are softened by 2% of a step, an interval is no Gaussian, and few are drawn.
     assert np.abs(found - mean) / spread == pytest.approx(np.zeros(3), abs=0.4)
     assert stated == pytest.approx(spread, rel=0.3)
@@ -70,7 +68,8 @@ def test_the_truth_is_within_the_stated_errors_and_closer_than_least_squares(see
     by_intervals = pn.parameter_error(fit.parameters.network(RELU), truth)
     assert by_intervals < pn.parameter_error(start.network(RELU), truth)
     off = fit.parameters.network(RELU).normalised().output_bias - truth.output_bias
-    assert np.all(np.abs(off) < 5 * np.sqrt(fit.covariance.linear(np.eye(1))[0]))
+    errors = in_user_coordinates(fit.covariance, fit.parameters, RELU).standard_errors(1.0)
+    assert np.all(np.abs(off) < 5 * errors.output_bias)
 
 
 def test_the_order_of_units_is_a_matter_of_names():
@@ -80,8 +79,13 @@ def test_the_order_of_units_is_a_matter_of_names():
     fit = fit_inside(intervals, start, RELU)
     turned = fit.in_order(np.array([2, 0, 1]))
     assert turned.parameters.network(RELU)(X) == pytest.approx(fit.parameters.network(RELU)(X))
-    assert turned.covariance.unit(1) == pytest.approx(fit.covariance.unit(0))
-    assert turned.covariance.linear(np.eye(1)) == pytest.approx(fit.covariance.linear(np.eye(1)))
+    before, after = (
+        in_user_coordinates(f.covariance, f.parameters, RELU).standard_errors(1.0)
+        for f in (fit, turned)
+    )
+    assert after.weights[1] == pytest.approx(before.weights[0])
+    assert after.output_weights[:, 1] == pytest.approx(before.output_weights[:, 0])
+    assert after.output_bias == pytest.approx(before.output_bias)
 
 
 def test_labels_that_no_such_network_rounds_to_are_not_inside():

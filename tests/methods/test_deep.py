@@ -15,7 +15,7 @@ import pytest
 import provenet as pn
 from helpers import FakeClock
 from provenet.certify.result import Recovery
-from provenet.fitting.layered_covariance import DeepErrors
+from provenet.fitting.covariance import DeepErrors
 
 EXACT = 1e-11
 """Weights of size 1 from exact labels: 1e-16 times the condition of the parameters, some hundred to

@@ -16,8 +16,7 @@ from rich.console import Console
 import provenet as pn
 from provenet import plotting
 from provenet.certify.checks import Status
-from provenet.fitting.covariance import StandardErrors
-from provenet.fitting.layered_covariance import DeepErrors
+from provenet.fitting.covariance import DeepErrors, StandardErrors
 from provenet.networks.canonical import matched_layers
 from provenet.report import gather
 from provenet.report.console import describe, why_infinite

@@ -34,7 +34,7 @@ from provenet.certify.tolerances import (
     SMALL_RESIDUAL,
     WELL_KNOWN,
 )
-from provenet.fitting.layered_covariance import DeepErrors
+from provenet.fitting.covariance import DeepErrors
 from provenet.networks.canonical import align_to, match_units, parameter_error
 
 

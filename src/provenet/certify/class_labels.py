@@ -26,11 +26,11 @@ from provenet.certify.certificate import (
 )
 from provenet.common.typing import Array
 from provenet.data.sources import StandardisedSource
-from provenet.fitting.covariance import StandardErrors
+from provenet.fitting.covariance import StandardErrors, covariance
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.losses import Loss
 from provenet.fitting.model import Parameters
-from provenet.fitting.most_likely import MostLikely, likely_covariance, likely_fit, most_likely
+from provenet.fitting.most_likely import MostLikely, likely_fit, most_likely
 from provenet.fitting.tolerances import UNLIKELY
 from provenet.fitting.workspace import Workspace
 from provenet.networks.canonical import apply_symmetry, conventional_symmetry, unit_order
@@ -111,7 +111,7 @@ def gather_classes(workspace: Workspace, candidate: ClassCandidate) -> ClassEvid
     own = last.parameters.network(found.network.activation).replace(link=loss.link)
     own = _in_order(workspace, own)
     user = standardisation.network_to_user(own).normalised()
-    known = likely_covariance(everything, own, standardisation, loss)
+    known = covariance(everything, own, standardisation, loss=loss)
     labels = class_matrix(workspace.drawn.y)
     p = probabilities(own(workspace.drawn.X), loss.link)
     price = user.free_parameters * np.log(workspace.source.size)

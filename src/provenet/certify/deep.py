@@ -18,7 +18,7 @@ from provenet.certify.tolerances import NOISE_UNROUNDS, SPARE_ON_A_PIECE
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import ArraySource
-from provenet.fitting.layered_covariance import DeepCovariance, DeepErrors, deep_covariance
+from provenet.fitting.covariance import Covariance, DeepErrors, covariance
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Linearisation, Parameters
 from provenet.fitting.search.problem import Problem
@@ -92,7 +92,7 @@ def gather_deep(workspace: Workspace, candidate: DeepCandidate) -> DeepEvidence:
         fit = _finished(problem, fit.parameters)
     user = workspace.standardisation.network_to_user(_network(workspace, fit)).canonical()
     samples = ArraySource(workspace.standardisation.undo(problem.samples.X), problem.samples.y)
-    found = deep_covariance(samples, user)
+    found = covariance(samples, user)
     spare = max(samples.labels - user.free_parameters, 1)
     noise = 0.0 if unseen.exact else float(np.sqrt(fit.rss / spare))
     size = np.sqrt(samples.labels) * max(unseen.fitted, unseen.rounding) if unseen.exact else noise
@@ -115,7 +115,7 @@ def gather_deep(workspace: Workspace, candidate: DeepCandidate) -> DeepEvidence:
             samples_refitted=samples.size if refitted else 0,
             parameters=user.free_parameters,
             condition=max(condition_number(user.layer(k)) for k in range(user.layers)),
-            parameter_error_bound=float(size) * found.errors.largest,
+            parameter_error_bound=found.deep_errors(float(size)).largest,
             undetermined=found.rank_deficiency,
             weakest_unit=None,
             weakest_margin=candidate.narrower / max(noise, unseen.rounding),
@@ -135,11 +135,10 @@ def gather_deep(workspace: Workspace, candidate: DeepCandidate) -> DeepEvidence:
     )
 
 
-def _errors(found: DeepCovariance, noise: float, rounding: float) -> DeepErrors:
+def _errors(found: Covariance, noise: float, rounding: float) -> DeepErrors:
     """Of noise; and of rounding that labels share, unless noise makes it another for each."""
-    errors = found.errors.times(noise)
     shares = 0 < noise <= NOISE_UNROUNDS * rounding
-    return errors.beside(found.shared.times(rounding)) if shares else errors
+    return found.deep_errors(noise, rounding if shares else 0.0)
 
 
 def _network(workspace: Workspace, fit: Fit) -> DeepNetwork:

@@ -42,17 +42,20 @@ from provenet.fitting.covariance import (
     covariance_of_exact,
     in_user_coordinates,
 )
-from provenet.fitting.errors_under_noise import ErrorsUnderNoise, errors_under_noise
 from provenet.fitting.interval_fit import IntervalFit
 from provenet.fitting.polish import Polished, excess_on_unseen, expected_on_unseen
 from provenet.fitting.refit import (
     covariance_of_all,
-    of_more_samples,
     refit_on_all,
-    scale_outputs,
 )
 from provenet.fitting.refit_inside import explained_by_rounding, refit_inside
-from provenet.fitting.residuals import residual_on, rounding_level
+from provenet.fitting.residuals import (
+    RobustErrors,
+    residual_on,
+    robust_errors,
+    rounding_level,
+    scale_outputs,
+)
 from provenet.fitting.search.onward import LastRound
 from provenet.fitting.workspace import Workspace
 from provenet.networks.canonical import apply_symmetry, conventional_symmetry, unit_order
@@ -324,9 +327,9 @@ def _refitted(workspace: Workspace, candidate: Candidate, polished: Polished) ->
     network = _in_order(workspace, candidate, fit.network)
     found = covariance_of_all(workspace, network, fit.scale)
     user = workspace.standardisation.network_to_user(network).normalised()
-    sure = ErrorsUnderNoise(found.standard_errors(fit.noise))
+    sure = RobustErrors(found.standard_errors(fit.noise))
     if not too_few_to_tell(workspace, network):
-        sure = errors_under_noise(workspace, network, fit.scale, sure.errors)
+        sure = robust_errors(workspace, network, fit.scale, sure.errors)
     return _Settled(
         network,
         fit.pooled_noise,
@@ -355,9 +358,8 @@ def _refitted_inside(
     fit = fit.in_order(_order(workspace, candidate, own.normalised()))
     network = fit.parameters.network(activation)
     plain = covariance(workspace.drawn, network, standardisation)
-    found = in_user_coordinates(
-        fit.covariance, plain.rank_deficiency, fit.parameters, standardisation, activation
-    )
+    found = in_user_coordinates(fit.covariance, fit.parameters, activation, standardisation)
+    found = replace(found, rank_deficiency=plain.rank_deficiency)
     user = standardisation.network_to_user(network).normalised()
     precision = workspace.precision
     return _Settled(
@@ -421,4 +423,4 @@ def _covariance_of_fit(workspace: Workspace, network: Network, exact: bool) -> C
         return found
     if found.rank_deficiency:
         return estimate(problem.samples, network, workspace.standardisation)
-    return of_more_samples(found, part.samples.size / problem.samples.size)
+    return found.times(part.samples.size / problem.samples.size)

@@ -1,39 +1,46 @@
-"""How sure the parameters are: covariance of the least-squares estimate, standard errors, bounds.
+"""How well the samples determine the parameters: their covariance, standard errors, bounds.
 
-At a least-squares solution the estimate's covariance is `noise^2 (J^T J)^-1`. A unit's scale is not
-determined by the data ((w, b, a) and (s w, s b, a/s) are one function), so `J^T J` has one null
-direction a unit; the canonical parameters do not see it, and neither do the errors given here
-(delta method, in the user's coordinates).
+At a least-squares or most likely network the estimate's covariance, for noise of size one, is the
+inverse of the information
+
+    M = sum_n J_n^T R_n^T R_n J_n,
+
+J_n being the derivatives of the outputs by all parameters and R_n the root of the information of
+the outputs themselves (`losses`; 1 for squares). Some directions N change no value: a positively
+homogeneous unit may be scaled, softmax may add one number to all outputs. With N orthonormal where
+the diagonal of M is one, `(M + N N^T)^-1` differs from the pseudo-inverse along N only. Canonical
+parameters, which have weights of norm 1, do not see that, and neither do the errors given here
+(delta method, in the user's coordinates). Any further null vector is a direction that the samples
+do not determine.
+
+*Noise of any sizes* (White 1980) has covariance `M^-1 (sum_n g_n g_n^T) M^-1`, g_n being the
+gradient of sample n.
+
+*Many parameters.* A matrix of p parameters and its inverse take 16 p^2 bytes and some p^3
+operations. One hidden layer can do with a bound: with S the information of the units, the output
+layer eliminated, and D^2 the diagonal of M, `S^-1 <= D^-2 / lambda`, where lambda is the smallest
+eigenvalue of `D^-1 S D^-1`, the null directions apart. It takes some tens of products with S.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Protocol
+from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import LinAlgError, eigh, lapack
 
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import Array
+from provenet.data.passes import Sums
 from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.least_squares import Products, Samples, fisher_information
-from provenet.fitting.linalg import solve_scaled
-from provenet.fitting.model import Linearisation, Parameters, columns_by_output
-from provenet.fitting.output_layer import linear_part
-from provenet.fitting.smallest_eigenvalue import smallest_eigenvalue
-from provenet.fitting.tolerances import (
-    BOUND_ABOVE,
-    BOUND_SAMPLES,
-    DENSE_LIMIT,
-    EIGEN_ZERO,
-    RIDGE_OF_COVARIANCE,
-    SINGULAR,
-)
+from provenet.fitting.losses import SQUARES, Loss
+from provenet.fitting.model import Linearisation, Parameters
 from provenet.networks.activations import Activation
-from provenet.networks.network import Network
-from provenet.networks.tolerances import TINY
+from provenet.networks.network import DeepNetwork, Network
+from provenet.networks.tolerances import EPS, TINY
 
 
 @dataclass(frozen=True)
@@ -49,59 +56,95 @@ class StandardErrors:
     @classmethod
     def none(cls, network: Network) -> StandardErrors:
         """No errors, in the shapes of a network's parameters."""
-        return cls(
-            np.zeros_like(network.weights),
-            np.zeros_like(network.biases),
-            np.zeros_like(network.output_weights),
-            np.zeros_like(network.output_bias),
-            None if network.linear is None else np.zeros_like(network.linear),
-        )
+        linear = None if network.linear is None else np.zeros_like(network.linear)
+        names = ("weights", "biases", "output_weights", "output_bias")
+        zeros: dict[str, Any] = {name: np.zeros_like(getattr(network, name)) for name in names}
+        return cls(**zeros, linear=linear)
 
     def times(self, factor: float) -> StandardErrors:
         """All errors multiplied by a number."""
-        return StandardErrors(
-            self.weights * factor,
-            self.biases * factor,
-            self.output_weights * factor,
-            self.output_bias * factor,
-            None if self.linear is None else self.linear * factor,
-        )
+        parts = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{k: part * factor for k, part in parts.items() if part is not None})
 
     def scaled(self, scale: Array) -> StandardErrors:
         """The errors when each output is multiplied by a number."""
-        return StandardErrors(
-            self.weights,
-            self.biases,
-            (self.output_weights.T * scale).T,
-            self.output_bias * scale,
-            None if self.linear is None else (self.linear.T * scale).T,
+        return replace(
+            self,
+            output_weights=(self.output_weights.T * scale).T,
+            output_bias=self.output_bias * scale,
+            linear=None if self.linear is None else (self.linear.T * scale).T,
         )
 
 
 @dataclass(frozen=True)
-class Covariance:
-    """Covariance, for noise of size one, of each unit's canonical (w, b, a), and of c, v."""
+class DeepErrors:
+    """Standard errors of a canonical deep network's parameters, in the shapes of its own."""
 
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+
+    def times(self, factor: float) -> DeepErrors:
+        """All errors multiplied by a number."""
+        return DeepErrors(
+            tuple(factor * errors for errors in self.weights),
+            tuple(factor * errors for errors in self.biases),
+        )
+
+    @property
+    def largest(self) -> float:
+        """The largest error of a unit's weights and bias together."""
+        return float(self.of_rows.max(initial=0.0))
+
+    @property
+    def of_rows(self) -> Array:
+        """Of every unit's weights and bias together, layer after layer, then of the outputs."""
+        pairs = zip(self.weights, self.biases, strict=True)
+        return np.concatenate([np.sqrt(np.sum(W**2, axis=1) + b**2) for W, b in pairs])
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> DeepErrors:
+        """Errors in the place of parameters."""
+        matrices = (*parameters.layers, np.atleast_2d(parameters.beta.T))
+        return cls(tuple(m[:, :-1] for m in matrices), tuple(m[:, -1] for m in matrices))
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """Of canonical parameters, in the user's coordinates, for noise of size one."""
+
+    variances: Parameters
+    """In the place of the parameters."""
     units: Array
-    """(units, features + 1 + outputs, features + 1 + outputs)."""
-    linear: Array
-    """Variances of the linear part (v, c) or (c,), in the user's coordinates, one row each."""
-    plain: bool
-    """Whether labels are plain numbers."""
+    """For each unit of the highest layer the covariance of its weights, bias, output weights."""
     rank_deficiency: int
-    """How many directions, other than the units' scales, the data do not determine."""
+    """How many directions, other than those that change no value, the samples do not determine."""
+    shared: Array
+    """How far an error of size one moves the parameters, flat, that all labels share where the
+    highest of several layers is off: there the network is constant, and rounding is alike."""
     bounds: bool = False
     """Whether these are upper bounds."""
 
     def standard_errors(self, noise: float) -> StandardErrors:
-        """Standard errors for noise of the given size."""
-        units = noise**2 * np.diagonal(self.units, axis1=1, axis2=2)
-        return errors_of(units, noise**2 * self.linear, self.features, self.plain)
+        """Of one hidden layer, for noise of the given size."""
+        m, beta = self.variances.units, noise * np.sqrt(self.variances.beta)
+        theta = noise * np.sqrt(self.variances.theta)
+        return StandardErrors(
+            theta[:, :-1],
+            theta[:, -1],
+            beta[:m].T,
+            float(beta[-1]) if beta.ndim == 1 else beta[-1],
+            beta[m:-1].T if self.variances.has_linear else None,
+        )
 
-    @property
-    def features(self) -> int:
-        """Number of inputs."""
-        return int(self.units.shape[1] - 1 - self.linear[0].size)
+    def deep_errors(self, noise: float, shared: float = 0.0) -> DeepErrors:
+        """Of any number of layers, for noise and for an error that labels share."""
+        flat = np.hypot(noise * np.sqrt(self.variances.ravel()), shared * self.shared)
+        return DeepErrors.of(self.variances.unravel(flat))
+
+    def times(self, factor: float) -> Covariance:
+        """Multiplied by a number, as a share of the samples tells of that of all."""
+        variances = self.variances.unravel(factor * self.variances.ravel())
+        return replace(self, variances=variances, units=factor * self.units)
 
     def error_bound(self, network: Network, residual_norm: float) -> float:
         """Largest error of a unit that a residual of this norm allows, to first order.
@@ -111,306 +154,138 @@ class Covariance:
         """
         if network.units == 0:
             return 0.0
-        scale = np.empty(self.units.shape[:2])
-        d = self.features
-        norm = np.linalg.norm(network.weights, axis=1)
-        scale[:, :d] = 1 / norm[:, None]
-        scale[:, d] = 1 / (norm + np.abs(network.biases))
-        size = np.linalg.norm(np.atleast_2d(network.output_weights), axis=0)
-        scale[:, d + 1 :] = 1 / np.maximum(size, TINY)[:, None]
+        norm, d = np.linalg.norm(network.weights, axis=1)[:, None], network.features
+        bias = norm + np.abs(network.biases)[:, None]
+        size = np.linalg.norm(np.atleast_2d(network.output_weights), axis=0)[:, None]
+        outputs = self.units.shape[1] - d - 1
+        scale = 1 / np.maximum(np.hstack([norm] * d + [bias] + [size] * outputs), TINY)
         largest = np.linalg.eigvalsh(self.units * scale[:, :, None] * scale[:, None, :])[:, -1]
         return float(residual_norm * np.sqrt(max(largest.max(), 0.0)))
 
 
-def errors_of(units: Array, linear: Array, features: int, plain: bool) -> StandardErrors:
-    """Standard errors from variances of each unit's (w, b, a), and of the linear part."""
-    errors, last = np.sqrt(np.maximum(units, 0.0)), np.sqrt(np.maximum(linear, 0.0))
-    return StandardErrors(
-        weights=errors[:, :features],
-        biases=errors[:, features],
-        output_weights=errors[:, -1] if plain else errors[:, features + 1 :].T,
-        output_bias=float(last[-1]) if plain else last[-1],
-        linear=last[:-1].T if len(last) > 1 else None,
-    )
+# ---------------------------------------------------------------- the matrix
 
 
-def covariance(source: Source, network: Network, standardisation: Standardisation) -> Covariance:
-    """Covariance of the least-squares estimate at a network on standardised inputs.
+def covariance(
+    source: Source,
+    network: Network,
+    standardisation: Standardisation | None = None,
+    *,
+    loss: Loss = SQUARES,
+    uneven: bool = False,
+    largest: int = 3000,
+) -> Covariance:
+    """At a network on standardised inputs, or on the user's where there is no standardisation.
 
-    With beta eliminated (see `normal_equations`) theta has covariance `S^-1`; beta follows it:
-    `cov(theta, beta_q) = -S^-1 C_q G^-1`, `cov(beta_p, beta_q) = G^-1 [p = q] + G^-1 C_p^T S^-1 C_q
-    G^-1` with `C_q` the rows of C times the output weights of output q.
+    With `uneven` noise, which is that of the residuals, errors are for noise of size one. Where
+    rank is deficient eigenvectors count it; of more than `largest` weights of one hidden layer, for
+    which they would take minutes, there is a bound.
     """
-    parameters = Parameters.of(network)
-    thetas, A = parameters.theta.size, parameters.output_weights
-    plain = np.ones((1, parameters.units))  # the derivatives of the units' values
-    M = fisher_information(source, parameters, network.activation, weights=plain)
-    eliminated = solve_scaled(M[thetas:, thetas:], M[thetas:, :thetas], RIDGE_OF_COVARIANCE)
-    S = M[:thetas, :thetas] - M[:thetas, thetas:] @ eliminated
-    S.reshape(2 * parameters.theta.shape)[:] *= (A.T @ A)[:, None, :, None]
-    diagonal = np.diag(M)
-    size = np.repeat(np.sum(parameters.output_weights**2, axis=0), parameters.theta.shape[1])
-    scale = _positive(np.sqrt(diagonal[:thetas] * size))
-    _scale(S, 1 / scale)
-    _add_scale_projector(S, _scale_directions(parameters, scale, network.activation))
-    if thetas <= DENSE_LIMIT:
-        inverse, free = inverse_of_scaled(S)
-    elif (regular := _inverse_of_regular(S)) is not None:
-        inverse, free = regular, 0
-    else:  # which directions are open would take minutes
+    activation = network.activation
+    if isinstance(network, DeepNetwork):
+        parameters = Parameters.of_deep(network)
+    else:
+        parameters = Parameters.of(network)
+    by_unit = loss is SQUARES and not parameters.lower  # the same for all outputs
+    weights = np.ones((1, parameters.units)) if by_unit else None
+    M = fisher_information(source, parameters, activation, loss, weights)
+    M = _with_output_weights(M, parameters) if by_unit else M
+    scale = _positive(np.sqrt(np.diag(M)))
+    M /= scale
+    M /= scale[:, None]
+    N = np.linalg.qr((_null_directions(parameters, activation, loss.link) * scale).T)[0]
+    M += N @ N.T
+    inverse, free = _inverse_of_regular(M), 0
+    if inverse is None and parameters.theta.size > largest and not parameters.lower:
         bound = covariance_bound(source, network, standardisation)
         return replace(bound, rank_deficiency=max(bound.rank_deficiency, 1))
-    _scale(inverse, 1 / scale)
-    G_inverse, dependent = _scaled_inverse(M[thetas:, thetas:])
-    follow = _Follow(inverse, eliminated, G_inverse, parameters)
-    return in_user_coordinates(
-        follow, free + dependent, parameters, standardisation, network.activation
-    )
+    if inverse is None:
+        inverse, free = _pseudo_inverse(M)
+    inverse /= scale
+    inverse /= scale[:, None]
+    if uneven:
+        spread = source.total(partial(_scores_term, parameters, activation), _rows(len(M)))
+        spread *= source.labels / max(source.labels - len(M), 1)
+        inverse = inverse @ spread @ inverse
+    found = in_user_coordinates(inverse, parameters, activation, standardisation, loss.link)
+    off = source.total(partial(_samples_off, parameters, activation)) if parameters.lower else 0
+    return replace(found, rank_deficiency=free, shared=off * found.shared)
 
 
-@dataclass(frozen=True)
-class _Follow:
-    """The covariance of all parameters from that of theta, in parts."""
-
-    theta: Array
-    """`S^-1`."""
-    cross: Array
-    """`G^-1 C^T`, (rows of beta, theta)."""
-    gram_inverse: Array
-    parameters: Parameters
-
-    def _moved(self, rows: AnyArray, output: int) -> Array:
-        """`G^-1 C_q^T`: how rows of beta of one output follow theta, up to sign."""
-        width = self.parameters.theta.shape[1]
-        weights = np.repeat(self.parameters.output_weights[output], width)
-        return np.asarray(self.cross[rows] * weights)
-
-    def unit(self, i: int) -> Array:
-        """Covariance of a unit's weights, bias and output weights."""
-        width = self.parameters.theta.shape[1]
-        own = np.arange(i * width, (i + 1) * width)
-        outputs = range(len(self.parameters.output_weights))
-        J = np.vstack([self._moved(np.array([i]), q) for q in outputs])
-        JV = J @ self.theta
-        weights = self.gram_inverse[i, i] * np.eye(len(J)) + JV @ J.T
-        return np.block([[self.theta[np.ix_(own, own)], -JV[:, own].T], [-JV[:, own], weights]])
-
-    def linear(self, D: Array) -> Array:
-        """Variances of `D beta` for the linear part, (rows, outputs)."""
-        rows = np.arange(self.parameters.units, len(self.parameters.beta))
-        own = self.gram_inverse[np.ix_(rows, rows)]
-        variances = []
-        for q in range(len(self.parameters.output_weights)):
-            J = self._moved(rows, q)
-            variances.append(np.diag(D @ (own + J @ self.theta @ J.T) @ D.T))
-        return np.asarray(np.column_stack(variances), float)
+def _rows(p: int) -> int:
+    """Samples whose derivatives by p parameters fill a processor's cache."""
+    return int(np.clip(4e6 / (8 * p), 128, 512))
 
 
-@dataclass(frozen=True)
-class _Bound:
-    """A diagonal bound on the covariance of all parameters."""
-
-    theta: Array
-    beta: Array
-    """(rows, outputs)."""
-
-    def unit(self, i: int) -> Array:
-        """The bound for a unit's weights, bias and output weights."""
-        return np.diag(np.append(self.theta[i], self.beta[i]))
-
-    def linear(self, D: Array) -> Array:
-        """The bound for `D beta` of the linear part, (rows, outputs)."""
-        return np.asarray(D**2 @ self.beta[len(self.theta) :])
+def _with_output_weights(K: Array, parameters: Parameters) -> Array:
+    """M of one hidden layer: the derivatives of output q are those of the units times A_q."""
+    A, t, (m, width) = parameters.output_weights, parameters.nonlinear, parameters.theta.shape
+    M = np.zeros(2 * (len(parameters.ravel()),))
+    by_unit = K[:t, :t].reshape(m, width, m, width) * (A.T @ A)[:, None, :, None]
+    M[:t, :t] = by_unit.reshape(t, t)
+    for q, own in enumerate(np.arange(t, len(M)).reshape(len(A), -1)):
+        M[:t, own] = K[:t, t:] * np.repeat(A[q], width)[:, None]
+        M[own, :t] = M[:t, own].T
+        M[np.ix_(own, own)] = K[t:, t:]
+    return M
 
 
-def covariance_bound(
-    source: Source, network: Network, standardisation: Standardisation
-) -> Covariance:
-    """An upper bound for many parameters, without a p x p matrix: `S^-1 <= D^-2 / lambda_min`.
-
-    D^2 is the diagonal of H (theta alone) and lambda_min the smallest eigenvalue of `D^-1 S D^-1`
-    (`smallest_eigenvalue`), the scales of units apart. The bound on beta follows as in
-    `covariance`; twice the two bounds is one on both together.
-    """
-    parameters, activation = Parameters.of(network), network.activation
-    point = Samples.of(source, parameters, activation).linearised(parameters)
-    curvature = Products(point, np.zeros(parameters.nonlinear), None, single=True)
-    scale = np.sqrt(curvature.D)
-    G_inverse, dependent = _scaled_inverse(linear_part(source, parameters, activation).gram)
-    cross = cross_products(source, parameters, activation)
-    follow = cross @ G_inverse
-    own = unit_blocks(source, parameters, activation) - follow @ cross.transpose(0, 2, 1)
-    size = np.sum(parameters.output_weights**2, axis=0)[:, None, None]
-    scales = _scale_directions(parameters, scale, activation)
-    smallest = smallest_eigenvalue(curvature, scale, scales, own * size)
-    theta = 1 / (max(smallest, EIGEN_ZERO) * scale**2).reshape(parameters.theta.shape)
-    moved = np.einsum("mwr,mw->mr", follow**2, theta)
-    beta = np.diag(G_inverse)[:, None] + moved.T @ parameters.output_weights.T**2
-    undetermined = int(smallest <= EIGEN_ZERO) + dependent
-    found = in_user_coordinates(
-        _Bound(2 * theta, 2 * beta), undetermined, parameters, standardisation, activation
-    )
-    return replace(found, bounds=True)
-
-
-def cross_products(source: Source, parameters: Parameters, activation: Activation) -> Array:
-    """`C`, (units, features + 1, rows of beta)."""
-    return source.total(partial(_cross_term, parameters, activation))
-
-
-def _cross_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> Array:
+def _scores_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> Array:
+    """Outer products of the samples' gradients."""
     at = Linearisation.of(parameters, activation, X)
-    return np.array([(at.inputs[0] * s[:, None]).T @ at.features for s in at.slopes[0].T])
+    r, scores = at.values - y.reshape(at.values.shape), np.zeros((len(X), len(parameters.ravel())))
+    for q, (J, own) in enumerate(at.jacobians()):
+        scores[:, own] += J * r[:, q, None]
+    return np.asarray(scores.T @ scores)
 
 
-def unit_blocks(source: Source, parameters: Parameters, activation: Activation) -> Array:
-    """Each unit's own block of `H`, (units, features + 1, features + 1), in single precision."""
-    return source.total(partial(_blocks_term, parameters, activation))
+def _samples_off(parameters: Parameters, activation: Activation, X: Array, y: Array) -> int:
+    """On how many samples the highest layer is off."""
+    at = Linearisation.of(parameters, activation, X)
+    return int(np.sum(~np.any(at.top, axis=1)))
 
 
-def _blocks_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> Array:
-    at = Linearisation.of(parameters, activation, X).astype(np.float32)
-    inputs, squares = at.inputs[0], at.slopes[0] ** 2
-    return np.array([(inputs * s[:, None]).T @ inputs for s in squares.T], float)
+def _outgoing(parameters: Parameters) -> list[list[slice]]:
+    """For every hidden unit, layer by layer, which of all parameters its values are fed to."""
+    found, first = list[list[slice]](), 0
+    for layer in parameters.layers:
+        first += layer.size
+        above = len(layer) == parameters.units and layer is parameters.theta
+        step = len(parameters.beta) if above else len(layer) + 1
+        end = None if above else first + step * len(parameters.layers[len(found) + 1])
+        found.append([slice(first + i, end, step) for i in range(len(layer))])
+    return found
 
 
-def covariance_of_exact(
-    source: Source, network: Network, standardisation: Standardisation
-) -> Covariance:
-    """Of an answer that leaves nothing: a bound does, and is cheaper for many parameters.
-
-    The matrix is asked, if it is not too large, where the bound leaves something open, where
-    samples are few, and of smooth units: a loose bound would say that they are hardly known.
-    """
-    size = network.weights.size
-    few = source.labels < BOUND_SAMPLES * network.free_parameters
-    most = DENSE_LIMIT if few or network.activation.slope is None else BOUND_ABOVE
-    if size > most:
-        found = covariance_bound(source, network, standardisation)
-        if size > DENSE_LIMIT or not found.rank_deficiency:
-            return found
-    return covariance(source, network, standardisation)
-
-
-class Inverse(Protocol):
-    """The covariance of all parameters, in the parts that are asked for."""
-
-    def unit(self, i: int) -> Array:
-        """Of a unit's weights, bias and output weights."""
-        ...
-
-    def linear(self, D: Array) -> Array:
-        """Variances of `D beta` for the linear part, (rows, outputs)."""
-        ...
-
-
-@dataclass(frozen=True)
-class ParameterCovariance:
-    """The covariance of all parameters, theta and then beta by outputs, as one matrix."""
-
-    matrix: Array
-    parameters: Parameters
-
-    def unit(self, i: int) -> Array:
-        """Of a unit's weights, bias and output weights."""
-        m, width = self.parameters.theta.shape
-        rows, outputs = len(self.parameters.beta), len(self.parameters.output_weights)
-        own = np.r_[i * width : (i + 1) * width, m * width + i + rows * np.arange(outputs)]
-        return np.asarray(self.matrix[np.ix_(own, own)])
-
-    def linear(self, D: Array) -> Array:
-        """Variances of `D beta` for the linear part, (rows, outputs)."""
-        first = self.parameters.theta.size + self.parameters.units
-        parts = [own[first:] for own in columns_by_output(self.parameters)]
-        return np.column_stack([np.diag(D @ self.matrix[np.ix_(own, own)] @ D.T) for own in parts])
-
-
-def in_user_coordinates(
-    inverse: Inverse,
-    free: int,
-    parameters: Parameters,
-    standardisation: Standardisation,
-    activation: Activation,
-) -> Covariance:
-    """Blocks of the inverse of H, moved to canonical parameters on the user's inputs."""
-    m, width = parameters.theta.shape
-    A = parameters.output_weights
-    blocks = np.empty((m, width + len(A), width + len(A)))
-    for i in range(m):
-        D = to_canonical(parameters.theta[i], A[:, i], standardisation, activation.degree)
-        blocks[i] = D @ inverse.unit(i) @ D.T
-    linear = inverse.linear(linear_to_user(parameters, standardisation))
-    linear = linear.reshape(-1, *parameters.beta.shape[1:])
-    return Covariance(blocks, linear, parameters.beta.ndim == 1, free)
-
-
-def linear_to_user(parameters: Parameters, standardisation: Standardisation) -> Array:
-    """The linear part on the user's inputs as a matrix times that on standardised ones."""
-    D = np.eye(len(parameters.linear))
-    if parameters.has_linear:
-        D[:-1, :-1] = standardisation.whiten.T
-        D[-1, :-1] = -standardisation.whiten @ standardisation.mean
-    return D
-
-
-def _scale_directions(parameters: Parameters, scale: Array, activation: Activation) -> Array:
-    """For each unit the unit null vector of the scaled S within its own block: its scale.
-
-    A unit whose activation is not homogeneous has none: zeros.
-    """
-    if activation.degree is None:
-        return np.zeros(parameters.theta.shape)
-    null = parameters.theta * scale.reshape(parameters.theta.shape)
-    return np.asarray(null / np.linalg.norm(null, axis=1, keepdims=True))
+def _null_directions(parameters: Parameters, activation: Activation, link: str) -> Array:
+    """One a row: scales of homogeneous units, and what softmax adds to all outputs alike."""
+    flat, found, first = parameters.ravel(), list[Array](), 0
+    for layer, outgoing in zip(parameters.layers, _outgoing(parameters), strict=True):
+        for fed in outgoing if activation.degree is not None else []:
+            own = slice(first, first + layer.shape[1])
+            direction = np.zeros(len(flat))
+            direction[own], direction[fed] = flat[own], -(activation.degree or 0) * flat[fed]
+            found.append(direction)
+            first += layer.shape[1]
+    if link == "softmax":
+        rows, outputs = len(parameters.beta), len(parameters.output_weights)
+        alike = np.zeros((rows, len(flat)))
+        alike[:, parameters.nonlinear :] = np.tile(np.eye(rows), outputs)
+        found += list(alike)
+    return np.array(found).reshape(-1, len(flat))
 
 
 def _positive(scale: Array) -> Array:
     return np.where(scale > 0, scale, 1.0)
 
 
-def _scale(matrix: Array, scale: Array) -> None:
-    """Rows and columns multiplied in place, for the matrix may be large."""
-    matrix *= scale
-    matrix *= scale[:, None]
-
-
-def _add_scale_projector(S: Array, null: Array) -> None:
-    """Add outer products of the null directions of the scaled S, each of the rows of a unit.
-
-    That makes S regular and changes its inverse along these directions only, which canonical
-    parameters ignore.
-    """
-    width = null.shape[1]
-    for i, direction in enumerate(null):
-        own = slice(i * width, (i + 1) * width)
-        S[own, own] += np.outer(direction, direction)
-
-
-def _scaled_inverse(G: Array) -> tuple[Array, int]:
-    """Inverse of a positive semidefinite matrix of any scales, and its rank deficiency."""
-    scale = _positive(np.sqrt(np.diag(G)))
-    inverse, deficiency = inverse_of_scaled(G / scale / scale[:, None])
-    return inverse / scale / scale[:, None], deficiency
-
-
-def inverse_of_scaled(H: Array) -> tuple[Array, int]:
-    """Inverse of a scaled positive semidefinite matrix, and its rank deficiency."""
-    if H.size == 0:
-        return H, 0
-    regular = _inverse_of_regular(H)
-    if regular is not None:
-        return regular, 0
-    values, vectors = np.linalg.eigh(H)
-    keep = values > SINGULAR * values[-1]
-    root = vectors[:, keep] / np.sqrt(values[keep])
-    return root @ root.T, int(np.sum(~keep))
-
-
 def _inverse_of_regular(H: Array) -> Array | None:
-    """The same, in one more matrix of its size; None if the rank is deficient."""
+    """Of a scaled positive definite matrix, in one more of its size; None if it is singular."""
+    if not H.size:
+        return H
     norm = max(float(np.abs(row).sum()) for row in H)
     factor, failed = lapack.dpotrf(H.T, lower=True)  # the transpose, as LAPACK stores it
-    if failed or lapack.dpocon(factor, norm, uplo="L")[0] <= SINGULAR:
+    if failed or lapack.dpocon(factor, norm, uplo="L")[0] <= _rounding(H):
         return None
     inverse = lapack.dpotri(factor, lower=True, overwrite_c=True)[0]
     for i in range(len(inverse)):
@@ -418,24 +293,225 @@ def _inverse_of_regular(H: Array) -> Array | None:
     return np.asarray(inverse)
 
 
-def to_canonical(
-    theta: Array, a: Array, standardisation: Standardisation, degree: float | None
-) -> Array:
-    """Derivative of a unit's canonical (w, b, a) in the user's coordinates by its own (w, b, a)."""
-    w, d, o = theta[:-1], len(theta) - 1, len(a)
-    to_user = np.eye(d + 1 + o)
-    to_user[:d, :d] = standardisation.whiten.T
-    to_user[d, :d] = -standardisation.whiten @ standardisation.mean
+def _pseudo_inverse(H: Array) -> tuple[Array, int]:
+    """Of a scaled positive semidefinite matrix, and its rank deficiency."""
+    values, vectors = np.linalg.eigh(H)
+    keep = values > _rounding(H) * values[-1]
+    root = vectors[:, keep] / np.sqrt(values[keep])
+    return root @ root.T, int(np.sum(~keep))
+
+
+def _rounding(H: Array) -> float:
+    """Eigenvalues of a sum of products that are rounding, over the largest."""
+    return 4 * EPS * len(H)
+
+
+# ---------------------------------------------------------------- canonical parameters
+
+
+def in_user_coordinates(
+    matrix: Array,
+    parameters: Parameters,
+    activation: Activation,
+    standardisation: Standardisation | None = None,
+    link: str = "identity",
+) -> Covariance:
+    """The covariance of all parameters as that of the canonical ones; the matrix is overwritten.
+
+    First the weights and biases that act on standardised inputs are those that act on the user's.
+    Then the parameters are divided by the norms that canonical ones have not, and a change of a
+    unit's norm moves on to what its value is fed to.
+    """
+    user, degree = parameters, activation.degree
+    d = parameters.layers[0].shape[1] - 1
+    T = np.eye(d + 1)
+    if standardisation is not None:
+        T[:d, :d] = standardisation.whiten.T
+        T[d, :d] = -standardisation.whiten @ standardisation.mean
+        beta = user.beta.copy()
+        if user.has_linear:
+            beta[user.units :] = T @ user.linear
+        user = replace(user.with_layers((user.layers[0] @ T.T, *user.layers[1:])), beta=beta)
+    by = _factors(user, degree)
+    shown = user.unravel(by * user.ravel())
+    moved = [slice(i, i + d + 1) for i in range(0, user.layers[0].size, d + 1)]
+    rows, outputs = len(user.beta), len(user.output_weights)
+    if user.has_linear:
+        starts = [user.nonlinear + user.units + rows * q for q in range(outputs)]
+        moved += [slice(i, i + d + 1) for i in starts]
+    for C in (matrix, matrix.T):
+        for own in moved:
+            C[own] = T @ C[own]
+        C *= by[:, None]
+        if degree is not None:
+            _keep_norms(C, shown, degree)
+        if link == "softmax":
+            beta = C[user.nonlinear :].reshape(outputs, rows, -1)
+            C[user.nonlinear :] = (beta - beta.mean(axis=0)).reshape(-1, len(C))
+    (m, width), first = user.theta.shape, user.nonlinear - user.theta.size
+    units = np.empty((m, width + outputs, width + outputs))
+    for i in range(m):
+        start = first + i * width
+        own = np.r_[start : start + width, user.nonlinear + i + rows * np.arange(outputs)]
+        units[i] = matrix[np.ix_(own, own)]
+    constants = matrix[:, user.nonlinear + rows * np.arange(1, outputs + 1) - 1]
+    variances = user.unravel(np.maximum(np.diag(matrix), 0.0))
+    return Covariance(variances, units, 0, np.linalg.norm(constants, axis=1))
+
+
+def _factors(user: Parameters, degree: float | None) -> Array:
+    """What parameters are multiplied by so that weights of homogeneous units have norm 1."""
+    factors = user.unravel(np.ones(len(user.ravel())))
     if degree is None:
-        return to_user
-    u = standardisation.whiten.T @ w
-    b = theta[-1] - u @ standardisation.mean
-    s = np.linalg.norm(u)
-    direction = u / s
-    D = np.zeros((d + 1 + o, d + 1 + o))
-    D[:d, :d] = (np.eye(d) - np.outer(direction, direction)) / s
-    D[d, :d] = -b * direction / s**2
-    D[d, d] = 1 / s
-    D[d + 1 :, :d] = degree * s ** (degree - 1) * np.outer(a, direction)
-    D[d + 1 :, d + 1 :] = s**degree * np.eye(o)
-    return D @ to_user
+        return factors.ravel()
+    layers, beta = list(factors.layers), factors.beta
+    for k, layer in enumerate(user.layers):
+        norm = _positive(np.linalg.norm((layer * layers[k])[:, :-1], axis=1))
+        layers[k] = layers[k] / norm[:, None]
+        if layer is user.theta:
+            beta[: user.units] = (beta[: user.units].T * norm**degree).T
+        else:
+            layers[k + 1][:, :-1] *= norm**degree
+    return replace(factors.with_layers(tuple(layers)), beta=beta).ravel()
+
+
+def _keep_norms(C: Array, shown: Parameters, degree: float) -> None:
+    """Rows of C: what changes a unit's norm changes what its value is fed to, instead."""
+    flat, first = shown.ravel(), 0
+    for layer, outgoing in zip(shown.layers, _outgoing(shown), strict=True):
+        for fed in outgoing:
+            own = slice(first, first + layer.shape[1])
+            stretch = flat[own][:-1] @ C[own][:-1]
+            C[own] -= np.outer(flat[own], stretch)
+            C[fed] += degree * np.outer(flat[fed], stretch)
+            first += layer.shape[1]
+
+
+# ---------------------------------------------------------------- a bound for many parameters
+
+
+def covariance_of_exact(
+    source: Source, network: Network, standardisation: Standardisation, largest: int = 3000
+) -> Covariance:
+    """Of an answer that leaves nothing: a bound does, and is faster from 500 weights on.
+
+    Not with few samples, where any combination of units may be open, nor of smooth units, of which
+    a loose bound would say that they are hardly known. Where it leaves something open the matrix
+    decides, if it is not too large.
+    """
+    few = source.labels < 3 * network.free_parameters
+    size = network.weights.size
+    if size > (largest if few or network.activation.slope is None else 500):
+        found = covariance_bound(source, network, standardisation)
+        if size > largest or not found.rank_deficiency:
+            return found
+    return covariance(source, network, standardisation)
+
+
+@dataclass(frozen=True)
+class _BoundSums(Sums):
+    """`Phi^T Phi`, `D^T Phi` and each unit's own block of `D^T D`."""
+
+    gram: Array
+    cross: Array
+    blocks: Array
+
+
+def _bound_term(parameters: Parameters, activation: Activation, X: Array, y: Array) -> _BoundSums:
+    at = Linearisation.of(parameters, activation, X)
+    D = [slope[:, None] * at.inputs[0] for slope in at.slopes[0].T]
+    phi = at.features
+    return _BoundSums(phi.T @ phi, np.array([d.T @ phi for d in D]), np.array([d.T @ d for d in D]))
+
+
+def covariance_bound(
+    source: Source,
+    network: Network,
+    standardisation: Standardisation | None,
+    zero: float = 5e-5,
+) -> Covariance:
+    """An upper bound for one hidden layer of many units, without a p x p matrix.
+
+    An eigenvalue below `zero` counts as none. The bound on the output layer follows from that on
+    the units; twice the two bounds is one on both together.
+    """
+    parameters, activation = Parameters.of(network), network.activation
+    point = Samples.of(source, parameters, activation).linearised(parameters)
+    curvature = Products(point, np.zeros(parameters.nonlinear), None, single=True)
+    sums = source.total(partial(_bound_term, parameters, activation))
+    root = _positive(np.sqrt(np.diag(sums.gram)))
+    gram, dependent = _pseudo_inverse(sums.gram / root / root[:, None])
+    gram = gram / root / root[:, None]
+    A, shape, scale = parameters.output_weights, parameters.theta.shape, np.sqrt(curvature.D)
+    null = parameters.theta * scale.reshape(shape) * float(activation.degree is not None)
+    null /= _positive(np.linalg.norm(null, axis=1, keepdims=True))
+    follow = sums.cross @ gram
+    own = (sums.blocks - follow @ sums.cross.transpose(0, 2, 1)) * np.sum(A**2, axis=0)[
+        :, None, None
+    ]
+    smallest = _smallest_eigenvalue(curvature, scale, null, own, zero)
+    theta = 1 / (max(smallest, zero) * scale**2).reshape(shape)
+    beta = np.diag(gram)[:, None] + np.einsum("mwr,mw,qm->rq", follow**2, theta, A**2)
+    units, tail = [], np.arange(parameters.units, len(beta))
+    for i in range(parameters.units):  # units do not meet in the bound
+        rows = np.append(i, tail)
+        one = Parameters(parameters.theta[i : i + 1], parameters.beta[rows])
+        bound = np.diag(2 * np.append(theta[i], beta[rows].T))
+        units.append(in_user_coordinates(bound, one, activation, standardisation))
+    last = units[-1].variances
+    variances = Parameters(
+        np.vstack([unit.variances.theta for unit in units]),
+        np.concatenate([*(unit.variances.beta[:1] for unit in units), last.beta[1:]]),
+    )
+    blocks = np.concatenate([unit.units for unit in units])
+    return Covariance(variances, blocks, int(smallest <= zero) + dependent, units[-1].shared, True)
+
+
+def _smallest_eigenvalue(
+    curvature: Products,
+    scale: Array,
+    null: Array,
+    blocks: Array,
+    zero: float,
+    products: int = 300,
+) -> float:
+    """Of `D^-1 S D^-1`, its null directions apart, to a digit; 0 where it is at most `zero`.
+
+    Rayleigh's quotient is lowered in the span of a vector, its preconditioned residual and the last
+    move (LOBPCG, Knyazev 2001), until three products in a row take off less than 0.3% each. What
+    the preconditioner is not close to is a unit of which one side has few samples: most of its
+    directions are determined well, and some not at all. So the start is made of what is least
+    determined of each unit by itself, by its own block of S.
+    """
+    shape, precondition = null.shape, curvature.preconditioner(1e-3)
+
+    def image(v: Array) -> Array:
+        own = null * np.einsum("mw,mw->m", null, v.reshape(shape))[:, None]
+        return np.asarray(curvature.product(v / scale) / scale + own.ravel())
+
+    D = scale.reshape(shape)
+    own = blocks / D[:, :, None] / D[:, None, :] + null[:, :, None] * null[:, None, :]
+    values, vectors = np.linalg.eigh(own)
+    weights = np.random.default_rng(0).standard_normal(shape) / np.maximum(values, zero)
+    x = np.einsum("mwk,mk->mw", vectors, weights).ravel()
+    V = (x / np.linalg.norm(x))[:, None]
+    AV = image(V[:, 0])[:, None]
+    lowest, still = float(V[:, 0] @ AV[:, 0]), 0
+    for _ in range(products):
+        if lowest <= zero or still == 3:
+            return max(lowest, 0.0)
+        residual = scale * precondition(scale * (AV[:, 0] - lowest * V[:, 0]))
+        new = residual / max(float(np.linalg.norm(residual)), TINY)
+        V, AV = np.column_stack([V, new]), np.column_stack([AV, image(new)])
+        try:
+            values, vectors = eigh(V.T @ AV, V.T @ V, subset_by_index=[0, 0])
+        except LinAlgError:  # the last move is as good as parallel to the rest
+            V, AV = V[:, [0, -1]], AV[:, [0, -1]]
+            values, vectors = eigh(V.T @ AV, V.T @ V, subset_by_index=[0, 0])
+        c = vectors[:, 0]
+        both = np.column_stack([c, np.append(0.0, c[1:])])  # the vector, and the move to it
+        both /= np.linalg.norm(V @ both, axis=0)
+        V, AV = V @ both, AV @ both
+        before, lowest = lowest, float(values[0])
+        still = still + 1 if before - lowest <= 3e-3 * before else 0
+    return 0.0

@@ -22,7 +22,6 @@ from scipy.special import log_ndtr
 from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.passes import working_time
-from provenet.fitting.covariance import ParameterCovariance
 from provenet.fitting.model import Parameters, columns_by_output, jacobians, model_features
 from provenet.fitting.tolerances import (
     INSIDE,
@@ -87,7 +86,7 @@ class IntervalFit:
     """The mean of the networks inside, and how far these are from it."""
 
     parameters: Parameters
-    covariance: ParameterCovariance
+    covariance: Array
     """A unit's scale is left out."""
     outside: float
     """By how many widths the worst value is outside of its interval."""
@@ -109,7 +108,7 @@ class IntervalFit:
         betas = (m * width + rows * np.arange(outputs)[:, None] + one).ravel()
         own = np.r_[thetas, betas]
         turned = Parameters(self.parameters.theta[order], self.parameters.beta[one])
-        covariance = ParameterCovariance(self.covariance.matrix[np.ix_(own, own)], turned)
+        covariance = self.covariance[np.ix_(own, own)]
         return replace(self, parameters=turned, covariance=covariance)
 
 
@@ -148,7 +147,7 @@ def fit_inside(
     beyond = max(float(np.mean(off**2)) - 1 / 12, float(np.mean(outside**2)))
     return IntervalFit(
         parameters,
-        ParameterCovariance(covariance, parameters),
+        covariance,
         float(np.max(outside)),
         float(np.sqrt(beyond)),
         ended,

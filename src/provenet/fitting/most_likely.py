@@ -4,10 +4,6 @@ A search fits absolute values, or mirrored units, beside a linear part (`search.
 that this part asks for come in a few sets, nearest first; each is fitted to the end without the
 part, and the most likely stays. The part stays where the labels are explained significantly worse
 without it: its deviance then falls by more than chance gives as many parameters (chi squared).
-
-The covariance of the estimate is the inverse of the Fisher information M. Two kinds of directions
-are free whatever the labels are, and no canonical parameter sees them: a homogeneous unit's scale,
-(theta_i, -k a_i) for degree k, and what softmax adds to all outputs alike.
 """
 
 from __future__ import annotations
@@ -19,15 +15,7 @@ from scipy.stats import chi2
 
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import Source
-from provenet.data.standardisation import Standardisation
-from provenet.fitting.covariance import (
-    Covariance,
-    ParameterCovariance,
-    in_user_coordinates,
-    inverse_of_scaled,
-)
-from provenet.fitting.least_squares import Fit, fisher_information, refine
-from provenet.fitting.losses import Loss
+from provenet.fitting.least_squares import Fit, refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.polish import describe_reversal, without_linear
 from provenet.fitting.tolerances import (
@@ -123,55 +111,3 @@ def likely_fit(
         deadline=problem.deadline,
         loss=problem.loss,
     )
-
-
-# ---------------------------------------------------------------- how sure it is
-
-
-def likely_covariance(
-    source: Source, network: Network, standardisation: Standardisation, loss: Loss
-) -> Covariance:
-    """The inverse of the Fisher information at a network on standardised inputs."""
-    parameters = Parameters.of(network)
-    M = fisher_information(source, parameters, network.activation, loss)
-    scale = np.sqrt(np.diag(M))
-    scale[scale == 0] = 1.0
-    null = _free_directions(parameters, network.activation, loss) * scale
-    null = np.linalg.qr(null.T)[0] if len(null) else np.zeros((len(M), 0))
-    inverse, free = inverse_of_scaled(M / scale / scale[:, None] + null @ null.T)
-    inverse = _centred(inverse / scale / scale[:, None], parameters, loss)
-    return in_user_coordinates(
-        ParameterCovariance(inverse, parameters),
-        free,
-        parameters,
-        standardisation,
-        network.activation,
-    )
-
-
-def _free_directions(parameters: Parameters, activation: Activation, loss: Loss) -> Array:
-    """One a row: scales of units, and what softmax adds to all outputs alike."""
-    theta, A = parameters.theta, parameters.output_weights
-    (m, width), rows, outputs = theta.shape, len(parameters.beta), len(A)
-    size = theta.size + parameters.beta.size
-    found = []
-    for i in range(m if activation.degree is not None else 0):
-        own = np.zeros(size)
-        own[i * width : (i + 1) * width] = theta[i]
-        own[theta.size + i + rows * np.arange(outputs)] = -(activation.degree or 0) * A[:, i]
-        found.append(own)
-    for r in range(rows if loss.link == "softmax" else 0):
-        own = np.zeros(size)
-        own[theta.size + r + rows * np.arange(outputs)] = 1.0
-        found.append(own)
-    return np.array(found).reshape(-1, size)
-
-
-def _centred(matrix: Array, parameters: Parameters, loss: Loss) -> Array:
-    """The covariance of outputs less their mean, where softmax leaves that open."""
-    if loss.link != "softmax":
-        return matrix
-    rows, outputs, t = len(parameters.beta), len(parameters.output_weights), parameters.theta.size
-    P = np.eye(len(matrix))
-    P[t:, t:] -= np.kron(np.full((outputs, outputs), 1 / outputs), np.eye(rows))
-    return np.asarray(P @ matrix @ P.T)

@@ -6,7 +6,7 @@ great many samples those drawn give the curvature, and all give the gradient.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from provenet.data.sources import ArraySource, Source, StandardisedSource
 from provenet.fitting.covariance import Covariance, covariance, covariance_bound
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
+from provenet.fitting.residuals import scale_outputs
 from provenet.fitting.robust.tolerances import WEIGHTINGS
 from provenet.fitting.tolerances import (
     DENSE_LIMIT,
@@ -67,26 +68,12 @@ def covariance_of_all(workspace: Workspace, network: Network, scale: Array) -> C
     if network.weights.size > (DENSE_LIMIT if workspace.out_of_time else LARGEST_COVARIANCE):
         drawn = part or _scaled_drawn(workspace, scale)
         found = covariance_bound(drawn, scaled, standardisation)
-        return of_more_samples(found, drawn.size / source.size)
+        return found.times(drawn.size / source.size)
     if part is not None:
         found = covariance(part, scaled, standardisation)
         if not found.rank_deficiency:
-            return of_more_samples(found, part.size / source.size)
+            return found.times(part.size / source.size)
     return covariance(source, scaled, standardisation)
-
-
-def of_more_samples(found: Covariance, share: float) -> Covariance:
-    """What a share of the samples tells of the covariance that all of them give."""
-    return replace(found, units=found.units * share, linear=found.linear * share)
-
-
-def scale_outputs(network: Network, scale: Array) -> Network:
-    """The network with each output multiplied by a number."""
-    return network.replace(
-        output_weights=(network.output_weights.T * scale).T,
-        output_bias=network.output_bias * scale,
-        linear=None if network.linear is None else (network.linear.T * scale).T,
-    )
 
 
 def _scaled_samples(workspace: Workspace, scale: Array) -> tuple[Source, ArraySource | None]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.fitting.layered_covariance import DeepErrors
+from provenet.fitting.covariance import DeepErrors
 from provenet.networks.network import AffineMap, Network
 
 

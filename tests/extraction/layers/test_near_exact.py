@@ -16,7 +16,7 @@ from provenet.extraction.layers.near_exact import (
     WeightedSamples,
     norms_kept,
 )
-from provenet.fitting.layered_covariance import deep_covariance
+from provenet.fitting.covariance import covariance
 
 
 def normalised(outputs: int, seed: int) -> pn.DeepNetwork:
@@ -141,8 +141,8 @@ def test_the_errors_are_those_of_the_covariance_of_layers() -> None:
     net, rng = normalised(2, 0), np.random.default_rng(0)
     samples = samples_of(net, 500, rng)
     fit = Newton(net, samples, 1e3, 1e-16).fitted()
-    other = deep_covariance(ArraySource(samples.X, samples.Y), fit.network)
-    for own, its in zip(fit.errors.weights, other.errors.weights, strict=True):
+    other = covariance(ArraySource(samples.X, samples.Y), fit.network).deep_errors(1.0)
+    for own, its in zip(fit.errors.weights, other.weights, strict=True):
         np.testing.assert_allclose(own, its, rtol=1e-4)
 
 

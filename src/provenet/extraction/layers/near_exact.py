@@ -29,7 +29,7 @@ from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.layered_covariance import DeepErrors
+from provenet.fitting.covariance import DeepErrors
 from provenet.fitting.model import Linearisation, Parameters
 from provenet.networks.network import DeepNetwork
 from provenet.networks.tolerances import TINY
