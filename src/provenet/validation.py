@@ -20,7 +20,7 @@ from provenet.common.words import WORDS_ARE_CLASSES
 from provenet.data.checkpoint import Checkpoint
 from provenet.data.labels import possible_links
 from provenet.data.passes import Report
-from provenet.data.sources import ArraySource, Source
+from provenet.data.sources import ArraySource, Source, check_samples
 from provenet.data.standardisation import (
     Standardisation,
     dependent_columns,
@@ -244,38 +244,18 @@ def as_source(X: Any, y: Any) -> Source:
         from provenet.data.dask import DaskArrays, as_dask_arrays
 
         inputs, labels = as_dask_arrays(X, y)
-        _check_shapes(inputs, labels)
+        check_samples(inputs, labels)
         return DaskArrays(inputs, labels)
     if y is None:
         raise InvalidInput("Labels y are missing: give X and y, or a source in place of both.")
     inputs, labels = _numeric(X, "X"), _numeric(y, "y")
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    _check_shapes(inputs, labels)
+    check_samples(inputs, labels)
     source, names = ArraySource(inputs, labels), tuple(getattr(X, "columns", ()))
     if all(isinstance(name, str) for name in names):  # of a table of pandas or like it
         source.feature_names = names
     return source
-
-
-def _check_shapes(inputs: Any, labels: Any) -> None:
-    """Raise unless two arrays, of numpy or Dask, are inputs and their labels."""
-    if inputs.ndim != 2:
-        raise InvalidInput(
-            f"X must have two dimensions (samples, features), not {inputs.ndim}; "
-            "use X.reshape(-1, 1) for a single feature."
-        )
-    if labels.ndim not in (1, 2):
-        raise InvalidInput(
-            f"y must have shape (samples,) or (samples, outputs), not {labels.shape}: reshape it."
-        )
-    if len(inputs) != len(labels):
-        raise InvalidInput(
-            f"X has {len(inputs)} samples but y has {len(labels)}: they must be as many."
-        )
-    for name, array in (("X", inputs), ("y", labels)):
-        if array.size == 0:
-            raise InvalidInput(f"{name} has shape {array.shape}: there is nothing to learn from.")
 
 
 def _numeric(data: Any, name: str) -> AnyArray:
@@ -290,10 +270,8 @@ def _numeric(data: Any, name: str) -> AnyArray:
         reason = str(error).rstrip(".")
         classes = f"; {WORDS_ARE_CLASSES}" if name == "y" and "string to float" in reason else ""
         raise InvalidInput(f"{name} must be an array of numbers: {reason}{classes}.") from None
-    if array.dtype.kind not in "fiub":
-        words = name == "y" and array.dtype.kind in "US"
-        remedy = WORDS_ARE_CLASSES if words else "convert it with astype(float)"
-        raise InvalidInput(f"{name} must hold real numbers, not {array.dtype}: {remedy}.")
+    if name == "y" and array.dtype.kind in "US":
+        raise InvalidInput(f"y must hold real numbers, not {array.dtype}: {WORDS_ARE_CLASSES}.")
     return np.asanyarray(array)
 
 

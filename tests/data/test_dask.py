@@ -144,10 +144,10 @@ def test_a_recovery_on_the_cluster_is_that_in_memory() -> None:
     found = pn.recover(*on_dask(), method="biased-relu", units=4, rng=0)
     here = pn.recover(X, Y, method="biased-relu", units=4, rng=0)
     assert found.status is here.status is pn.Status.WITHIN_NOISE
-    # Over 8 recoveries: 5e-16; 3e-12 to 9e-11 when sums were of other blocks.
-    assert pn.parameter_error(found.network, here.network) < 1e-13
+    # The last fit ends within a small part of a standard error, 1e-3, and rounding decides where.
+    assert pn.parameter_error(found.network, here.network) < 1e-6
     assert found.certificate is not None and here.certificate is not None
-    assert found.certificate.noise == pytest.approx(here.certificate.noise, rel=1e-10)
+    assert found.certificate.noise == pytest.approx(here.certificate.noise, rel=1e-8)
     exact = pn.recover(*on_dask(y=TRUTH(X)), method="biased-relu", rng=0)
     assert exact.status is pn.Status.EXACT
     assert pn.parameter_error(exact.network, TRUTH) < 1e-10

@@ -292,13 +292,13 @@ def write_group(path: Path, arrays: dict[str, Any]) -> Path:
     [
         ({"X": X}, ["lacks y", "holds X"]),
         ({"inputs": X, "targets": Y}, ["lacks X and y", "inputs, targets"]),
-        ({"X": X, "y": Y[:-1]}, ["30 samples", "29 labels"]),
+        ({"X": X, "y": Y[:-1]}, ["30 samples", "has 29"]),
         ({"X": X, "y": SEVERAL.T}, ["y in", "(3, 30)", "transpose"]),
-        ({"X": X[0], "y": Y}, ["X in", "2 dimensions", "not 1"]),
+        ({"X": X[0], "y": Y}, ["X in", "two dimensions", "not 1"]),
         ({"X": X, "y": SEVERAL[None]}, ["y in", "(samples, outputs)", "(1, 30, 3)"]),
         ({"X": X, "y": Y + 1j}, ["y in", "numbers", "complex"]),
-        ({"X": X[:0], "y": Y[:0]}, ["no samples"]),
-        ({"X": X, "y": SEVERAL[:, :0]}, ["y in", "no labels"]),
+        ({"X": X[:0], "y": Y[:0]}, ["X in", "nothing to learn from"]),
+        ({"X": X, "y": SEVERAL[:, :0]}, ["y in", "nothing to learn from"]),
     ],
 )
 def test_wrong_arrays(tmp_path: Path, name: str, arrays: dict[str, Any], words: list[str]) -> None:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -29,18 +29,9 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable, load_npz, write_npz
 from provenet.common.typing import AnyArray, Array
 from provenet.common.version import __version__
-from provenet.data.passes import Summable, Sums, rows_per_block
+from provenet.data.passes import Sums
+from provenet.data.sources import Source
 from provenet.networks.activations import Activation
-
-
-class Checkable(Summable, Protocol):
-    """Samples that a checkpoint may belong to."""
-
-    features: int
-    outputs: int | None
-
-    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
-        """Samples `start` to `stop`."""
 
 
 class Checkpoint:
@@ -49,7 +40,7 @@ class Checkpoint:
     def __init__(
         self,
         path: str | PathLike[str],
-        source: Checkable,
+        source: Source,
         *,
         seconds: float = 10.0,
         largest: int = 256_000_000,
@@ -90,7 +81,7 @@ class Checkpoint:
         """How many samples were added up, and their sum; (0, None) for a pass not begun."""
         return (0, None) if key is None else self._passes.get(key, (0, None))
 
-    def partial_total(self, source: Summable, term: Any, start: int, stop: int, rows: int) -> Any:
+    def partial_total(self, source: Source, term: Any, start: int, stop: int, rows: int) -> Any:
         """The sum over a stretch; the first pass that reads it also takes its checksum."""
         if start != self.checked:
             return source.partial_total(term, start, stop, rows)
@@ -150,11 +141,11 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of other samples: give another name, or delete it."
             )
 
-    def _compare(self, source: Checkable, report: Callable[[float, str], None]) -> None:
+    def _compare(self, source: Source, report: Callable[[float, str], None]) -> None:
         """Read the samples that the file covers once more; raises if any of them has changed."""
-        start, rows = 0, rows_per_block(8 * (source.features + (source.outputs or 1)))
+        start = 0
         for stop, kept in self._checksums:
-            if int(source.partial_total(checksum, start, stop, rows)[0]) != kept:
+            if int(source.partial_total(checksum, start, stop, source.block_rows)[0]) != kept:
                 raise InvalidInput(
                     f"Samples {start} to {stop - 1} are not those that {self.path} was written "
                     "for: give the samples of that time, or delete the file to begin anew."

@@ -226,10 +226,6 @@ def _as_dask_array(data: Any, name: str) -> Any:
             f"The Dask array {name} has chunks of unknown size: call {name}.compute_chunk_sizes() "
             "first (of a data frame: to_dask_array(lengths=True))."
         )
-    if array.dtype.kind not in "fiub":
-        raise InvalidInput(
-            f"{name} must hold real numbers, not {array.dtype}: convert it with astype(float)."
-        )
     return array
 
 

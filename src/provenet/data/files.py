@@ -15,12 +15,12 @@ import os
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from os import PathLike
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any, Protocol
+from typing import IO, Any
 from weakref import finalize
 
 import numpy as np
@@ -31,7 +31,7 @@ from provenet.common.optional import package
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted, sized
 from provenet.data.parallel import available_memory
-from provenet.data.sources import ArraySource, Draw, Source, draw_rows
+from provenet.data.sources import ArraySource, Draw, Source, check_samples, draw_rows
 from provenet.data.tables import (
     check_small,
     is_small,
@@ -142,49 +142,6 @@ def _existing(path: FilePath) -> Path:
     return file
 
 
-class Shaped(Protocol):
-    """An array, or what is known of it before it is read."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of its dimensions."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of its numbers."""
-
-
-def _check_samples(X: Shaped, y: Shaped, X_name: str, y_name: str) -> None:
-    """Raise unless X is (samples, features) and y is (samples,) or (samples, outputs)."""
-    for array, name in ((X, X_name), (y, y_name)):
-        if array.dtype.kind not in "biuf":
-            raise InvalidInput(
-                f"{name} must hold real numbers, not {array.dtype}: convert it first."
-            )
-    if len(X.shape) != 2:
-        raise InvalidInput(
-            f"{X_name} must have 2 dimensions (samples, features), not {len(X.shape)}: reshape it."
-        )
-    if len(y.shape) not in (1, 2):
-        raise InvalidInput(
-            f"{y_name} must have a row of labels a sample, (samples,) or (samples, outputs), "
-            f"not shape {y.shape}: reshape it."
-        )
-    if X.shape[0] != y.shape[0] and X.shape[0] in y.shape:
-        raise InvalidInput(
-            f"{y_name} has shape {y.shape} for {X.shape[0]} samples: transpose it, one sample "
-            "a row."
-        )
-    if X.shape[0] != y.shape[0]:
-        raise InvalidInput(
-            f"{X_name} has {X.shape[0]} samples but {y_name} has {y.shape[0]} labels: give one a "
-            "sample."
-        )
-    for array, name, what in ((X, X_name, "samples"), (y, y_name, "labels")):
-        if prod(array.shape) == 0:
-            raise InvalidInput(f"{name} holds no {what} (shape {array.shape}): write it again.")
-
-
 def _check_group(path: Path, arrays: Any, names: Iterable[str]) -> tuple[Any, Any]:
     """The arrays X and y of a file, if they are samples."""
     there = sorted(names)
@@ -195,7 +152,7 @@ def _check_group(path: Path, arrays: Any, names: Iterable[str]) -> tuple[Any, An
             f"{path} lacks {' and '.join(missing)} (it holds {listed}): "
             'name the arrays "X" and "y".'
         )
-    _check_samples(arrays["X"], arrays["y"], f"X in {path}", f"y in {path}")
+    check_samples(arrays["X"], arrays["y"], f"X in {path}", f"y in {path}")
     return arrays["X"], arrays["y"]
 
 
@@ -223,7 +180,7 @@ class FileArrays(ArraySource):
 def open_npy(path: Path, labels: Path, reopen: Reopen) -> Source:
     """The inputs in `path` with the labels in `labels`."""
     X, y = _mapped(path), _mapped(labels)
-    _check_samples(X, y, str(path), str(labels))
+    check_samples(X, y, str(path), str(labels))
     return FileArrays(X, y, reopen)
 
 
@@ -294,21 +251,10 @@ def save_npz(path: Path, X: AnyArray, y: AnyArray) -> None:
 # ---------------------------------------------------------------- HDF5 and Zarr
 
 
-class Dataset(Protocol):
-    """An array on disk, read by slices: of h5py, of zarr, or like them."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    chunks: tuple[int, ...] | None
-
-    def __getitem__(self, rows: slice) -> AnyArray:
-        """The rows of a slice."""
-
-
 class FileSource(Source):
-    """Two datasets on disk, of which only the rows in use are in memory."""
+    """Two datasets of h5py or zarr, of which only the rows in use are in memory."""
 
-    def __init__(self, X: Dataset, y: Dataset, reopen: Reopen) -> None:
+    def __init__(self, X: Any, y: Any, reopen: Reopen) -> None:
         """Inputs (n, features), labels (n,) or (n, outputs); `reopen` must give the same."""
         self.size, self.features = int(X.shape[0]), int(X.shape[1])
         several = len(y.shape) == 2 and y.shape[1] > 1
@@ -338,31 +284,22 @@ class _Bands:
     eight bands, of 64 MB in all, are kept.
     """
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: Any) -> None:
         chunk, row = _rows_per_chunk(dataset), _bytes_per_row(dataset)
         self.dataset, self.length = dataset, chunk * -(-(2**20) // (chunk * row))
         self.near = max(chunk, 2**16 // row)
         """Rows closer than this are read in one slice: a read costs as much as 64 kB."""
-        self._most = int(np.clip(2**26 // (self.length * row), 1, 8))
-        self._kept: dict[int, AnyArray] = {}
+        most = int(np.clip(2**26 // (self.length * row), 1, 8))
+        self._band = lru_cache(most)(partial(_band, dataset, self.length))
         self._lock = Lock()
 
     def read(self, start: int, stop: int) -> Array:
         """Rows `start` to `stop`."""
         first, last = start // self.length, -(-stop // self.length)
-        bands = [self._band(band) for band in range(first, last)]
+        with self._lock:  # a thread that needs the same band waits for it and does not read it too
+            bands = [self._band(band) for band in range(first, last)]
         joined = bands[0] if len(bands) == 1 else np.concatenate(bands)
         return np.asarray(joined[start - first * self.length :][: stop - start], float)
-
-    def _band(self, band: int) -> AnyArray:
-        with self._lock:  # a thread that needs the same band waits for it and does not read it too
-            found = self._kept.pop(band, None)
-            if found is None:
-                while len(self._kept) >= self._most:
-                    del self._kept[next(iter(self._kept))]
-                found = np.asarray(self.dataset[band * self.length : (band + 1) * self.length])
-            self._kept[band] = found
-            return found
 
     def pick(self, rows: AnyArray) -> Array:
         """Some rows, of rising number; those near each other are read together."""
@@ -374,14 +311,18 @@ class _Bands:
         return picked
 
 
-def _rows_per_chunk(dataset: Dataset) -> int:
+def _band(dataset: Any, length: int, number: int) -> AnyArray:
+    return np.asarray(dataset[number * length : (number + 1) * length])
+
+
+def _rows_per_chunk(dataset: Any) -> int:
     """How many rows can only be read together: a chunk's, or one where there are no chunks."""
     shape = getattr(dataset, "shards", None) or dataset.chunks or (1,)
-    return max(1, min(int(shape[0]), dataset.shape[0]))
+    return max(1, min(int(shape[0]), int(dataset.shape[0])))
 
 
-def _bytes_per_row(dataset: Dataset) -> int:
-    return prod(dataset.shape[1:]) * dataset.dtype.itemsize
+def _bytes_per_row(dataset: Any) -> int:
+    return int(prod(dataset.shape[1:]) * dataset.dtype.itemsize)
 
 
 def _file_source(path: Path, group: Any, names: Iterable[str], reopen: Reopen) -> FileSource:

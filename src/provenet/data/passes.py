@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from provenet.common.words import duration, short_number
 
 if TYPE_CHECKING:
     from provenet.data.checkpoint import Checkpoint
+    from provenet.data.sources import Source
 
 Sum = TypeVar("Sum")
 Term = Callable[[Array, Array], Sum]
@@ -52,23 +53,11 @@ def rows_per_block(bytes_per_row: float) -> int:
     return int(2 ** np.clip(np.floor(np.log2(2**24 / max(bytes_per_row, 1))), 10, 14))
 
 
-class Summable(Protocol):
-    """What a pass runs over."""
-
-    size: int
-
-    def stretches(self, rows: int) -> list[slice]:
-        """All samples, cut where progress is reported."""
-
-    def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
-        """The sum over samples `start` to `stop`."""
-
-
 @dataclass
 class Watch:
     """Who follows the passes over a source."""
 
-    source: Summable
+    source: Source
     report: Report = lambda fraction, message: None
     checkpoint: Checkpoint | None = None
     seconds: float = 0.0
@@ -97,7 +86,7 @@ def working_time() -> float:
     return time.monotonic() - (0.0 if watch is None else watch.seconds)
 
 
-def add_up(source: Summable, term: Term[Sum], rows: int) -> Sum:
+def add_up(source: Source, term: Term[Sum], rows: int) -> Sum:
     """The sum of `term(X, y)` over all samples of a source, `rows` at a time."""
     stretches = source.stretches(rows)
     if len(stretches) == 1:

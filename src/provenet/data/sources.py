@@ -25,12 +25,7 @@ from provenet.common.words import counted
 from provenet.data.labels import LabelPrecision, before_link, check_probabilities
 from provenet.data.parallel import sum_over, workers
 from provenet.data.passes import Sum, Term, add_up, rows_per_block
-from provenet.data.standardisation import (
-    LinearSums,
-    Standardisation,
-    centred,
-    standardisation_from,
-)
+from provenet.data.standardisation import LinearSums, Standardisation, standardisation_from
 from provenet.networks.network import Network
 
 Result = TypeVar("Result")
@@ -170,6 +165,34 @@ class Source(ABC):
 
 
 # ---------------------------------------------------------------- arrays
+
+
+def check_samples(X: Any, y: Any, X_name: str = "X", y_name: str = "y") -> None:
+    """Raise unless two arrays, of any kind, are (samples, features) and (samples,) or (samples,
+    outputs) of real numbers."""
+    for array, name in ((X, X_name), (y, y_name)):
+        if array.dtype.kind not in "fiub":
+            raise InvalidInput(
+                f"{name} must hold real numbers, not {array.dtype}: convert it with astype(float)."
+            )
+    if len(X.shape) != 2:
+        raise InvalidInput(
+            f"{X_name} must have two dimensions (samples, features), not {len(X.shape)}; use "
+            "reshape(-1, 1) for a single feature."
+        )
+    if len(y.shape) not in (1, 2):
+        raise InvalidInput(
+            f"{y_name} must have shape (samples,) or (samples, outputs), not {y.shape}: reshape it."
+        )
+    if X.shape[0] != y.shape[0]:
+        lengths = f"{X_name} has {X.shape[0]} samples but {y_name} has {y.shape[0]}"
+        transposed = f"{lengths} (shape {y.shape}): transpose it, one sample a row."
+        raise InvalidInput(
+            transposed if X.shape[0] in y.shape else f"{lengths}: they must be as many."
+        )
+    for array, name in ((X, X_name), (y, y_name)):
+        if 0 in array.shape:
+            raise InvalidInput(f"{name} has shape {array.shape}: there is nothing to learn from.")
 
 
 class ArraySource(Source):
@@ -365,51 +388,25 @@ class MappedSource(Source):
         """The same over some samples."""
         return self.source.partial_total(partial(_changed, term, self.change), start, stop, rows)
 
-    @property
-    def jobs_at_once(self) -> int:
-        """As many as where the samples are."""
-        return self.source.jobs_at_once
-
-    def side_by_side(self, jobs: Sequence[Job[Result]]) -> Generator[Result]:
-        """Where the samples are."""
-        return self.source.side_by_side(jobs)
-
 
 def _changed(term: Term[Sum], change: Change, X: Array, y: Array) -> Sum:
     return term(*change(X, y))
 
 
-@dataclass(frozen=True)
-class Standardising:
-    """A change: inputs standardised, labels divided by `label_scale`."""
-
-    standardisation: Standardisation
-    label_scale: Array | float
-
-    @property
-    def whiten(self) -> Array:
-        """What makes centred inputs standardised ones."""
-        return self.standardisation.whiten
-
-    def __call__(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Samples as the model sees them."""
-        return self.standardisation.apply(X), y / self.label_scale
-
-    def centred(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """The same but for the whitening."""
-        return centred(X, self.standardisation.mean), y / self.label_scale
-
-
 class StandardisedSource(MappedSource):
     """Inputs standardised, labels divided by `label_scale`, a number or one an output."""
-
-    change: Standardising
 
     def __init__(
         self, source: Source, standardisation: Standardisation, label_scale: Array | float = 1.0
     ) -> None:
         """Wrap a source; nothing is read."""
-        super().__init__(source, Standardising(standardisation, label_scale))
+        super().__init__(source, partial(_standardised, standardisation, label_scale))
+
+
+def _standardised(
+    standardisation: Standardisation, scale: Array | float, X: Array, y: Array
+) -> tuple[Array, Array]:
+    return standardisation.apply(X), y / scale
 
 
 # ---------------------------------------------------------------- functions and known networks
