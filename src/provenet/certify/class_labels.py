@@ -27,10 +27,10 @@ from provenet.certify.certificate import (
 from provenet.common.typing import Array
 from provenet.data.sources import StandardisedSource
 from provenet.fitting.covariance import StandardErrors, covariance
+from provenet.fitting.final_fit import Polished, most_likely, refined
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.losses import Loss
 from provenet.fitting.model import Parameters
-from provenet.fitting.most_likely import MostLikely, likely_fit, most_likely
 from provenet.fitting.tolerances import UNLIKELY
 from provenet.fitting.workspace import Workspace
 from provenet.networks.canonical import apply_symmetry, conventional_symmetry, unit_order
@@ -106,8 +106,7 @@ def gather_classes(workspace: Workspace, candidate: ClassCandidate) -> ClassEvid
     found = most_likely(workspace, candidate.parameters)
     unseen = _look_at_unseen(workspace, found)
     everything = StandardisedSource(workspace.source, standardisation)
-    start = Parameters.of(found.network)
-    last = likely_fit(workspace, everything, start, found.network.activation)
+    last = refined(workspace, everything, found.network)
     own = last.parameters.network(found.network.activation).replace(link=loss.link)
     own = _in_order(workspace, own)
     user = standardisation.network_to_user(own).normalised()
@@ -170,7 +169,7 @@ def _in_order(workspace: Workspace, network: Network) -> Network:
     return own.keep(unit_order(user))
 
 
-def _look_at_unseen(workspace: Workspace, found: MostLikely) -> UnseenLabels:
+def _look_at_unseen(workspace: Workspace, found: Polished) -> UnseenLabels:
     """The deviance of held-out labels against what their probabilities make of it."""
     held, loss = workspace.held_out, workspace.problem.loss
     user = workspace.standardisation.network_to_user(found.network)

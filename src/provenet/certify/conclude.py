@@ -26,7 +26,7 @@ from provenet.certify.result import Recovery
 from provenet.certify.rivals import named_signs, searched_on
 from provenet.certify.summary import units_in_words
 from provenet.fitting.covariance import StandardErrors
-from provenet.fitting.polish import Polished, polish
+from provenet.fitting.final_fit import Polished, polish
 from provenet.fitting.workspace import Workspace
 
 

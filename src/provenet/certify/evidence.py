@@ -42,12 +42,14 @@ from provenet.fitting.covariance import (
     covariance_of_exact,
     in_user_coordinates,
 )
-from provenet.fitting.interval_fit import IntervalFit
-from provenet.fitting.polish import Polished, excess_on_unseen, expected_on_unseen
-from provenet.fitting.refit import (
+from provenet.fitting.final_fit import (
+    Polished,
     covariance_of_all,
+    excess_on_unseen,
+    expected_on_unseen,
     refit_on_all,
 )
+from provenet.fitting.interval_fit import IntervalFit
 from provenet.fitting.refit_inside import explained_by_rounding, refit_inside
 from provenet.fitting.residuals import (
     RobustErrors,

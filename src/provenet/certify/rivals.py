@@ -18,7 +18,7 @@ from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.evidence import Evidence, too_few_to_tell
 from provenet.certify.tolerances import BLURRED, ROUNDED_WORSE, SMALL_RESIDUAL
 from provenet.common.words import counted
-from provenet.fitting.polish import Polished, excess_on_unseen
+from provenet.fitting.final_fit import Polished, excess_on_unseen
 from provenet.fitting.search.onward import (
     LastRound,
     finished,

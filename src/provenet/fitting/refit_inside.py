@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from provenet.fitting.final_fit import polish
 from provenet.fitting.interval_fit import IntervalFit, Intervals, fit_inside
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import linear_part, without_each_unit
-from provenet.fitting.polish import polish
 from provenet.fitting.search.swaps import grown
 from provenet.fitting.tolerances import (
     DENSE_LIMIT,

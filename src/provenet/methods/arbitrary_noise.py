@@ -57,9 +57,9 @@ from provenet.certify.checks import Check, Status
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
+from provenet.fitting.final_fit import without_linear
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import with_output_layer
-from provenet.fitting.polish import without_linear
 from provenet.fitting.robust.huber import (
     RobustFit,
     WeightedFit,

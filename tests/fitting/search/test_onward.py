@@ -9,7 +9,7 @@ import pytest
 
 import provenet as pn
 from provenet.data.sources import ArraySource
-from provenet.fitting.polish import Polished, polish
+from provenet.fitting.final_fit import Polished, polish
 from provenet.fitting.search.onward import finished, schwarz, search_onward, with_held_out
 from provenet.fitting.search.rivals import Kind
 from provenet.fitting.search.tolerances import RIVAL_GAIN

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from provenet.data.passes import working_time
+from provenet.fitting.final_fit import Polished, describe_reversal, settled_from, settled_with_signs
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
-from provenet.fitting.polish import Polished, describe_reversal, settled_from, settled_with_signs
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.rivals import Kind, affordable, rivals
 from provenet.fitting.search.tolerances import MOST_ROUNDS, RIVAL_GAIN, RIVAL_SECONDS, SAME_UNIT

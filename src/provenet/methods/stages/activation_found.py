@@ -28,9 +28,9 @@ import numpy as np
 from provenet.certify.candidate import Candidate
 from provenet.certify.found_activation import FoundActivation, OtherActivation
 from provenet.data.passes import working_time
+from provenet.fitting.final_fit import settled_from
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
-from provenet.fitting.polish import settled_from
 from provenet.fitting.search.chains import Chain, first_width, pruned, widest_of
 from provenet.fitting.search.onward import schwarz
 from provenet.fitting.search.swaps import expand, start

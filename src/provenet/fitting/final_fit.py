@@ -1,0 +1,387 @@
+"""The last fits of an answer: least squares up to signs, then with signs, then on all samples.
+
+*Signs.* The answer is first fitted up to signs (absolute values, or mirrored smooth units, beside a
+free linear part), where nothing is in the way. Then the signs that the linear part asks for are set
+and the linear term is dropped. It stays only if the samples are explained significantly worse
+without it (F-test; chi squared for class labels): then some units have no kink within reach of the
+samples, and the term stands for them. A slope below zero that is not known (of leaky ReLU) is read
+from the linear part as well. Under noise the linear part may mislead, so flips of one sign or two,
+and other signs that explain it nearly as well, are compared; of class labels each is fitted to the
+end, and the most likely stays.
+
+*All samples.* Under noise every sample counts, and outputs are weighted by their noise: one noisy
+output must not spoil the others. Of a great many samples those drawn give the curvature, and all
+give the gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+from scipy.stats import chi2
+from scipy.stats import f as f_distribution
+
+from provenet.common.ended import Ended
+from provenet.common.typing import AnyArray, Array
+from provenet.data.sources import ArraySource, Source, StandardisedSource
+from provenet.fitting.covariance import Covariance, covariance, covariance_bound
+from provenet.fitting.least_squares import Fit, refine
+from provenet.fitting.model import Parameters
+from provenet.fitting.output_layer import fit_linear_part
+from provenet.fitting.residuals import residual_on, rounding_level, scale_outputs
+from provenet.fitting.workspace import Workspace
+from provenet.networks.activations import Activation, Symmetry, leaky_relu
+from provenet.networks.canonical import apply_symmetry, match_units
+from provenet.networks.conversions import (
+    as_absolute,
+    as_asked,
+    even_linear_part,
+    with_free_linear_part,
+)
+from provenet.networks.network import Network
+from provenet.networks.signs import (
+    Signs,
+    nearest_signs,
+    signs_from_linear_part,
+    slope_from_linear_part,
+)
+from provenet.networks.tolerances import EPS, TINY
+
+
+@dataclass(frozen=True)
+class Polished:
+    """A refined network on standardised inputs."""
+
+    network: Network
+    rss: float
+    """Residual sum of squares, or deviance, of the samples that were fitted."""
+    ambiguities: tuple[str, ...] = ()
+    ended: Ended = Ended.CONVERGED
+    """How its fit ended."""
+
+    @classmethod
+    def of(cls, fit: Fit, network: Network, *ambiguities: str) -> Polished:
+        """The network of a fit."""
+        return cls(network, fit.rss, ambiguities, fit.ended)
+
+
+def refined(workspace: Workspace, samples: Source, network: Network, **options: Any) -> Fit:
+    """The fit next to a network, of the workspace's loss, to the end or as options say."""
+    problem = workspace.problem
+    usual: dict[str, Any] = {
+        "spread": problem.spread,
+        "iterations": 100,
+        "tolerance": 1e-9,
+        "damping": 1e-6,  # the start is next to the answer: nearly Gauss and Newton's step
+        "deadline": problem.deadline,
+        "loss": problem.loss,
+    }
+    return refine(samples, Parameters.of(network), network.activation, **usual | options)
+
+
+# ---------------------------------------------------------------- signs
+
+
+def polish(workspace: Workspace, network: Network) -> Polished:
+    """Least squares from a candidate: first up to signs, then with the signs settled."""
+    problem = workspace.problem
+    if workspace.activation.slope is None:
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too long is not accepted
+            smooth = problem.refine_in_steps(Parameters.of(network), 100, 1e-9, last=20)
+        return settled_from(workspace, smooth)
+    start = Parameters.of(as_absolute(network))
+    r = network(problem.samples.X) - problem.samples.y
+    free = Fit(start, float(np.vdot(r, r)), problem.samples.labels, 0, Ended.ZERO)
+    if network.linear is not None or free.rms > 450 * EPS * problem.spread:  # else it is rounding
+        free = problem.refine_in_steps(start, 100, 1e-5, last=20)
+    return settled_from(workspace, free)
+
+
+def settled_from(workspace: Workspace, free: Fit) -> Polished:
+    """The network of a fit of the problem's own model, its signs settled where it has none."""
+    problem, activation = workspace.problem, workspace.activation
+    if activation.name == "leaky_relu":  # its slope may have been left open
+        m, beta = free.parameters.units, free.parameters.beta
+        W = free.parameters.theta[:, :-1]
+        activation = leaky_relu(slope_from_linear_part(beta[:m].T, W, beta[m:-1].T))
+    network = as_asked(free.parameters.network(problem.activation), activation)
+    if network.linear is None or network.units == 0:
+        return Polished.of(free, network)
+    unsettled = _with_signs(network, _likeliest_signs(network).signs)
+    if not problem.is_zero(free) and excess_on_unseen(workspace, unsettled, free.rss) is not None:
+        return Polished.of(free, unsettled)  # a bad minimum: no need to go on
+    settled, ambiguities = settle_signs(workspace, free, network)
+    if _linear_term_needed(workspace, free, settled):
+        return Polished.of(free, unsettled, *ambiguities, *_signs_are_free(unsettled))
+    return Polished.of(settled, settled.parameters.network(network.activation), *ambiguities)
+
+
+def settled_with_signs(workspace: Workspace, own: Fit, activation: Activation) -> Polished:
+    """A fit without a linear term, its signs given, or one with a linear term if it needs that."""
+    network, problem = own.parameters.network(activation), workspace.problem
+    start = Parameters.of(with_free_linear_part(network, problem.activation))
+    free = problem.refine(start, 20, 1 / problem.samples.labels)
+    if not _linear_term_needed(workspace, free, own):
+        return Polished.of(own, network)
+    unsettled = as_asked(free.parameters.network(problem.activation), activation)
+    return Polished.of(free, unsettled, *_signs_are_free(unsettled))
+
+
+def settle_signs(workspace: Workspace, free: Fit, network: Network) -> tuple[Fit, tuple[str, ...]]:
+    """The best fit without a linear term, from the signs that the linear part asks for.
+
+    `network` is that of the fit, in units of the activation that was asked for.
+    """
+    problem, found = workspace.problem, _likeliest_signs(network)
+    signs, alternatives = found.signs, found.alternatives
+    if network.activation.symmetry is Symmetry.MIRROR and not problem.is_zero(free):
+        signs, alternatives = _flip_while_better(workspace, network, signs)
+    ambiguities = (describe_reversal(workspace, network, other != signs) for other in alternatives)
+    start = without_linear(network, signs)
+    rounding = rounding_level(start, problem.samples.X[:2000]) / problem.spread
+    zero = 2 * float(np.sqrt(np.mean(rounding**2)))
+    return refined(workspace, problem.samples, start, zero=zero), tuple(ambiguities)
+
+
+def _likeliest_signs(network: Network) -> Signs:
+    """The signs of units beside a linear term that explain it best."""
+    if network.activation.symmetry is not Symmetry.MIRROR:
+        return Signs(np.ones(network.units), np.zeros(0))
+    return signs_from_linear_part(*_linear_equation(network))
+
+
+def _linear_equation(network: Network) -> tuple[Array, Array, Array]:
+    """Output weights, weights and the linear part that their signs are to explain."""
+    A, v = even_linear_part(network)
+    return A, network.weights, v
+
+
+def _with_signs(network: Network, signs: Array) -> Network:
+    """Mirrored units reversed where the sign is negative; what they do not explain stays linear."""
+    return apply_symmetry(network, signs, np.zeros(network.units))
+
+
+def without_linear(network: Network, signs: Array | None = None) -> Network:
+    """Units of given signs, or the likeliest, without what is left linear."""
+    xi = _likeliest_signs(network).signs if signs is None else signs
+    return _with_signs(network, xi).replace(linear=None)
+
+
+def describe_reversal(workspace: Workspace, network: Network, units: AnyArray) -> str:
+    """Name units by their output weights, which do not depend on the order of units."""
+    norm = np.linalg.norm(network.weights @ workspace.standardisation.whiten, axis=1)
+    weights = network.output_weights * norm ** (network.activation.degree or 0)
+    return (
+        f"The units with output weights {np.round(weights[..., units], 4).tolist()} may as well "
+        "all have the opposite sign: the samples do not tell."
+    )
+
+
+def _signs_are_free(network: Network) -> tuple[str, ...]:
+    if network.units == 0 or network.activation.symmetry is not Symmetry.MIRROR:
+        return ()
+    return (
+        "The network has a linear term, so the sign of each unit is a convention: "
+        "reversing it changes only the linear term.",
+    )
+
+
+def _flip_while_better(
+    workspace: Workspace, network: Network, signs: Array, ruled_out: float = 15.0
+) -> tuple[Array, tuple[Array, ...]]:
+    """Flip one sign or two, or take other likely signs, while that lowers the residual.
+
+    Returns the best signs and those of these that the samples do not rule out (twice the difference
+    in log-likelihood, odds of a thousand to one and more); where the budget is exhausted, of those
+    that were compared.
+    """
+    samples, m = workspace.problem.to_tell_signs(network.units).samples, len(signs)
+
+    def misfit(xi: Array) -> float:
+        start = Parameters.of(without_linear(network, xi))
+        return fit_linear_part(samples, start, network.activation)[1]
+
+    best, nearest = misfit(signs), nearest_signs(*_linear_equation(network), 8)
+    pairs = [{i, j} for i in range(m) for j in range(i, m)]
+    while True:
+        flips = [signs * np.where(np.isin(np.arange(m), list(pair)), -1.0, 1.0) for pair in pairs]
+        flips += [xi for xi in nearest if np.sum(xi != signs) > 2]
+        compared = takewhile(lambda xi: not workspace.out_of_time, flips)
+        values = np.array([misfit(xi) for xi in compared])
+        i = int(np.argmin(values)) if len(values) else 0
+        if workspace.out_of_time or values[i] >= best:
+            break
+        signs, best = flips[i], float(values[i])
+    possible = samples.labels * np.log(values / best) < ruled_out
+    return signs, tuple(xi for xi, as_good in zip(flips, possible, strict=False) if as_good)
+
+
+def _linear_term_needed(workspace: Workspace, free: Fit, settled: Fit, level: float = 1e-4) -> bool:
+    """Whether the fit with a linear term is better than chance allows (F-test)."""
+    problem = workspace.problem
+    if problem.is_zero(free):
+        return not problem.is_zero(settled)
+    extra = problem.samples.features * problem.outputs
+    spare = problem.samples.labels - problem.parameters(free.parameters.units)
+    if spare <= 0:
+        return False
+    F = (settled.rss - free.rss) / extra / (free.rss / spare)
+    return bool(f_distribution.sf(F, extra, spare) < level)
+
+
+# ---------------------------------------------------------------- samples that no fit saw
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What noise would leave of samples that were not fitted."""
+
+    residual: float
+    """Root mean square: that of fitted samples, enlarged by what their fit has hidden of it."""
+    limit: float
+    """What chance hardly ever exceeds (F-test)."""
+
+
+def expected_on_unseen(
+    workspace: Workspace, network: Network, rss: float, level: float = 1e-4
+) -> Expected:
+    """From the residual sum of squares of the samples that were fitted."""
+    spare = max(workspace.problem.samples.labels - network.free_parameters, 1)
+    size = np.sqrt(rss / spare * (1 + network.free_parameters / spare))
+    factor = f_distribution.isf(level, workspace.held_out.labels, spare)
+    return Expected(float(size), float(size * np.sqrt(factor)))
+
+
+def excess_on_unseen(workspace: Workspace, network: Network, rss: float) -> float | None:
+    """How much larger the residual is on held-out samples than noise explains, or None."""
+    expected = expected_on_unseen(workspace, network, rss)
+    found = residual_on(workspace.held_out, workspace.standardisation.network_to_user(network))
+    return found / max(expected.residual, TINY) if found > expected.limit else None
+
+
+# ---------------------------------------------------------------- all samples
+
+
+@dataclass(frozen=True)
+class Refit:
+    """Least squares on all samples, on standardised inputs."""
+
+    network: Network
+    scale: Array
+    """The noise of every output before this fit: what labels were divided by."""
+    noise: float
+    """Standard deviation of what is left, over `scale`."""
+    ended: Ended
+
+    @property
+    def pooled_noise(self) -> float:
+        """Standard deviation of the noise, its root mean square over the outputs."""
+        return self.noise * float(np.sqrt(np.mean(self.scale**2)))
+
+
+def refit_on_all(workspace: Workspace, network: Network) -> Refit:
+    """Weighted least squares from a network that explains the samples up to noise.
+
+    Of several outputs twice: the first fit tells their noise better.
+    """
+    drawn = workspace.problem.samples
+    for _ in range(1 if workspace.source.outputs is None else 2):
+        squares = np.mean((network(drawn.X) - drawn.y) ** 2, axis=0)
+        # Weights beyond a million would be rounding's.
+        scale = np.sqrt(np.maximum(squares, 1e-12 * np.max(squares) + TINY))
+        everything, part = _scaled_samples(workspace, scale)
+        if part is None and not workspace.source.in_memory:
+            part = ArraySource(drawn.X, drawn.y / scale)
+        fit = refined(
+            workspace,
+            everything,
+            scale_outputs(network, 1 / scale),
+            spread=workspace.spread / float(np.min(scale)),
+            iterations=20,
+            tolerance=1e-8,
+            some=part,
+        )
+        network = scale_outputs(fit.parameters.network(network.activation), scale)
+    spare = max(everything.labels - network.free_parameters, 1)
+    return Refit(network, np.asarray(scale), float(np.sqrt(fit.rss / spare)), fit.ended)
+
+
+def _scaled_samples(workspace: Workspace, scale: Array) -> tuple[Source, ArraySource | None]:
+    """All samples, labels divided by `scale`, and those drawn if they are far fewer."""
+    drawn = workspace.problem.samples
+    source = StandardisedSource(workspace.source, workspace.standardisation, scale)
+    few = source.size > 10 * drawn.size
+    return source, ArraySource(drawn.X, drawn.y / scale) if few else None
+
+
+def covariance_of_all(
+    workspace: Workspace, network: Network, scale: Array, largest: int = 8000, in_haste: int = 3000
+) -> Covariance:
+    """From all samples; of a great many from those that were drawn, if these leave nothing open.
+
+    For outputs over `scale`. Of more than `largest` weights, where the matrix and its inverse take
+    a gigabyte and minutes, or more than `in_haste` and no time, it is a bound.
+    """
+    scaled, standardisation = scale_outputs(network, 1 / scale), workspace.standardisation
+    everything, part = _scaled_samples(workspace, scale)
+    if network.weights.size > (in_haste if workspace.out_of_time else largest):
+        drawn = workspace.problem.samples
+        part = ArraySource(drawn.X, drawn.y / scale)
+        bound = covariance_bound(part, scaled, standardisation)
+        return bound.times(part.size / everything.size)
+    if part is not None:
+        found = covariance(part, scaled, standardisation)
+        if not found.rank_deficiency:
+            return found.times(part.size / everything.size)
+    return covariance(everything, scaled, standardisation)
+
+
+# ---------------------------------------------------------------- class labels
+
+
+def most_likely(
+    workspace: Workspace, found: Parameters, level: float = 1e-4, ruled_out: float = 15.0
+) -> Polished:
+    """The end of a search of class labels, in units of the activation asked for."""
+    problem = workspace.problem
+    free = problem.with_free_norms().refine(found, 100, 1e-9)
+    network = as_asked(free.parameters.network(problem.activation), workspace.activation)
+    if network.linear is None or network.units == 0:
+        return Polished.of(free, network)
+    m, mirrored = network.units, network.activation.symmetry is Symmetry.MIRROR
+    fits = dict[tuple[float, ...], Fit]()
+
+    def best_of(candidates: list[Array]) -> tuple[float, ...]:
+        for xi in candidates:
+            if tuple(xi) not in fits:
+                start = without_linear(network, xi)
+                fits[tuple(xi)] = refined(workspace, problem.samples, start)
+        return min(fits, key=lambda xi: fits[xi].rss)
+
+    nearest = nearest_signs(*_linear_equation(network), 8) if mirrored else []
+    signs = best_of(nearest or [np.ones(m)])
+    flips = 1 - 2 * np.eye(m) if mirrored else np.empty((0, m))
+    best = fits[best_of(list(flips * signs))]
+    extra = problem.samples.features * problem.outputs
+    if chi2.sf(best.rss - free.rss, extra) < level:
+        why = "The network has a linear term, so the sign of each unit is a convention."
+        return Polished.of(free, network, why)
+    shown, told = best.parameters.network(network.activation).canonical(), list[str]()
+    for other in fits.values():
+        if other.rss - best.rss < ruled_out:
+            alternative = other.parameters.network(network.activation).canonical()
+            reversed_ = _reversed(shown, alternative)
+            if reversed_.any():
+                told.append(describe_reversal(workspace, shown, reversed_))
+    return Polished.of(best, best.parameters.network(network.activation), *told)
+
+
+def _reversed(network: Network, other: Network) -> AnyArray:
+    """Which units look the other way in another canonical network; others may have ended alike."""
+    mine, theirs = match_units(network, other)
+    found = np.zeros(network.units, dtype=bool)
+    found[mine] = np.einsum("ud,ud->u", network.weights[mine], other.weights[theirs]) < 0
+    return found
