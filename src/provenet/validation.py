@@ -31,9 +31,8 @@ from provenet.fitting.losses import loss_of_classes
 from provenet.fitting.workspace import Wishes
 from provenet.methods import METHODS, Method
 from provenet.methods.options import OPTIONS
-from provenet.networks.activations import RELU, Activation, get_activation
+from provenet.networks.activations import RELU, Activation, check_own_activation, get_activation
 from provenet.networks.network import LINKS
-from provenet.networks.own_activation import check_own_activation
 
 OPEN = "auto"
 """In place of a method, a link, an activation or a number of layers: it is to be found."""

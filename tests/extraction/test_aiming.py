@@ -11,7 +11,7 @@ from provenet.common.typing import Array
 from provenet.extraction.aiming import alone
 from provenet.extraction.box import Box
 from provenet.extraction.confirming import far_points
-from provenet.networks.cells import inputs_of_units, row_gradients, sum_gradients
+from provenet.networks.piecewise import inputs_of_units, row_gradients, sum_gradients
 
 WIDTHS = (20, 10, 10)
 

@@ -40,7 +40,7 @@ from provenet.fitting.output_layer import (
     without_each_unit,
 )
 from provenet.networks.activations import ABS, RELU, get_activation
-from provenet.networks.conversions import as_absolute, with_free_linear_part
+from provenet.networks.piecewise import as_absolute, with_free_linear_part
 
 TANH = get_activation("tanh")
 

@@ -7,7 +7,7 @@ import pytest
 
 import provenet as pn
 from helpers import identity_standardisation
-from provenet.common.typing import Array
+from provenet.common.typing import EPS, Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.covariance import StandardErrors, covariance
 from provenet.fitting.least_squares import refine
@@ -20,7 +20,6 @@ from provenet.fitting.residuals import (
     rounding_level,
     wild_bootstrap,
 )
-from provenet.networks.tolerances import EPS
 
 FEATURES, SAMPLES = 3, 2000
 PLAIN = identity_standardisation(FEATURES)

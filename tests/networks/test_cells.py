@@ -7,14 +7,14 @@ import pytest
 
 import provenet as pn
 from deep_searches import deep
-from provenet.networks.cells import (
+from provenet.networks.network import Network
+from provenet.networks.piecewise import (
     gradient,
     inputs_of_units,
     kinks_along,
     row_gradients,
     slopes,
 )
-from provenet.networks.network import Network
 
 NETS: dict[str, Network] = {
     "one layer": pn.random_network(5, 4, rng=0),

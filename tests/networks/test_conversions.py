@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import provenet as pn
 from helpers import networks
 from provenet.networks.activations import get_activation
-from provenet.networks.conversions import (
+from provenet.networks.piecewise import (
     as_absolute,
     as_rectified,
     in_relu_units,

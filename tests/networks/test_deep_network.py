@@ -16,7 +16,7 @@ import provenet as pn
 from helpers import ACTIVATIONS, deep_networks, is_a_sentence
 from provenet.common.typing import Array
 from provenet.networks.activations import Symmetry
-from provenet.networks.conversions import in_relu_units
+from provenet.networks.piecewise import in_relu_units
 
 POINTS = np.random.default_rng(0).uniform(-2, 2, (20, 3))
 ROUNDING = 1e-12

@@ -9,7 +9,7 @@ import pytest
 
 import provenet as pn
 from provenet.common.exceptions import InvalidInput
-from provenet.networks.own_activation import check_own_activation
+from provenet.networks.activations import check_own_activation
 
 
 def rectified(z):

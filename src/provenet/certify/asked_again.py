@@ -27,8 +27,8 @@ from provenet.certify.tolerances import (
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.data.labels import label_precision
-from provenet.networks.cells import inputs_of_units
 from provenet.networks.network import Network
+from provenet.networks.piecewise import inputs_of_units
 
 _TINIEST = 1e-300
 """Keeps a division by zero away. A convention."""

@@ -24,7 +24,7 @@ from provenet.certify.certificate import (
     condition_number,
     rarer_side,
 )
-from provenet.common.typing import Array
+from provenet.common.typing import TINY, Array
 from provenet.data.sources import StandardisedSource
 from provenet.fitting.covariance import StandardErrors, covariance
 from provenet.fitting.final_fit import Polished, most_likely, refined
@@ -35,7 +35,6 @@ from provenet.fitting.tolerances import UNLIKELY
 from provenet.fitting.workspace import Workspace
 from provenet.networks.canonical import apply_symmetry, conventional_symmetry, unit_order
 from provenet.networks.network import Network, probabilities
-from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)

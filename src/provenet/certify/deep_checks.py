@@ -40,13 +40,12 @@ from provenet.certify.tolerances import (
     SPARE_ON_A_PIECE,
     SPARE_SAMPLES,
 )
-from provenet.common.typing import Array
+from provenet.common.typing import TINY, Array
 from provenet.fitting.search.swaps import grown
 from provenet.fitting.search.tolerances import SWAP_STEPS
 from provenet.fitting.tolerances import POLISH_TOLERANCE
 from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import Symmetry
-from provenet.networks.tolerances import TINY
 
 SWITCHES = "every unit switches on enough samples"
 PLACED = "the samples tell the layer of every unit"

@@ -17,9 +17,8 @@ import numpy as np
 from provenet.certify.checks import Check, Status
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import SMALL_RESIDUAL, TOLD_APART
-from provenet.common.typing import Array
+from provenet.common.typing import TINY, Array
 from provenet.networks.network import Network, probabilities
-from provenet.networks.tolerances import TINY
 
 LOG_ODDS = {
     "logit": "Labels are taken for probabilities: the network's outputs are their log-odds.",

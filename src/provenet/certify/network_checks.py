@@ -31,13 +31,13 @@ from provenet.certify.tolerances import (
     LARGEST_EXACT_ERROR,
     SPARE_SAMPLES,
 )
+from provenet.common.typing import TINY
 from provenet.common.words import counted
 from provenet.fitting.model import Parameters
 from provenet.fitting.workspace import Workspace
-from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
+from provenet.networks.piecewise import as_absolute
 from provenet.networks.signs import is_one_slope
-from provenet.networks.tolerances import TINY
 
 
 def network_checks(workspace: Workspace, evidence: Evidence) -> Iterator[Check]:

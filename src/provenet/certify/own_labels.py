@@ -37,7 +37,7 @@ from provenet.certify.tolerances import (
     RELATED,
     SQUARES_FROM,
 )
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import TINY, AnyArray, Array
 from provenet.common.words import counted
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.model import Parameters
@@ -46,9 +46,8 @@ from provenet.fitting.robust.tolerances import FRACTION_OF_ERROR, HUBER, LEAST_S
 from provenet.fitting.workspace import Workspace
 from provenet.moments.subspace import numerical_rank
 from provenet.moments.symmetric import monomials
-from provenet.networks.conversions import with_outputs_in_rows
 from provenet.networks.network import Network
-from provenet.networks.tolerances import TINY
+from provenet.networks.piecewise import with_outputs_in_rows
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from math import comb
 import numpy as np
 
 from provenet.certify.tolerances import MOST_OF_DEGREE_TWO, POLYNOMIAL_RIDGE, RIVAL_STEPS
-from provenet.common.typing import Array
+from provenet.common.typing import TINY, Array
 from provenet.networks.hermite import hermite_rows
-from provenet.networks.tolerances import TINY
 
 
 def polynomial_behind(Z: Array, labels: Array, p: Array, parameters: int) -> float:

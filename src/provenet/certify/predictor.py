@@ -43,8 +43,8 @@ from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.fitting.residuals import residual_on
 from provenet.fitting.workspace import Workspace
-from provenet.networks.conversions import linear_as_units, merge_linear_units
 from provenet.networks.network import Network
+from provenet.networks.piecewise import linear_as_units, merge_linear_units
 
 _MERGED = (
     "Units of large bias, which the samples do not tell from a linear function, are merged into a "

@@ -27,11 +27,10 @@ from provenet.certify.tolerances import (
     PAIRED_AT_ONCE,
 )
 from provenet.common.blocks import row_blocks
-from provenet.common.typing import Array
+from provenet.common.typing import TINY, Array
 from provenet.fitting.workspace import Workspace
 from provenet.networks.hermite import hermite_rows
 from provenet.networks.layered import unit_values
-from provenet.networks.tolerances import TINY
 
 UNLIKELY = 1e-4
 """A convention: a chance below which what is left has form."""

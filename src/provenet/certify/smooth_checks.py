@@ -24,8 +24,8 @@ from provenet.fitting.model import Parameters
 from provenet.fitting.search.pruning import prune
 from provenet.fitting.search.tolerances import SWAP_STEPS, SWAP_TOLERANCE
 from provenet.fitting.workspace import Workspace
-from provenet.networks.conversions import with_free_linear_part
 from provenet.networks.network import Network
+from provenet.networks.piecewise import with_free_linear_part
 
 
 def smooth_checks(workspace: Workspace, evidence: Evidence, found: str) -> Iterator[Check]:

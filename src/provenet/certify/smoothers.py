@@ -29,8 +29,7 @@ from provenet.certify.tolerances import (
     SPLINE_KNOTS,
     TREES,
 )
-from provenet.common.typing import AnyArray, Array
-from provenet.networks.tolerances import TINY
+from provenet.common.typing import TINY, AnyArray, Array
 
 
 @dataclass(frozen=True)

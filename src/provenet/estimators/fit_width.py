@@ -58,8 +58,8 @@ from provenet.fitting.model import Parameters, model_features
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.units import promising_units
 from provenet.networks.activations import ABS, Activation
-from provenet.networks.conversions import as_rectified
 from provenet.networks.network import Network
+from provenet.networks.piecewise import as_rectified
 
 
 @dataclass(frozen=True)

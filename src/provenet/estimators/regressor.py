@@ -35,8 +35,8 @@ from provenet.estimators.tolerances import MOST_ROWS_TO_FIT, STILL_EXACT
 from provenet.fitting.workspace import Wishes
 from provenet.methods import METHODS
 from provenet.networks.activations import RELU, Activation
-from provenet.networks.conversions import linear_as_units
 from provenet.networks.network import Network
+from provenet.networks.piecewise import linear_as_units
 from provenet.recover import recover
 from provenet.validation import check_options, read_activation
 

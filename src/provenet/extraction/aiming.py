@@ -24,8 +24,8 @@ from provenet.extraction.tolerances import (
     EPS,
     TINIEST,
 )
-from provenet.networks.cells import inputs_of_units, row_gradients, sum_gradients
 from provenet.networks.network import Network
+from provenet.networks.piecewise import inputs_of_units, row_gradients, sum_gradients
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ from provenet.extraction.tolerances import (
     REACH_OF_REST,
     TINIEST,
 )
-from provenet.networks.cells import inputs_of_units, kinks_along, row_gradients, slopes
 from provenet.networks.network import Network
+from provenet.networks.piecewise import inputs_of_units, kinks_along, row_gradients, slopes
 
 Line = tuple[Array, Array, float, float]
 """An origin, a direction of norm 1, and two places on it."""

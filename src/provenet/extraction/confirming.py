@@ -50,8 +50,8 @@ from provenet.extraction.tolerances import (
     TYPICAL,
     WIDER,
 )
-from provenet.networks.cells import gradient, inputs_of_units, kinks_along
 from provenet.networks.network import Network
+from provenet.networks.piecewise import gradient, inputs_of_units, kinks_along
 
 
 def number_of_fresh(remaining: int | None, others: int, looks: int) -> int:

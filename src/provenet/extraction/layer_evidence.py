@@ -20,8 +20,8 @@ from provenet.extraction.tolerances import (
     FLAT_SHOWS,
     RECURRING_STEP,
 )
-from provenet.networks.cells import inputs_of_units, kinks_along, row_gradients
 from provenet.networks.network import DeepNetwork
+from provenet.networks.piecewise import inputs_of_units, kinks_along, row_gradients
 
 
 def evidence_for_layers(

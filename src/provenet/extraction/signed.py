@@ -12,8 +12,8 @@ from provenet.extraction.tolerances import NO_LINEAR
 from provenet.extraction.units import Units, binary_scale
 from provenet.fitting.model import Parameters
 from provenet.networks.activations import LEAKY_RELU, RELU, Activation
-from provenet.networks.conversions import as_absolute, as_rectified
 from provenet.networks.network import Network
+from provenet.networks.piecewise import as_absolute, as_rectified
 from provenet.networks.signs import OneSlope, one_slope, signs_from_linear_part, unit_terms
 
 

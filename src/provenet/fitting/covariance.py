@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, eigh, lapack
 
-from provenet.common.typing import Array
+from provenet.common.typing import EPS, TINY, Array
 from provenet.data.passes import Sums
 from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation
@@ -40,7 +40,6 @@ from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.model import Linearisation, Parameters
 from provenet.networks.activations import Activation
 from provenet.networks.network import DeepNetwork, Network
-from provenet.networks.tolerances import EPS, TINY
 
 
 @dataclass(frozen=True)

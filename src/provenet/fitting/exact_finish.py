@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from provenet.common.exceptions import NoAnswer
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import TINY, AnyArray, Array
 from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.tolerances import (
     FINISH_ROWS,
@@ -36,7 +36,6 @@ from provenet.fitting.tolerances import (
 )
 from provenet.networks.activations import RELU, Activation
 from provenet.networks.network import Network
-from provenet.networks.tolerances import TINY
 
 Inverse = Callable[[Array], Array]
 

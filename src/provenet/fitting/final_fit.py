@@ -25,7 +25,7 @@ from scipy.stats import chi2
 from scipy.stats import f as f_distribution
 
 from provenet.common.ended import Ended
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import EPS, TINY, AnyArray, Array
 from provenet.data.sources import ArraySource, Source, StandardisedSource
 from provenet.fitting.covariance import Covariance, covariance, covariance_bound
 from provenet.fitting.least_squares import Fit, refine
@@ -35,20 +35,19 @@ from provenet.fitting.residuals import residual_on, rounding_level, scale_output
 from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import Activation, Symmetry, leaky_relu
 from provenet.networks.canonical import apply_symmetry, match_units
-from provenet.networks.conversions import (
+from provenet.networks.network import Network
+from provenet.networks.piecewise import (
     as_absolute,
-    as_asked,
     even_linear_part,
+    in_activation,
     with_free_linear_part,
 )
-from provenet.networks.network import Network
 from provenet.networks.signs import (
     Signs,
     nearest_signs,
     signs_from_linear_part,
     slope_from_linear_part,
 )
-from provenet.networks.tolerances import EPS, TINY
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def settled_from(workspace: Workspace, free: Fit) -> Polished:
         m, beta = free.parameters.units, free.parameters.beta
         W = free.parameters.theta[:, :-1]
         activation = leaky_relu(slope_from_linear_part(beta[:m].T, W, beta[m:-1].T))
-    network = as_asked(free.parameters.network(problem.activation), activation)
+    network = in_activation(free.parameters.network(problem.activation), activation)
     if network.linear is None or network.units == 0:
         return Polished.of(free, network)
     unsettled = _with_signs(network, _likeliest_signs(network).signs)
@@ -126,7 +125,7 @@ def settled_with_signs(workspace: Workspace, own: Fit, activation: Activation) -
     free = problem.refine(start, 20, 1 / problem.samples.labels)
     if not _linear_term_needed(workspace, free, own):
         return Polished.of(own, network)
-    unsettled = as_asked(free.parameters.network(problem.activation), activation)
+    unsettled = in_activation(free.parameters.network(problem.activation), activation)
     return Polished.of(free, unsettled, *_signs_are_free(unsettled))
 
 
@@ -348,7 +347,7 @@ def most_likely(
     """The end of a search of class labels, in units of the activation asked for."""
     problem = workspace.problem
     free = problem.with_free_norms().refine(found, 100, 1e-9)
-    network = as_asked(free.parameters.network(problem.activation), workspace.activation)
+    network = in_activation(free.parameters.network(problem.activation), workspace.activation)
     if network.linear is None or network.units == 0:
         return Polished.of(free, network)
     m, mirrored = network.units, network.activation.symmetry is Symmetry.MIRROR

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from provenet.common.ended import Ended
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import EPS, TINY, AnyArray, Array
 from provenet.data.passes import working_time
 from provenet.fitting.model import Parameters, columns_by_output, jacobians, model_features
 from provenet.fitting.tolerances import (
@@ -39,7 +39,6 @@ from provenet.fitting.tolerances import (
     TAIL,
 )
 from provenet.networks.activations import Activation
-from provenet.networks.tolerances import EPS, TINY
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ from scipy.linalg import lapack
 
 from provenet.common.blocks import row_blocks
 from provenet.common.ended import Ended
-from provenet.common.typing import Array
+from provenet.common.typing import EPS, TINY, Array
 from provenet.data.parallel import sum_over
 from provenet.data.passes import Sums, working_time
 from provenet.data.sources import ArraySource, Source
@@ -54,7 +54,6 @@ from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.model import Linearisation, Parameters, with_ones
 from provenet.fitting.output_layer import RIDGE
 from provenet.networks.activations import Activation
-from provenet.networks.tolerances import EPS, TINY
 
 Sum = TypeVar("Sum")
 

@@ -25,10 +25,9 @@ from functools import cached_property
 
 import numpy as np
 
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import TINY, AnyArray, Array
 from provenet.networks.activations import Activation
 from provenet.networks.network import DeepNetwork, Network
-from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)

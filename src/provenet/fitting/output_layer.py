@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import EPS, AnyArray, Array
 from provenet.data.passes import Sums
 from provenet.data.sources import Source
 from provenet.fitting.linalg import solve_scaled
@@ -20,7 +20,6 @@ from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.model import Linearisation, Parameters
 from provenet.networks.activations import RELU, Activation
 from provenet.networks.network import Network
-from provenet.networks.tolerances import EPS
 
 RIDGE = (
     450 * EPS

@@ -27,8 +27,8 @@ from provenet.fitting.tolerances import (
 )
 from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import ABS, Activation
-from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
+from provenet.networks.piecewise import as_absolute
 
 
 def explained_by_rounding(workspace: Workspace, residual: float) -> bool:

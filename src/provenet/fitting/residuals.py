@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import f as f_distribution
 
-from provenet.common.typing import Array
+from provenet.common.typing import EPS, TINY, Array
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.covariance import StandardErrors, covariance
@@ -31,7 +31,6 @@ from provenet.fitting.model import Parameters
 from provenet.fitting.workspace import Workspace
 from provenet.networks.canonical import align_in_place
 from provenet.networks.network import Network
-from provenet.networks.tolerances import EPS, TINY
 
 
 def residual_on(samples: ArraySource, network: Network) -> float:

@@ -7,7 +7,7 @@ changing an answer; *measured* names where. How damping begins and follows succe
 
 from __future__ import annotations
 
-from provenet.networks.tolerances import EPS
+from provenet.common.typing import EPS
 
 # ---- Linear systems
 

@@ -72,7 +72,7 @@ RECENT_VALUES = 10
 
 LONGEST_SERIES = 100
 """Convention: terms of a Hermite series beyond which it is not summed: that of a smooth activation
-ends before, and `networks.tolerances.MOST_ORDERS` is the most there is."""
+ends before, and 150 orders are the most there are (`networks.risk`)."""
 MOST_OBJECTIVE_SAMPLES = 100_000
 """Convention: samples on which l2 and abs are evaluated: means over them are known to 0.3%, and
 every evaluation takes them all."""

@@ -97,8 +97,8 @@ from provenet.methods.tolerances import (
 )
 from provenet.moments.congruence import congruence
 from provenet.networks.activations import ABS, RELU
-from provenet.networks.conversions import as_absolute, as_asked, with_outputs_in_rows
 from provenet.networks.network import Network
+from provenet.networks.piecewise import as_absolute, in_activation, with_outputs_in_rows
 
 _LOCATION = (
     "The output bias is that of the network plus the centre of the noise: nothing tells these two "
@@ -393,7 +393,7 @@ def _from_moments(workspace: Workspace, X: Array, Y: Array, white: Whitening) ->
         raise NoAnswer(_NOTHING)
     with workspace.stage("search", "Huber fits in the span of the units"):
         found = _search_in_span(workspace, X, Z, span)
-    network = without_linear(as_asked(found.parameters.network(ABS), RELU))
+    network = without_linear(in_activation(found.parameters.network(ABS), RELU))
     return _finish(workspace, white.restored(network), found.evidence)
 
 
@@ -401,7 +401,7 @@ def _from_search(workspace: Workspace, other: Candidate, white: Whitening | None
     """Steps 4 and 5 from units found in repaired labels, `white` what these are whitened by."""
     if other.network.units == 0:
         raise NoAnswer(_NOTHING)
-    network = without_linear(with_outputs_in_rows(as_asked(other.network, RELU)))
+    network = without_linear(with_outputs_in_rows(in_activation(other.network, RELU)))
     start = network if white is None else white.restored(network)
     return _finish(workspace, start, f"Searched in winsorised labels: {other.width_evidence}")
 

@@ -22,7 +22,7 @@ import numpy as np
 from provenet.certify.layer import LayerCandidate
 from provenet.certify.statements import FaceErrors, Fires
 from provenet.common.exceptions import NoAnswer
-from provenet.common.typing import Array
+from provenet.common.typing import TINY, Array
 from provenet.common.words import counted
 from provenet.data.sources import StandardisedSource
 from provenet.fitting.workspace import Workspace
@@ -37,7 +37,6 @@ from provenet.moments.hermite import Moments
 from provenet.networks.activations import get_activation
 from provenet.networks.layered import LayeredNetwork, intersection, union
 from provenet.networks.network import Network
-from provenet.networks.tolerances import TINY
 
 _STEP = get_activation("step")
 

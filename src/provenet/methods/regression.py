@@ -57,8 +57,8 @@ from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import DEPENDENT_COLUMNS
 from provenet.moments.symmetric import count
 from provenet.networks.activations import RELU
-from provenet.networks.conversions import merge_signs
 from provenet.networks.network import Network
+from provenet.networks.piecewise import merge_signs
 from provenet.networks.risk import second_moment
 
 

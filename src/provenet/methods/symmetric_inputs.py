@@ -78,8 +78,8 @@ from provenet.methods.tolerances import (
     DOUBT,
 )
 from provenet.moments.symmetric import monomials
-from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
+from provenet.networks.piecewise import as_absolute
 
 # ---------------------------------------------------------------- are the inputs symmetric?
 

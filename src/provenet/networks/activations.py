@@ -194,7 +194,7 @@ def leaky_relu(slope: float) -> Activation:
 
 _ROOT_PI, _ROOT_2_PI = math.sqrt(math.pi), math.sqrt(2 / math.pi)
 GELU_CUBIC = 0.044715
-"""Derived: of z^3 in `gelu_tanh`, as Hendrycks and Gimpel (2016) and everyone since write it."""
+"""Of z^3 in `gelu_tanh`, as Hendrycks and Gimpel write it."""
 
 
 def _logistic_slope(z: Array) -> Array:
@@ -334,3 +334,94 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise InvalidInput(f"The slope of a leaky ReLU must be a number, not {text!r}.") from None
+
+
+# ---- Activations of the user's own
+
+
+def check_own_activation(activation: Activation) -> None:
+    """Raise where an activation of the user's own contradicts what it states.
+
+    Its function must be finite everywhere, its derivative the function's, its degree, symmetry and
+    period true, and an inverse is for a function that is zero below zero. A mistake there would
+    raise nothing later: it would be a wrong slope in every step. So a few values are compared, as
+    far as standard inputs and weights usually reach.
+    """
+    if not is_own(activation):
+        return
+    sigma, z = activation, np.geomspace(0.05, 5.0, 25)
+    name, both, zero = f"The activation {sigma.name!r}", np.append(-z, z), np.zeros(1)
+    _check_derivative(sigma, name, -z, "below")
+    _check_derivative(sigma, name, z, "above")
+    if sigma.smooth:
+        _check_derivative(sigma, name, np.array([-1e-2, -1e-3, 0.0, 1e-3, 1e-2]), "near")
+
+    def agree(problem: str, field: str, at: Array, found: Any, expected: Any) -> None:
+        """A relative 1e-9 is above the rounding of a function's evaluation."""
+        found, expected = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
+        error = np.abs(found - expected)
+        if not np.max(error) <= 1e-9 * np.max(np.abs(found) + np.abs(expected)):
+            i = int(np.argmax(error))
+            raise InvalidInput(
+                f"{name} {problem}: at z = {at[i]:.3g} it is {found[i]:.6g}, not "
+                f"{expected[i]:.6g}. Correct {field}=, or leave it out."
+            )
+
+    if sigma.degree is not None:
+        problem = f"is not positively homogeneous of degree {sigma.degree:g}"
+        agree(problem, "degree", 2 * both, sigma(2 * both), 2.0**sigma.degree * sigma(both))
+    if sigma.symmetry is not Symmetry.NONE:
+        reflected = {
+            Symmetry.ODD: 2 * sigma(zero) - sigma(z),
+            Symmetry.MIRROR: sigma(z) - (1 + (sigma.slope or 0.0)) * z,
+            Symmetry.EVEN: sigma(z),
+        }[sigma.symmetry]
+        problem = f"has not the symmetry {sigma.symmetry.value!r}"
+        agree(problem, "symmetry", -z, sigma(-z), reflected)
+    if sigma.period is not None:
+        problem, P = f"has not the period {sigma.period:.6g}", sigma.period
+        agree(problem, "period", both + P, sigma(both + P), sigma(both))
+        if sigma.symmetry is Symmetry.ODD:
+            problem += " of an odd function, half of which reverses it"
+            reversed_ = 2 * sigma(zero) - sigma(both)
+            agree(problem, "period", both + P / 2, sigma(both + P / 2), reversed_)
+    if sigma.inverse is not None:
+        agree("has an inverse and is not zero below zero", "inverse", -z, sigma(-z), 0 * z)
+        with np.errstate(all="ignore"):
+            back, powers = sigma.inverse(sigma(z)), np.log2(sigma(2 * z) / sigma(z))
+        agree("has an inverse that does not undo it", "inverse", z, back, z)
+        if sigma.degree is None and np.allclose(powers, powers[0], rtol=0, atol=1e-4):
+            raise InvalidInput(
+                f"{name} is positively homogeneous of degree {powers[0]:.4g} and does not say so: "
+                f"give degree={powers[0]:.4g}, without which the scale of its units is open."
+            )
+
+
+def _check_derivative(sigma: Activation, name: str, z: Array, where: str) -> None:
+    """By every difference of values, or by their median: kinks elsewhere are no mistake then."""
+    with np.errstate(all="ignore"):
+        both = sigma(z), sigma.derivative(z)
+    for what, found in zip(("values", "slopes"), both, strict=True):
+        try:
+            bad = np.shape(found) != z.shape or not np.all(np.isfinite(found))
+        except TypeError:
+            bad = True
+        if bad:
+            raise InvalidInput(
+                f"{name} must give finite {what} for arrays of any z, as from {z.min():.3g} to "
+                f"{z.max():.3g}: use np.maximum(z, 0) inside a function that is not defined below "
+                "zero."
+            )
+    values, slopes = (np.asarray(found, dtype=float) for found in both)
+    step = 1e-5  # near eps^(1/3), where truncation equals rounding: an error of some 1e-10
+    differences = np.subtract(sigma(z + step), sigma(z - step), dtype=float) / (2 * step)
+    allowed = 1e-4 * (np.abs(differences) + np.abs(slopes) + np.abs(values))
+    excess = np.abs(slopes - differences) - allowed - step * np.abs(slopes).max()
+    if (np.max(excess) if sigma.smooth else np.median(excess)) > 0:
+        i = int(np.argmax(excess))
+        kink = " (kinked=False is for functions without a kink)" if sigma.smooth else ""
+        raise InvalidInput(
+            f"{name} has a derivative that is not its function's {where} zero: at z = {z[i]:.3g} "
+            f"it is {slopes[i]:.3g}, and differences of values give {differences[i]:.3g}. Correct "
+            f"one of them{kink}."
+        )

@@ -15,7 +15,6 @@ from numpy.polynomial.legendre import leggauss
 from scipy import special
 
 from provenet.common.typing import Array
-from provenet.networks.tolerances import QUADRATURE_NODES, QUADRATURE_REACH
 
 
 def he(k: int, x: Array | float) -> Array:
@@ -64,8 +63,8 @@ def quadrature_coefficient(
     k: int,
     breakpoints: Sequence[float] = (),
     *,
-    reach: float = QUADRATURE_REACH,
-    nodes: int = QUADRATURE_NODES,
+    reach: float = 12.0,
+    nodes: int = 200,
 ) -> float:
     """`E[function(g) He_k(g)]`, g standard normal, by Gauss-Legendre between the break points.
 

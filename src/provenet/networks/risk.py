@@ -35,10 +35,9 @@ from scipy.spatial.distance import cdist
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
 from provenet.networks.activations import ABS
-from provenet.networks.conversions import as_absolute
 from provenet.networks.hermite import normal_density, quadrature_coefficient
 from provenet.networks.network import Network
-from provenet.networks.tolerances import MOST_ORDERS
+from provenet.networks.piecewise import as_absolute
 
 Combination = tuple[tuple[float, Network], ...]
 """Networks in canonical form and the factors with which they are added."""
@@ -205,6 +204,7 @@ def _difference(f: Network, g: Network) -> Combination:
 
 
 def _check_order(order: int) -> None:
+    most = 150  # beyond it He_k and k! leave the range of floating point numbers
     whole = isinstance(order, Integral) and not isinstance(order, bool)
-    if not (whole and 0 <= order <= MOST_ORDERS):
-        raise InvalidInput(f"The order must be a whole number from 0 to {MOST_ORDERS}: {order!r}.")
+    if not (whole and 0 <= order <= most):
+        raise InvalidInput(f"The order must be a whole number from 0 to {most}: {order!r}.")

@@ -24,7 +24,7 @@ from provenet.fitting.search.chains import (
 )
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.workspace import Wishes, Workspace, prepare
-from provenet.networks.conversions import as_absolute
+from provenet.networks.piecewise import as_absolute
 
 TRUTH = pn.random_network(4, 6, bias_scale=1.0, rng=0)
 

@@ -21,7 +21,7 @@ from provenet.fitting.search.dash import (
 from provenet.fitting.search.floor import variance
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.workspace import Wishes, Workspace, prepare
-from provenet.networks.conversions import as_absolute
+from provenet.networks.piecewise import as_absolute
 
 TRUTH = pn.random_network(5, 10, bias_scale=1.0, rng=0)
 

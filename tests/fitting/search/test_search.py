@@ -13,7 +13,7 @@ from provenet.fitting.search.pruning import prune
 from provenet.fitting.search.swaps import expand, start
 from provenet.fitting.search.units import OneLayer, promising_units, random_units, usefulness
 from provenet.networks.activations import ABS
-from provenet.networks.conversions import as_absolute
+from provenet.networks.piecewise import as_absolute
 
 
 @pytest.fixture

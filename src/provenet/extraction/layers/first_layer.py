@@ -38,8 +38,8 @@ from provenet.extraction.layers.tolerances import (
     WORTH_A_GRADIENT,
 )
 from provenet.extraction.tolerances import ROUNDING, TINIEST, TYPICAL_ERROR
-from provenet.networks.cells import inputs_of_units, slopes
 from provenet.networks.network import DeepNetwork
+from provenet.networks.piecewise import inputs_of_units, slopes
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,10 @@ import numpy as np
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from provenet.common.blocks import row_blocks
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import TINY, AnyArray, Array
 from provenet.fitting.covariance import DeepErrors
 from provenet.fitting.model import Linearisation, Parameters
 from provenet.networks.network import DeepNetwork
-from provenet.networks.tolerances import TINY
 
 _BLOCK = 256  # rows at a time: with half as many matrix products are a sixth slower
 

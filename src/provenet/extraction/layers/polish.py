@@ -51,8 +51,8 @@ from provenet.extraction.layers.tolerances import (
 from provenet.extraction.layers.top import weights_far_out
 from provenet.extraction.questions import most_rows
 from provenet.extraction.tolerances import AIM_STARTS
-from provenet.networks.cells import inputs_of_units
 from provenet.networks.network import DeepNetwork
+from provenet.networks.piecewise import inputs_of_units
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from provenet.common.ended import Ended
-from provenet.common.typing import Array
+from provenet.common.typing import EPS, TINY, Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.least_squares import refine
@@ -63,7 +63,6 @@ from provenet.fitting.robust.tolerances import (
 )
 from provenet.networks.activations import RELU, Activation
 from provenet.networks.network import Network
-from provenet.networks.tolerances import EPS, TINY
 
 Model = TypeVar("Model")
 

@@ -31,7 +31,7 @@ import numpy as np
 
 from provenet.common.blocks import row_blocks
 from provenet.common.ended import Ended
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import TINY, AnyArray, Array
 from provenet.fitting.robust.pursuit import principal_component_pursuit
 from provenet.fitting.robust.tolerances import (
     ABSOLUTE_ROUNDS,
@@ -67,7 +67,6 @@ from provenet.fitting.robust.tolerances import (
     TRIMMED_SHARES,
     WORST_ROWS,
 )
-from provenet.networks.tolerances import TINY
 
 
 class Separation(StrEnum):

@@ -35,7 +35,7 @@ import numpy as np
 from scipy import special
 
 from provenet.common.blocks import row_blocks
-from provenet.common.typing import Array
+from provenet.common.typing import TINY, Array
 from provenet.fitting.robust.tolerances import (
     CLEARLY_ABOVE,
     DISTINCT,
@@ -48,7 +48,6 @@ from provenet.fitting.robust.tolerances import (
     SMEARS,
 )
 from provenet.networks.activations import RELU
-from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.ended import Ended
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import TINY, AnyArray, Array
 from provenet.fitting.robust.tolerances import (
     FIRST_PENALTY,
     MOST_PURSUIT_STEPS,
@@ -23,7 +23,6 @@ from provenet.fitting.robust.tolerances import (
     PURSUIT_NOISE,
     PURSUIT_TOLERANCE,
 )
-from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provenet.networks.tolerances import EPS
+from provenet.common.typing import EPS
 
 # ---- Huber
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import EPS, AnyArray, Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
@@ -39,7 +39,6 @@ from provenet.fitting.search.tolerances import (
 )
 from provenet.fitting.search.untangling import untangled
 from provenet.networks.activations import Symmetry
-from provenet.networks.tolerances import EPS
 
 
 class SeveralLayers:

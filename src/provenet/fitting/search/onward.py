@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from provenet.common.typing import TINY
 from provenet.data.passes import working_time
 from provenet.fitting.final_fit import Polished, describe_reversal, settled_from, settled_with_signs
 from provenet.fitting.least_squares import Fit
@@ -29,9 +30,8 @@ from provenet.fitting.search.tolerances import MOST_ROUNDS, RIVAL_GAIN, RIVAL_SE
 from provenet.fitting.tolerances import CLEARLY_WORSE, POLISH_LAST_STEPS, REFIT_TOLERANCE
 from provenet.fitting.workspace import Workspace
 from provenet.networks.canonical import match_units
-from provenet.networks.conversions import with_free_linear_part
 from provenet.networks.network import Network
-from provenet.networks.tolerances import TINY
+from provenet.networks.piecewise import with_free_linear_part
 
 
 @dataclass(frozen=True)

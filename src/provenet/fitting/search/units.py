@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import TINY, AnyArray, Array
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.linalg import solve_scaled
 from provenet.fitting.losses import working_labels
@@ -24,7 +24,6 @@ from provenet.fitting.search.tolerances import (
 )
 from provenet.fitting.tolerances import RIDGE_OF_POOL
 from provenet.networks.activations import Activation
-from provenet.networks.tolerances import TINY
 
 
 class OneLayer:

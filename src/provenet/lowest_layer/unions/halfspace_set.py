@@ -9,11 +9,10 @@ from scipy.optimize import linear_sum_assignment
 
 from provenet.certify.checks import Check, Status
 from provenet.certify.statements import FaceErrors
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import TINY, AnyArray, Array
 from provenet.data.standardisation import Standardisation
 from provenet.lowest_layer.unions.faces import Flags
 from provenet.networks.layered import LayeredNetwork, intersection, lowest_layer, union
-from provenet.networks.tolerances import TINY
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from scipy.special import entr
 
 from provenet.certify.checks import Check, Status
 from provenet.common.exceptions import NoAnswer
-from provenet.common.typing import AnyArray, Seed
+from provenet.common.typing import TINY, AnyArray, Seed
 from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import Source
 from provenet.lowest_layer.unions.faces import Faces
@@ -36,7 +36,6 @@ from provenet.lowest_layer.unions.tolerances import (
     SEARCHED_AGAIN,
     SPLIT_TILT,
 )
-from provenet.networks.tolerances import TINY
 
 Stage = Callable[[str, str], AbstractContextManager[Any]]
 

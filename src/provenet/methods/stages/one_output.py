@@ -21,8 +21,8 @@ from provenet.methods.tolerances import MOMENT_FIT_ATTEMPTS
 from provenet.moments.decomposition import recover_scalars
 from provenet.moments.subspace import Span
 from provenet.networks.activations import ABS, RELU
-from provenet.networks.conversions import as_absolute
 from provenet.networks.network import Network
+from provenet.networks.piecewise import as_absolute
 from provenet.networks.signs import fix_signs
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.optional import package
 from provenet.common.words import counted
-from provenet.networks.conversions import in_relu_units, linear_as_units
 from provenet.networks.formats.arrays import check_has_name
 from provenet.networks.network import DeepNetwork, Network
+from provenet.networks.piecewise import in_relu_units, linear_as_units
 
 _SKLEARN_UNITS = {"relu": "relu", "sigmoid": "logistic", "tanh": "tanh"}
 _SKLEARN_LINKS = {
