@@ -6,7 +6,7 @@ average over them comes closer to the truth: such labels say intervals, not a va
 
 *Probabilities* are turned into the outputs of the network before its link: a logit is
 `u = log(p / (1 - p))`, softmax's outputs are `u_k = log p_k` less their mean over the classes (see
-`networks.links`). A probability known to h is a logit known to `h / (p (1 - p))`, so near 0 and 1
+`networks.network`). A probability known to h is a logit known to `h / (p (1 - p))`, so near 0 and 1
 next to nothing is left. Every label becomes the interval in which u lies: the two ends of the
 interval of p, transformed. Its middle is the new label, its width belongs to the label's precision.
 Labels known far worse than the best are left out, and so are *saturated* ones, whose interval

@@ -27,7 +27,7 @@ class Loss(Protocol):
 
     @property
     def link(self) -> str:
-        """How values become what labels are the mean of: a name of `networks.links`."""
+        """How values become what labels are the mean of: a name of `networks.network`."""
 
     def deviance(self, F: Array, Y: Array) -> Array:
         """(samples,)."""
