@@ -159,7 +159,7 @@ def _deep_levenberg_marquardt(
     with one_blas_thread():
         while best is None or (best.rms > 1e-13 * spread and working_time() < deadline):
             start = pn.random_network(widths, X.shape[1], activation=activation, rng=rng)
-            parameters = Parameters.of_deep(start)
+            parameters = Parameters.of(start)
             parameters = replace(parameters, beta=np.zeros_like(parameters.beta))
             found = refine(
                 samples,

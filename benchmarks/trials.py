@@ -118,7 +118,7 @@ def fitted_from(start: pn.Network, X: Array, y: Array) -> pn.Network:
     with one_blas_thread():
         fit = refine(
             pn.ArraySource(X, y),
-            Parameters.of_deep(start)
+            Parameters.of(start)
             if isinstance(start, pn.DeepNetwork)
             else Parameters.of(start),
             start.activation,

@@ -49,7 +49,7 @@ def candidate_of(
     """A network in the user's coordinates as a method would have found it."""
     W, b = workspace.standardisation.units_from_user(network.weights[0], network.biases[0])
     own = network.replace(weights=(W, *network.weights[1:]), biases=(b, *network.biases[1:]))
-    return DeepCandidate(Parameters.of_deep(own), "Known.", narrower)
+    return DeepCandidate(Parameters.of(own), "Known.", narrower)
 
 
 def evidence_of(

@@ -65,7 +65,7 @@ def problem(
     if loss is SOFTMAX:
         y = np.eye(y.shape[1])[(y + rng.gumbel(size=y.shape)).argmax(axis=1)]
     own = other if isinstance(other, pn.DeepNetwork) else pn.DeepNetwork.of(other)
-    return ArraySource(X, y), Parameters.of_deep(own)
+    return ArraySource(X, y), Parameters.of(own)
 
 
 SHAPES = [
@@ -104,7 +104,7 @@ def test_steps_are_those_of_all_parameters_together(
     J = whole(start, sigma, source.X, None if loss is SQUARES else loss.root(F))
     np.testing.assert_allclose(M, J.T @ J, atol=1e-10 * np.abs(M).max())
     numeric = approx_fprime(
-        start.ravel(), lambda flat: memory.linearised(start.unravel(flat)).loss, 1e-7
+        start.ravel(), lambda flat: memory.linearised(start.unravel(flat)).value, 1e-7
     )
     g = np.concatenate([point.gradient, point.beta_gradient.T.ravel()])
     # Differences of step 1e-7 are right to about 1e-7 of the second derivative, and to rounding.
@@ -141,13 +141,13 @@ def test_a_stream_ends_where_memory_ends(
     source, _ = problem(widths, outputs, activation, loss, n=4000, noise=0.02)
     truth = pn.random_network(widths, 3, outputs=outputs, activation=activation, rng=0)
     own = truth if isinstance(truth, pn.DeepNetwork) else pn.DeepNetwork.of(truth)
-    start, sigma = Parameters.of_deep(own), get_activation(activation)
+    start, sigma = Parameters.of(own), get_activation(activation)
     some = ArraySource(source.X[:1000], source.y[:1000])
     kept, streamed = (
         refine(source, start, sigma, spread=1.0, tolerance=1e-9, loss=loss, some=few)
         for few in (None, some)
     )
-    first = Samples.of(source, start, sigma, loss).linearised(start).loss
+    first = Samples.of(source, start, sigma, loss).linearised(start).value
     assert first - streamed.rss > 0.7 * (first - kept.rss) > 0
 
 
@@ -158,8 +158,8 @@ def test_a_pass_of_a_stream_is_one_over_any_source() -> None:
     point = memory.linearised(start)
     for any_source in (source, standardised):
         passed = Stream(any_source, memory).evaluate(start)
-        assert passed.loss == pytest.approx(point.loss, rel=1e-12)
-        np.testing.assert_allclose(passed.sums.gradient, point.gradient, rtol=1e-10)
+        assert passed.value == pytest.approx(point.value, rel=1e-12)
+        np.testing.assert_allclose(passed.gradient, point.gradient, rtol=1e-10)
 
 
 class CountedSource(ArraySource):
@@ -203,7 +203,7 @@ def test_without_noise_it_ends_at_machine_precision(
     truth = pn.random_network(widths, features, outputs=outputs, activation=activation, rng=5)
     X, y = pn.sample(truth, 1500, rng=1)
     own = truth if isinstance(truth, pn.DeepNetwork) else pn.DeepNetwork.of(truth)
-    exact, rng = Parameters.of_deep(own), np.random.default_rng(2)
+    exact, rng = Parameters.of(own), np.random.default_rng(2)
     start = exact.unravel(exact.ravel() + 0.01 * rng.standard_normal(exact.ravel().size))
     fit = refine(ArraySource(X, y), start, truth.activation, spread=float(y.std()), tolerance=1e-9)
     assert fit.rms < 1e-14 * y.std() and fit.ended in (Ended.ZERO, Ended.STUCK, Ended.CONVERGED)
@@ -295,7 +295,7 @@ def test_scoring_ends_where_the_gradient_vanishes(loss: Loss, outputs: int | Non
     first, last = (
         Samples.of(source, start, TANH, loss).evaluate(at, 2) for at in (start, fit.parameters)
     )
-    assert last.loss < first.loss
+    assert last.value < first.value
     # Scoring ends linearly: a hundredth is far below what chance moves the maximum by.
     assert np.abs(last.gradient).max() < 1e-2 * np.abs(first.gradient).max()
 

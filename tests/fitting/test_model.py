@@ -30,7 +30,7 @@ def flat(parameters: Parameters) -> Array:
 
 @given(deep_networks())
 def test_parameters_are_the_deep_network_s_own(network: pn.DeepNetwork) -> None:
-    again = Parameters.of_deep(network).deep_network(network.activation)
+    again = Parameters.of(network).deep_network(network.activation)
     assert again.outputs == network.outputs and again.widths == network.widths
     for mine, theirs in zip(again.affine_maps, network.affine_maps, strict=True):
         np.testing.assert_array_equal(mine[0], theirs[0])
@@ -39,14 +39,14 @@ def test_parameters_are_the_deep_network_s_own(network: pn.DeepNetwork) -> None:
 
 def test_one_layer_is_read_as_it_was() -> None:
     network = pn.random_network(4, 3, outputs=2, rng=0)
-    one, deep_one = Parameters.of(network), Parameters.of_deep(pn.DeepNetwork.of(network))
+    one, deep_one = Parameters.of(network), Parameters.of(pn.DeepNetwork.of(network))
     np.testing.assert_array_equal(one.theta, deep_one.theta)
     np.testing.assert_array_equal(one.beta, deep_one.beta)
     assert deep_one.lower == () and deep_one.widths == (4,)
 
 
 def test_layers_widths_and_counts() -> None:
-    parameters = Parameters.of_deep(deep((4, 2, 3)))
+    parameters = Parameters.of(deep((4, 2, 3)))
     assert parameters.widths == (4, 2, 3) and parameters.units == 3
     assert parameters.nonlinear == 4 * 4 + 2 * 5 + 3 * 3
     assert len(parameters.lower) == 2 and parameters.layers[-1] is parameters.theta
@@ -54,14 +54,14 @@ def test_layers_widths_and_counts() -> None:
 
 
 def test_with_layers_leaves_the_outputs() -> None:
-    first, second = Parameters.of_deep(deep((4, 2))), Parameters.of_deep(deep((3, 2)))
+    first, second = Parameters.of(deep((4, 2))), Parameters.of(deep((3, 2)))
     mixed = first.with_layers(second.layers)
     assert mixed.widths == (3, 2)
     np.testing.assert_array_equal(mixed.beta, first.beta)
 
 
 def test_a_step_is_taken_off_the_layers_the_lowest_first() -> None:
-    parameters = Parameters.of_deep(deep((4, 2, 3)))
+    parameters = Parameters.of(deep((4, 2, 3)))
     step = np.arange(parameters.nonlinear, dtype=float)
     moved = parameters.moved(step)
     np.testing.assert_array_equal(flat(moved), flat(parameters) - step)
@@ -78,7 +78,7 @@ def test_norms_of_every_layer_move_into_the_outputs(
     """Values grow like products of norms, so the function stays to rounding of its own size."""
     network = deep((4, 3, 2), activation, outputs)
     assert network.activation.degree == degree
-    normal = Parameters.of_deep(network).normalised(network.activation)
+    normal = Parameters.of(network).normalised(network.activation)
     for layer in normal.layers:
         np.testing.assert_allclose(np.linalg.norm(layer[:, :-1], axis=1), 1.0, rtol=1e-14)
     expected = network(ROWS)
@@ -94,19 +94,19 @@ def test_units_without_weights_stay_as_they_are() -> None:
     network = deep((4, 3), "relu")
     W, *above = network.weights
     blank = network.replace(weights=[np.vstack([W[:3], np.zeros(3)]), *above])
-    normal = Parameters.of_deep(blank).normalised(RELU)
+    normal = Parameters.of(blank).normalised(RELU)
     np.testing.assert_array_equal(normal.layers[0][3, :-1], 0.0)
     found = normal.deep_network(RELU)(ROWS)
     np.testing.assert_allclose(found, blank(ROWS), rtol=0, atol=100 * ROUNDING)
 
 
 def test_norms_that_count_stay() -> None:
-    parameters = Parameters.of_deep(deep((4, 2)))
+    parameters = Parameters.of(deep((4, 2)))
     assert parameters.normalised(TANH) is parameters
 
 
 def test_caps_hold_in_every_layer_and_leave_kinks_where_they_are() -> None:
-    parameters = Parameters.of_deep(deep((4, 3)))
+    parameters = Parameters.of(deep((4, 3)))
     capped = parameters.capped(TANH, 1.0)
     for mine, theirs in zip(capped.layers, parameters.layers, strict=True):
         norms = np.linalg.norm(theirs[:, :-1], axis=1)
@@ -120,7 +120,7 @@ def test_caps_hold_in_every_layer_and_leave_kinks_where_they_are() -> None:
 
 def test_layers_are_given_what_those_below_say() -> None:
     network = deep((4, 3, 2))
-    parameters = Parameters.of_deep(network)
+    parameters = Parameters.of(network)
     inputs = layer_inputs(parameters, TANH, ROWS)
     assert len(inputs) == 3
     np.testing.assert_array_equal(inputs[0], ROWS)
@@ -133,7 +133,7 @@ def test_layers_are_given_what_those_below_say() -> None:
 
 
 def test_widened_and_kept_units_are_those_of_the_highest_layer() -> None:
-    parameters = Parameters.of_deep(deep((4, 2)))
+    parameters = Parameters.of(deep((4, 2)))
     wider = parameters.widened(np.ones((3, 5)))
     assert wider.widths == (4, 5)
     kept = wider.keep(np.arange(5) < 2)
@@ -151,7 +151,7 @@ DIFFERENCE = 1e-5
 
 
 def model(widths: tuple[int, ...], outputs: int | None, activation: str) -> Parameters:
-    return Parameters.of_deep(deep(widths, activation, outputs))
+    return Parameters.of(deep(widths, activation, outputs))
 
 
 def with_linear_part(parameters: Parameters) -> Parameters:

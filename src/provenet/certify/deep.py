@@ -191,7 +191,7 @@ def crossings(network: DeepNetwork, X: Array) -> list[AnyArray]:
 
 def _states(network: DeepNetwork, X: Array) -> list[tuple[AnyArray, AnyArray]]:
     """For each layer, (samples, units): which units are on, and where the output shows it."""
-    point = Linearisation.of(Parameters.of_deep(network), network.activation, X)
+    point = Linearisation.of(Parameters.of(network), network.activation, X)
     *_, (A, _) = network.affine_maps
     shows = [np.zeros((len(X), width), dtype=bool) for width in network.widths]
     for weights in A:

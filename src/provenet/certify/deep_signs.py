@@ -75,7 +75,7 @@ def _as_good(
     rss, n = float(np.vdot(left, left)), samples.labels
     fit = refine(
         samples,
-        Parameters.of_deep(other),
+        Parameters.of(other),
         own.activation,
         spread=float(np.std(samples.y)),
         iterations=SWAP_STEPS,

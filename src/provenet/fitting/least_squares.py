@@ -38,7 +38,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import add
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import lapack
@@ -102,46 +102,46 @@ def refine(
     numbers = source.size * (
         2 * source.features + 4 * sum(start.widths) + 2 * (source.outputs or 1)
     )
-    if some is None and 8 * numbers > 2e9:  # bytes
+    if some is None and 8 * numbers > 2e9:  # bytes of what would be kept
         drawn = source.draw(max(20_000, 50 * start.ravel().size), np.random.default_rng(0))
         some = ArraySource(drawn.X, drawn.y)
     memory = Samples.of(source if some is None else some, start, activation, loss)
     problem: Samples | Stream = memory if some is None else Stream(source, memory)
     end = (zero * spread) ** 2 * source.labels if loss is SQUARES else 0.0
-    single = (1e-3 * spread) ** 2 * source.labels  # a step needs three digits then
+    large = (1e-3 * spread) ** 2 * source.labels  # a step needs three digits above
 
     def fit(ended: Ended) -> Fit:
-        return Fit(point.parameters, point.loss, source.labels, taken, ended)
+        return Fit(point.parameters, point.value, source.labels, taken, ended)
 
     point, before, solved, taken = problem.evaluate(start, 2), np.inf, True, 1
     if start.nonlinear == 0:
         return fit(Ended.CONVERGED)
     while True:
-        if point.loss <= end:
+        if point.value <= end:
             return fit(Ended.ZERO)
-        if before - point.loss <= tolerance * before < np.inf:
+        if before - point.value <= tolerance * before < np.inf:
             return fit(Ended.CONVERGED if solved else Ended.OUT_OF_STEPS)
         if taken >= iterations:
             return fit(Ended.OUT_OF_STEPS)
         if working_time() > deadline:
             return fit(Ended.OUT_OF_TIME)
-        curvature = point.curvature(point.loss > single)
+        curvature = point.curvature(single=point.value > large)
         # As the loss fell (Eisenstat and Walker 1996), and no finer than the end needs.
-        fallen = point.loss / before if before < np.inf else 1.0
-        accuracy = np.clip(max(fallen, 0.3 * np.sqrt(end / max(point.loss, TINY))), 1e-4, 0.1)
+        fallen = point.value / before if before < np.inf else 1.0
+        accuracy = np.clip(max(fallen, 0.3 * np.sqrt(end / max(point.value, TINY))), 1e-4, 0.1)
         for _ in range(10):
             step = curvature.step(damping, float(accuracy))
             if step is not None:
-                if step.predicted <= tolerance * point.loss:
+                if step.predicted <= tolerance * point.value:
                     return fit(Ended.CONVERGED if step.solved else Ended.OUT_OF_STEPS)
                 moved = point.parameters.moved(step.theta, step.beta).normalised(activation)
                 trial = problem.evaluate(moved.capped(activation, largest))
-                if trial.loss < point.loss:
+                if trial.value < point.value:
                     break
             damping = max(4 * damping, 1e-3)
         else:
             return fit(Ended.STUCK)
-        point, before, solved = trial, point.loss, step.solved
+        point, before, solved = trial, point.value, step.solved
         damping, taken = max(damping / 5, 1e-13), taken + 1
 
 
@@ -160,8 +160,9 @@ class Samples:
     loss: Loss
     rows: int
     """Of a block."""
-    iterative: bool
-    """Whether steps are found by conjugate gradients."""
+    solver: type[Curvature]
+    """How steps are found."""
+    units: int
 
     @classmethod
     def of(
@@ -169,11 +170,13 @@ class Samples:
     ) -> Samples:
         """All samples of a source, for models of this shape."""
         X, y = source.rows(0, source.size)
-        p, most = like.nonlinear + len(like.beta), 100 if activation.slope is not None else 4000
+        most = 100 if activation.slope is not None else 4000
         iterative = like.nonlinear > most and not like.lower and loss is SQUARES
-        # Some of a processor's cache: a block of the Jacobian, or of what is evaluated.
-        rows = 2048 if iterative else int(np.clip(4e6 / (8 * p), 128, 2048))
-        return cls(with_ones(X), y.reshape(len(y), -1), activation, loss, rows, iterative)
+        # Some of a processor's cache: what is evaluated, or a block of the Jacobian.
+        rows = 2048 if iterative else _rows_of_jacobian(like)
+        solver = Products if iterative else Dense
+        Y = y.reshape(len(y), -1)
+        return cls(with_ones(X), Y, activation, loss, rows, solver, sum(like.widths))
 
     @cached_property
     def blocks(self) -> list[slice]:
@@ -197,18 +200,18 @@ class Samples:
         constant that softmax leaves open."""
         return 0.0 if self.loss is SQUARES else 1e-6 * len(self.Y)
 
-    def total(self, term: Callable[[int, slice], Sum], units: int) -> Sum:
+    def total(self, term: Callable[[int, slice], Sum]) -> Sum:
         """The sum of a term over the blocks, each with its number; threads share long ones."""
 
         def numbered(rows: slice) -> Sum:
             with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is not taken
                 return term(rows.start // self.rows, rows)
 
-        if self.X1.size * units > 10**7:  # milliseconds
+        if self.X1.size * self.units > 10**7:  # milliseconds
             return sum_over(self.blocks, numbered)
         return reduce(add, map(numbered, self.blocks))
 
-    def each(self, term: Callable[[int, slice], Sum], units: int) -> list[Sum]:
+    def each(self, term: Callable[[int, slice], Sum]) -> list[Sum]:
         """What a term gives for every block."""
         found = dict[int, Sum]()
 
@@ -216,16 +219,14 @@ class Samples:
             found[k] = term(k, rows)
             return k
 
-        self.total(kept, units)
+        self.total(kept)
         return [found[k] for k in range(len(self.blocks))]
 
     def linearised(self, parameters: Parameters) -> Point:
         """A model, its output layer as it is."""
-        m = sum(parameters.widths)
-        at = self.each(
-            lambda k, rows: Linearisation.at(parameters, self.activation, self.X1[rows]), m
-        )
-        return Point(self, parameters, at, self.each(lambda k, rows: at[k].values, m))
+        sigma, X1 = self.activation, self.X1
+        at = self.each(lambda k, rows: Linearisation.at(parameters, sigma, X1[rows]))
+        return Point(self, parameters, at, self.each(lambda k, rows: at[k].values))
 
     def evaluate(self, parameters: Parameters, passes: int = 1) -> Point:
         """A model with the best output layer for its units.
@@ -236,22 +237,20 @@ class Samples:
         """
         point = self.linearised(parameters)
         if self.loss is SQUARES:
-            for _ in range(passes):
-                point = point.corrected()
-            return point
+            return reduce(lambda point, _: point.corrected(), range(passes), point)
         if passes > 1:
-            starts = [point.with_beta(1 - share, parameters.beta) for share in (1, 0.3, 0.1, 0)]
-            point = min(starts, key=lambda start: start.loss)
+            starts = [point.with_beta(less, parameters.beta) for less in (0.0, 0.7, 0.9, 1.0)]
+            point = min(starts, key=lambda start: start.value)
         for _ in range(5 * passes):
-            before, point = point.loss, point.corrected()
-            if before - point.loss <= 1e-3:
+            before, point = point.value, point.corrected()
+            if before - point.value <= 1e-3:
                 break
         return point
 
 
 @dataclass(frozen=True)
 class Point:
-    """A model at samples in memory; what a step needs is computed when it is asked for."""
+    """A model at samples in memory; what a step needs is computed when it is needed."""
 
     samples: Samples
     parameters: Parameters
@@ -259,92 +258,88 @@ class Point:
     """Block by block, of these units with any beta."""
     F: list[Array]
     """The values, block by block."""
-    known_solver: Solver | None = None
-
-    def total(self, term: Callable[[int, slice], Sum]) -> Sum:
-        """The sum of a term over the blocks."""
-        return self.samples.total(term, sum(self.parameters.widths))
+    known: Solver | None = None
+    """`G^-1`, if it is that of another point."""
 
     @cached_property
-    def loss(self) -> float:
+    def value(self) -> float:
         """The sum of squares, or the deviance with the penalty; not finite: infinite."""
         of, Y, beta = self.samples.loss, self.samples.Y, self.parameters.beta
-        value = self.total(lambda k, rows: float(of.deviance(self.F[k], Y[rows]).sum()))
-        value += self.samples.penalty * float(np.vdot(beta, beta))
-        return value if np.isfinite(value) else np.inf
+        found = self.samples.total(lambda k, rows: float(of.deviance(self.F[k], Y[rows]).sum()))
+        found += self.samples.penalty * float(np.vdot(beta, beta))
+        return found if np.isfinite(found) else np.inf
 
     @cached_property
     def excess(self) -> list[Array]:
         """r, block by block."""
         of, Y = self.samples.loss, self.samples.Y
-        with np.errstate(over="ignore", invalid="ignore"):
-            return [of.excess(F, Y[b]) for F, b in zip(self.F, self.samples.blocks, strict=True)]
+        return self.samples.each(lambda k, rows: of.excess(self.F[k], Y[rows]))
 
     @cached_property
     def gradient(self) -> Array:
         """`J^T r`, flat."""
         A = self.parameters.output_weights
-        return self.total(lambda k, rows: self.at[k].pulled_back(self.excess[k] @ A))
+        return self.samples.total(lambda k, rows: self.at[k].pulled_back(self.excess[k] @ A))
 
     @cached_property
     def beta_gradient(self) -> Array:
         """`Phi^T r`, (rows of beta, outputs), and of the penalty."""
-        own = self.samples.penalty * self.parameters.beta.reshape(len(self.parameters.beta), -1)
-        return self.total(lambda k, rows: self.at[k].overlap(self.excess[k])) + own
+        own = self.samples.penalty * self.parameters.columns
+        return self.samples.total(lambda k, rows: self.at[k].overlap(self.excess[k])) + own
 
     @cached_property
-    def solver(self) -> Solver:
+    def inverse(self) -> Solver:
         """`G^-1` of anything of the shape of beta, (rows, outputs)."""
-        if self.known_solver is not None:
-            return self.known_solver
-        squares = self.samples.loss is SQUARES
-        G = self.total(self._units_gram if squares else self._weighted_gram)
-        if squares:
-            m, tail = len(G), self.samples.input_gram[len(G) - G.shape[1] :, len(G) - G.shape[1] :]
-            G = np.vstack([G, np.hstack([G[:, m:].T, tail])])
+        samples = self.samples
+        if self.known is not None:
+            return self.known
+        if samples.loss is SQUARES:
+            units = samples.total(self._units_gram)
+            m, width = units.shape  # the other rows are the same at every point
+            tail = samples.input_gram[m - width :, m - width :]
+            G = np.vstack([units, np.hstack([units[:, m:].T, tail])])
+        else:
+            G = samples.total(self._weighted_gram)
+            G[np.diag_indices(len(G))] += samples.penalty
         if not np.isfinite(G).all():
             return lambda B: np.full(B.shape, np.nan)
-        if squares:
+        if samples.loss is SQUARES:
             return solver_scaled(G, RIDGE * len(G))
-        G[np.diag_indices(len(G))] += self.samples.penalty
-        solve, outputs = solver_scaled(G, 4500 * EPS), self.samples.Y.shape[1]
+        solve, outputs = solver_scaled(G, 10 * RIDGE), samples.Y.shape[1]
         return lambda B: solve(B.T.ravel()).reshape(outputs, -1).T
 
     def _units_gram(self, k: int, rows: slice) -> Array:
-        """The units' rows of G; the others are the same at every point."""
-        at = self.at[k]
-        return np.hstack([at.top.T @ at.top, at.top.T @ at.tail])
+        top = self.at[k].top
+        return np.hstack([top.T @ top, top.T @ self.at[k].tail])
 
     def _weighted_gram(self, k: int, rows: slice) -> Array:
-        """G of all outputs, one after another."""
+        """Of all outputs, one after another."""
         root, phi = self.samples.loss.root(self.F[k]), self.at[k].features
-        n, combinations, outputs = root.shape
+        assert root is not None
         J = root[:, :, :, None] * phi[:, None, None, :]
-        J = J.reshape(n * combinations, outputs * phi.shape[1])
+        J = J.reshape(-1, root.shape[2] * phi.shape[1])
         return np.asarray(J.T @ J)
 
     def with_beta(self, share: float, step: Array) -> Point:
         """With a share of a step taken off beta."""
-        parameters, columns = self.parameters, step.reshape(len(step), -1)
-        change = self.samples.each(lambda k, rows: self.at[k].combined(columns), step.size)
-        F = [own - share * other for own, other in zip(self.F, change, strict=True)]
-        moved = replace(parameters, beta=parameters.beta - share * step)
-        known = self.solver if self.samples.loss is SQUARES else None
-        return Point(self.samples, moved, self.at, F, known)
+        columns = share * step.reshape(len(step), -1)
+        F = self.samples.each(lambda k, rows: self.F[k] - self.at[k].combined(columns))
+        moved = replace(self.parameters, beta=self.parameters.beta - share * step)
+        known = self.inverse if self.samples.loss is SQUARES else None
+        return replace(self, parameters=moved, F=F, known=known)
 
     def corrected(self) -> Point:
         """With Newton's correction of beta; of a deviance, halved until that falls."""
-        step = self.solver(self.beta_gradient).reshape(self.parameters.beta.shape)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.samples.loss is SQUARES:
-                return self.with_beta(1.0, step)
-            trials = (self.with_beta(0.5**halving, step) for halving in range(8))
-            return next((trial for trial in trials if trial.loss < self.loss), self)
+        step = self.inverse(self.beta_gradient).reshape(self.parameters.beta.shape)
+        if self.samples.loss is SQUARES:
+            return self.with_beta(1.0, step)
+        trials = (self.with_beta(0.5**halving, step) for halving in range(8))
+        return next((trial for trial in trials if trial.value < self.value), self)
 
     def curvature(self, single: bool) -> Curvature:
-        """Steps from here; after corrections of a deviance something of them may be left."""
-        left = None if self.samples.loss is SQUARES else self.beta_gradient
-        return curvature_at(self, self.gradient, left, single)
+        """Steps from here; corrections of a deviance may leave something to correct."""
+        rest = None if self.samples.loss is SQUARES else self.beta_gradient
+        return self.samples.solver(self, self.gradient, rest, single)
 
 
 # ---------------------------------------------------------------- very many samples
@@ -354,7 +349,7 @@ class Point:
 class GradientSums(Sums):
     """The loss, `J^T r` and `Phi^T r`."""
 
-    loss: float
+    value: float
     gradient: Array
     beta_gradient: Array
 
@@ -369,7 +364,16 @@ class Stream:
     def evaluate(self, parameters: Parameters, passes: int = 1) -> StreamPoint:
         """One pass, whatever is asked for: beta moves along with the units."""
         term = partial(gradient_term, parameters, self.some.activation, self.some.loss)
-        return StreamPoint(self, parameters, self.source.total(term))
+        sums, penalty = self.source.total(term), self.some.penalty / self.share
+        value = sums.value + penalty * float(np.vdot(parameters.beta, parameters.beta))
+        own = sums.beta_gradient + penalty * parameters.columns
+        value = value if np.isfinite(value) else np.inf
+        return StreamPoint(self, parameters, value, sums.gradient, own)
+
+    @property
+    def share(self) -> float:
+        """The part of the samples that gives the curvature."""
+        return len(self.some.Y) / self.source.size
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a step that overflows is not taken
@@ -384,34 +388,19 @@ def gradient_term(
 
 @dataclass(frozen=True)
 class StreamPoint:
-    """A model, and what a pass over all samples says of it."""
+    """What `Point` says, from a pass over all samples."""
 
     stream: Stream
     parameters: Parameters
-    sums: GradientSums
-
-    @property
-    def penalty(self) -> float:
-        """As of `Samples`."""
-        return self.stream.some.penalty / self.share
-
-    @property
-    def share(self) -> float:
-        """The part of the samples that gives the curvature."""
-        return len(self.stream.some.Y) / self.stream.source.size
-
-    @property
-    def loss(self) -> float:
-        """The sum of squares, or the deviance with the penalty; not finite: infinite."""
-        beta = self.parameters.beta
-        value = self.sums.loss + self.penalty * float(np.vdot(beta, beta))
-        return value if np.isfinite(value) else np.inf
+    value: float
+    gradient: Array
+    beta_gradient: Array
 
     def curvature(self, single: bool) -> Curvature:
-        """Steps from here."""
-        own = self.penalty * self.parameters.beta.reshape(self.sums.beta_gradient.shape)
-        left, point = self.sums.beta_gradient + own, self.stream.some.linearised(self.parameters)
-        return curvature_at(point, self.sums.gradient, left, single, self.share)
+        """Steps from here, by the curvature of some samples."""
+        some, share = self.stream.some, self.stream.share
+        point = some.linearised(self.parameters)
+        return some.solver(point, self.gradient, self.beta_gradient, single, share)
 
 
 # ---------------------------------------------------------------- steps
@@ -429,28 +418,21 @@ class Step:
     """Whether the damped system was solved for it: else a small gain is no end."""
 
 
-def curvature_at(
-    point: Point, gradient: Array, left: Array | None, single: bool, share: float = 1.0
-) -> Curvature:
-    """Steps at a point, by the solver that suits the model."""
-    kind = Products if point.samples.iterative else Dense
-    return kind(point, gradient, left, single, share)
-
-
 class Curvature:
     """S and D at a point, and damped steps for a gradient."""
 
     D: Array
 
     def __init__(
-        self, point: Point, gradient: Array, left: Array | None, single: bool, share: float = 1.0
+        self, point: Point, gradient: Array, rest: Array | None, single: bool, share: float = 1.0
     ) -> None:
-        """`left` is `Phi^T r` if it is not zero; gradients are of 1/share times the samples."""
-        self.point, self.share = point, share
-        self.rhs, self.left = gradient * share, None if left is None else left * share
-        if self.left is not None:
-            self.beta = point.solver(self.left)
-            self.rhs = self.rhs - point.total(self._explained)
+        """`rest` is `Phi^T r` if it is not zero; gradients are of 1/share times the samples."""
+        self.point, self.samples, self.parameters = point, point.samples, point.parameters
+        self.share, self.rhs = share, gradient * share
+        self.rest = None if rest is None else rest * share
+        if self.rest is not None:
+            self.beta = point.inverse(self.rest)
+            self.rhs = self.rhs - self.samples.total(self._explained)
         self.prepare(single)
 
     def prepare(self, single: bool) -> None:
@@ -467,40 +449,33 @@ class Curvature:
         Units that saturate or die have hardly any effect on most samples, and would run away on the
         word of the few that are left.
         """
-        p, samples = self.point.parameters, self.point.samples
-        alive = samples.activation.degree is not None and not p.lower and samples.loss is SQUARES
-        return np.asarray(diagonal + (1e-10 if alive else 1e-3) * diagonal.mean() + TINY)
+        alive = self.samples.activation.degree is not None and not self.parameters.lower
+        least = 1e-10 if alive and self.samples.loss is SQUARES else 1e-3
+        return np.asarray(diagonal + least * diagonal.mean() + TINY)
 
-    def finished(self, move: Array, damping: float, solved: bool) -> Step:
-        """A step of theta with what it predicts and the step of beta.
-
-        The prediction holds for an iterate of conjugate gradients, too.
-        """
+    def finished(self, move: Array, damping: float, solved: bool = True) -> Step:
+        """A step of theta with what it predicts, also an iterate of conjugate gradients, and the
+        step of beta."""
         with np.errstate(over="ignore", invalid="ignore"):  # a step far too long is not taken
-            predicted = float(self.rhs @ move + damping * self.D @ move**2)
-        if self.left is None:
-            return Step(move, 0.0, predicted / self.share, solved)
-        predicted += float(np.vdot(self.left, self.beta))
-        follows = self.point.solver(self.point.total(partial(self._changed, move)))
-        beta = (self.beta - follows).reshape(self.point.parameters.beta.shape)
-        return Step(move, beta, predicted / self.share, solved)
-
-    def _weighted(self, k: int, change: Array) -> Array:
-        """W times a change of the values."""
-        if self.point.samples.loss is SQUARES:
-            return change
-        root = self.point.samples.loss.root(self.point.F[k])
-        return np.asarray(np.einsum("nkp,nkq,nq->np", root, root, change))
+            predicted = float(self.rhs @ move + damping * self.D @ move**2) / self.share
+        if self.rest is None:
+            return Step(move, 0.0, predicted, solved)
+        follows = self.point.inverse(self.samples.total(partial(self._changed, move)))
+        beta = (self.beta - follows).reshape(self.parameters.beta.shape)
+        own = float(np.vdot(self.rest, self.beta)) / self.share
+        return Step(move, beta, predicted + own, solved)
 
     def _explained(self, k: int, rows: slice) -> Array:
         """`J^T W Phi` times the step of beta alone."""
-        change = self._weighted(k, self.point.at[k].combined(self.beta))
-        return self.point.at[k].pulled_back(change @ self.point.parameters.output_weights)
+        at = self.point.at[k]
+        change = self.samples.loss.weighted(self.point.F[k], at.combined(self.beta))
+        return at.pulled_back(change @ self.parameters.output_weights)
 
     def _changed(self, move: Array, k: int, rows: slice) -> Array:
         """`Phi^T W J` times a step of theta."""
-        change = self.point.at[k].top_change(move) @ self.point.parameters.output_weights.T
-        return self.point.at[k].overlap(self._weighted(k, change))
+        at = self.point.at[k]
+        change = at.top_change(move) @ self.parameters.output_weights.T
+        return at.overlap(self.samples.loss.weighted(self.point.F[k], change))
 
 
 class Dense(Curvature):
@@ -513,30 +488,26 @@ class Dense(Curvature):
 
         `o` multiplying the blocks of two units.
         """
-        point, p = self.point, self.point.parameters
-        shared, t = point.samples.loss is SQUARES and not p.lower, p.nonlinear
+        p, samples, t = self.parameters, self.samples, self.parameters.nonlinear
+        shared = samples.loss is SQUARES and not p.lower
         weights = np.ones((1, p.units)) if shared else p.output_weights
-        dtype = np.float32 if single else np.float64
-        M = point.total(lambda k, rows: self._information(weights, dtype, k, rows))
-        own = np.arange(t, len(M))
-        M[own, own] += point.samples.penalty
+        dtype: type[np.floating] = np.float32 if single else np.float64
+        X1 = samples.X1_single if single else samples.X1
+
+        def term(k: int, rows: slice) -> Array:
+            at, root = self.point.at[k].astype(dtype, X1[rows]), samples.loss.root(self.point.F[k])
+            return information(at, root, weights)
+
+        M = samples.total(term)
+        M[np.arange(t, len(M)), np.arange(t, len(M))] += samples.penalty
         C, diagonal = M[:t, t:], np.diag(M)[:t].copy()
-        self.S = C @ solve_scaled(M[t:, t:], C.T, 1e-6 if single else 4500 * EPS)
+        self.S = C @ solve_scaled(M[t:, t:], C.T, 1e-6 if single else 10 * RIDGE)
         np.subtract(M[:t, :t], self.S, out=self.S)  # in place, for it may be large
         if shared:
             A, (m, width) = p.output_weights, p.theta.shape
             self.S.reshape(m, width, m, width)[:] *= (A.T @ A)[:, None, :, None]
             diagonal *= np.repeat(np.sum(A**2, axis=0), width)
         self.D = self.floored(diagonal)
-
-    def _information(self, weights: Array, dtype: type[np.floating], k: int, rows: slice) -> Array:
-        """`[J, Phi]^T W [J, Phi]` of a block."""
-        samples = self.point.samples
-        at = self.point.at[k].astype(
-            dtype, samples.X1_single[rows] if dtype is np.float32 else None
-        )
-        root = None if samples.loss is SQUARES else samples.loss.root(self.point.F[k])
-        return information(at, root, weights)
 
     def step(self, damping: float, accuracy: float) -> Step | None:
         """Exact for any accuracy; none if the matrix is not positive definite."""
@@ -545,8 +516,82 @@ class Dense(Curvature):
         factor, failed = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
         if failed:
             return None
-        move = np.asarray(lapack.dpotrs(factor, self.rhs, lower=1)[0])
-        return self.finished(move, damping, True)
+        return self.finished(lapack.dpotrs(factor, self.rhs, lower=1)[0], damping)
+
+
+class Products(Curvature):
+    """S of one layer by its products with vectors.
+
+    Of piecewise linear units in single precision, which has their slopes exactly. On standardised
+    inputs block (i, j) of S is close to a multiple of the identity, K_ij times the mean squares of
+    (x, 1): K is what the slopes of units i and j share beyond the linear part. The inverse of K,
+    units by units, is the preconditioner, so that units much alike, or in vain, do not slow the
+    iteration down. A step of one digit, which is all that is needed far from the answer, takes
+    about five products.
+    """
+
+    def prepare(self, single: bool) -> None:
+        """Of more outputs than units only the triangular factor of A counts."""
+        samples, A = self.samples, self.parameters.output_weights
+        exact = samples.activation.slope is not None
+        self.dtype: type[np.floating] = np.float32 if exact else np.float64
+        X1 = samples.X1_single if exact else samples.X1
+        self.at = samples.each(lambda k, rows: self.point.at[k].astype(self.dtype, X1[rows]))
+        root = A if len(A) <= A.shape[1] else np.linalg.qr(A).R
+        self.size = float(np.abs(root).max(initial=TINY))  # no scale of labels overflows
+        self.mix: Array = (root / self.size).astype(self.dtype)
+        self.changes = [np.empty(0)] * len(self.at)
+        slopes = [at.slopes[0] for at in self.at]
+        squares = samples.total(lambda k, rows: (slopes[k] ** 2).T @ X1[rows] ** 2)
+        self.D = self.floored(squares.astype(float) * np.sum(A**2, axis=0)[:, None]).ravel()
+        shared = samples.total(lambda k, rows: slopes[k].T @ slopes[k]).astype(float)
+        if self.parameters.has_linear:
+            sums = samples.total(lambda k, rows: slopes[k].sum(axis=0, dtype=float))
+            shared -= np.outer(sums, sums) / len(samples.Y)
+        self.K = (A.T @ A) * shared
+
+    def product(self, v: Array) -> Array:
+        """S times a vector."""
+        at, mix = self.at, self.mix
+        step: Array = v.astype(self.dtype)
+
+        def overlap(k: int, rows: slice) -> Array:
+            self.changes[k] = at[k].top_change(step) @ mix.T
+            return at[k].overlap(self.changes[k])
+
+        shared = self.samples.total(overlap).astype(float)
+        g: Array = self.point.inverse(shared).astype(self.dtype)
+
+        def pulled_back(k: int, rows: slice) -> Array:
+            return at[k].pulled_back((self.changes[k] - at[k].combined(g)) @ mix)
+
+        return np.multiply(self.samples.total(pulled_back), self.size**2, dtype=float)
+
+    def preconditioner(self, damping: float) -> Solver:
+        """The inverse of what S is close to, damped; units alike in more than 1e-3 are one."""
+        by_unit = self.D.reshape(self.parameters.theta.shape)
+        scale = np.sqrt(by_unit[:, -1])
+        shared = self.K / scale / scale[:, None]
+        shared[np.diag_indices(len(scale))] += damping + 1e-3
+        inverse = np.linalg.inv(shared) / scale / scale[:, None]
+        squares = np.mean(by_unit / scale[:, None] ** 2, axis=0)
+        return lambda r: np.asarray((inverse @ (r.reshape(by_unit.shape) / squares)).ravel())
+
+    def step(self, damping: float, accuracy: float) -> Step:
+        """By conjugate gradients."""
+        extra, precondition = damping * self.D, self.preconditioner(damping)
+        move, solved = conjugate_gradients(
+            lambda v: self.product(v) + extra * v, self.rhs, precondition, accuracy
+        )
+        return self.finished(move, damping, solved)
+
+
+# ---------------------------------------------------------------- information
+
+
+def _rows_of_jacobian(like: Parameters) -> int:
+    """Samples whose derivatives are formed at a time: some of a processor's cache."""
+    return int(np.clip(5e5 / (like.nonlinear + len(like.beta)), 128, 2048))
 
 
 def information(at: Linearisation, root: Array | None, weights: Array | None = None) -> Array:
@@ -573,8 +618,8 @@ def fisher_information(
     weights: Array | None = None,
 ) -> Array:
     """`J^T W J` of all parameters, a sum over any source; `weights` as of `information`."""
-    rows = int(np.clip(4e6 / (8 * parameters.ravel().size), 128, 2048))
-    return source.total(partial(_information_term, parameters, activation, loss, weights), rows)
+    term = partial(_information_term, parameters, activation, loss, weights)
+    return source.total(term, _rows_of_jacobian(parameters))
 
 
 def _information_term(
@@ -586,79 +631,4 @@ def _information_term(
     y: Array,
 ) -> Array:
     at = Linearisation.of(parameters, activation, X)
-    return information(at, None if loss is SQUARES else loss.root(at.values), weights)
-
-
-class Products(Curvature):
-    """S of one layer by its products with vectors.
-
-    Of piecewise linear units in single precision, which has their slopes exactly. On standardised
-    inputs block (i, j) of S is close to a multiple of the identity, K_ij times the mean squares of
-    (x, 1): K is what the slopes of units i and j share beyond the linear part. The inverse of K,
-    units by units, is the preconditioner, so that units much alike, or in vain, do not slow the
-    iteration down. A step of one digit, which is all that is needed far from the answer, takes
-    about five products.
-    """
-
-    def prepare(self, single: bool) -> None:
-        """Of more outputs than units only the triangular factor of A counts."""
-        point, samples = self.point, self.point.samples
-        A = point.parameters.output_weights
-        self.dtype: Any = np.float32 if samples.activation.slope is not None else np.float64
-        X1 = samples.X1_single if self.dtype is np.float32 else samples.X1
-        self.at = samples.each(
-            lambda k, rows: point.at[k].astype(self.dtype, X1[rows]), point.parameters.units
-        )
-        root = A if len(A) <= A.shape[1] else np.linalg.qr(A).R
-        self.size = float(np.abs(root).max(initial=TINY))  # no scale of labels overflows
-        self.mix: Array = (root / self.size).astype(self.dtype)
-        self.changes = [np.empty(0)] * len(self.at)
-        squares = point.total(lambda k, rows: (self.slope(k) ** 2).T @ X1[rows] ** 2)
-        diagonal = squares.astype(float) * np.sum(A**2, axis=0)[:, None]
-        self.D = self.floored(diagonal).ravel()
-        shared = point.total(lambda k, rows: self.slope(k).T @ self.slope(k)).astype(float)
-        if point.parameters.has_linear:
-            sums = point.total(lambda k, rows: self.slope(k).sum(axis=0, dtype=float))
-            shared -= np.outer(sums, sums) / len(samples.Y)
-        self.K = (A.T @ A) * shared
-
-    def slope(self, k: int) -> Array:
-        """Of all units."""
-        return self.at[k].slopes[0]
-
-    def product(self, v: Array) -> Array:
-        """S times a vector."""
-        point, at, mix = self.point, self.at, self.mix
-        single: Array = v.astype(self.dtype)
-
-        def overlap(k: int, rows: slice) -> Array:
-            self.changes[k] = at[k].top_change(single) @ mix.T
-            return at[k].overlap(self.changes[k])
-
-        g = point.solver(point.total(overlap).astype(float)).astype(self.dtype)
-
-        def pulled_back(k: int, rows: slice) -> Array:
-            return at[k].pulled_back((self.changes[k] - at[k].combined(g)) @ mix)
-
-        return np.multiply(point.total(pulled_back), self.size**2, dtype=float)
-
-    def preconditioner(self, damping: float) -> Solver:
-        """The inverse of what S is close to, damped; units alike in more than 1e-3 are one."""
-        by_unit = self.D.reshape(self.point.parameters.theta.shape)
-        scale = np.sqrt(by_unit[:, -1])
-        shared = self.K / scale / scale[:, None]
-        shared[np.diag_indices(len(scale))] += damping + 1e-3
-        inverse = np.linalg.inv(shared) / scale / scale[:, None]
-        squares = np.mean(by_unit / scale[:, None] ** 2, axis=0)
-        return lambda r: np.asarray((inverse @ (r.reshape(by_unit.shape) / squares)).ravel())
-
-    def step(self, damping: float, accuracy: float) -> Step:
-        """By conjugate gradients."""
-        extra = damping * self.D
-        move, solved = conjugate_gradients(
-            lambda v: self.product(v) + extra * v,
-            self.rhs,
-            self.preconditioner(damping),
-            accuracy,
-        )
-        return self.finished(move, damping, solved)
+    return information(at, loss.root(at.values), weights)

@@ -6,15 +6,16 @@ the class). The deviance is twice the negative log-likelihood, and stands where 
 stands for noise of size one: with
 
     r = half the gradient of the deviance by F       F - y,   p - y,    p - y
-    R^T R = the Fisher information of F              1,       p(1-p),   diag(p) - p p^T
+    W = R^T R, the Fisher information of F           1,       p(1-p),   diag(p) - p p^T
 
-Gauss and Newton's step `(J^T J) s = J^T r` becomes Fisher's scoring `(J^T R^T R J) s = J^T r`, and
+Gauss and Newton's step `(J^T J) s = J^T r` becomes Fisher's scoring `(J^T W J) s = J^T r`, and
 everything that is built on it stays as it is. For softmax `R = diag(sqrt(p)) - sqrt(p) p^T`.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
@@ -22,24 +23,33 @@ from scipy.special import expit
 from provenet.common.typing import Array
 
 
-class Loss(Protocol):
+@dataclass(frozen=True)
+class Loss:
     """Values F and labels Y are (samples, outputs)."""
 
-    @property
-    def link(self) -> str:
-        """How values become what labels are the mean of: a name of `networks.network`."""
+    name: str
+    """Of the one object of its kind, also in another process."""
+    link: str
+    """How values become what labels are the mean of: a name of `networks.network`."""
+    deviance: Callable[[Array, Array], Array]
+    """(samples,)."""
+    excess: Callable[[Array, Array], Array]
+    """r, (samples, outputs)."""
+    root: Callable[[Array], Array | None]
+    """R, (samples, outputs, outputs); None where it is the identity."""
+    weights: Callable[[Array], Array]
+    """One number a sample in place of W, (samples, 1)."""
 
-    def deviance(self, F: Array, Y: Array) -> Array:
-        """(samples,)."""
+    def __reduce__(self) -> str:
+        """By name."""
+        return self.name
 
-    def excess(self, F: Array, Y: Array) -> Array:
-        """r, (samples, outputs)."""
-
-    def root(self, F: Array) -> Array:
-        """R, (samples, outputs, outputs)."""
-
-    def weights(self, F: Array) -> Array:
-        """One number a sample in place of the Fisher information, (samples, 1)."""
+    def weighted(self, F: Array, change: Array) -> Array:
+        """W times a change of the values."""
+        root = self.root(F)
+        if root is None:
+            return change
+        return np.asarray(np.einsum("nkp,nkq,nq->np", root, root, change))
 
 
 def loss_of_classes(y: Array) -> Loss | None:
@@ -60,76 +70,44 @@ def working_labels(loss: Loss, F: Array, Y: Array) -> tuple[Array, Array]:
     return root, root * F - loss.excess(F, Y) / root
 
 
-class _OneOfItsKind:
-    """There is one object of each loss, also after a journey to another process."""
-
-    name: str
-
-    def __reduce__(self) -> str:
-        return self.name
-
-
-class _Squares(_OneOfItsKind):
-    name = "SQUARES"
-    link = "identity"
-
-    def deviance(self, F: Array, Y: Array) -> Array:
-        return np.asarray(np.sum((F - Y) ** 2, axis=1))
-
-    def excess(self, F: Array, Y: Array) -> Array:
-        return np.asarray(F - Y)
-
-    def root(self, F: Array) -> Array:
-        return np.broadcast_to(np.eye(F.shape[1]), (len(F), F.shape[1], F.shape[1]))
-
-    def weights(self, F: Array) -> Array:
-        return np.ones((len(F), 1))
-
-
-class _Logistic(_OneOfItsKind):
-    name = "LOGISTIC"
-    link = "logit"
-
-    def deviance(self, F: Array, Y: Array) -> Array:
-        return np.asarray(2 * np.sum(np.logaddexp(0, F) - Y * F, axis=1))
-
-    def excess(self, F: Array, Y: Array) -> Array:
-        return np.asarray(expit(F) - Y)
-
-    def root(self, F: Array) -> Array:
-        return np.asarray(np.sqrt(self.weights(F))[:, :, None])
-
-    def weights(self, F: Array) -> Array:
-        return np.asarray(expit(F) * expit(-F))
-
-
 def _log_softmax(F: Array) -> Array:
     """As scipy has it, without what it does for other libraries' arrays: small ones are many."""
     F = F - F.max(axis=1, keepdims=True)
     return np.asarray(F - np.log(np.exp(F).sum(axis=1, keepdims=True)))
 
 
-class _Softmax(_OneOfItsKind):
-    name = "SOFTMAX"
-    link = "softmax"
-
-    def deviance(self, F: Array, Y: Array) -> Array:
-        return np.asarray(-2 * np.sum(Y * _log_softmax(F), axis=1))
-
-    def excess(self, F: Array, Y: Array) -> Array:
-        return np.asarray(np.exp(_log_softmax(F)) - Y)
-
-    def root(self, F: Array) -> Array:
-        p = np.exp(_log_softmax(F))
-        s = np.sqrt(p)
-        return np.asarray(s[:, :, None] * (np.eye(F.shape[1]) - p[:, None, :]))
-
-    def weights(self, F: Array) -> Array:
-        """The mean of the eigenvalues of the information that are not zero."""
-        p = np.exp(_log_softmax(F))
-        return np.asarray((1 - np.sum(p**2, axis=1)) / (F.shape[1] - 1))[:, None]
+def _softmax_root(F: Array) -> Array:
+    p = np.exp(_log_softmax(F))
+    return np.asarray(np.sqrt(p)[:, :, None] * (np.eye(F.shape[1]) - p[:, None, :]))
 
 
-SQUARES: Loss = _Squares()
-LOGISTIC: Loss = _Logistic()
-SOFTMAX: Loss = _Softmax()
+def _softmax_weights(F: Array) -> Array:
+    """The mean of the eigenvalues of W that are not zero."""
+    p = np.exp(_log_softmax(F))
+    return np.asarray((1 - np.sum(p**2, axis=1)) / (F.shape[1] - 1))[:, None]
+
+
+SQUARES = Loss(
+    "SQUARES",
+    "identity",
+    deviance=lambda F, Y: np.asarray(np.sum((F - Y) ** 2, axis=1)),
+    excess=lambda F, Y: np.asarray(F - Y),
+    root=lambda F: None,
+    weights=lambda F: np.ones((len(F), 1)),
+)
+LOGISTIC = Loss(
+    "LOGISTIC",
+    "logit",
+    deviance=lambda F, Y: np.asarray(2 * np.sum(np.logaddexp(0, F) - Y * F, axis=1)),
+    excess=lambda F, Y: np.asarray(expit(F) - Y),
+    root=lambda F: np.sqrt(expit(F) * expit(-F))[:, :, None],
+    weights=lambda F: np.asarray(expit(F) * expit(-F)),
+)
+SOFTMAX = Loss(
+    "SOFTMAX",
+    "softmax",
+    deviance=lambda F, Y: np.asarray(-2 * np.sum(Y * _log_softmax(F), axis=1)),
+    excess=lambda F, Y: np.asarray(np.exp(_log_softmax(F)) - Y),
+    root=_softmax_root,
+    weights=_softmax_weights,
+)

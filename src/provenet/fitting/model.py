@@ -80,10 +80,7 @@ class Parameters:
 
     def unravel(self, flat: Array) -> Parameters:
         """The model of this shape with these parameters."""
-        zeros = replace(
-            self.with_layers(tuple(np.zeros_like(layer) for layer in self.layers)),
-            beta=np.zeros_like(self.beta),
-        )
+        zeros = self.moved(self.ravel()[: self.nonlinear], self.beta)
         beta = flat[self.nonlinear :].reshape(self.beta.T.shape).T
         return zeros.moved(-flat[: self.nonlinear], -beta)
 
@@ -101,6 +98,11 @@ class Parameters:
     def output_weights(self) -> Array:
         """(outputs, units), also for one output."""
         return np.atleast_2d(self.beta[: self.units].T)
+
+    @property
+    def columns(self) -> Array:
+        """beta, one column an output also for one."""
+        return self.beta.reshape(len(self.beta), -1)
 
     def keep(self, units: AnyArray) -> Parameters:
         """Only the units of a mask; the linear part stays."""
@@ -148,13 +150,6 @@ class Parameters:
             outputs=None if self.beta.ndim == 1 else len(last),
         )
 
-    @classmethod
-    def of_deep(cls, network: DeepNetwork) -> Parameters:
-        """The parameters of a network of several hidden layers."""
-        *layers, last = (np.column_stack([W, b]) for W, b in network.affine_maps)
-        beta = last[0] if network.outputs is None else last.T
-        return cls(layers[-1], beta, tuple(layers[:-1]))
-
     def network(self, activation: Activation) -> Network:
         """The model as a network."""
         m = self.units
@@ -169,12 +164,12 @@ class Parameters:
 
     @classmethod
     def of(cls, network: Network) -> Parameters:
-        """The parameters of a network."""
-        A = network.output_weights.T
-        constant = np.broadcast_to(network.output_bias, A.shape[1:])[None]
-        linear = constant[:0] if network.linear is None else network.linear.T
-        theta = np.column_stack([network.weights, network.biases])
-        return cls(theta, np.concatenate([A, linear, constant]))
+        """The parameters of a network of any depth."""
+        *maps, (A, c) = network.affine_maps
+        linear = [] if network.linear is None else [np.atleast_2d(network.linear).T]
+        beta = np.concatenate([A.T, *linear, c[None]])
+        layers = tuple(np.column_stack(pair) for pair in maps)
+        return cls(layers[-1], beta[:, 0] if network.outputs is None else beta, layers[:-1])
 
 
 def _capped(theta: Array, largest: float) -> Array:
@@ -244,8 +239,7 @@ class Linearisation:
     @cached_property
     def values(self) -> Array:
         """f, (samples, outputs)."""
-        beta = self.parameters.beta
-        return self.combined(beta.reshape(len(beta), -1))
+        return self.combined(self.parameters.columns)
 
     def combined(self, coefficients: Array) -> Array:
         """Phi times coefficients of its columns."""

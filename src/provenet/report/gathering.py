@@ -287,7 +287,7 @@ class _PartialRefit:
     def _own_parameters(self) -> Parameters:
         """Of the answer on standardised inputs."""
         if isinstance(self.network, DeepNetwork):
-            return Parameters.of_deep(self.standardisation.network_from_user(self.network))
+            return Parameters.of(self.standardisation.network_from_user(self.network))
         return Parameters.of(self.standardisation.network_from_user(self.network))
 
     def _finished(self, parameters: Parameters) -> Network:

@@ -81,7 +81,7 @@ def test_what_crawls_to_zero_is_pruned_from_there() -> None:
     W[1][:, 0] *= 0.5
     near = truth.replace(weights=[w + 1e-4 for w in W], biases=b)
     problem = deep_problem(truth)
-    crawling = problem.refine(Parameters.of_deep(near), 0, 1.0)
+    crawling = problem.refine(Parameters.of(near), 0, 1.0)
     assert problem.crawls(crawling)
     fit, rejected = _pruned_from_the_end(problem, crawling, None)
     assert fit.parameters.widths == truth.widths and problem.is_zero(fit)
@@ -91,7 +91,7 @@ def test_what_crawls_to_zero_is_pruned_from_there() -> None:
 def test_what_does_not_get_to_zero_stays_as_it_is() -> None:
     truth = pn.random_network((3, 2), 4, activation="tanh", rng=0)
     problem = deep_problem(truth, noise=1e-3)
-    noisy = problem.refine(Parameters.of_deep(truth), 5, 1e-3)
+    noisy = problem.refine(Parameters.of(truth), 5, 1e-3)
     assert problem.crawls(noisy)
     fit, rejected = _pruned_from_the_end(problem, noisy, None)
     assert fit is noisy and rejected is None
@@ -100,7 +100,7 @@ def test_what_does_not_get_to_zero_stays_as_it_is() -> None:
 def fit_of(problem: Problem, widths: tuple[int, ...], size: float, labels: int) -> Fit:
     network = pn.random_network(widths, 4, activation="tanh", rng=0)
     rss = (size * problem.spread) ** 2 * labels
-    return Fit(Parameters.of_deep(network), rss, labels, 0, Ended.CONVERGED)
+    return Fit(Parameters.of(network), rss, labels, 0, Ended.CONVERGED)
 
 
 def test_layers_that_learned_by_heart_are_not_what_is_pruned() -> None:

@@ -27,7 +27,7 @@ def problem_of(noise: float = NOISE, n: int = 2000) -> Problem:
 
 
 def fit_from(problem: Problem, network: pn.DeepNetwork) -> Fit:
-    parameters = Parameters.of_deep(network)
+    parameters = Parameters.of(network)
     return problem.for_width(*network.widths).refine(parameters, 30, 1e-3)
 
 
@@ -77,7 +77,7 @@ def test_a_chain_ends_at_the_floor_and_not_above_twice_the_width() -> None:
     """Without it the chain grows on, fits noise of a part of the samples, and leaves more."""
     problem, rng = problem_of(n=4000).searching(), np.random.default_rng(0)
     wider = pn.random_network((6, 5), 5, rng=3)
-    fit = start(problem.for_width(6, 5), Parameters.of_deep(wider))
+    fit = start(problem.for_width(6, 5), Parameters.of(wider))
     for better in expand(problem, fit, 1, problem.widest, rng):
         fit = better
     assert fit.rms < 1.1 * NOISE * problem.spread

@@ -132,7 +132,7 @@ def test_a_start_shares_units_out(units: int, layers: int, widths: tuple[int, ..
 def test_growing_leaves_old_units_what_they_were_given_and_outputs_near() -> None:
     """New units of the highest layer feed nothing yet, those below it feed a little."""
     network = deep()
-    problem, parameters = problem_of(network), Parameters.of_deep(network)
+    problem, parameters = problem_of(network), Parameters.of(network)
     grown = MOVES.grown(problem, parameters, 4, np.random.default_rng(0))
     assert grown.widths == (6, 5)
     np.testing.assert_array_equal(grown.layers[0][:4], parameters.layers[0])
@@ -150,7 +150,7 @@ def test_growing_leaves_old_units_what_they_were_given_and_outputs_near() -> Non
 def test_growing_only_one_layer_is_possible() -> None:
     network = deep()
     grown = MOVES.grown(
-        problem_of(network), Parameters.of_deep(network), 1, np.random.default_rng(0)
+        problem_of(network), Parameters.of(network), 1, np.random.default_rng(0)
     )
     assert grown.widths == (5, 3)
 
@@ -159,7 +159,7 @@ def test_growing_only_one_layer_is_possible() -> None:
 def test_swaps_exchange_the_least_useful_units(failures: int) -> None:
     """One unit a layer; of a unit and its copy, which cost nothing, or of more after failures."""
     network = with_a_copy(with_a_copy(deep(), 0), 1)
-    problem, parameters = problem_of(network), Parameters.of_deep(network)
+    problem, parameters = problem_of(network), Parameters.of(network)
     old, copies_left = parameters.layers[0], set()
     for seed in range(8):
         swapped = MOVES.swapped(problem, parameters, failures, np.random.default_rng(seed))
@@ -179,10 +179,10 @@ def test_dropping_one_of_two_like_units_changes_nothing(layer: int, outputs: int
     network = with_a_copy(deep((4, 3, 3), outputs=outputs), layer)
     problem = problem_of(network)
     for unit in (0, network.widths[layer] - 1):
-        narrower = without(problem, Parameters.of_deep(network), layer, np.array([unit]))
+        narrower = without(problem, Parameters.of(network), layer, np.array([unit]))
         assert sum(narrower.widths) == network.units - 1
         assert left_by(problem, narrower) < FOLDED
-    other = without(problem, Parameters.of_deep(network), layer, np.array([1]))
+    other = without(problem, Parameters.of(network), layer, np.array([1]))
     assert left_by(problem, other) > 1e-3  # this one is no copy
 
 
@@ -200,16 +200,16 @@ def test_dropping_a_combination_of_others_changes_nothing(layer: int) -> None:
     problem = problem_of(network)
     last = network.widths[layer] - 1
     for unit in (0, last - 1, last):
-        narrower = without(problem, Parameters.of_deep(network), layer, np.array([unit]))
+        narrower = without(problem, Parameters.of(network), layer, np.array([unit]))
         assert left_by(problem, narrower) < 1e3 * FOLDED
-    other = without(problem, Parameters.of_deep(network), layer, np.array([1]))
+    other = without(problem, Parameters.of(network), layer, np.array([1]))
     assert left_by(problem, other) > 1e-2
 
 
 def test_a_constant_unit_is_folded_into_the_biases_above() -> None:
     network = with_unit(deep(), 0, np.zeros(5), 0.7, np.array([1.0, -2.0, 0.5]))
     problem = problem_of(network)
-    narrower = without(problem, Parameters.of_deep(network), 0, np.array([4]))
+    narrower = without(problem, Parameters.of(network), 0, np.array([4]))
     assert left_by(problem, narrower) < FOLDED
     moved = narrower.theta[:, -1] - network.biases[1]
     np.testing.assert_allclose(moved, np.tanh(0.7) * np.array([1.0, -2.0, 0.5]), atol=1e-9)
@@ -221,7 +221,7 @@ def test_a_constant_unit_is_folded_into_the_biases_above() -> None:
 def test_the_cheapest_drop_comes_first() -> None:
     network = with_a_copy(deep(), 0)
     problem = problem_of(network)
-    first = next(MOVES.narrower(problem, fit_of(problem, Parameters.of_deep(network))))
+    first = next(MOVES.narrower(problem, fit_of(problem, Parameters.of(network))))
     assert first.widths == (4, 3) and left_by(problem, first) < FOLDED
 
 
@@ -232,7 +232,7 @@ def test_of_many_useless_units_half_go_at_once() -> None:
         W, A = network.weights[layer : layer + 2]
         network = with_unit(network, layer, rng.standard_normal(W.shape[1]), 0.1, np.zeros(len(A)))
     problem = problem_of(network)
-    first, second, *_ = MOVES.narrower(problem, fit_of(problem, Parameters.of_deep(network)))
+    first, second, *_ = MOVES.narrower(problem, fit_of(problem, Parameters.of(network)))
     assert sum(first.widths) == network.units - 2 and left_by(problem, first) < FOLDED
     assert sum(second.widths) == network.units - 1 and left_by(problem, second) < FOLDED
 
@@ -240,11 +240,11 @@ def test_of_many_useless_units_half_go_at_once() -> None:
 def test_no_layer_is_left_without_units() -> None:
     network = deep((1, 2))
     problem = problem_of(network)
-    found = list(MOVES.narrower(problem, fit_of(problem, Parameters.of_deep(network))))
+    found = list(MOVES.narrower(problem, fit_of(problem, Parameters.of(network))))
     assert [way.widths for way in found] == [(1, 1), (1, 1)]
     single = deep((1, 1))
     problem = problem_of(single)
-    assert not list(MOVES.narrower(problem, fit_of(problem, Parameters.of_deep(single))))
+    assert not list(MOVES.narrower(problem, fit_of(problem, Parameters.of(single))))
 
 
 def carried(network: pn.DeepNetwork, layer: int) -> pn.DeepNetwork:
@@ -265,7 +265,7 @@ def test_a_reversed_unit_that_others_carry_is_found(layer: int) -> None:
     """None can be dropped alone, as costs say; dropped with the other reversed, nothing is lost."""
     truth = deep((4, 3), "relu")
     problem, wide = problem_of(truth), carried(truth, layer)
-    parameters = Parameters.of_deep(wide)
+    parameters = Parameters.of(wide)
     assert left_by(problem, parameters) < 1e-12
     found = list(MOVES.narrower(problem, fit_of(problem, parameters)))
     left = []
@@ -280,7 +280,7 @@ def test_odd_units_are_not_reversed() -> None:
     """Of tanh each unit is its own opposite: single drops are all."""
     network = deep((3, 2))
     problem = problem_of(network)
-    ways = list(MOVES.narrower(problem, fit_of(problem, Parameters.of_deep(network))))
+    ways = list(MOVES.narrower(problem, fit_of(problem, Parameters.of(network))))
     assert len(ways) == network.units
 
 
@@ -288,7 +288,7 @@ def test_costs_are_compared_on_a_few_samples_only() -> None:
     """Labels of later samples, however wrong, do not change what is tried."""
     network = with_a_copy(deep(), 0)
     problem = problem_of(network, FOLD_ROWS + 500)
-    fit = fit_of(problem, Parameters.of_deep(network))
+    fit = fit_of(problem, Parameters.of(network))
     y = problem.samples.y.copy()
     y[FOLD_ROWS:] = 1e6
     spoilt = replace(problem, samples=ArraySource(problem.samples.X, y))
@@ -318,7 +318,7 @@ def test_pruning_ends_at_the_true_widths(activation: str, n: int) -> None:
         W = [w.copy() for w in wide.weights]
         W[layer + 1][:, 0] -= W[layer + 1][:, -1]
         wide = wide.replace(weights=W)
-    fit = fit_of(problem, Parameters.of_deep(wide))
+    fit = fit_of(problem, Parameters.of(wide))
     assert problem.is_zero(fit) and wide.widths == (4, 3)
     narrow, rejected = prune(problem.searching().with_free_norms(), fit)
     assert narrow.parameters.widths == truth.widths and problem.is_zero(narrow)
@@ -329,7 +329,7 @@ def test_pruning_ends_at_the_true_widths(activation: str, n: int) -> None:
 def test_pruning_goes_down_to_what_was_asked_whatever_it_costs() -> None:
     truth = deep((3, 3))
     problem = problem_of(truth, 500)
-    fit = problem.refine(Parameters.of_deep(truth), 5, 1e-6)
+    fit = problem.refine(Parameters.of(truth), 5, 1e-6)
     assert problem.is_zero(fit)
     narrow, _ = prune(problem.searching().with_free_norms(), fit, most=5)
     assert sum(narrow.parameters.widths) == 5

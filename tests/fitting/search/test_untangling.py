@@ -60,7 +60,7 @@ def test_reversed_units_of_both_layers_come_back(activation: str) -> None:
     """Two or three of each layer, so that no drop of one with one reversed leaves little."""
     rng = np.random.default_rng(0)
     truth, X = truth_of(activation), rng.standard_normal((3000, FEATURES))
-    tangled = upper_reversed(lower_reversed(Parameters.of_deep(truth), [0, 2, 3], rng), [0, 1])
+    tangled = upper_reversed(lower_reversed(Parameters.of(truth), [0, 2, 3], rng), [0, 1])
     assert tangled.widths == (8, 5) and left(tangled, truth, X) < 1e-12
     ways = list(untangled(tangled, truth.activation, X, truth(X).std(), 0.0))
     found = next(way for way in ways if way.widths == WIDTHS)
@@ -71,7 +71,7 @@ def test_reversed_units_of_both_layers_come_back(activation: str) -> None:
 def test_several_outputs() -> None:
     rng = np.random.default_rng(1)
     truth, X = truth_of("relu", outputs=2), rng.standard_normal((3000, FEATURES))
-    tangled = lower_reversed(Parameters.of_deep(truth), [1, 4], rng)
+    tangled = lower_reversed(Parameters.of(truth), [1, 4], rng)
     found = next(iter(untangled(tangled, truth.activation, X, truth(X).std(), 0.0)))
     assert found.widths == WIDTHS and left(found, truth, X) < 1e-7
 
@@ -80,7 +80,7 @@ def test_nothing_to_untangle_at_the_finest_drops_nothing() -> None:
     """Coarser ways drop units that are needed: whoever takes them refits and judges."""
     rng = np.random.default_rng(2)
     truth, X = truth_of("relu"), rng.standard_normal((3000, FEATURES))
-    ways = list(untangled(Parameters.of_deep(truth), truth.activation, X, truth(X).std(), 0.0))
+    ways = list(untangled(Parameters.of(truth), truth.activation, X, truth(X).std(), 0.0))
     assert all(sum(way.widths) < sum(WIDTHS) for way in ways)
     assert all(left(way, truth, X) > 1e-4 for way in ways)
 
@@ -88,7 +88,7 @@ def test_nothing_to_untangle_at_the_finest_drops_nothing() -> None:
 def test_ways_finer_than_asked_for_are_left_out() -> None:
     rng = np.random.default_rng(4)
     truth, X = truth_of("relu"), rng.standard_normal((3000, FEATURES))
-    tangled = lower_reversed(Parameters.of_deep(truth), [1, 4], rng)
+    tangled = lower_reversed(Parameters.of(truth), [1, 4], rng)
     spread = float(truth(X).std())
     all_ways = [way.widths for way in untangled(tangled, truth.activation, X, spread, 0.0)]
     coarse = [way.widths for way in untangled(tangled, truth.activation, X, spread, 2e-2 * spread)]

@@ -67,7 +67,7 @@ class WeightedSamples:
 
     def linearised(self, network: DeepNetwork) -> Linearisation:
         """At the inputs, but with what each layer passes on of the measured vectors."""
-        parameters, h = Parameters.of_deep(network), self.X
+        parameters, h = Parameters.of(network), self.X
         passed, arguments = [self.of], list[Array]()
         for theta in parameters.layers:
             arguments.append(h @ theta[:, :-1].T + theta[:, -1])
@@ -289,7 +289,7 @@ class NearlyExact:
         return np.array(found)
 
     def _at(self, X: Array) -> Linearisation:
-        parameters = Parameters.of_deep(self.network)
+        parameters = Parameters.of(self.network)
         return Linearisation.of(parameters, self.network.activation, X)
 
 
@@ -395,17 +395,17 @@ class Newton:
 def _normalised(network: DeepNetwork) -> DeepNetwork:
     """Weights of hidden units of norm 1; units without any stay."""
     activation = network.activation
-    other = Parameters.of_deep(network).normalised(activation).deep_network(activation)
+    other = Parameters.of(network).normalised(activation).deep_network(activation)
     return network.replace(weights=other.weights, biases=other.biases)
 
 
 def _flat(network: DeepNetwork) -> Array:
-    return Parameters.of_deep(network).ravel()
+    return Parameters.of(network).ravel()
 
 
 def _in_shape(network: DeepNetwork, flat: Array) -> DeepErrors:
     """All parameters, flat, as weights and biases."""
-    found = Parameters.of_deep(network).unravel(flat)
+    found = Parameters.of(network).unravel(flat)
     matrices = (*found.layers, np.atleast_2d(found.beta.T))
     return DeepErrors(
         tuple(matrix[:, :-1] for matrix in matrices), tuple(matrix[:, -1] for matrix in matrices)

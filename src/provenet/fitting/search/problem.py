@@ -145,7 +145,7 @@ class Problem:
         """The best beta for given units, and what it leaves."""
         samples = Samples.of(self.samples, parameters, self.activation, self.loss)
         point = samples.evaluate(parameters, passes)
-        return point.parameters, point.loss
+        return point.parameters, point.value
 
     def is_zero(self, fit: Fit) -> bool:
         """Whether a fit leaves nothing."""
