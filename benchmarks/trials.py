@@ -118,9 +118,7 @@ def fitted_from(start: pn.Network, X: Array, y: Array) -> pn.Network:
     with one_blas_thread():
         fit = refine(
             pn.ArraySource(X, y),
-            Parameters.of(start)
-            if isinstance(start, pn.DeepNetwork)
-            else Parameters.of(start),
+            Parameters.of(start),
             start.activation,
             spread=float(np.std(y)),
             iterations=100 if deep else 200,

@@ -288,7 +288,7 @@ def test_errors_cover_what_noise_does(widths: tuple[int, ...], activation: str) 
     net, noise = net.canonical(), 3e-3
     X, y = pn.sample(net, 1000, rng=1)
     expected = flat(covariance(ArraySource(X, y), net).deep_errors(noise))
-    rng, truth, off = np.random.default_rng(2), Parameters.of_deep(net), []
+    rng, truth, off = np.random.default_rng(2), Parameters.of(net), []
     for _ in range(60):
         labels = y + noise * rng.standard_normal(len(y))
         fit = refine(

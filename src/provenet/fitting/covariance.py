@@ -39,7 +39,7 @@ from provenet.fitting.least_squares import Products, Samples, fisher_information
 from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.model import Linearisation, Parameters
 from provenet.networks.activations import Activation
-from provenet.networks.network import DeepNetwork, Network
+from provenet.networks.network import Network
 
 
 @dataclass(frozen=True)
@@ -181,10 +181,7 @@ def covariance(
     which they would take minutes, there is a bound.
     """
     activation = network.activation
-    if isinstance(network, DeepNetwork):
-        parameters = Parameters.of_deep(network)
-    else:
-        parameters = Parameters.of(network)
+    parameters = Parameters.of(network)
     by_unit = loss is SQUARES and not parameters.lower  # the same for all outputs
     weights = np.ones((1, parameters.units)) if by_unit else None
     M = fisher_information(source, parameters, activation, loss, weights)

@@ -21,9 +21,8 @@ from provenet.fitting.model import Linearisation, Parameters
 from provenet.networks.activations import RELU, Activation
 from provenet.networks.network import Network
 
-RIDGE = (
-    450 * EPS
-)  # times the size of `Phi^T Phi`: rounding of its sums; corrections undo its effect
+RIDGE = 450 * EPS
+"""Of `Phi^T Phi` scaled to unit diagonal, times its size: rounding of its sums."""
 
 
 @dataclass(frozen=True)

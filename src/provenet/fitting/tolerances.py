@@ -1,8 +1,7 @@
 """Numbers that decide something in this room, each with its reason.
 
 *Derived* follows from what is said; a *convention* could be another number of its size without
-changing an answer; *measured* names where. How damping begins and follows success is said in
-`common.damped_steps.Damping`.
+changing an answer; *measured* names where.
 """
 
 from __future__ import annotations
@@ -11,79 +10,17 @@ from provenet.common.typing import EPS
 
 # ---- Linear systems
 
-RIDGE = 450 * EPS
-"""Derived: added to the unit diagonal of `Phi^T Phi`, times its size: what rounding of its sums
-makes of a zero eigenvalue. Corrections from the current residual take its effect away."""
-RIDGE_SINGLE, RIDGE_DOUBLE = 1e-6, 4500 * EPS
-"""Derived: the same for a Gauss-Newton matrix of a few thousand rows in float32 (some ten roundings
-of it) and in float64."""
 RIDGE_OF_COVARIANCE = 4.5 * EPS
 """Derived: as little as still makes a rank-deficient system solvable, because standard errors are
 read from the inverse and nothing corrects them."""
 RIDGE_OF_POOL = 1e-10
 """Convention: for residuals by which units of a pool are compared: a few digits are enough."""
-RIDGE_ATTEMPTS, RIDGE_GROWTH = 6, 1000.0
-"""Convention: how often a ridge is made larger, and by how much, before least squares by singular
-values takes over: from rounding to beyond one."""
-LEAST_DAMPING = 1e-10
-"""Convention: damping of a parameter without effect, as a fraction of the mean of all: enough to
-keep the system definite, too little to be felt by others."""
-SATURATED_DAMPING = 1e-3
-"""Convention: the same where units saturate: a unit that is flat on nearly all samples would run
-away on the word of the few that are left."""
-BLOCK_BYTES = 4_000_000
-"""Convention: of a block of the Jacobian: what a processor's cache holds."""
-ENTRIES_AT_ONCE = 20_000
-"""Convention: entries of a matrix that are put in their places at a time."""
-PAIRS_AT_ONCE, MOST_PAIRS_KEPT = 2 * 10**5, 4 * 10**6
-"""Convention: products of pairs of inputs that are formed at a time, some of a processor's cache;
-and that are kept from one step to the next, some megabytes."""
-BLOCK_ROWS = (128, 512)
-"""Convention: rows of such a block, at least and at most: enough for a fast matrix product, few
-enough to share between cores."""
 
 # ---- Levenberg-Marquardt
 
-FLOAT32_ABOVE = 1e-3
-"""Derived: while the residual is above this fraction of the labels' spread a step needs three
-digits, which float32 has to spare."""
-ITERATIVE_ABOVE, DENSE_IN_PASSES = 100, 600
-"""Convention: nonlinear parameters above which steps come from conjugate gradients. From fifty on
-they are as fast, but calls with few samples a parameter took longer with them. Where a product is a
-pass over samples that are evaluated anew it costs several times as much."""
-SMOOTH_ITERATIVE_ABOVE = 600
-"""Measured: the same for smooth units, which are much alike: conjugate gradients take many products
-and leave a rest (benchmarks/activations.py)."""
-NEAR_ITERATIVE_ABOVE, DENSE_NEAR = 4000, 10.0
-"""Measured: the same of smooth units once a residual is below so many times `FLOAT32_ABOVE`, where
-what is left lies along the flattest directions (benchmarks/activations.py, 50 features). The matrix
-and its factor take a quarter of a gigabyte then."""
-FALLS_WELL = 0.05
-"""Convention: a step that lowers the sum of squares by more than this is worth another, beyond
-those that were allowed: most such fits are on their way to zero."""
-ACCURACIES = (1e-4, 0.1)
-"""Convention: of an iterative step, at the finest and the coarsest: as the sum of squares fell in
-the last one (Eisenstat and Walker 1996)."""
-BEYOND_THE_END = 0.3
-"""Convention: what an iterative step leaves at the finest, as a share of the residual at which the
-iteration ends: a last step need not go far beyond it (the safeguard of the same authors)."""
-STEP_ACCURACY = 1e-3
-"""Convention: the same where nothing else is asked for."""
-MOST_PRODUCTS = 200
-"""Convention: of conjugate gradients for one step; a step of one digit takes about five."""
 ALIKE = 1e-3
 """Convention: of the size of K, added to its diagonal before it is inverted: units that are alike
 in more than this are one to the preconditioner."""
-ROWS_KEPT = 2048
-"""Convention: rows of a block of samples that are kept between products."""
-SHARED_WORK = 10**7
-"""Derived: multiplications of a product, some milliseconds, from which threads share it: below they
-would spend more time on meeting."""
-MOST_KEPT = 10**9
-"""Convention: bytes of samples that are kept in memory between products."""
-STEPS, TOLERANCE = 60, 1e-6
-"""Convention: of a refinement, where nothing else is asked for: the fall of the sum of squares that
-is no more worth a step is a millionth."""
 ROUNDING_ZERO = 4.5 * EPS
 """Derived: a root mean square residual below this fraction of the labels' spread is their own
 rounding."""
@@ -183,9 +120,6 @@ rounding's."""
 MANY_SAMPLES = 10
 """Convention: times as many samples as were drawn: from there on some of them give the
 curvature."""
-CURVATURE_SHARE = 4
-"""Measured: of p weights, every p-th sample over this gives the curvature, which then takes a fifth
-of a pass: a sample's costs p / 15 of its gradient's (20 features, 10 units)."""
 
 # ---- The exact finish
 
@@ -305,17 +239,3 @@ MISSING_TRIES = 3
 """Convention: units, each the best of a pool, that are tried where labels are not inside."""
 
 # ---- Class labels
-
-LEAST_WEIGHT = 1e-3
-"""Convention: of a sample in a step of scoring, at least: one that a model is all but sure of, and
-wrongly, would outweigh all others."""
-CLASS_PENALTY = 1e-6
-"""Convention: on the square of the output weights, of the deviance a sample: log-odds of separable
-labels end near ten; where labels overlap the information is a hundred thousand times as large."""
-BETA_STEPS, BETA_STILL = 5, 1e-3
-"""Convention: of Newton's steps in beta for given units, and the fall of the deviance after which
-there is no further one: a thousandth of what chance moves it by."""
-START_SHARES = (1.0, 0.3, 0.1, 0.0)
-"""Convention: of the output weights that an iteration of class labels begins with."""
-HALVINGS = 8
-"""Convention: how often such a step is halved at most."""

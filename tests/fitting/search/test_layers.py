@@ -149,9 +149,7 @@ def test_growing_leaves_old_units_what_they_were_given_and_outputs_near() -> Non
 
 def test_growing_only_one_layer_is_possible() -> None:
     network = deep()
-    grown = MOVES.grown(
-        problem_of(network), Parameters.of(network), 1, np.random.default_rng(0)
-    )
+    grown = MOVES.grown(problem_of(network), Parameters.of(network), 1, np.random.default_rng(0))
     assert grown.widths == (5, 3)
 
 
