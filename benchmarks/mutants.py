@@ -231,17 +231,17 @@ ATV21 = (
 )
 
 _ICA = "methods/test_ica.py::"
-_FINISH = "fitting/test_exact_finish.py::"
+_FINISH = "methods/stages/test_exact_finish.py::"
 _INPUTS = "methods/test_arbitrary_inputs.py::"
 _NOISY = "fitting/robust/test_noisy_signs.py::"
 
 BJW19 = (
     Mutation(
         "BJW19 Lemma 1: patterns of the opposite sign",
-        "positive_rows",
-        "smallest < Z @ D.T",
-        "smallest < -(Z @ D.T)",
-        ("fitting/activity/test_sign_patterns.py::test_all_patterns_in_general_position",),
+        "pattern_blocks",
+        "keepdims=True) < Z @ D.T",
+        "keepdims=True) < -Z @ D.T",
+        ("methods/stages/test_sign_patterns.py::test_all_patterns_in_general_position",),
     ),
     Mutation(
         "BJW19 Algorithm 1: what is off the pattern may be anything",
@@ -351,8 +351,8 @@ BJW19 = (
     Mutation(
         "BJW19 Algorithm 5: a vector that is no null vector will do (ERRATA 11)",
         "_unit_values",
-        "if ratio < min(NULL, best[1])",
-        "if ratio < best[1]",
+        "if ratio < min(1e-7, best)",
+        "if ratio < best",
         (_FINISH + "test_the_finish_says_what_it_lacks",),
     ),
     Mutation(
@@ -371,8 +371,8 @@ BJW19 = (
     ),
     Mutation(
         "BJW19 section 9.1: the scale of an activation without degree",
-        "solve",
-        "inverse(values * np.exp(log_scale))",
+        "_unit_of_unknown_scale",
+        "inverse(values * np.exp(trial))",
         "inverse(values)",
         (_FINISH + "test_an_activation_without_degree_is_finished_by_its_inverse",),
     ),
@@ -381,7 +381,7 @@ BJW19 = (
         "signs_by_projection",
         "loss[: len(W)], -1.0, 1.0)",
         "loss[: len(W)], 1.0, -1.0)",
-        ("fitting/test_signs_by_projection.py::test_signs_that_were_reversed_are_found",),
+        ("methods/stages/test_exact_finish.py::test_signs_that_were_reversed_are_found",),
         fast=True,
     ),
     Mutation(
@@ -389,7 +389,7 @@ BJW19 = (
         "signs_by_projection",
         "np.append(b, -b)",
         "np.append(b, b)",
-        ("fitting/test_signs_by_projection.py",),
+        ("methods/stages/test_exact_finish.py",),
     ),
     Mutation(
         "BJW19 Algorithm 6: signs are decided and not used",
@@ -445,7 +445,7 @@ BJW19 = (
         "label_lines",
         "V *= np.where(V @ towards < 0, -1.0, 1.0)[:, None]",
         "V *= 1.0",
-        ("fitting/activity/test_label_lines.py::test_lines_among_labels_in_general_position",),
+        ("methods/stages/test_label_lines.py::test_lines_among_labels_in_general_position",),
     ),
     Mutation(
         "BJW19 Algorithm 8, step 3b: signs reversed",
@@ -563,8 +563,8 @@ BJW19 = (
     ),
     Mutation(
         "BJW19 section 9.1: the scale is found to half of its digits",
-        "_sharpened",
-        "for _ in range(SCALE_STEPS):",
+        "_unit_of_unknown_scale",
+        "for _ in range(8):",
         "for _ in range(0):",
         ("networks/test_own_activation.py::test_log_units_on_the_paper_s_road_to_the_last_digits",),
     ),

@@ -17,9 +17,9 @@ from helpers import exact_tensors, identity_standardisation, special_network
 from provenet.datasets import conditioned_rows
 from provenet.datasets.condition_pair import condition_pair, differing_share
 from provenet.datasets.separability import is_separable, relu_separability, separating_network
-from provenet.fitting.moment_start import algorithm_4
 from provenet.fitting.robust.noisy_signs import all_row_guesses, learn_directions
 from provenet.landscape import output_weights
+from provenet.methods.stages.moment_units import algorithm_4
 from provenet.moments.decomposition import jennrich, scalars_from_coefficients
 from provenet.moments.hermite import MomentRequest, population_moments
 from provenet.moments.subspace import span_of_units

@@ -15,7 +15,7 @@ import provenet as pn
 from bjw19_common import COLOURS, draw_medians, draw_shares, quartiles
 from figures import GUIDE_STYLE, Figure, Row, by, column, finish, guide, slope
 from provenet.common.typing import Array
-from provenet.fitting.activity.sign_patterns import (
+from provenet.methods.stages.sign_patterns import (
     distinct_directions,
     most_patterns,
     sign_patterns,

@@ -11,9 +11,9 @@ from scipy.optimize import linprog
 import provenet as pn
 from provenet.common.exceptions import NoAnswer
 from provenet.data.sources import ArraySource
-from provenet.fitting.activity.sign_patterns import sign_patterns, supports
 from provenet.fitting.workspace import Wishes, prepare
 from provenet.methods.arbitrary_inputs import arbitrary_inputs
+from provenet.methods.stages.sign_patterns import sign_patterns, supports
 from provenet.methods.stages.sign_programs import (
     FoundUnits,
     Programs,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet.fitting.moment_start import algorithm_4
+from provenet.methods.stages.moment_units import algorithm_4
 from provenet.moments.hermite import MomentRequest, estimate_moments
 
 

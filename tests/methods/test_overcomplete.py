@@ -7,8 +7,8 @@ import pytest
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.fitting.units_of_order import smallest_order
 from provenet.methods.applicability import normalised_rows, smallest_singular_value
+from provenet.methods.stages.moment_units import smallest_order
 from provenet.moments.symmetric import count, powers
 
 ROOTS = [0.0, 1.0, -1.0, np.sqrt(3), -np.sqrt(3)]

@@ -121,66 +121,6 @@ MANY_SAMPLES = 10
 """Convention: times as many samples as were drawn: from there on some of them give the
 curvature."""
 
-# ---- The exact finish
-
-SURELY_OFF = (0.05, 0.15, 0.3, 0.5, 0.7)
-"""Convention: margins to try, as quantiles of the distance from the kink on the side that may be
-off."""
-FINISH_ROWS = 20_000
-"""Convention: samples it looks at: many times what linear systems without noise need."""
-NULL = 1e-7
-"""Convention: ratio of the two smallest singular values below which the smallest counts as zero:
-far above that of true null vectors, 1e-14 (tests/fitting/test_exact_finish.py)."""
-NOT_NULL = 100 * NULL
-"""Derived: the square root of the ratio that normal equations give is good to NULL; a hundred times
-that is no null vector for sure."""
-SURELY_NULL = 4500 * EPS
-"""Measured: true null vectors reach it (tests/fitting/test_exact_finish.py), so that no other
-margin needs to be tried."""
-POSITIVE = 1e-6
-"""Convention: values of a unit above this fraction of the largest are on."""
-MOSTLY = 0.9
-"""Convention: share of the samples on the other side on which the unit must be on."""
-LABEL_RANK = 1e-10
-"""Convention: singular values of the labels below this fraction of the largest are rounding."""
-SCALE_REACH, SCALE_GRID = 6.0, 49
-"""Convention: the scale of a unit is looked for up to so many powers of e to either side, first on
-a grid of so many points."""
-SCALE_ACCURACY = 45 * EPS
-"""Derived: of the logarithm of the scale, finer than its effect shows."""
-SCALE_STEPS = 3
-"""Convention: Gauss-Newton steps after that, each of which doubles the digits: it begins with
-eight of them."""
-
-# ---- The start from moments
-
-RANDOM_STARTS = 10
-"""Convention: fits in moment space from random directions; each takes milliseconds."""
-START_BIAS = 1.5
-"""Convention: random biases are up to this: a unit beyond changes sides on fewer than 7% of normal
-inputs."""
-POWER_BIAS, LARGEST_BIAS = 2.5, 4.0
-"""Convention: biases read from moments are kept within these, at the start of the fit and after it:
-a unit beyond 4 changes sides on 3 normal inputs of 100,000."""
-LEAST_ERROR = 4500 * EPS
-"""Derived: sampling errors of moments are taken to be at least rounding."""
-
-# ---- Which units are on where
-
-SAME_DIRECTION = 4500 * EPS
-"""Derived: labels of one unit are parallel to rounding."""
-LINE_WIDTH = 10.0
-"""Convention: how far apart, over that, the labels of one line may be at most."""
-ZERO_LABEL = 4500 * EPS
-"""Derived: labels below this fraction of the largest are zero to rounding."""
-ZERO_RATIO = 1e-9
-"""Convention: ratios below this are rounding: of singular values, of a product to the norms of its
-factors."""
-NO_SAMPLE = 1e-10
-"""Convention: rows below this fraction of the longest are zero."""
-VERTEX_BLOCK = 2048
-"""Convention: vertices that are looked at together."""
-
 # ---- Samples to fit and to hold out
 
 FEWEST_ROWS, ROWS_A_FEATURE, ROWS_A_PARAMETER = 300, 15, 5

@@ -35,8 +35,10 @@ import numpy as np
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.activity.shared_labels import distinct_samples, shared_label, with_constant
-from provenet.fitting.activity.sign_patterns import (
+from provenet.fitting.workspace import Workspace
+from provenet.methods.stages.label_lines import distinct_samples, shared_label, with_constant
+from provenet.methods.stages.sign_patterns import (
+    ZERO_RATIO,
     distinct_directions,
     most_patterns,
     pattern_blocks,
@@ -44,8 +46,6 @@ from provenet.fitting.activity.sign_patterns import (
     unpack,
     vertex_count,
 )
-from provenet.fitting.tolerances import ZERO_RATIO
-from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.sign_programs import (
     FoundUnits,
     Programs,

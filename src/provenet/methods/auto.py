@@ -19,11 +19,11 @@ from contextlib import suppress
 
 from provenet.certify.candidate import Candidate, found_by
 from provenet.common.exceptions import NoAnswer
-from provenet.fitting.moment_start import find_span
 from provenet.fitting.workspace import Workspace
 from provenet.methods.expand_prune import expand_prune
 from provenet.methods.lifting import count_unknowns, lifting
 from provenet.methods.rectified import rectified
+from provenet.methods.stages.moment_units import find_span
 from provenet.methods.stages.one_output import from_span
 from provenet.methods.tolerances import (
     FEW_SAMPLES_A_FEATURE,

@@ -14,7 +14,7 @@ too, and `y = A h` is a problem of independent component analysis:
 3. *Sparsity pattern* (step 4). A component is a unit's values up to scale, shift and sign. The sign
    is that of the third moment, and the shift moves the point where so much of the mass lies to
    zero: what is above a threshold is on.
-4. *The exact finish* (steps 5 to 8, `fitting.exact_finish`) is the first to look at X. The weights
+4. *The exact finish* (steps 5 to 8, `stages.exact_finish`) is the first to look at X. The weights
    that the linear system of step 8 gives on a pattern point it to where each unit surely is off.
 
 Units may have biases as long as each is off often enough (independence is all that counts), and
@@ -42,10 +42,10 @@ from sklearn.exceptions import ConvergenceWarning
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.exact_finish import exact_finish
 from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.search.tolerances import ZERO
 from provenet.fitting.workspace import Workspace
+from provenet.methods.stages.exact_finish import exact_finish
 from provenet.methods.tolerances import (
     ATOM_SHARE,
     DEPENDENCE,
@@ -215,7 +215,7 @@ def _network(X: Array, Y: Array, S: Array, workspace: Workspace) -> tuple[Networ
 def _finished(X: Array, Y: Array, W: Array, b: Array, spread: float) -> Network | None:
     """Steps 5 to 8, None where they fail or do not explain the labels."""
     try:
-        network = exact_finish(X, Y, W, b).network
+        network = exact_finish(X, Y, W, b)
     except NoAnswer:
         return None
     left = np.sqrt(np.mean((network(X) - Y) ** 2))

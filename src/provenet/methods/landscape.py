@@ -35,7 +35,6 @@ from provenet.common.typing import Array
 from provenet.common.words import duration
 from provenet.data.passes import working_time
 from provenet.data.sources import StandardisedSource
-from provenet.fitting.moment_start import spectrum_evidence
 from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.workspace import Workspace
 from provenet.landscape.constants import Constants, constants_for_whitened_F
@@ -75,6 +74,7 @@ from provenet.landscape.tolerances import (
     ROUGH_EIGENVALUE,
     ROUGH_SAMPLES,
 )
+from provenet.methods.stages.moment_units import spectrum_evidence
 from provenet.methods.tolerances import LOSS_STARTS, MOMENT_STARTS, SHARE_OF_DESCENT, STAYED
 from provenet.moments.subspace import Span
 from provenet.networks.activations import Activation

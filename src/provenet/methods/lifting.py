@@ -44,12 +44,12 @@ from scipy.linalg import blas, lapack, solve_triangular
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
-from provenet.fitting.exact_finish import exact_finish
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.residuals import residual_on
 from provenet.fitting.workspace import Workspace
 from provenet.methods.rank_one_relations import rank_one_elements
+from provenet.methods.stages.exact_finish import exact_finish
 from provenet.methods.tolerances import (
     EXTRA_VECTORS,
     FINISHED,
@@ -279,7 +279,7 @@ def _network(workspace: Workspace, theta: Array) -> Network:
     samples = workspace.problem.samples
     if workspace.activation is RELU:
         try:
-            finished = exact_finish(samples.X, samples.y, theta[:, :-1], theta[:, -1]).network
+            finished = exact_finish(samples.X, samples.y, theta[:, :-1], theta[:, -1])
             if residual_on(samples, finished) <= FINISHED * workspace.spread:
                 return finished
         except NoAnswer:

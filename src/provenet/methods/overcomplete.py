@@ -4,7 +4,7 @@ Letters as in `biased_relu`; the order l is the paper's: the units' powers `w_i^
 independent, which general units are up to `binomial(d + l - 1, l)` of them.
 
 *The paper's way* (`faithful=True`, and from a population): Algorithms 1, 2 and 4 on the moments up
-to order 2l + 2 (`fitting.units_of_order`), and nothing after them. They end with units up to sign;
+to order 2l + 2 (`stages.moment_units`), and nothing after them. They end with units up to sign;
 a network needs signs. For order 1 they are Algorithm 3's, and the whole is Algorithm 6; beyond,
 equation 2 gives them as far as the linear part tells: with dependent weights different signs may
 give the same function (Claim 4.8). The constant is what `T_0` leaves.
@@ -21,8 +21,8 @@ import numpy as np
 
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import InvalidInput, NoAnswer
-from provenet.fitting.units_of_order import UnitsUpToSign, smallest_order, units_of_order
 from provenet.fitting.workspace import Workspace
+from provenet.methods.stages.moment_units import UnitsUpToSign, smallest_order, units_of_order
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import PARALLEL_UNITS
 from provenet.moments.symmetric import count

@@ -40,9 +40,14 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import Source
-from provenet.fitting.activity.label_lines import LabelLine, label_lines
-from provenet.fitting.activity.shared_labels import distinct_samples, shared_label, with_constant
 from provenet.fitting.workspace import Workspace
+from provenet.methods.stages.label_lines import (
+    LabelLine,
+    distinct_samples,
+    label_lines,
+    shared_label,
+    with_constant,
+)
 from provenet.methods.tolerances import PIECE_TRIES, SPARE_LABELS
 from provenet.moments.symmetric import monomials
 from provenet.networks.network import Network

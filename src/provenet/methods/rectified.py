@@ -9,9 +9,9 @@ a decomposition that is unique when the w_i are independent and no two columns o
 So: the span of the units from all T_q side by side, joint diagonalisation of the T_q inside it
 (Jennrich's algorithm on the way that is faithful to the paper), then
 
-- without noise the exact finish (Algorithm 5, `fitting.exact_finish`) if outputs are as many as
+- without noise the exact finish (Algorithm 5, `stages.exact_finish`) if outputs are as many as
   units;
-- with noise Algorithm 6 (`fitting.signs_by_projection`) for the signs and regression for A (5.2).
+- with noise Algorithm 6 (`stages.exact_finish`) for the signs and regression for A (5.2).
 
 `faithful=True` is these and nothing after them: units without biases, Jennrich's algorithm, then
 Algorithm 5 or, where that fails, 6. One output has no decomposition of order 2: directions come
@@ -34,8 +34,8 @@ import numpy as np
 
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
-from provenet.fitting.moment_start import faithful_directions
 from provenet.fitting.workspace import Workspace
+from provenet.methods.stages.moment_units import faithful_directions
 from provenet.methods.stages.one_output import from_moments
 from provenet.methods.stages.several_outputs import from_second_moments, signed_by_projection
 from provenet.networks.activations import RELU

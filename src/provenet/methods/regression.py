@@ -13,7 +13,7 @@ Letters: S, G and tau are the paper's; its `Z(x)` are the columns `alpha_i sigma
 a bound on all parameters. Two columns a unit suffice (end of the proof of Lemma D.12). Labels are
 centred and divided by their spread, inputs standardised.
 
-1. Moments up to 2l + 2, and from them S (Algorithm 4, order l: `fitting.units_of_order`). G, the
+1. Moments up to 2l + 2, and from them S (Algorithm 4, order l: `stages.moment_units`). G, the
    units that can be resolved, has |b| up to `sqrt(2 log N)`, about the largest of N normal numbers.
    Order 1 resolves at most as many units as features, order l `binomial(d + l - 1, l)`.
 2. Truncated least squares: samples with `|phi(x)| > tau` are left out, and coefficients are kept in
@@ -49,9 +49,8 @@ from provenet.certify.checks import Claim
 from provenet.common.typing import Array
 from provenet.data.passes import Sums
 from provenet.data.sources import Source
-from provenet.fitting.moment_start import find_span
-from provenet.fitting.units_of_order import smallest_order, units_of_order
 from provenet.fitting.workspace import Workspace
+from provenet.methods.stages.moment_units import find_span, smallest_order, units_of_order
 from provenet.methods.stages.one_output import from_span
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import DEPENDENT_COLUMNS

@@ -31,7 +31,7 @@ of rank `units`, the noise e independent of x and otherwise anything, the output
 
 `faithful=True` is section 4.3 as printed, and nothing after it: Theorem 8 with the paper's
 equations (`lifted_labels`: `t = x x^T`, no damping, no output bias), then Corollary 5: steps 4 to 8
-of Algorithm 3 (`fitting.exact_finish`). With noise these fail, and Theorem 8's estimate is returned
+of Algorithm 3 (`stages.exact_finish`). With noise these fail, and Theorem 8's estimate is returned
 with A by regression.
 
 Whether inputs are symmetric is asked of all samples drawn, each as often as it occurs: repeated
@@ -55,11 +55,11 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
-from provenet.fitting.exact_finish import exact_finish
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.distinguishing import DistinguishingMatrix, distinguishing
+from provenet.methods.stages.exact_finish import exact_finish
 from provenet.methods.stages.lifted_labels import (
     NullSpace,
     Reduction,
@@ -226,7 +226,7 @@ def _candidate(
 def _exact(X: Array, Y: Array, W: Array) -> Network | None:
     """The exact finish, None where the labels carry noise or the directions are too far off."""
     try:
-        return exact_finish(X, Y, W).network
+        return exact_finish(X, Y, W)
     except NoAnswer:
         return None
 

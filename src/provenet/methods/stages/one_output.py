@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from provenet.certify.candidate import Candidate
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
-from provenet.fitting.moment_start import (
+from provenet.fitting.workspace import Workspace
+from provenet.methods.stages.moment_units import (
     faithful_directions,
     find_span,
     moment_fit,
@@ -15,7 +16,6 @@ from provenet.fitting.moment_start import (
     projected_moments,
     spectrum_evidence,
 )
-from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import MOMENT_FIT_ATTEMPTS
 from provenet.moments.decomposition import recover_scalars

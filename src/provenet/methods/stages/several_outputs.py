@@ -13,11 +13,10 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import StandardisedSource
-from provenet.fitting.exact_finish import exact_finish
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.signs_by_projection import signs_by_projection
 from provenet.fitting.workspace import Workspace
+from provenet.methods.stages.exact_finish import exact_finish, signs_by_projection
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import LARGEST_START_BIAS, ZERO_MOMENT
 from provenet.moments.congruence import congruence
@@ -110,7 +109,7 @@ def _finish(workspace: Workspace, W: Array, b: Array) -> Network:
     """Algorithm 5; where that does not serve (noise, more units than outputs), Algorithm 6."""
     samples, activation = workspace.problem.samples, workspace.activation
     try:
-        return exact_finish(samples.X, samples.y, W, b, activation).network
+        return exact_finish(samples.X, samples.y, W, b, activation)
     except NoAnswer:
         return signed_by_projection(workspace, W, b)
 

@@ -37,8 +37,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.activity.sign_patterns import span_basis
-from provenet.fitting.tolerances import ZERO_RATIO
+from provenet.methods.stages.sign_patterns import ZERO_RATIO, span_basis
 from provenet.methods.tolerances import BALANCING_ROUNDS
 
 _FEASIBLE, _INFEASIBLE = 0, 2

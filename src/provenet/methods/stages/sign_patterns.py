@@ -19,7 +19,7 @@ leaves such a vector room, a rank test.
 
 All decisions are ratios: rows are normalised, a value counts as zero below `ZERO_RATIO` of the
 largest it could have. Cost: a k x k system and k n products a vertex; memory is bounded by
-`VERTEX_BLOCK` vertices, and one byte for eight samples for each distinct pattern.
+a block of vertices, and one byte for eight samples for each distinct pattern.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from math import comb
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.tolerances import NO_SAMPLE, VERTEX_BLOCK, ZERO_RATIO
+
+ZERO_RATIO = 1e-9
+"""Below this are rounding: ratios of singular values, and of a product to the norms of its factors.
+"""
 
 
 def span_basis(M: Array, tolerance: float = ZERO_RATIO) -> Array:
@@ -43,7 +46,7 @@ def span_basis(M: Array, tolerance: float = ZERO_RATIO) -> Array:
 def distinct_directions(V: Array) -> tuple[Array, AnyArray]:
     """Unit vectors (q, k), each once, and which of them each row of V has (-1: the row is zero)."""
     norm = np.linalg.norm(V, axis=1)
-    seen = norm > NO_SAMPLE * norm.max(initial=0.0)
+    seen = norm > 1e-10 * norm.max(initial=0.0)
     member = np.full(len(V), -1)
     if not seen.any():
         return V[:0], member
@@ -55,7 +58,7 @@ def distinct_directions(V: Array) -> tuple[Array, AnyArray]:
 
 
 def vertex_count(directions: int, dimension: int) -> int:
-    """How many vertices are looked at: the origin is left out."""
+    """How many vertices are visited: the origin is left out."""
     return int((2**dimension - 1) * comb(directions, dimension))
 
 
@@ -69,15 +72,15 @@ def most_patterns(directions: int, dimension: int) -> int:
     return sum(comb(directions, i) for i in range(1, dimension + 1))
 
 
-def vertices(D: Array) -> Iterator[tuple[int, Array]]:
+def vertices(D: Array, at_once: int = 2048) -> Iterator[tuple[int, Array]]:
     """Points (p, k) where k independent rows of D take values in {0, 1}, not all 0, in blocks.
 
-    With each block: how many vertices have been looked at.
+    With each block: how many vertices have been visited.
     """
     q, k = D.shape
     values = np.array(list(product([0.0, 1.0], repeat=k)))[1:]
     choices, done = combinations(range(q), k), 0
-    while block := list(islice(choices, VERTEX_BLOCK)):
+    while block := list(islice(choices, at_once)):
         chosen = D[np.array(block)]
         regular = np.abs(np.linalg.det(chosen)) > ZERO_RATIO
         solved = np.linalg.solve(chosen[regular], np.broadcast_to(values.T, (k, len(values))))
@@ -85,19 +88,14 @@ def vertices(D: Array) -> Iterator[tuple[int, Array]]:
         yield done, np.moveaxis(solved, 1, 2).reshape(-1, k)
 
 
-def positive_rows(D: Array, Z: Array) -> AnyArray:
-    """(p, q): which rows of D (unit vectors) have a positive product with each row of Z."""
-    smallest = ZERO_RATIO * np.linalg.norm(Z, axis=1, keepdims=True)
-    return np.asarray(smallest < Z @ D.T)
-
-
 def pattern_blocks(D: Array) -> Iterator[tuple[int, AnyArray]]:
     """The patterns of all vertices, packed eight to a byte, each once in its block.
 
-    With each block: how many vertices have been looked at.
+    With each block: how many vertices have been visited.
     """
     for done, Z in vertices(D):
-        yield done, np.unique(np.packbits(positive_rows(D, Z), axis=1), axis=0)
+        positive = ZERO_RATIO * np.linalg.norm(Z, axis=1, keepdims=True) < Z @ D.T
+        yield done, np.unique(np.packbits(positive, axis=1), axis=0)
 
 
 def unpack(packed: AnyArray, member: AnyArray) -> AnyArray:
@@ -130,7 +128,7 @@ def supports(V: Array, patterns: AnyArray) -> AnyArray:
     if len(patterns) == 0:
         return patterns
     norm = np.linalg.norm(V, 2)
-    blocks = np.array_split(patterns, -(-len(patterns) // VERTEX_BLOCK))
+    blocks = np.array_split(patterns, -(-len(patterns) // 2048))
     smallest = [
         np.linalg.svd(np.where(block[:, :, None], 0.0, V), compute_uv=False)[:, -1]
         for block in blocks

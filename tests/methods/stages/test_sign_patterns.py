@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from provenet.fitting.activity.sign_patterns import (
+from provenet.methods.stages.sign_patterns import (
     distinct_directions,
     most_patterns,
-    pattern_blocks,
     sign_patterns,
     span_basis,
     supports,
-    vertex_count,
 )
 
 
@@ -65,12 +63,6 @@ def test_each_pattern_once_largest_first_and_within_the_bound():
     assert len(patterns) <= most_patterns(20, 3)
 
 
-def test_degenerate_rows_have_no_more_patterns_than_the_bound():
-    for seed in range(5):
-        V = degenerate(2, seed)
-        assert len(sign_patterns(V)) <= most_patterns(len(distinct_directions(V)[0]), 2)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_neither_the_basis_nor_the_size_of_samples_matters(seed):
     rng = np.random.default_rng(seed)
@@ -87,13 +79,6 @@ def test_samples_of_one_direction_are_looked_at_once():
     np.testing.assert_allclose(D[member[:2]], V[:1] / np.linalg.norm(V[0]) * np.ones((2, 1)))
 
 
-def test_all_vertices_are_looked_at():
-    D = distinct_directions(np.random.default_rng(0).standard_normal((30, 3)))[0]
-    done = [count for count, _ in pattern_blocks(D)]
-    assert len(done) > 1  # in more than one block
-    assert done[-1] == vertex_count(30, 3) == 7 * 30 * 29 * 28 // 6
-
-
 def test_supports_are_what_nonnegative_vectors_of_the_span_have():
     # Columns that are rectified values: each column's own support must pass, few others do.
     rng = np.random.default_rng(5)
@@ -105,11 +90,6 @@ def test_supports_are_what_nonnegative_vectors_of_the_span_have():
     assert len(kept) < len(patterns) / 5
     for on in kept:
         assert np.linalg.matrix_rank(V[~on], tol=1e-8) < 3
-
-
-def test_nothing_but_zeros_has_no_pattern():
-    assert sign_patterns(np.zeros((4, 2))).shape == (0, 4)
-    assert supports(np.eye(4), np.zeros((0, 4), dtype=bool)).shape == (0, 4)
 
 
 def test_rank_is_a_ratio_of_singular_values():

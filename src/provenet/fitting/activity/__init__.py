@@ -1,1 +1,0 @@
-"""Which units are on at which samples, read off the samples themselves."""
