@@ -1189,7 +1189,7 @@ OURS = (
         "kinks_along",
         "T, z = _refined(T, z, places)",
         "T, z = _refined(T, z, T)",
-        ("networks/test_cells.py::test_between_kinks_every_unit_stays_as_it_is",),
+        ("networks/test_piecewise.py::test_between_kinks_every_unit_stays_as_it_is",),
     ),
     Mutation(
         "several layers: weights into units that are off are taken to show",

@@ -1,4 +1,4 @@
-"""Links: probabilities, what softmax leaves open, and networks with a link in every format."""
+"""Networks with a link in every format."""
 
 from __future__ import annotations
 
@@ -35,66 +35,6 @@ def classifier(name: str, activation: str = "relu") -> Any:
     return pn.random_network(units, 5, outputs=outputs, activation=activation, rng=3).replace(
         link=link
     )
-
-
-@pytest.mark.parametrize("name", LINKED)
-def test_probabilities_are_those_of_the_formula(name: str) -> None:
-    net = classifier(name)
-    u, p = net(X).reshape(len(X), -1), net.predict_proba(X)
-    if net.link == "softmax":
-        expected = np.exp(u) / np.exp(u).sum(axis=1, keepdims=True)
-    else:
-        expected = 1 / (1 + np.exp(-u))
-        if u.shape[1] == 1:
-            expected = np.hstack([1 - expected, expected])
-    np.testing.assert_allclose(p, expected, rtol=0, atol=ROUNDING)
-
-
-def test_large_logits_do_not_overflow() -> None:
-    net = pn.Network([[1e4]], output_weights=[[1.0], [-1.0]], activation="relu", link="softmax")
-    np.testing.assert_array_equal(net.predict_proba([[1.0]]), [[1.0, 0.0]])
-
-
-@pytest.mark.parametrize("name", ["softmax", "deep softmax"])
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_what_softmax_leaves_open_changes_nothing(name: str, activation: str) -> None:
-    """The same function added to all outputs: the probabilities are the same network's."""
-    net = classifier(name, activation)
-    if net.layers == 1:
-        V = np.random.default_rng(1).standard_normal((3, 5))
-        net = net.replace(linear=V)
-        other = net.replace(
-            output_weights=net.output_weights + np.arange(4.0),
-            output_bias=net.output_bias + 2.0,
-            linear=V + np.arange(5.0),
-        )
-        assert net.free_parameters == net.replace(link="identity").free_parameters - (4 + 1 + 5)
-    else:
-        other = net.replace(
-            weights=[*net.weights[:-1], net.weights[-1] + np.arange(3.0)],
-            biases=[*net.biases[:-1], net.biases[-1] + 2.0],
-        )
-        assert net.free_parameters == net.replace(link="identity").free_parameters - (3 + 1)
-    np.testing.assert_allclose(other.predict_proba(X), net.predict_proba(X), atol=ROUNDING)
-    assert pn.parameter_error(other, net) < 1e-13
-    assert pn.parameter_error(other.replace(link="identity"), net.replace(link="identity")) > 1
-    centred = other.canonical()
-    np.testing.assert_allclose(centred(X).sum(axis=1), 0, atol=1e-13)
-    np.testing.assert_allclose(centred.predict_proba(X), net.predict_proba(X), atol=ROUNDING)
-
-
-def test_one_bias_for_all_classes_is_none() -> None:
-    net = classifier("softmax").replace(output_bias=2.0)
-    assert pn.parameter_error(net, net.replace(output_bias=0.0)) < 1e-13
-
-
-def test_a_link_is_part_of_what_a_network_is() -> None:
-    net = classifier("logit")
-    assert pn.parameter_error(net, net) == 0
-    assert pn.parameter_error(net, net.replace(link="identity")) == np.inf
-    assert "link='logit'" in repr(net) and "link" not in repr(net.replace(link="identity"))
-    deep = pn.DeepNetwork.of(net)
-    assert deep.link == deep.canonical().link == deep.as_one_layer().link == "logit"
 
 
 @pytest.mark.parametrize("extension", [".npz", ".safetensors", ".onnx"])
@@ -217,9 +157,6 @@ def test_a_classifier_that_predicts_otherwise_is_not_read(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda net: net.replace(link="probit"), ("identity, logit, softmax", "'probit'")),
-        (lambda net: net.replace(link="softmax"), ("one output a class", "'logit'")),
-        (lambda net: net.replace(link="identity").predict_proba(X), ("no probabilities", "link=")),
         (lambda net: net.replace(link="identity").to_mlp_classifier(), ("MLPClassifier",)),
         (lambda net: pn.Network.from_mlp_regressor(net.to_mlp_classifier()), ("'logistic'",)),
         (lambda net: pn.Network.from_mlp_classifier(MLPClassifier()), ("not been fitted",)),

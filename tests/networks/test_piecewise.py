@@ -1,4 +1,4 @@
-"""The same function in other units; Claim D.14: with fewer of them."""
+"""Piecewise linear networks: other units for the same function; derivatives and kinks."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import provenet as pn
-from helpers import networks
+from deep_searches import deep
+from helpers import deep_networks, networks
 from provenet.networks.activations import get_activation
+from provenet.networks.network import Network
 from provenet.networks.piecewise import (
     as_absolute,
     as_rectified,
+    gradient,
     in_relu_units,
+    inputs_of_units,
+    kinks_along,
     linear_as_units,
     merge_linear_units,
     merge_signs,
+    row_gradients,
+    slopes,
 )
 
 ROUNDING = 1e-13
@@ -65,15 +72,12 @@ def test_their_own_signs_give_the_units_back(network):
     assert np.all(np.abs(again.linear - own) <= ROUNDING * scale)
 
 
-@given(networks(PIECEWISE))
+@given(st.one_of(networks(PIECEWISE), deep_networks(PIECEWISE)))
 def test_relu_units_alone_are_the_same_function(network):
     alone = in_relu_units(network)
     assert alone.linear is None and alone.activation.name == "relu"
     assert_same_function(alone, network)
-
-
-def test_units_that_are_not_piecewise_linear_have_no_relu_units():
-    assert in_relu_units(pn.random_network(3, 4, activation="sigmoid", rng=0)) is None
+    assert in_relu_units(network.replace(activation="tanh")) is None
 
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu(0.3)", "gelu", "softplus"])
@@ -102,19 +106,6 @@ def test_units_of_both_signs_beside_a_linear_part_are_two_units_more_than_one_si
     np.testing.assert_allclose(merged(X), both, rtol=0, atol=ROUNDING * np.abs(both).max())
 
 
-def test_without_a_linear_term_nothing_is_added():
-    network = random_parts(0)[0].replace(linear=None)
-    assert linear_as_units(network) is network
-    assert linear_as_units(network.replace(linear=np.zeros(5))).units == network.units
-
-
-def test_a_linear_function_alone_is_two_units():
-    network = pn.Network(np.zeros((0, 5)), output_bias=-2.0, linear=np.arange(5.0))
-    two = linear_as_units(network)
-    assert two.units == 2
-    np.testing.assert_allclose(two(X), network(X), rtol=0, atol=ROUNDING * 100)
-
-
 @pytest.mark.parametrize("linear", [None, np.arange(5.0)])
 def test_units_that_never_change_sides_are_linear_or_nothing(linear):
     network = random_parts(1)[0].replace(linear=linear)
@@ -136,3 +127,73 @@ def test_units_that_rarely_change_sides_are_merged_without_touching_the_other_sa
     on = X @ network.weights[0] + biases[0] > 0
     np.testing.assert_allclose(merged(X[on]), network(X[on]), rtol=0, atol=ROUNDING * 100)
     assert np.all(np.abs(merged(X[~on]) - network(X[~on])) > 1e-6)
+
+
+# ---- Linear regions
+
+NETS: dict[str, Network] = {
+    "one layer": pn.random_network(5, 4, rng=0),
+    "a linear term": pn.random_network(5, 4, rng=0).replace(linear=np.arange(4.0)),
+    "two layers": deep(4, 6, 5, 1),
+    "four layers, outputs": deep(4, 6, 5, 7, 3, 2),
+}
+STEP = 1e-7
+FEW = np.random.default_rng(1).standard_normal((6, 4))
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_gradients_are_differences(name: str) -> None:
+    net = NETS[name]
+    for x in FEW:
+        moved = net(x + STEP * np.eye(4)).reshape(4, -1) - net(x[None]).reshape(1, -1)
+        for output in range(moved.shape[1]):
+            own = gradient(net, x, output)
+            np.testing.assert_allclose(own, moved[:, output] / STEP, atol=1e-6)  # eps / STEP
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_row_gradients_are_differences_of_what_goes_into_units(name: str) -> None:
+    net = NETS[name]
+    z = inputs_of_units(net, FEW)
+    for layer, width in enumerate(net.widths):
+        for unit in range(width):
+            rows = row_gradients(net, z, layer, unit)
+            for x, own, at in zip(FEW, rows, z[layer][:, unit], strict=True):
+                moved = inputs_of_units(net, x + STEP * np.eye(4))[layer][:, unit]
+                np.testing.assert_allclose(own, (moved - at) / STEP, atol=1e-6)
+
+
+def test_slopes_say_what_a_unit_is_worth() -> None:
+    """A bias of a unit that is on moves the outputs by the slope."""
+    net = deep(4, 6, 5, 7, 3, 2)
+    z = inputs_of_units(net, FEW)
+    for layer, by_units in enumerate(slopes(net, z)):
+        for unit in range(net.widths[layer]):
+            biases = [b.copy() for b in net.biases]
+            biases[layer][unit] += STEP
+            moved = (net.replace(biases=biases)(FEW) - net(FEW)) / STEP
+            on = z[layer][:, unit, None] > 0
+            np.testing.assert_allclose(moved, by_units[:, :, unit] * on, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_between_kinks_every_unit_stays_as_it_is(name: str) -> None:
+    net = NETS[name]
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        origin, direction = rng.standard_normal((2, 4))
+        kinks = kinks_along(net, origin, direction, -5.0, 5.0)
+        dense = np.linspace(-5, 5, 20_001)
+        z = inputs_of_units(net, origin + dense[:, None] * direction)
+        patterns = np.hstack(z) > 0
+        changes = np.flatnonzero((patterns[1:] != patterns[:-1]).any(axis=1))
+        between = [np.searchsorted(dense, t) - 1 for t in kinks.places]
+        assert set(changes) <= set(between)  # no switch is missed
+        first = np.cumsum([0, *net.widths])
+        at = inputs_of_units(net, origin + kinks.places[:, None] * direction)
+        own = np.hstack(at)[np.arange(len(kinks)), first[kinks.layers] + kinks.units]
+        assert len(kinks) and np.abs(own).max() < 1e-12  # each is where its unit is zero
+
+
+def test_a_line_of_no_length_has_no_kinks() -> None:
+    assert len(kinks_along(NETS["two layers"], FEW[0], FEW[1], 1.0, 1.0)) == 0
