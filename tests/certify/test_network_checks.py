@@ -13,9 +13,9 @@ from provenet.certify.checks import Status, asked
 from provenet.certify.conclude import conclude
 from provenet.certify.evidence import gather
 from provenet.certify.network_checks import network_checks
-from provenet.common.ended import Ended
 from provenet.data.sources import ArraySource
 from provenet.fitting.final_fit import Polished, polish
+from provenet.fitting.least_squares import Ended
 from provenet.fitting.search.onward import LastRound
 from provenet.fitting.search.rivals import Kind
 from provenet.fitting.workspace import Wishes, prepare

@@ -16,13 +16,13 @@ from sklearn.linear_model import LogisticRegression
 
 import provenet as pn
 from helpers import NET, NETS, identity_standardisation, moved, samples
-from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, StandardisedSource
 from provenet.fitting import least_squares as module
 from provenet.fitting.least_squares import (
     Curvature,
     Dense,
+    Ended,
     Products,
     Samples,
     Stream,

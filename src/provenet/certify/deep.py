@@ -15,11 +15,10 @@ from provenet.certify.certificate import Certificate, condition_number, residual
 from provenet.certify.deep_signs import reversals
 from provenet.certify.evidence import Unseen, look_at_unseen
 from provenet.certify.tolerances import NOISE_UNROUNDS, SPARE_ON_A_PIECE
-from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.covariance import Covariance, DeepErrors, covariance
-from provenet.fitting.least_squares import Fit
+from provenet.fitting.least_squares import Ended, Fit
 from provenet.fitting.model import Linearisation, Parameters
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.tolerances import POLISH_LAST_STEPS, POLISH_STEPS, POLISH_TOLERANCE

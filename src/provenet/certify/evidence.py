@@ -32,7 +32,6 @@ from provenet.certify.tolerances import (
     UNREFINED,
     VISIBLE,
 )
-from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
 from provenet.data.labels import LabelPrecision
 from provenet.fitting.covariance import (
@@ -50,6 +49,7 @@ from provenet.fitting.final_fit import (
     refit_on_all,
 )
 from provenet.fitting.interval_fit import IntervalFit
+from provenet.fitting.least_squares import Ended
 from provenet.fitting.refit_inside import explained_by_rounding, refit_inside
 from provenet.fitting.residuals import (
     RobustErrors,

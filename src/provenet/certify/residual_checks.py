@@ -28,9 +28,8 @@ from provenet.certify.tolerances import (
     SPARE_SAMPLES,
     VISIBLE,
 )
-from provenet.common.ended import Ended
 from provenet.common.words import counted
-from provenet.fitting.least_squares import refine
+from provenet.fitting.least_squares import Ended, refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network

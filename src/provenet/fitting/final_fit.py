@@ -24,11 +24,10 @@ import numpy as np
 from scipy.stats import chi2
 from scipy.stats import f as f_distribution
 
-from provenet.common.ended import Ended
 from provenet.common.typing import EPS, TINY, AnyArray, Array
 from provenet.data.sources import ArraySource, Source, StandardisedSource
 from provenet.fitting.covariance import Covariance, covariance, covariance_bound
-from provenet.fitting.least_squares import Fit, refine
+from provenet.fitting.least_squares import Ended, Fit, refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.residuals import residual_on, rounding_level, scale_outputs

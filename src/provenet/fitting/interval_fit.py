@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import log_ndtr
 
-from provenet.common.ended import Ended
 from provenet.common.typing import EPS, TINY, AnyArray, Array
 from provenet.data.passes import working_time
+from provenet.fitting.least_squares import Ended
 from provenet.fitting.model import Parameters, columns_by_output, jacobians, model_features
 from provenet.fitting.tolerances import (
     INSIDE,

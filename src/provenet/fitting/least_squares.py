@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property, partial, reduce
 from operator import add
 from typing import TypeVar
@@ -44,7 +45,6 @@ import numpy as np
 from scipy.linalg import lapack
 
 from provenet.common.blocks import row_blocks
-from provenet.common.ended import Ended
 from provenet.common.typing import EPS, TINY, Array
 from provenet.data.parallel import sum_over
 from provenet.data.passes import Sums, working_time
@@ -56,6 +56,26 @@ from provenet.fitting.output_layer import RIDGE
 from provenet.networks.activations import Activation
 
 Sum = TypeVar("Sum")
+
+
+class Ended(StrEnum):
+    """Why an iteration stopped. Out of steps or time it has found no solution."""
+
+    ZERO = "zero"
+    """Nothing is left to explain."""
+    CONVERGED = "converged"
+    """The last step changed less than the tolerance."""
+    STUCK = "stuck"
+    """No step improves it: rounding is all that is left, or kinks are in the way."""
+    OUT_OF_STEPS = "out of steps"
+    """All steps that were allowed are done: more may lead further."""
+    OUT_OF_TIME = "out of time"
+    """The time is over: more may lead further."""
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether more steps and more time would change nothing."""
+        return self in (Ended.ZERO, Ended.CONVERGED, Ended.STUCK)
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from dataclasses import replace
 import numpy as np
 
 from provenet.certify.candidate import Candidate, Repaired
-from provenet.common.ended import Ended
 from provenet.common.exceptions import NoAnswer
 from provenet.data.sources import ArraySource
+from provenet.fitting.least_squares import Ended
 from provenet.fitting.robust.low_rank import RobustPCA, Separation, robust_pca
 from provenet.fitting.robust.pursuit import principal_component_pursuit
 from provenet.fitting.robust.tolerances import PURSUIT_ROUNDING

@@ -25,12 +25,11 @@ from provenet.certify.asked import METHOD as TRACED
 from provenet.certify.checks import Claim, Status
 from provenet.certify.class_labels import ClassDetails
 from provenet.certify.result import Recovery
-from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array, Seed
 from provenet.data.parallel import one_blas_thread
 from provenet.data.sources import ArraySource, LinkedSource, Source
 from provenet.data.standardisation import Standardisation
-from provenet.fitting.least_squares import refine
+from provenet.fitting.least_squares import Ended, refine
 from provenet.fitting.model import Parameters
 from provenet.moments.hermite import MomentRequest, estimate_moments
 from provenet.moments.subspace import Span, numerical_rank, span_of_units, stacked_noise_edge

@@ -7,11 +7,10 @@ import pytest
 from scipy import optimize
 
 import provenet as pn
-from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.covariance import StandardErrors
-from provenet.fitting.least_squares import refine
+from provenet.fitting.least_squares import Ended, refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.robust.huber import (
     HUBER,

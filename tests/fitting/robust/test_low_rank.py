@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
+from provenet.fitting.least_squares import Ended
 from provenet.fitting.robust.low_rank import (
     RobustPCA,
     Separation,

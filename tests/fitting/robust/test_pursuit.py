@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from provenet.common.ended import Ended
 from provenet.common.typing import AnyArray, Array
+from provenet.fitting.least_squares import Ended
 from provenet.fitting.robust.pursuit import principal_component_pursuit
 
 

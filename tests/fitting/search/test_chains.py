@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet.common.ended import Ended
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource, Job, Result
-from provenet.fitting.least_squares import Fit
+from provenet.fitting.least_squares import Ended, Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.chains import (
     _evidence,

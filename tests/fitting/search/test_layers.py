@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import provenet as pn
-from provenet.common.ended import Ended
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
-from provenet.fitting.least_squares import Fit
+from provenet.fitting.least_squares import Ended, Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.search.layers import SeveralLayers, random_layer, without

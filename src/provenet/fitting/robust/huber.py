@@ -34,11 +34,10 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from provenet.common.ended import Ended
 from provenet.common.typing import EPS, TINY, Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.covariance import StandardErrors
-from provenet.fitting.least_squares import refine
+from provenet.fitting.least_squares import Ended, refine
 from provenet.fitting.model import Parameters, model_features
 from provenet.fitting.robust.tolerances import (
     FLATTEST,

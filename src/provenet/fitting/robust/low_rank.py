@@ -30,8 +30,8 @@ from functools import partial
 import numpy as np
 
 from provenet.common.blocks import row_blocks
-from provenet.common.ended import Ended
 from provenet.common.typing import TINY, AnyArray, Array
+from provenet.fitting.least_squares import Ended
 from provenet.fitting.robust.pursuit import principal_component_pursuit
 from provenet.fitting.robust.tolerances import (
     ABSOLUTE_ROUNDS,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.common.ended import Ended
 from provenet.common.typing import TINY, AnyArray, Array
+from provenet.fitting.least_squares import Ended
 from provenet.fitting.robust.tolerances import (
     FIRST_PENALTY,
     MOST_PURSUIT_STEPS,

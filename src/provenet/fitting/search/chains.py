@@ -9,9 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from provenet.common.ended import Ended
 from provenet.common.typing import Array
-from provenet.fitting.least_squares import Fit
+from provenet.fitting.least_squares import Ended, Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.dash import Dash, dash, ended_at_zero, ended_in_noise, serves
 from provenet.fitting.search.moves import moves_of

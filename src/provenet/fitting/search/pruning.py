@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from provenet.common.ended import Ended
-from provenet.fitting.least_squares import Fit
+from provenet.fitting.least_squares import Ended, Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.moves import moves_of
 from provenet.fitting.search.problem import Problem
