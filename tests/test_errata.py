@@ -14,9 +14,7 @@ from scipy.special import factorial2, ndtr, ndtri
 
 import provenet as pn
 from helpers import exact_tensors, identity_standardisation, special_network
-from provenet.datasets import conditioned_rows
-from provenet.datasets.condition_pair import condition_pair, differing_share
-from provenet.datasets.separability import is_separable, relu_separability, separating_network
+from provenet.datasets import condition_pair, conditioned_rows, differing_share
 from provenet.fitting.robust.noisy_signs import all_row_guesses, learn_directions
 from provenet.landscape import output_weights
 from provenet.methods.stages.moment_units import algorithm_4
@@ -191,25 +189,6 @@ def test_atv21_24_an_order_may_be_full(features: int, order: int) -> None:
 
 
 # ---------------------------------------------------------------- BJW19, 22
-
-
-@pytest.mark.parametrize("cnf", [[[1]], [[1, 2]], [[-1, 2], [1, -2]]])
-def test_bjw19_22_theorem_2_with_free_alpha_multiplies(cnf: list[list[int]]) -> None:
-    """`alpha_1 relu(x.p) = relu(alpha_1 x.p)`: with (1, 1) alpha x solves it, not x / alpha."""
-    fixed = relu_separability(cnf)
-    free = relu_separability(cnf, free_output_weights=True)
-    assert len(free.X) == len(fixed.X) + 2  # r + s + 2 columns, not r + s + 4
-    alpha = np.array([2.0, 0.25])
-    network = separating_network(free.X, free.y, alpha)
-    assert network is not None
-    V = network.weights[:, :-1]
-
-    def solves(V: np.ndarray) -> bool:
-        # HiGHS's tolerance, times alpha.
-        return np.allclose(np.maximum(fixed.X @ V.T, 0).sum(axis=1), fixed.y, rtol=0, atol=1e-5)
-
-    assert solves(alpha[:, None] * V) and not solves(V / alpha[:, None])
-    assert is_separable(fixed.X, fixed.y, [1.0, 1.0])
 
 
 @pytest.mark.parametrize("a", [0.5, 0.1, 0.01])

@@ -17,7 +17,7 @@ import provenet as pn
 from helpers import is_a_sentence
 from provenet.cli.identify import show_identifiability
 from provenet.common.typing import Array
-from provenet.datasets.sign_ambiguous import sign_ambiguous_network
+from provenet.datasets import sign_ambiguous_network
 from provenet.methods.applicability import judge_methods, normalised_rows
 from provenet.methods.identifiability import (
     Identifiability,

@@ -176,8 +176,8 @@ READ: dict[str, tuple[Nodes, dict[str, Any], dict[str, Any]]] = {
         [("Transpose", "W", "Wt", {"perm": [1, 0]}), ("MatMul", "x Wt", "xw"), ("Add", "b xw", "z"),
          *MATMULS[2:]], {**TRANSPOSED, "W": W}, {}),
     "alpha, beta, no bias": (
-        [("Gemm", "x W b", "z", {"transB": 1, "alpha": 0.5, "beta": -2.0}), ("Relu", "z", "h"),
-         ("Gemm", "h A", "y", {"transB": 1})], WEIGHTS, {}),
+        [("Gemm", "x W b", "z", {"transA": 0, "transB": 1, "alpha": 0.5, "beta": -2.0}),
+         ("Relu", "z", "h"), ("Gemm", "h A", "y", {"transB": 1})], WEIGHTS, {}),
     "nodes that do nothing": (
         [("Identity", "x", "i"), ("Flatten", "i", "f"), ("Reshape", "f shape", "x1"),
          *after(GEMMS[:2]), ("Dropout", "h", "h1"), ("Gemm", "h1 A c", "y", {"transB": 1})],

@@ -207,9 +207,15 @@ def _subtract(a: Any, b: Any) -> _Value:
 
 
 def _gemm(
-    a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 1.0, transB: int = 0
+    a: Any,
+    b: Any,
+    c: Any = None,
+    alpha: Any = 1.0,
+    beta: Any = 1.0,
+    transA: Any = 0,
+    transB: Any = 0,
 ) -> _Value:
-    if not isinstance(a, _Value) or isinstance(b, _Value):
+    if not isinstance(a, _Value) or isinstance(b, _Value) or transA:
         raise NotReadable("that is not of rows by a matrix")
     W = b if transB else b.reshape(len(b), -1).T
     product = _Value(a.affine().times(alpha * W))
