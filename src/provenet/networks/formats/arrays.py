@@ -62,13 +62,14 @@ def save_npz(network: Network, path: Path) -> None:
 def load_npz_network(path: Path) -> Network:
     """Read an archive that `save_npz` wrote; nothing is ever unpickled."""
     arrays = load_npz(path)
-    link = str(arrays.get("link", "identity"))
-    try:
-        return network_of_arrays(arrays, str(arrays["activation"]), link)
-    except KeyError as name:
+    missing = [name for name in (*_names_among(arrays), "activation") if name not in arrays]
+    if missing:
         raise InvalidInput(
-            f"{path} is not a network file: it lacks {name}; use a file written by Network.save."
-        ) from None
+            f"{path} is not a network file: it lacks {', '.join(missing)}; "
+            "use a file written by Network.save."
+        )
+    link = str(arrays.get("link", "identity"))
+    return network_of_arrays(arrays, str(arrays["activation"]), link)
 
 
 def save_safetensors(network: Network, path: Path) -> None:
