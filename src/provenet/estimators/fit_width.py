@@ -54,7 +54,7 @@ from provenet.estimators.tolerances import (
     WIDTHS,
 )
 from provenet.fitting.losses import SQUARES, Loss
-from provenet.fitting.model import Parameters, model_features
+from provenet.fitting.model import Linearisation, Parameters
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.units import promising_units
 from provenet.networks.activations import ABS, Activation
@@ -324,7 +324,7 @@ def _held_out(
     """Mean deviance of the samples left out, an output where labels are numbers."""
     total, count = 0.0, 0
     for (_, unseen), fit in zip(splits, fits, strict=True):
-        values = model_features(fit, kind.fitted, unseen.X)[1] @ fit.beta
+        values = Linearisation.of(fit, kind.fitted, unseen.X).values
         deviance = unseen.loss.deviance(values, unseen.Y)
         total += float(deviance.sum() if unseen.weights is None else deviance @ unseen.weights)
         varied = int(np.isfinite(unseen.label_scale).sum()) if unseen.loss is SQUARES else 1
@@ -367,10 +367,10 @@ def _mean(fits: Sequence[Parameters]) -> Parameters:
 
 def _pruned(penalised: Penalised, fit: Parameters) -> Parameters:
     """Without the units that hardly change a value."""
-    z, _ = model_features(fit, penalised.activation, penalised.X)
-    moved = np.std(penalised.activation(z), axis=0) * np.linalg.norm(fit.output_weights, axis=0)
+    top = Linearisation.of(fit, penalised.activation, penalised.X).top
+    moved = np.std(top, axis=0) * np.linalg.norm(fit.output_weights, axis=0)
     useful = moved > USELESS
-    constant = (penalised.activation(z).mean(axis=0)[~useful]) @ fit.beta[: fit.units][~useful]
+    constant = top.mean(axis=0)[~useful] @ fit.beta[: fit.units][~useful]
     kept = fit.keep(useful)
     beta = kept.beta.copy()
     beta[-1] += constant

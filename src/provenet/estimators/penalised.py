@@ -22,7 +22,7 @@ from provenet.common.typing import Array
 from provenet.estimators.deadlines import stop_after
 from provenet.estimators.tolerances import FLAT, LEAST_SCALE, MEMORY, OUTPUT_ITERATIONS
 from provenet.fitting.losses import SQUARES, Loss
-from provenet.fitting.model import Parameters, model_features
+from provenet.fitting.model import Linearisation, Parameters
 from provenet.networks.activations import Activation
 
 
@@ -47,7 +47,7 @@ class Penalised:
     def outputs_fitted(self, parameters: Parameters) -> Parameters:
         """The best output layer for given units, their scale shared with their output weights."""
         m, theta = parameters.units, parameters.theta
-        phi = model_features(parameters, self.activation, self.X)[1]
+        phi = Linearisation.of(parameters, self.activation, self.X).features
         if self.loss is SQUARES:
             beta = self._least_squares(phi)
         else:
@@ -114,16 +114,12 @@ class Penalised:
 
     def _value_and_gradient(self, packed: Array, like: Parameters) -> tuple[float, Array]:
         parameters = _unpacked(packed, like)
-        n, m = len(self.X), like.units
-        z, phi = model_features(parameters, self.activation, self.X)
-        misfit, r = self._misfit(phi @ parameters.beta)
+        at = Linearisation.of(parameters, self.activation, self.X)
+        misfit, r = self._misfit(at.values)
         penalised = _penalised(parameters)
-        theta_gradient = np.empty_like(parameters.theta)
-        slope = (r @ parameters.beta[:m].T) * self.activation.derivative(z)
-        theta_gradient[:, :-1], theta_gradient[:, -1] = slope.T @ self.X, slope.sum(axis=0)
-        gradient = np.concatenate([theta_gradient.ravel(), (phi.T @ r).ravel()])
+        gradient = np.concatenate([at.backward(r), at.overlap(r).ravel()])
         value = misfit + self.ridge * float(np.vdot(penalised, penalised)) / 2
-        return value, gradient / n + self.ridge * penalised
+        return value, gradient / len(self.X) + self.ridge * penalised
 
 
 def _unpacked(packed: Array, like: Parameters) -> Parameters:

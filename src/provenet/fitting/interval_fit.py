@@ -22,7 +22,7 @@ from scipy.special import log_ndtr
 from provenet.common.typing import EPS, TINY, AnyArray, Array
 from provenet.data.passes import working_time
 from provenet.fitting.least_squares import Ended
-from provenet.fitting.model import Parameters, columns_by_output, jacobians, model_features
+from provenet.fitting.model import Linearisation, Parameters, model_features
 from provenet.fitting.tolerances import (
     INSIDE,
     INTERVAL_BLOCK,
@@ -191,11 +191,11 @@ class _Sites:
         """Covariance of the parameters, and the step to their mean, the network made linear."""
         p = parameters.theta.size + parameters.beta.size
         information, gradient = np.zeros((p, p)), np.zeros(p)
-        X, columns = self.intervals.X, columns_by_output(parameters)
+        X = self.intervals.X
         for rows in self.intervals.blocks():
             left = self.pull[rows] - self.precision[rows] * _values(parameters, activation, X[rows])
-            for q, J in enumerate(jacobians(parameters, activation, X[rows])):
-                own = columns[q]
+            point = Linearisation.of(parameters, activation, X[rows])
+            for q, (J, own) in enumerate(point.jacobians()):
                 information[np.ix_(own, own)] += (J.T * self.precision[rows, q]) @ J
                 gradient[own] += J.T @ left[:, q]
         scale = np.sqrt(np.diag(information))
@@ -216,11 +216,11 @@ class _Sites:
         share: float,
     ) -> None:
         """Part of the way from what stands for each interval to what it gives to all others."""
-        intervals, columns = self.intervals, columns_by_output(parameters)
+        intervals = self.intervals
         X, widths = intervals.X, intervals.widths
         for rows in self.intervals.blocks():
-            for q, J in enumerate(jacobians(parameters, activation, X[rows])):
-                own = columns[q]
+            point = Linearisation.of(parameters, activation, X[rows])
+            for q, (J, own) in enumerate(point.jacobians()):
                 variance = np.einsum("np,np->n", J @ covariance[np.ix_(own, own)], J)
                 at = rows, q
                 others = 1 - variance * self.precision[at]

@@ -119,10 +119,8 @@ def refine(
     most `largest`. With `some` samples these give the curvature, and `source` is passed over.
     """
     start = parameters.normalised(activation).capped(activation, largest)
-    numbers = source.size * (
-        2 * source.features + 4 * sum(start.widths) + 2 * (source.outputs or 1)
-    )
-    if some is None and 8 * numbers > 2e9:  # bytes of what would be kept
+    width = 2 * source.features + 4 * sum(start.widths) + 2 * (source.outputs or 1)
+    if some is None and 8 * source.size * width > 2e9:  # bytes that would be kept
         drawn = source.draw(max(20_000, 50 * start.ravel().size), np.random.default_rng(0))
         some = ArraySource(drawn.X, drawn.y)
     memory = Samples.of(source if some is None else some, start, activation, loss)

@@ -137,18 +137,19 @@ class Parameters:
         """Units of norm at most `largest`, their kinks where they are; homogeneous ones stay."""
         if activation.degree is not None or not np.isfinite(largest):
             return self
-        return self.with_layers(tuple(_capped(layer, largest) for layer in self.layers))
+
+        def shrunk(layer: Array) -> Array:
+            norm = np.linalg.norm(layer[:, :-1], axis=1, keepdims=True)
+            return np.asarray(layer * np.minimum(1.0, largest / np.maximum(norm, TINY)))
+
+        return self.with_layers(tuple(shrunk(layer) for layer in self.layers))
 
     def deep_network(self, activation: Activation) -> DeepNetwork:
         """The model as a network of several hidden layers; it has no linear term."""
-        last = np.atleast_2d(self.beta.T)
-        matrices = (*self.layers, last)
-        return DeepNetwork(
-            [matrix[:, :-1] for matrix in matrices],
-            [matrix[:, -1] for matrix in matrices],
-            activation,
-            outputs=None if self.beta.ndim == 1 else len(last),
-        )
+        matrices = (*self.layers, self.columns.T)
+        weights, biases = zip(*((M[:, :-1], M[:, -1]) for M in matrices), strict=True)
+        outputs = None if self.beta.ndim == 1 else self.beta.shape[1]
+        return DeepNetwork(weights, biases, activation, outputs=outputs)
 
     def network(self, activation: Activation) -> Network:
         """The model as a network."""
@@ -170,12 +171,6 @@ class Parameters:
         beta = np.concatenate([A.T, *linear, c[None]])
         layers = tuple(np.column_stack(pair) for pair in maps)
         return cls(layers[-1], beta[:, 0] if network.outputs is None else beta, layers[:-1])
-
-
-def _capped(theta: Array, largest: float) -> Array:
-    norm = np.linalg.norm(theta[:, :-1], axis=1)
-    shrunk = np.minimum(1.0, largest / np.maximum(norm, TINY))
-    return np.asarray(theta * shrunk[:, None])
 
 
 def with_ones(h: Array) -> Array:
@@ -261,23 +256,19 @@ class Linearisation:
     def top_change(self, step: Array) -> Array:
         """How h_L changes with a flat step of the hidden layers."""
         change, end = self.top[:, :0], 0
-        for k, (theta, h, slope) in enumerate(
-            zip(self.parameters.layers, self.inputs, self.slopes, strict=True)
-        ):
+        for theta, h, slope in zip(self.parameters.layers, self.inputs, self.slopes, strict=True):
             begin, end = end, end + theta.size
             moved = h @ step[begin:end].reshape(theta.shape).T
-            if k:
+            if begin:
                 moved += change @ theta[:, :-1].T.astype(step.dtype, copy=False)
             moved *= slope
             change = moved
         return change
 
     def pulled_back(self, fed: Array) -> Array:
-        """Derivatives by the hidden layers, flat, summed over samples; `fed` as in `rows`."""
-        deltas = self.sensitivities(fed)
-        return np.concatenate(
-            [(delta.T @ h).ravel() for delta, h in zip(deltas, self.inputs, strict=True)]
-        )
+        """Derivatives of a combination of outputs by the hidden layers, summed over samples."""
+        pairs = zip(self.sensitivities(fed), self.inputs, strict=True)
+        return np.concatenate([(delta.T @ h).ravel() for delta, h in pairs])
 
     def sensitivities(self, fed: Array) -> list[Array]:
         """The delta_l, the lowest first; `fed` is how a combination of outputs changes with h_L."""
@@ -288,17 +279,6 @@ class Linearisation:
                 fed = deltas[0] @ theta[:, :-1].astype(slope.dtype, copy=False)
         return deltas
 
-    def rows(self, fed: Array) -> Array:
-        """Derivatives by all hidden layers, (samples, parameters)."""
-        deltas = self.sensitivities(np.broadcast_to(fed, self.top.shape))
-        n = len(self.top)
-        return np.hstack(
-            [
-                (delta[:, :, None] * h[:, None, :]).reshape(n, -1)
-                for delta, h in zip(deltas, self.inputs, strict=True)
-            ]
-        )
-
     def jacobians(
         self, root: Array | None = None, weights: Array | None = None
     ) -> Iterator[tuple[Array, AnyArray]]:
@@ -308,16 +288,19 @@ class Linearisation:
         `weights` may be given in place of the output weights.
         """
         A = self.parameters.output_weights if weights is None else weights
-        A, n = A.astype(self.top.dtype, copy=False), len(self.top)
-        thetas, rows = self.parameters.nonlinear, self.features.shape[1]
-        if root is None:
-            for q, fed in enumerate(A):
+        A, phi, n = A.astype(self.top.dtype, copy=False), self.features, len(self.top)
+        thetas, rows = self.parameters.nonlinear, phi.shape[1]
+        each = np.eye(len(A)) if root is None else np.moveaxis(root, 1, 0)
+        for q, R in enumerate(each.astype(A.dtype, copy=False)):
+            deltas = self.sensitivities(np.broadcast_to(R @ A, self.top.shape))
+            pairs = zip(deltas, self.inputs, strict=True)
+            by_theta = [(delta[:, :, None] * h[:, None, :]).reshape(n, -1) for delta, h in pairs]
+            if root is None:
                 own = np.r_[:thetas, thetas + q * rows : thetas + (q + 1) * rows]
-                yield np.hstack([self.rows(fed), self.features]), own
-            return
-        for R in np.moveaxis(root, 1, 0):
-            by_beta = (R[:, :, None] * self.features[:, None, :]).reshape(n, -1)
-            yield np.hstack([self.rows(R @ A), by_beta]), np.arange(thetas + by_beta.shape[1])
+                yield np.hstack([*by_theta, phi]), own
+            else:
+                by_beta = (R[:, :, None] * phi[:, None, :]).reshape(n, -1)
+                yield np.hstack([*by_theta, by_beta]), np.arange(thetas + rows * len(A))
 
 
 def model_features(parameters: Parameters, activation: Activation, X: Array) -> tuple[Array, Array]:
@@ -329,15 +312,3 @@ def model_features(parameters: Parameters, activation: Activation, X: Array) -> 
 def layer_inputs(parameters: Parameters, activation: Activation, X: Array) -> list[Array]:
     """h_0, ..., h_(L-1)."""
     return [h[:, :-1] for h in Linearisation.of(parameters, activation, X).inputs]
-
-
-def jacobians(parameters: Parameters, activation: Activation, X: Array) -> Iterator[Array]:
-    """For each output its derivatives by theta and by its own beta, one row a sample."""
-    return (J for J, _ in Linearisation.of(parameters, activation, X).jacobians())
-
-
-def columns_by_output(parameters: Parameters) -> list[AnyArray]:
-    """Which of all parameters each output depends on."""
-    thetas, rows = parameters.nonlinear, len(parameters.beta)
-    outputs = len(parameters.output_weights)
-    return [np.r_[:thetas, thetas + q * rows : thetas + (q + 1) * rows] for q in range(outputs)]

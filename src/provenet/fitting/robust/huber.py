@@ -38,7 +38,7 @@ from provenet.common.typing import EPS, TINY, Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.least_squares import Ended, refine
-from provenet.fitting.model import Parameters, model_features
+from provenet.fitting.model import Linearisation, Parameters
 from provenet.fitting.robust.tolerances import (
     FLATTEST,
     FRACTION_OF_ERROR,
@@ -305,7 +305,7 @@ def huber_network(
     """Huber's estimate of a network: rounds of two Levenberg-Marquardt steps on pseudo-labels."""
 
     def predict(p: Parameters) -> Array:
-        return np.asarray(model_features(p, activation, X)[1] @ p.beta)
+        return Linearisation.of(p, activation, X).values.reshape(len(X), *p.beta.shape[1:])
 
     def fit(labels: Array, p: Parameters) -> Parameters:
         samples = ArraySource(X, labels)
