@@ -91,24 +91,6 @@ def test_correlated_inputs_with_a_mean_are_reported_in_the_users_coordinates(met
     assert pn.parameter_error(result.network, truth) < EXACT
 
 
-def test_covariance_of_sample_is_whitened():
-    covariance = np.array([[2.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 0.5]])
-    truth = hidden_network(2, 3, seed=2)
-    X, y = pn.sample(truth, 5000, covariance=covariance, rng=3)
-    result = pn.recover(X, y, method="biased-relu", rng=0)
-    assert pn.parameter_error(result.network, truth) < EXACT
-
-
-def test_memory_mapped_arrays_give_the_same_answer_as_arrays_in_memory(tmp_path):
-    truth = hidden_network(3, 6, seed=2)
-    X, y = pn.sample(truth, 500, rng=3)
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "y.npy", y)
-    mapped = [np.load(tmp_path / name, mmap_mode="r") for name in ("X.npy", "y.npy")]
-    first, second = pn.recover(X, y, rng=5), pn.recover(*mapped, rng=5)
-    assert np.array_equal(first.network.weights, second.network.weights)
-
-
 def test_the_same_seed_gives_the_same_answer():
     truth = hidden_network(4, 6, seed=2)
     X, y = pn.sample(truth, 1000, noise=0.1, rng=3)
@@ -131,20 +113,6 @@ def test_queried_function_counts_its_queries():
     assert result.status == "exact"
     assert pn.parameter_error(result.network, truth) < EXACT
     assert source.queries == asked
-
-
-def test_a_source_brings_its_own_labels():
-    source = pn.PopulationSource(hidden_network(2, 3, seed=0), rng=0)
-    with pytest.raises(pn.InvalidInput, match="brings its own labels"):
-        pn.recover(source, np.zeros(3))
-
-
-def test_progress_names_the_stages():
-    truth = hidden_network(3, 5, seed=0)
-    X, y = pn.sample(truth, 300, rng=1)
-    seen = []
-    pn.recover(X, y, rng=0, progress=lambda stage, fraction, message: seen.append(stage))
-    assert {"search", "prune", "refine", "certify"} <= set(seen)
 
 
 # ---------------------------------------------------------------- noise

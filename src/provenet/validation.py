@@ -321,7 +321,7 @@ def _of_given_samples(
     """
     with np.errstate(over="ignore", invalid="ignore"):
         sums, origin, label_origin = source.linear_sums()
-    if not np.isfinite(np.sum(sums.xx) + np.sum(sums.yy)):
+    if not (np.isfinite(sums.xx).all() and np.isfinite(sums.yy).all()):
         _check_finite(source)
     size = float(max(np.diag(sums.xx).max(), np.max(sums.yy)))
     if not size < largest**2 * sums.n:

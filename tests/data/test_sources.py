@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-import tracemalloc
 from functools import partial
 from pathlib import Path
 
@@ -134,15 +133,6 @@ def test_draws_are_in_random_order_and_all_rows_have_the_same_chance() -> None:
     for place in range(3):
         counts = np.bincount(first[:, place].astype(int), minlength=10)
         assert np.abs(counts - 400).max() < 5 * np.sqrt(360)
-
-
-def test_many_rows_are_drawn_from_without_a_list_of_them() -> None:
-    inputs = np.broadcast_to(np.float32(1.0), (10**8, 3))
-    tracemalloc.start()
-    drawn = pn.ArraySource(inputs, inputs[:, 0]).draw(1000, np.random.default_rng(0)).X
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert drawn.shape == (1000, 3) and peak < 1e6
 
 
 def test_a_far_origin_costs_no_digits() -> None:

@@ -106,10 +106,11 @@ class LinearSums(Sums):
 
     @classmethod
     def of(cls, X: Array, y: Array, origin: Array, label_origin: Array) -> LinearSums:
-        """The sums over one block of samples."""
-        x, v = centred(X, origin), y - label_origin
-        first = np.ones(len(x)) @ x  # a product is faster than a sum over samples
-        return cls(len(x), first, x.T @ x, v.sum(axis=0), np.sum(v**2, axis=0), v.T @ x)
+        """The sums over one block of samples; they tell whether all of these are finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            x, v = centred(X, origin), y - label_origin
+            first = np.ones(len(x)) @ x  # a product is faster than a sum over samples
+            return cls(len(x), first, x.T @ x, v.sum(axis=0), np.sum(v**2, axis=0), v.T @ x)
 
 
 def centred(X: Array, origin: Array) -> Array:
