@@ -573,14 +573,14 @@ BJW19 = (
         "principal_component_pursuit",
         "np.full(Y.shape, 1 / np.sqrt(max(Y.shape)))",
         "np.full(Y.shape, 1.0)",
-        ("fitting/robust/test_pursuit.py::test_exact_where_the_theorem_holds",),
+        ("fitting/robust/test_low_rank.py::test_exact_where_the_theorem_holds",),
     ),
     Mutation(
         "BJW19 section 8: nothing is sparse",
         "principal_component_pursuit",
         "S = T - np.clip(T, -weight / penalty, weight / penalty)",
         "S = np.zeros_like(T)",
-        ("fitting/robust/test_pursuit.py::test_exact_where_the_theorem_holds",),
+        ("fitting/robust/test_low_rank.py::test_exact_where_the_theorem_holds",),
     ),
     Mutation(
         "beyond BJW19 section 8: decoding by squares, not by absolute values",

@@ -41,8 +41,7 @@ from provenet.common.typing import TINY, AnyArray, Array
 from provenet.common.words import counted
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.model import Parameters
-from provenet.fitting.robust.huber import huber_network, robust_scale, whitening
-from provenet.fitting.robust.tolerances import FRACTION_OF_ERROR, HUBER, LEAST_SLOPE
+from provenet.fitting.robust.huber import HUBER, huber_network, robust_scale, whitening
 from provenet.fitting.workspace import Workspace
 from provenet.moments.subspace import numerical_rank
 from provenet.moments.symmetric import monomials
@@ -214,14 +213,14 @@ class OwnLabels:
         others = white.whitened(wide.keep(np.arange(network.units) != unit))
         without = labels - self._refitted(others, labels, scale)
         t = np.abs(left) / scale
-        noise = np.mean(np.minimum(t, HUBER) ** 2) / max(np.mean(t <= HUBER), LEAST_SLOPE)
+        noise = np.mean(np.minimum(t, HUBER) ** 2) / max(np.mean(t <= HUBER), 0.05)
         return float((_bounded(without / scale) - _bounded(left / scale)) / noise)
 
     def _refitted(self, network: Network, labels: Array, scale: Array) -> Array:
         """The values of Huber's estimate from a network; without units the labels' medians."""
         if network.units == 0:
             return np.median(labels, axis=0)
-        tolerance = FRACTION_OF_ERROR / np.sqrt(len(self.X))
+        tolerance = 0.1 / np.sqrt(len(self.X))
         start = Parameters.of(network)
         return huber_network(
             self.X, labels, start, network.activation, tolerance=tolerance, scale=scale

@@ -61,6 +61,7 @@ from provenet.fitting.final_fit import without_linear
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.robust.huber import (
+    HUBER,
     RobustFit,
     WeightedFit,
     Whitening,
@@ -79,7 +80,6 @@ from provenet.fitting.robust.noisy_signs import (
     span_from_bounded_labels,
     surest_directions,
 )
-from provenet.fitting.robust.tolerances import HUBER
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import (

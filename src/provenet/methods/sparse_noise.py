@@ -26,9 +26,12 @@ from provenet.certify.candidate import Candidate, Repaired
 from provenet.common.exceptions import NoAnswer
 from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import Ended
-from provenet.fitting.robust.low_rank import RobustPCA, Separation, robust_pca
-from provenet.fitting.robust.pursuit import principal_component_pursuit
-from provenet.fitting.robust.tolerances import PURSUIT_ROUNDING
+from provenet.fitting.robust.low_rank import (
+    RobustPCA,
+    Separation,
+    principal_component_pursuit,
+    robust_pca,
+)
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.several_outputs import from_second_moments
 from provenet.methods.tolerances import MOST_CORRUPTED_LABELS
@@ -85,7 +88,7 @@ def _corollary_8(workspace: Workspace) -> Iterator[Candidate]:
     X, Y = workspace.source.rows(0, workspace.source.size)
     with workspace.stage("repair", "principal component pursuit of the labels"):
         parts = principal_component_pursuit(
-            Y, out_of_time=lambda: workspace.out_of_time, tolerance=PURSUIT_ROUNDING
+            Y, out_of_time=lambda: workspace.out_of_time, tolerance=1e-14
         )
         if parts.ended is Ended.OUT_OF_TIME:
             raise NoAnswer(_OUT_OF_TIME)

@@ -17,9 +17,7 @@ from provenet.fitting.robust.huber import (
     RobustFit,
     corrected_residuals,
     evened,
-    huber_loss,
     huber_weighted,
-    pseudo_labels,
     robust_fit,
     robust_scale,
     scatter,
@@ -61,37 +59,6 @@ def test_scale_of_gaussian_and_of_outliers() -> None:
     assert np.all(usual_size(R) < 3)
 
 
-def test_scale_is_positive_always() -> None:
-    R = np.zeros((100, 3))
-    R[:20, 0] = 5.0
-    R[:, 1] = np.arange(100)
-    assert np.all(robust_scale(R) > 0)
-    assert np.all(usual_size(R) > 0)
-
-
-def test_usual_size_where_half_of_the_labels_are_alike() -> None:
-    z = np.random.default_rng(17).standard_normal((10_000, 1))
-    labels = np.maximum(z, 0) + 1e-6 * z
-    assert robust_scale(labels)[0] < 0.05 < usual_size(labels)[0] < 1
-
-
-def test_pseudo_labels_move_only_what_is_far() -> None:
-    predicted = np.zeros((4, 1))
-    Y = np.array([[0.5], [-1.0], [7.0], [-900.0]])
-    found = pseudo_labels(predicted, Y, np.array([1.0]), threshold=2.0)
-    np.testing.assert_array_equal(found, [[0.5], [-1.0], [2.0], [-2.0]])
-
-
-def test_loss_has_the_winsorised_residual_as_derivative() -> None:
-    R, scale, h = np.array([[-4.0], [-0.3], [0.9], [2.5]]), np.array([0.7]), 1e-6
-    for i in range(len(R)):
-        step = np.zeros_like(R)
-        step[i] = h
-        slope = (huber_loss(R + step, scale) - huber_loss(R - step, scale)) / (2 * h)
-        expected = np.clip(R[i, 0] / 0.7, -HUBER, HUBER) / 0.7 / len(R)
-        assert slope == pytest.approx(expected, abs=1e-8)
-
-
 @pytest.mark.parametrize("noise", ["cauchy", "skewed", "gaussian"])
 def test_pseudo_labels_lead_to_the_minimum_of_the_loss(noise: str) -> None:
     """Two routes: rounds of least squares, and direct minimisation of Huber's objective."""
@@ -117,21 +84,6 @@ def test_slopes_are_consistent_without_symmetry_or_variance(noise: str) -> None:
     # Sampling errors of about 0.01; the constant absorbs the noise's location.
     np.testing.assert_allclose(found.model[:3], B[:3], atol=0.05)
     assert np.abs(plain[:3] - B[:3]).max() > 2 * np.abs(found.model[:3] - B[:3]).max()
-
-
-def test_each_round_lowers_the_objective() -> None:
-    Phi, _, Y = line(3, "cauchy")
-    scale = np.ones(2)
-    losses = [regression(Phi, Y, scale=scale, iterations=i).loss for i in range(1, 8)]
-    assert np.all(np.diff(losses) <= 0)
-
-
-def test_how_it_ends() -> None:
-    Phi, _, Y = line(4, "cauchy")
-    assert regression(Phi, Y, iterations=1).ended is Ended.OUT_OF_STEPS
-    assert regression(Phi, Y).ended is Ended.CONVERGED
-    stopped = regression(Phi, Y, out_of_time=lambda: True)
-    assert stopped.ended is Ended.OUT_OF_TIME and stopped.iterations == 0
 
 
 def test_corrected_residuals_give_the_variance_of_the_estimate() -> None:
@@ -163,19 +115,6 @@ def test_scatter_follows_linear_maps() -> None:
     np.testing.assert_allclose(scatter(R @ B), mapped * 3 / np.trace(mapped), atol=1e-4)
 
 
-def test_scatter_of_rows_in_a_subspace_is_positive_definite() -> None:
-    R = np.outer(np.random.default_rng(8).standard_normal(200), [1.0, 2.0, 0.0])
-    assert np.linalg.eigvalsh(scatter(R))[0] > 0
-    np.testing.assert_array_equal(scatter(np.zeros((5, 2))), np.eye(2))
-
-
-def test_whitening_leaves_unrelated_outputs_alone() -> None:
-    R = np.random.default_rng(9).standard_t(2, (20_000, 3)) * [1.0, 5.0, 0.2]
-    white = whitening(R)
-    np.testing.assert_array_equal(white.forward, np.diag(np.diag(white.forward)))
-    np.testing.assert_allclose(robust_scale(white.apply(R)), 1, atol=1e-10)
-
-
 def test_labels_far_off_one_by_one_are_not_mixed() -> None:
     rng = np.random.default_rng(18)
     R = rng.standard_normal((5000, 3))
@@ -202,17 +141,10 @@ def test_whitening_of_networks_and_back() -> None:
     np.testing.assert_allclose(back(X), network(X), atol=1e-12)
 
 
-def test_even_noise_stays_as_it_is() -> None:
-    rng = np.random.default_rng(12)
-    predicted, R = rng.standard_normal((2, 5000, 3))
-    labels, white, unevenness = evened(predicted, R)
-    assert white is None and unevenness < 1.1
-    np.testing.assert_array_equal(labels, predicted + R)
-
-
-def test_uneven_noise_is_whitened() -> None:
+def test_uneven_noise_is_whitened_and_even_noise_left_alone() -> None:
     rng = np.random.default_rng(13)
     predicted = rng.standard_normal((5000, 3))
+    assert evened(predicted, rng.standard_normal((5000, 3)))[1] is None
     R = rng.standard_normal((5000, 3)) + 100 * rng.standard_normal((5000, 1))
     labels, white, unevenness = evened(predicted, R)
     assert white is not None and unevenness > 50

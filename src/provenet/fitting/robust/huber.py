@@ -39,31 +39,13 @@ from provenet.data.sources import ArraySource
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.least_squares import Ended, refine
 from provenet.fitting.model import Linearisation, Parameters
-from provenet.fitting.robust.tolerances import (
-    FLATTEST,
-    FRACTION_OF_ERROR,
-    HUBER,
-    LEAST_SLOPE,
-    MAD_TO_SIGMA,
-    REWEIGHTED_STEPS,
-    REWEIGHTED_TOLERANCE,
-    ROBUST_ROUNDS,
-    ROBUST_TOLERANCE,
-    ROUND_STEPS,
-    SCATTER_FLOOR,
-    SCATTER_ROUNDS,
-    SCATTER_TOLERANCE,
-    TIGHTER,
-    UNEVEN,
-    UPPER_QUANTILE,
-    USUAL_QUANTILE,
-    USUAL_SHARE,
-    WEIGHTINGS,
-)
 from provenet.networks.activations import RELU, Activation
 from provenet.networks.network import Network
 
 Model = TypeVar("Model")
+
+HUBER = 1.345
+"""Threshold in standard deviations that keeps 95% of the efficiency when the noise is Gaussian."""
 
 
 def robust_scale(R: Array) -> Array:
@@ -72,8 +54,8 @@ def robust_scale(R: Array) -> Array:
     Where half of the residuals or more are zero: what rounding could make of them; or 1.
     """
     size = np.abs(R)
-    rounding = EPS * np.quantile(size, UPPER_QUANTILE, axis=0)
-    scale = np.maximum(MAD_TO_SIGMA * np.median(size, axis=0), rounding)
+    rounding = EPS * np.quantile(size, 0.9, axis=0)
+    scale = np.maximum(1.4826 * np.median(size, axis=0), rounding)
     return np.where(scale > 0, scale, 1.0)
 
 
@@ -82,7 +64,7 @@ def usual_size(R: Array) -> Array:
 
     So do the labels of a single unit with hardly any noise: half of them are equal.
     """
-    return np.maximum(robust_scale(R), USUAL_SHARE * np.quantile(np.abs(R), USUAL_QUANTILE, axis=0))
+    return np.maximum(robust_scale(R), 0.5 * np.quantile(np.abs(R), 0.6, axis=0))
 
 
 def pseudo_labels(predicted: Array, Y: Array, scale: Array, threshold: float = HUBER) -> Array:
@@ -100,7 +82,7 @@ def corrected_residuals(R: Array, scale: Array, threshold: float = HUBER) -> Arr
     """
     reach = threshold * scale
     slope = np.mean(np.abs(R) <= reach, axis=0)
-    return np.asarray(np.clip(R, -reach, reach) / np.maximum(slope, LEAST_SLOPE))
+    return np.asarray(np.clip(R, -reach, reach) / np.maximum(slope, 0.05))
 
 
 def clipped_share(R: Array, scale: Array, threshold: float = HUBER) -> float:
@@ -163,7 +145,7 @@ def _mapped(network: Network, matrix: Array, shift: Array) -> Network:
     )
 
 
-def scatter(R: Array) -> Array:
+def scatter(R: Array, rounds: int = 40) -> Array:
     """Tyler's scatter matrix of the rows of R, of trace `outputs`; positive definite always.
 
     A direction that hardly any row has a share in gets a small but positive value. The iteration
@@ -173,11 +155,11 @@ def scatter(R: Array) -> Array:
     norms = np.linalg.norm(R, axis=1)
     R = R[norms > 0] / norms[norms > 0, None]
     S = np.eye(m)
-    for _ in range(SCATTER_ROUNDS if len(R) else 0):
+    for _ in range(rounds if len(R) else 0):
         weights = 1 / np.einsum("ni,ni->n", R @ np.linalg.inv(S), R)
-        new = (R * weights[:, None]).T @ R + SCATTER_FLOOR * np.sum(weights) * np.eye(m) / m
+        new = (R * weights[:, None]).T @ R + 1e-10 * np.sum(weights) * np.eye(m) / m
         new *= m / np.trace(new)
-        if np.abs(new - S).max() < SCATTER_TOLERANCE:
+        if np.abs(new - S).max() < 1e-6:
             return np.asarray(new)
         S = new
     return S
@@ -197,7 +179,7 @@ def whitening(R: Array) -> Whitening:
     root = (vectors / np.sqrt(values)) @ vectors.T
     mixed, alone = root / usual_size(centred @ root), np.diag(1 / usual_size(centred))
     tighter = np.linalg.slogdet(mixed)[1] - np.linalg.slogdet(alone)[1]
-    forward = mixed if tighter > TIGHTER * R.shape[1] else alone
+    forward = mixed if tighter > 0.05 * R.shape[1] else alone
     return Whitening(middle, forward, np.linalg.inv(forward))
 
 
@@ -227,8 +209,8 @@ def robust_fit(
     fit: Callable[[Array, Model], Model],
     *,
     threshold: float = HUBER,
-    tolerance: float = ROBUST_TOLERANCE,
-    iterations: int = ROBUST_ROUNDS,
+    tolerance: float = 1e-3,
+    iterations: int = 40,
     scale: Array | None = None,
     out_of_time: Callable[[], bool] = lambda: False,
 ) -> RobustFit[Model]:
@@ -239,7 +221,7 @@ def robust_fit(
     `fit` need not converge: one step that lowers the sum of squares is enough. A `scale` given is
     kept; otherwise it follows the residuals.
     """
-    floor = FLATTEST * usual_size(Y - np.median(Y, axis=0))
+    floor = 1e-6 * usual_size(Y - np.median(Y, axis=0))
     predicted = predict(start)
     state = _state(start, Y, predicted, floor, scale, threshold, 0, Ended.OUT_OF_STEPS)
     for iteration in range(1, iterations + 1):
@@ -275,16 +257,18 @@ class WeightedFit:
     """How the last of its iterations ended."""
 
 
-def evened(predicted: Array, R: Array) -> tuple[Array, Whitening | None, float]:
+def evened(
+    predicted: Array, R: Array, uneven: float = 2.0
+) -> tuple[Array, Whitening | None, float]:
     """Labels `predicted + R` whose noise is about the same in all directions of the outputs.
 
     Left alone where it is so already; otherwise whitened by the covariance of R, the noise keeping
     its typical size. Also returned: the whitening, and by how much the noise was uneven.
     """
     values, vectors = np.linalg.eigh(R.T @ R / len(R))
-    levels = np.sqrt(np.maximum(values, SCATTER_FLOOR * values[-1] + TINY))
+    levels = np.sqrt(np.maximum(values, 1e-10 * values[-1] + TINY))
     unevenness = float(levels[-1] / levels[0])
-    if unevenness <= UNEVEN:
+    if unevenness <= uneven:
         return predicted + R, None, unevenness
     relative = levels / np.exp(np.mean(np.log(levels)))
     centre = np.median(predicted, axis=0)
@@ -309,9 +293,7 @@ def huber_network(
 
     def fit(labels: Array, p: Parameters) -> Parameters:
         samples = ArraySource(X, labels)
-        return refine(
-            samples, p, activation, spread=1.0, iterations=ROUND_STEPS, tolerance=0.0
-        ).parameters
+        return refine(samples, p, activation, spread=1.0, iterations=3, tolerance=0.0).parameters
 
     return robust_fit(
         Y, start, predict, fit, tolerance=tolerance, scale=scale, out_of_time=out_of_time
@@ -321,50 +303,35 @@ def huber_network(
 def huber_weighted(
     X: Array, Y: Array, network: Network, out_of_time: Callable[[], bool] = lambda: False
 ) -> WeightedFit:
-    """Huber's estimate of a network of ReLU units, weighted by the scatter of its residuals."""
-    for _ in range(WEIGHTINGS):
+    """Huber's estimate of a network of ReLU units, weighted by the scatter of its residuals.
+
+    In two rounds: the second has the weights of a fit that was weighted. Then least squares on
+    labels evened by the covariance of winsorised residuals; unlike raw labels these can be mixed
+    without spreading what is far off.
+    """
+    for _ in range(2):
         white = whitening(Y - network(X))
         Z = white.apply(Y)
-        fit = huber_network(
-            X,
-            Z,
-            Parameters.of(white.whitened(network)),
-            RELU,
-            tolerance=FRACTION_OF_ERROR / np.sqrt(len(X)),
-            out_of_time=out_of_time,
-        )
+        start = Parameters.of(white.whitened(network))
+        tolerance = 0.1 / np.sqrt(len(X))  # a tenth of the predictions' standard error
+        fit = huber_network(X, Z, start, RELU, tolerance=tolerance, out_of_time=out_of_time)
         network = white.restored(fit.model.network(RELU))
-    ended = fit.ended
-    labels, even, unevenness = _repaired(X, Z, network, white, fit.scale)
-    for _ in range(WEIGHTINGS):
+
+    def repaired() -> tuple[Array, Whitening | None, float]:
+        predicted = network(X)
+        residual = corrected_residuals(Z - white.apply(predicted), fit.scale)
+        return evened(predicted, residual @ white.backward)
+
+    ended, (labels, even, unevenness) = fit.ended, repaired()
+    for _ in range(2):
         if even is None or out_of_time():
             break
-        network, ended = _reweighted(X, network, labels, even)
-        labels, even, unevenness = _repaired(X, Z, network, white, fit.scale)
+        start = Parameters.of(even.whitened(network))
+        samples = ArraySource(X, labels)
+        again = refine(samples, start, RELU, spread=1.0, iterations=10, tolerance=1e-9)
+        network, ended = even.restored(again.parameters.network(RELU)), again.ended
+        labels, even, unevenness = repaired()
     return WeightedFit(network, fit, Z, labels, even, unevenness, ended)
-
-
-def _repaired(
-    X: Array, Z: Array, network: Network, white: Whitening, scale: Array
-) -> tuple[Array, Whitening | None, float]:
-    """Labels about a network with winsorised, corrected residuals, evened."""
-    predicted = network(X)
-    left = corrected_residuals(Z - white.apply(predicted), scale)
-    return evened(predicted, left @ white.backward)
-
-
-def _reweighted(
-    X: Array, network: Network, labels: Array, white: Whitening
-) -> tuple[Network, Ended]:
-    """Least squares on evened labels: weighted by the covariance of winsorised residuals.
-
-    Unlike raw labels these can be mixed without spreading what is far off.
-    """
-    start = Parameters.of(white.whitened(network))
-    samples = ArraySource(X, labels)
-    steps, tolerance = REWEIGHTED_STEPS, REWEIGHTED_TOLERANCE
-    fit = refine(samples, start, RELU, spread=1.0, iterations=steps, tolerance=tolerance)
-    return white.restored(fit.parameters.network(RELU)), fit.ended
 
 
 def _state(

@@ -36,17 +36,6 @@ from scipy import special
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import TINY, Array
-from provenet.fitting.robust.tolerances import (
-    CLEARLY_ABOVE,
-    DISTINCT,
-    GOLDEN,
-    GUESS_BATCH,
-    MEANINGLESS,
-    MOST_DIRECTIONS,
-    PARALLEL,
-    SHUFFLES,
-    SMEARS,
-)
 from provenet.networks.activations import RELU
 
 
@@ -124,24 +113,24 @@ class BoundedSpan:
 
 
 def span_from_bounded_labels(
-    X: Array, values: Array, most: int | None, rng: np.random.Generator
+    X: Array, values: Array, most: int | None, rng: np.random.Generator, margin: float = 1.15
 ) -> BoundedSpan:
     """The span of the units from order 2 of responses to `values` (n, outputs) of scale one.
 
-    As many dimensions, and at most `most`, as stand above those of shuffled labels, which do not
-    depend on the inputs but are as noisy.
+    As many dimensions, and at most `most`, as stand clearly above those of shuffled labels, which
+    do not depend on the inputs but are as noisy.
     """
-    s = np.hstack([responses(values, smear) for smear in SMEARS])
+    # Two smears: one as large as the labels, and one that dominates them.
+    s = np.hstack([responses(values, smear) for smear in (1.0, 3.0)])
     second = hermite_moments(X, s)[1]
     _, strengths, vectors = np.linalg.svd(_unfolded(second), full_matrices=False)
-    shuffled = (hermite_moments(X, rng.permutation(s))[1] for _ in range(SHUFFLES))
+    shuffled = (hermite_moments(X, rng.permutation(s))[1] for _ in range(3))
     edge = max(float(np.linalg.norm(_unfolded(T), 2)) for T in shuffled)
-    found = int(np.sum(strengths > CLEARLY_ABOVE * edge))
+    found = int(np.sum(strengths > margin * edge))
     found = found if most is None else min(found, most)
     basis = vectors[:found]
     slices = np.einsum("ia,rab,jb->rij", basis, second, basis, optimize=True)
-    margin = float(strengths[found - 1] / edge) if found else 0.0
-    return BoundedSpan(basis, slices, margin)
+    return BoundedSpan(basis, slices, float(strengths[found - 1] / edge) if found else 0.0)
 
 
 def _unfolded(T: Array) -> Array:
@@ -159,14 +148,16 @@ def all_row_guesses(entries: int, finest: int) -> Iterator[tuple[int, Array]]:
             yield level, rows
 
 
-def _row_guesses(entries: int, level: int) -> Iterator[Array]:
+def _row_guesses(entries: int, level: int, batch: int = 256) -> Iterator[Array]:
     """The guesses of one level; in scattered order, so that a part of them covers the sphere."""
     powers = 0.5 ** np.arange(level)
     values = np.concatenate([[0.0], powers, -powers])
     total = len(values) ** entries
-    step = _coprime_step(total)
-    for begin in range(0, total, GUESS_BATCH):
-        codes = np.arange(begin, min(begin + GUESS_BATCH, total)) * step % total
+    step = int(total * 0.618)  # by the golden section, made coprime to the number of codes
+    while np.gcd(step, total) != 1:
+        step += 1
+    for begin in range(0, total, batch):
+        codes = np.arange(begin, min(begin + batch, total)) * step % total
         rows = values[codes[:, None] // len(values) ** np.arange(entries) % len(values)]
         size = np.abs(rows)
         first = rows[np.arange(len(rows)), np.argmax(size > 0, axis=1)]
@@ -174,14 +165,6 @@ def _row_guesses(entries: int, level: int) -> Iterator[Array]:
         rows = rows[(size.max(axis=1) == 1) & (first > 0) & new]
         if len(rows):
             yield rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def _coprime_step(total: int) -> int:
-    """A number without common divisor with `total`, near its golden section."""
-    step = int(total * GOLDEN)
-    while np.gcd(step, total) != 1:
-        step += 1
-    return step
 
 
 def merged(learned: Sequence[SignDirections]) -> SignDirections:
@@ -193,15 +176,18 @@ def merged(learned: Sequence[SignDirections]) -> SignDirections:
     )
 
 
-def surest_directions(learned: SignDirections) -> Array:
-    """Directions up to sign, the surest first, without those within error of a surer one."""
+def surest_directions(learned: SignDirections, most: int = 300) -> Array:
+    """Directions up to sign, the surest first, without those within error of a surer one.
+
+    A standard error of half a radian means nothing; all pairs of those kept will be compared.
+    """
     order = np.argsort(learned.standard_errors)
     kept = np.empty((0, learned.directions.shape[1]))
-    for i in order[learned.standard_errors[order] < MEANINGLESS]:
-        w, near = learned.directions[i], max(DISTINCT, float(learned.standard_errors[i]))
+    for i in order[learned.standard_errors[order] < 0.5]:
+        w, near = learned.directions[i], max(0.05, float(learned.standard_errors[i]))
         if np.max(np.abs(kept @ w), initial=0.0) < np.cos(near):
             kept = np.vstack([kept, w])
-        if len(kept) == MOST_DIRECTIONS:
+        if len(kept) == most:
             break
     return kept
 
@@ -222,7 +208,7 @@ def best_units(X: Array, Y: Array, directions: Array, units: int) -> Array:
     if units == 1:
         return np.asarray(both[[int(np.argmax(k / g))]])
     determinant = np.outer(g, g) - G**2
-    usable = determinant > PARALLEL * np.outer(g, g)
+    usable = determinant > 1e-6 * np.outer(g, g)  # not of one direction
     explained = np.outer(k, g) + np.outer(g, k) - 2 * G * K
     value = np.where(usable, explained / np.where(usable, determinant, 1.0), -np.inf)
     return np.asarray(both[list(np.unravel_index(int(np.argmax(value)), value.shape))])
