@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from provenet import datasets, landscape, plotting
     from provenet.certify.checks import Check, Claim, Status
     from provenet.certify.result import Recovery
+    from provenet.common import __version__
     from provenet.common.exceptions import InvalidInput
-    from provenet.common.version import __version__
     from provenet.data.files import FileSource, open_samples
     from provenet.data.sources import (
         ArraySource,
@@ -103,7 +103,7 @@ _HOMES = {
     "Recovery": "certify.result",
     "Source": "data.sources",
     "Status": "certify.checks",
-    "__version__": "common.version",
+    "__version__": "common",
     "extract": "extract",
     "flip_sets": "networks.signs",
     "identifiability": "methods.identifiability",

@@ -17,11 +17,10 @@ import numpy as np
 from provenet.certify.asked import CAME_TO_ITS_END
 from provenet.certify.checks import Status
 from provenet.certify.result import Recovery
-from provenet.common.arguments import check_seconds
 from provenet.common.exceptions import Spent
-from provenet.common.progress import StageProgress
-from provenet.common.stages import Stages
+from provenet.common.progress import StageProgress, Stages
 from provenet.common.typing import Progress, Seed
+from provenet.common.words import check_seconds
 from provenet.data.parallel import one_blas_thread
 from provenet.extraction.box import Box
 from provenet.extraction.clients.door import Model

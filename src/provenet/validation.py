@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from provenet.common.arguments import (
+from provenet.common.exceptions import InvalidInput, NoAnswer
+from provenet.common.typing import AnyArray, Array
+from provenet.common.words import (
+    WORDS_ARE_CLASSES,
     check_deviation,
     check_path,
     check_seconds,
     check_units,
     is_whole,
 )
-from provenet.common.exceptions import InvalidInput, NoAnswer
-from provenet.common.typing import AnyArray, Array
-from provenet.common.words import WORDS_ARE_CLASSES
 from provenet.data.checkpoint import Checkpoint
 from provenet.data.labels import possible_links
 from provenet.data.passes import Report

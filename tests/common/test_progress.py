@@ -28,7 +28,7 @@ class Timers:
                 timer.then()
 
     def new(self, seconds: float, then: Callable[[], None]) -> FakeTimer:
-        assert seconds == module._PATIENCE
+        assert seconds == 1.0
         self.waiting.append(FakeTimer(then))
         return self.waiting[-1]
 
@@ -124,11 +124,10 @@ def test_the_bar_goes_away_when_the_work_is_interrupted(timers: Timers) -> None:
 
 
 def test_the_real_timer_waits_and_then_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PATIENCE", 1e-3)
     shown = threading.Event()
     console = Console(file=io.StringIO())
     monkeypatch.setattr(console, "print", lambda *args, **options: shown.set())
-    with StageProgress(console) as progress:
+    with StageProgress(console, patience=1e-3) as progress:
         progress("Fitting", 0.1)
         assert shown.wait(60.0)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from provenet.common import stages as module
-from provenet.common.stages import Stages
+from provenet.common import progress as module
+from provenet.common.progress import Stages
 
 
 def test_stages_are_told_and_added_up(monkeypatch: pytest.MonkeyPatch) -> None:

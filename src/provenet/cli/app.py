@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from provenet.cli.ending import INTERRUPTED, guarded
-from provenet.common.version import __version__
+from provenet.common import __version__
 
 COMMANDS = {
     "demo": "Make a random network, hide it, and recover it from its samples.",

@@ -1,5 +1,6 @@
-"""What every room uses: exceptions, types, words of messages, files written whole, blocks of rows;
-how loops end, and the loop of damped steps.
+"""What every package uses: exceptions, types, progress, text and checks of arguments, files.
 
 Imports nothing of the package.
 """
+
+__version__ = "0.1.0"

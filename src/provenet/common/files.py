@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and `.npz` archives read without unpickling."""
+"""Files written whole or not at all, `.npz` archives read without unpickling, optional packages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -16,7 +17,15 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray
 
-_UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError)
+
+def package(name: str, path: str | PathLike[str], install: str = '"provenet[files]"') -> Any:
+    """The module `name`, for the file (or whatever needs it) `path`."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InvalidInput(
+            f"{path} needs the package {name.partition('.')[0]}: pip install {install}."
+        ) from None
 
 
 def check_writable(path: str | PathLike[str]) -> None:
@@ -85,7 +94,7 @@ def load_npz(path: str | PathLike[str]) -> dict[str, AnyArray]:
             return {name: np.asarray(archive[name]) for name in archive.files}
     except FileNotFoundError:
         raise InvalidInput(f"{path} does not exist: check the name.") from None
-    except _UNREADABLE as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
         raise InvalidInput(
             f"{path} cannot be read as an .npz archive ({error}): write it again with numpy.savez."
         ) from None

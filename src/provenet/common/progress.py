@@ -1,30 +1,60 @@
-"""A progress bar on stderr for work that lasts longer than a second."""
+"""What long work tells its user: the seconds of its stages, and a progress bar on stderr."""
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable
-from types import TracebackType
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from provenet.common.typing import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress as Bar
 
-_PATIENCE = 1.0
-"""Convention: seconds before anything is shown: what takes less needs no bar."""
+
+@dataclass(frozen=True)
+class Stages:
+    """A clock; `progress`, if any, is called when a stage begins."""
+
+    progress: Progress | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    started: float = field(default_factory=time.monotonic)
+
+    @contextmanager
+    def stage(self, name: str, message: str = "") -> Iterator[None]:
+        """Time a stage; one that comes again is added up."""
+        if self.progress is not None:
+            self.progress(name, -1.0, message)
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            seconds = time.monotonic() - begin
+            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+            what = ", ".join(filter(None, (name, message)))
+            logging.getLogger("provenet").debug("%s: %.2f s", what, seconds)
+
+    @property
+    def total(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self.started
 
 
 class StageProgress:
     """Takes `(stage, fraction, message)` calls; a negative fraction is unknown and pulses.
 
     On a terminal it is a bar that vanishes when the work ends; elsewhere it is one plain line for
-    each stage that lasts.
+    each stage that lasts. Nothing is shown in the first second (`patience`).
     """
 
-    def __init__(self, console: Console, *, quiet: bool = False) -> None:
+    def __init__(self, console: Console, *, quiet: bool = False, patience: float = 1.0) -> None:
         """Draw on `console`, or nowhere if quiet."""
-        self._console = console
+        self._console, self._patience = console, patience
         self._open = not quiet
         self._bar = _bar(console) if console.is_terminal else None
         self._stage = self._message = ""
@@ -41,15 +71,10 @@ class StageProgress:
     def __enter__(self) -> StageProgress:
         """Begin to count the first second."""
         if self._open and self._bar is not None:
-            self._wait(self._show_bar)
+            self._after_patience(self._bar.start)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Take the bar off the screen, whatever happened."""
         with self._lock:
             self._open = False
@@ -63,46 +88,37 @@ class StageProgress:
         with self._lock:
             if not self._open:
                 return
-            new = stage != self._stage
-            self._stage, self._message = stage, message
+            new, self._stage, self._message = stage != self._stage, stage, message
+            title = stage[:1].upper() + stage[1:]
             if self._bar is not None:
-                self._update(self._bar, fraction)
+                # Progress.update takes a total of None for "unchanged", so it is set directly.
+                self._bar.tasks[0].total = 1.0 if fraction >= 0 else None
+                done, number = min(max(fraction, 0.0), 1.0), self._bar.task_ids[0]
+                self._bar.update(number, description=title, completed=done, message=message)
             elif new:
-                self._wait(lambda: self._show_line(stage))
+                self._after_patience(lambda: self._print(stage, title))
 
-    def _wait(self, then: Callable[[], None]) -> None:
+    def _after_patience(self, act: Callable[[], None]) -> None:
+        def act_if_open() -> None:
+            with self._lock:
+                if self._open:
+                    act()
+
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = threading.Timer(_PATIENCE, then)
+        self._timer = threading.Timer(self._patience, act_if_open)
         self._timer.daemon = True
         self._timer.start()
 
-    def _update(self, bar: Progress, fraction: float) -> None:
-        # Progress.update takes a total of None for "unchanged", so the task is told itself.
-        bar.tasks[0].total = 1.0 if fraction >= 0 else None
-        done = min(max(fraction, 0.0), 1.0)
-        stage = _capital(self._stage)
-        bar.update(bar.task_ids[0], description=stage, completed=done, message=self._message)
+    def _print(self, stage: str, title: str) -> None:
+        from rich.text import Text
 
-    def _show_bar(self) -> None:
-        with self._lock:
-            if self._open and self._bar is not None:
-                self._bar.start()
-
-    def _show_line(self, stage: str) -> None:
-        with self._lock:
-            if self._open and stage == self._stage:
-                from rich.text import Text
-
-                line = ": ".join(filter(None, (_capital(stage), self._message)))
-                self._console.print(Text(line), soft_wrap=True)
+        if stage == self._stage:
+            line = ": ".join(filter(None, (title, self._message)))
+            self._console.print(Text(line), soft_wrap=True)
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _bar(console: Console) -> Progress:
+def _bar(console: Console) -> Bar:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     bar = Progress(

@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from provenet.common import __version__
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable, load_npz, write_npz
 from provenet.common.typing import AnyArray, Array
-from provenet.common.version import __version__
 from provenet.data.passes import Sums
 from provenet.data.sources import Source
 from provenet.networks.activations import Activation

@@ -26,8 +26,7 @@ from weakref import finalize
 import numpy as np
 
 from provenet.common.exceptions import InvalidInput
-from provenet.common.files import load_npz, make_atomically, write_atomically, write_npz
-from provenet.common.optional import package
+from provenet.common.files import load_npz, make_atomically, package, write_atomically, write_npz
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted, sized
 from provenet.data.parallel import available_memory

@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from provenet.common.exceptions import InvalidInput
-from provenet.common.optional import package
+from provenet.common.files import package
 from provenet.common.typing import AnyArray
 from provenet.common.words import WORDS_ARE_CLASSES, counted, sized
 from provenet.data.parallel import available_memory

@@ -62,9 +62,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.common.arguments import check_finite
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array, Seed
+from provenet.common.words import check_finite
 from provenet.datasets.random import random_network
 from provenet.networks.network import Network
 from provenet.networks.signs import flipped

@@ -20,10 +20,9 @@ from sklearn.utils.validation import (
 
 from provenet.certify.checks import Status
 from provenet.certify.result import Recovery
-from provenet.common.arguments import check_whole
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
-from provenet.common.words import WORDS_ARE_CLASSES, counted
+from provenet.common.words import WORDS_ARE_CLASSES, check_whole, counted
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
 from provenet.data.standardisation import label_variance

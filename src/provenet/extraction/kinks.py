@@ -27,7 +27,7 @@ import numpy as np
 
 from provenet.certify.answered import AGREES, Answered
 from provenet.common.exceptions import Spent
-from provenet.common.stages import Stages
+from provenet.common.progress import Stages
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.extraction.box import Box

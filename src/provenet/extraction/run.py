@@ -21,7 +21,7 @@ from provenet.certify.layers_found import LayersFound
 from provenet.certify.result import Recovery
 from provenet.certify.traced import TracedCandidate
 from provenet.common.exceptions import BudgetSpent, Spent
-from provenet.common.stages import Stages
+from provenet.common.progress import Stages
 from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.extraction.box import Box

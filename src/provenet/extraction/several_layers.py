@@ -15,7 +15,7 @@ from provenet.certify.result import Recovery
 from provenet.certify.traced import TracedCandidate
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import Spent
-from provenet.common.stages import Stages
+from provenet.common.progress import Stages
 from provenet.common.typing import Array
 from provenet.extraction.box import Box
 from provenet.extraction.candidate import confirmed_layers, unconfirmed_layers

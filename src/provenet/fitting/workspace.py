@@ -11,7 +11,7 @@ import numpy as np
 
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import NoAnswer
-from provenet.common.stages import Stages
+from provenet.common.progress import Stages
 from provenet.common.typing import AnyArray, Array, Progress
 from provenet.data.labels import LabelPrecision, label_precision
 from provenet.data.passes import working_time

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from provenet.common.arguments import check_finite, check_flag, check_whole
 from provenet.common.exceptions import InvalidInput
+from provenet.common.words import check_finite, check_flag, check_whole
 from provenet.networks.activations import Activation
 
 

@@ -18,9 +18,9 @@ import scipy
 from provenet.certify.checks import Claim, Status
 from provenet.certify.result import Recovery
 from provenet.certify.summary import facts, figure, units_in_words
+from provenet.common import __version__
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import check_writable, write_atomically
-from provenet.common.version import __version__
 from provenet.common.words import counted
 from provenet.networks.canonical import parameter_error
 from provenet.networks.network import Network

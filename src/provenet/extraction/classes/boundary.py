@@ -17,7 +17,7 @@ from provenet.certify.boundary import METHOD, BoundaryCandidate, conclude_bounda
 from provenet.certify.checks import Claim
 from provenet.certify.result import Recovery
 from provenet.common.exceptions import Spent
-from provenet.common.stages import Stages
+from provenet.common.progress import Stages
 from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.extraction.classes.atlas import Atlas

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from provenet.common.exceptions import InvalidInput
-from provenet.common.optional import package
+from provenet.common.files import package
 from provenet.extraction.clients.base import Client
 from provenet.extraction.clients.callables import CallableClient
 from provenet.extraction.clients.endpoint import Endpoint, checked_address

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from provenet.common.exceptions import InvalidInput
-from provenet.common.optional import package
+from provenet.common.files import package
 from provenet.common.typing import AnyArray
 from provenet.extraction.clients.base import (
     agreed,

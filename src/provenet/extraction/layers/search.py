@@ -19,7 +19,7 @@ import numpy as np
 from provenet.certify.answered import Answered
 from provenet.certify.layers_found import LayerFound
 from provenet.common.exceptions import Spent
-from provenet.common.stages import Stages
+from provenet.common.progress import Stages
 from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.extraction.box import Box

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provenet.common.exceptions import InvalidInput
-from provenet.common.optional import package
+from provenet.common.files import package
 
 if TYPE_CHECKING:
     from provenet.networks.network import Network

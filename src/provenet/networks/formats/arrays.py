@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from provenet.common import __version__
 from provenet.common.exceptions import InvalidInput
-from provenet.common.files import load_npz, write_atomically, write_npz
-from provenet.common.optional import package
+from provenet.common.files import load_npz, package, write_atomically, write_npz
 from provenet.common.typing import AnyArray
-from provenet.common.version import __version__
 from provenet.networks.activations import is_own
 from provenet.networks.network import DeepNetwork, Network
 

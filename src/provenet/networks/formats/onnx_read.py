@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from provenet.common.exceptions import InvalidInput
-from provenet.common.optional import package
+from provenet.common.files import package
 from provenet.common.typing import AnyArray, Array
 from provenet.networks.activations import NAMES, Activation, get_activation, leaky_relu
 from provenet.networks.formats.arrays import network_of_arrays, network_of_layers

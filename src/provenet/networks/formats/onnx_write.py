@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from provenet.common import __version__
 from provenet.common.exceptions import InvalidInput
-from provenet.common.files import write_atomically
-from provenet.common.optional import package
-from provenet.common.version import __version__
+from provenet.common.files import package, write_atomically
 from provenet.networks.activations import GELU_CUBIC
 from provenet.networks.formats.arrays import named_arrays
 from provenet.networks.network import Network

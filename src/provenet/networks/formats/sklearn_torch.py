@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from provenet.common.exceptions import InvalidInput
-from provenet.common.optional import package
+from provenet.common.files import package
 from provenet.common.words import counted
 from provenet.networks.formats.arrays import check_has_name
 from provenet.networks.network import DeepNetwork, Network
