@@ -1207,15 +1207,15 @@ OURS = (
     ),
 )
 
-_INTERVALS = "fitting/test_interval_fit.py::test_moments_are_those_of_the_networks_inside"
+_INTERVALS = "fitting/test_rounded_labels.py::test_moments_are_those_of_the_networks_inside"
 _PLACES = "certify/test_noise_checks.py::test_clipped_labels_are_not_noise"
 
 HONESTY = (
     Mutation(
         "rounded labels: the site is counted among the others",
-        "update",
-        "others = 1 - variance * self.precision[at]",
-        "others = 1 - 0 * variance * self.precision[at]",
+        "_update_sites",
+        "others = 1 - variance * precision[:, q]",
+        "others = 1 - 0 * variance * precision[:, q]",
         (_INTERVALS,),
     ),
     Mutation(

@@ -48,15 +48,18 @@ from provenet.fitting.final_fit import (
     expected_on_unseen,
     refit_on_all,
 )
-from provenet.fitting.interval_fit import IntervalFit
 from provenet.fitting.least_squares import Ended
-from provenet.fitting.refit_inside import explained_by_rounding, refit_inside
 from provenet.fitting.residuals import (
     RobustErrors,
     residual_on,
     robust_errors,
     rounding_level,
     scale_outputs,
+)
+from provenet.fitting.rounded_labels import (
+    IntervalFit,
+    explained_by_rounding,
+    fit_rounded_labels,
 )
 from provenet.fitting.search.onward import LastRound
 from provenet.fitting.workspace import Workspace
@@ -310,7 +313,7 @@ def _settle(
     rounded = explained_by_rounding(workspace, max(unseen.residual, unseen.fitted))
     noisy = not unseen.exact and (rounded or unseen.excess is None)
     if noisy and workspace.refine and polished.network.units:
-        fit = refit_inside(workspace, polished.network) if rounded else None
+        fit = fit_rounded_labels(workspace, polished.network) if rounded else None
         if fit is not None:
             return _refitted_inside(workspace, candidate, polished, fit)
         return _refitted(workspace, candidate, polished)

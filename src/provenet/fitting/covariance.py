@@ -189,7 +189,7 @@ def covariance(
     scale = _positive(np.sqrt(np.diag(M)))
     M /= scale
     M /= scale[:, None]
-    N = np.linalg.qr((_null_directions(parameters, activation, loss.link) * scale).T)[0]
+    N = np.linalg.qr((null_directions(parameters, activation, loss.link) * scale).T)[0]
     M += N @ N.T
     inverse, free = _inverse_of_regular(M), 0
     if inverse is None and parameters.theta.size > largest and not parameters.lower:
@@ -253,7 +253,9 @@ def _outgoing(parameters: Parameters) -> list[list[slice]]:
     return found
 
 
-def _null_directions(parameters: Parameters, activation: Activation, link: str) -> Array:
+def null_directions(
+    parameters: Parameters, activation: Activation, link: str = "identity"
+) -> Array:
     """One a row: scales of homogeneous units, and what softmax adds to all outputs alike."""
     flat, found, first = parameters.ravel(), list[Array](), 0
     for layer, outgoing in zip(parameters.layers, _outgoing(parameters), strict=True):

@@ -6,9 +6,9 @@ import pytest
 import provenet as pn
 from provenet.data.sources import ArraySource
 from provenet.fitting.covariance import in_user_coordinates
-from provenet.fitting.interval_fit import Intervals, fit_inside
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
+from provenet.fitting.rounded_labels import Intervals, fit_inside
 from provenet.networks.activations import RELU
 
 
