@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 import provenet as pn
 from helpers import NET, NETS, identity_standardisation, moved, samples
 from provenet.common.typing import Array
+from provenet.data import parallel
 from provenet.data.sources import ArraySource, StandardisedSource
 from provenet.fitting import least_squares as module
 from provenet.fitting.least_squares import (
@@ -283,6 +284,20 @@ def test_the_same_samples_give_the_same_digits() -> None:
         refine(source, Parameters.of(moved(NET, 0.1)), RELU, spread=1.0).parameters for _ in "ab"
     )
     np.testing.assert_array_equal(first.ravel(), second.ravel())
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_threads_share_long_sums(activation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the same end as one thread, by both solvers: 620 weights."""
+    truth = pn.random_network(30, 20, activation=activation, rng=0)
+    X, y = pn.sample(truth, 17_000, noise=0.1, rng=1)
+    source, start = ArraySource(X, y), Parameters.of(moved(truth, 0.01))
+    fits = []
+    for threads in (3, 1):
+        monkeypatch.setattr(parallel, "workers", lambda threads=threads: threads)
+        fits.append(refine(source, start, truth.activation, spread=1.0, iterations=2))
+    assert (len(X) * 21) * 30 > 10**7
+    assert fits[0].rss == pytest.approx(fits[1].rss, rel=1e-6)
 
 
 # ---------------------------------------------------------------- class labels

@@ -219,7 +219,10 @@ class Samples:
         return 0.0 if self.loss is SQUARES else 1e-6 * len(self.Y)
 
     def total(self, term: Callable[[int, slice], Sum]) -> Sum:
-        """The sum of a term over the blocks, each with its number; threads share long ones."""
+        """The sum of a term over the blocks, each with its number; threads share long ones.
+
+        A term must not start such a sum itself: its thread would wait for its own end.
+        """
 
         def numbered(rows: slice) -> Sum:
             with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is not taken
@@ -296,14 +299,14 @@ class Point:
     @cached_property
     def gradient(self) -> Array:
         """`J^T r`, flat."""
-        A = self.parameters.output_weights
-        return self.samples.total(lambda k, rows: self.at[k].pulled_back(self.excess[k] @ A))
+        A, r = self.parameters.output_weights, self.excess
+        return self.samples.total(lambda k, rows: self.at[k].pulled_back(r[k] @ A))
 
     @cached_property
     def beta_gradient(self) -> Array:
         """`Phi^T r`, (rows of beta, outputs), and of the penalty."""
-        own = self.samples.penalty * self.parameters.columns
-        return self.samples.total(lambda k, rows: self.at[k].overlap(self.excess[k])) + own
+        own, r = self.samples.penalty * self.parameters.columns, self.excess
+        return self.samples.total(lambda k, rows: self.at[k].overlap(r[k])) + own
 
     @cached_property
     def inverse(self) -> Solver:
