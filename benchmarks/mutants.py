@@ -1053,45 +1053,39 @@ GP19 = (
     ),
 )
 
-_SEARCH = "fitting/search/test_search.py::"
+_MOVES = "fitting/search/test_moves.py::"
+_DRIVER = "fitting/search/test_driver.py::"
 _SEVERAL = "extraction/test_several_layers.py::"
 _LIFTING = "methods/test_lifting.py::"
 
 OURS = (
     Mutation(
-        "expand and prune: the most useful units are swapped",
+        "search: the most useful units are swapped",
         "swapped",
-        "order = np.argsort(usefulness(problem, parameters))",
-        "order = np.argsort(-usefulness(problem, parameters))",
-        (_SEARCH + "test_swaps_exchange_the_least_useful_units",),
+        "np.argsort(costs_without_each(problem, parameters, k))",
+        "np.argsort(-costs_without_each(problem, parameters, k))",
+        (_MOVES + "test_swaps_exchange_the_least_useful_units",),
     ),
     Mutation(
-        "expand and prune: the least promising units are added",
-        "_most_gaining",
+        "search: the least promising units are added",
+        "greedy_selection",
         "best = int(np.argmax(gain))",
-        "best = int(np.argmin(gain))",
-        (_SEARCH + "test_promising_units_beat_random_ones",),
+        "best = int(np.argmin(np.abs(gain)))",
+        (_MOVES + "test_promising_units_beat_random_ones",),
     ),
     Mutation(
-        "expand and prune: the most useful units are pruned",
-        "narrower",
-        "order = np.argsort(cost)",
-        "order = np.argsort(-cost)",
-        (_SEARCH + "test_the_least_useful_units_are_the_first_to_be_dropped",),
+        "search: a worse fit is accepted",
+        "lowers_bic",
+        "problem.bic(new) < problem.bic(old)",
+        "problem.bic(new) > problem.bic(old)",
+        (_DRIVER + "test_no_worse_criterion_is_ever_accepted",),
     ),
     Mutation(
-        "expand and prune: nothing is ever good enough to be pruned",
-        "_as_good",
-        "return problem.is_zero(narrower)",
-        "return False",
-        (_SEARCH + "test_prune_finds_the_true_width_and_what_one_fewer_costs",),
-    ),
-    Mutation(
-        "expand and prune: parameters cost nothing",
-        "criterion",
-        "+ price * p * np.log(told)",
-        "+ 0 * price * p * np.log(told)",
-        (_SEARCH + "test_noise_stops_the_growth_near_the_true_width",),
+        "search: parameters cost nothing",
+        "bic",
+        "+ price * p * np.log(n)",
+        "+ 0 * price * p * np.log(n)",
+        (_DRIVER + "test_pruning_finds_the_true_width_and_what_one_fewer_costs",),
     ),
     Mutation(
         "expand and prune: what a unit is worth, without its refit",

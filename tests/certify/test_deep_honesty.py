@@ -8,7 +8,7 @@ import pytest
 import provenet as pn
 from provenet.certify.deep import crossings
 from provenet.certify.deep_signs import reversals
-from provenet.fitting.search.layers import random_layer
+from provenet.fitting.search.moves import random_units
 
 A_LOOK = 0.002
 """Seconds that pass with every look at the clock: the same on any machine."""
@@ -73,8 +73,8 @@ def test_units_above_one_that_is_off_everywhere_have_finite_weights():
     """A spread of zero was divided by: weights of 1e300, whose squares overflowed."""
     inputs = np.random.default_rng(0).standard_normal((50, 3))
     inputs[:, 1] = 0.0
-    assert np.abs(random_layer(inputs, 4, np.random.default_rng(1))).max() < 1e3
-    assert np.abs(random_layer(0 * inputs, 4, np.random.default_rng(1))).max() < 1e3
+    assert np.abs(random_units(inputs, 4, np.random.default_rng(1))).max() < 1e3
+    assert np.abs(random_units(0 * inputs, 4, np.random.default_rng(1))).max() < 1e3
 
 
 def test_a_kink_that_is_seen_within_one_piece_may_be_of_another_layer():

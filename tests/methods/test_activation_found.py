@@ -16,7 +16,7 @@ from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
-from provenet.fitting.search.policy import fitted_form
+from provenet.fitting.search.problem import fitted_form
 from provenet.methods.stages.activation_found import TRIED
 from provenet.networks.activations import Activation, get_activation
 

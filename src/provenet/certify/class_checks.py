@@ -34,9 +34,8 @@ from provenet.certify.tolerances import (
 )
 from provenet.common.typing import Array
 from provenet.fitting.model import Parameters
+from provenet.fitting.search.moves import promising_units
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.search.tolerances import SWAP_STEPS
-from provenet.fitting.search.units import promising_units
 from provenet.fitting.tolerances import POLISH_TOLERANCE
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import probabilities
@@ -286,4 +285,4 @@ def _further_units_gain_nothing(workspace: Workspace, evidence: ClassEvidence) -
 
 
 def _refined(problem: Problem, wider: Parameters) -> float:
-    return problem.refine(wider, SWAP_STEPS, POLISH_TOLERANCE).rss
+    return problem.refine(wider, 30, POLISH_TOLERANCE).rss

@@ -41,8 +41,7 @@ from provenet.certify.tolerances import (
     SPARE_SAMPLES,
 )
 from provenet.common.typing import TINY, Array
-from provenet.fitting.search.swaps import grown
-from provenet.fitting.search.tolerances import SWAP_STEPS
+from provenet.fitting.search.moves import widened
 from provenet.fitting.tolerances import POLISH_TOLERANCE
 from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import Symmetry
@@ -267,9 +266,10 @@ def _further_units_gain_nothing(workspace: Workspace, evidence: DeepEvidence) ->
     """Do further units, one a layer, lower Schwarz's criterion?"""
     problem = workspace.problem
     before = problem.refine(evidence.own.parameters, 1, POLISH_TOLERANCE)
-    trials = [grown(problem, before, problem.layers, workspace.rng) for _ in range(FURTHER_TRIES)]
-    wider = [problem.refine(trial.parameters, SWAP_STEPS, POLISH_TOLERANCE) for trial in trials]
-    gain = problem.criterion(before) - min(problem.criterion(trial) for trial in wider)
+    one_a_layer, own = (1,) * problem.layers, evidence.own.parameters
+    starts = [widened(problem, own, one_a_layer, workspace.rng) for _ in range(FURTHER_TRIES)]
+    wider = [problem.refine_in_steps(start, 30, 1e-3, 30) for start in starts]
+    gain = problem.bic(before) - min(problem.bic(trial) for trial in wider)
     return Check(
         "further units gain nothing",
         gain <= 0 and not problem.out_of_time,

@@ -21,8 +21,7 @@ from provenet.certify.tolerances import FEWER_LEAVE, MOST_WAVES, SMOOTH_SIGMAS, 
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.fitting.model import Parameters
-from provenet.fitting.search.pruning import prune
-from provenet.fitting.search.tolerances import SWAP_STEPS, SWAP_TOLERANCE
+from provenet.fitting.search.driver import prune
 from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
 from provenet.networks.piecewise import with_free_linear_part
@@ -59,8 +58,8 @@ def _each_is_clear(evidence: Evidence, found: str) -> Check:
 def _no_fewer_do(workspace: Workspace, evidence: Evidence, found: str) -> Check:
     """Is this the first width at which the residual falls to rounding?"""
     problem, own = workspace.problem, evidence.own
-    form = with_free_linear_part(own, problem.activation) if problem.policy.linear else own
-    fit = problem.refine(Parameters.of(form), SWAP_STEPS, SWAP_TOLERANCE)
+    form = with_free_linear_part(own, problem.activation) if problem.has_linear_term else own
+    fit = problem.refine(Parameters.of(form), 30, 1e-3)
     narrower, rejected = prune(replace(problem, deadline=np.inf), fit)
     left = np.inf if rejected is None else rejected.rms
     fewer = counted(own.units - 1, "unit")

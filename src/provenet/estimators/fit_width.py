@@ -55,8 +55,8 @@ from provenet.estimators.tolerances import (
 )
 from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.model import Linearisation, Parameters
+from provenet.fitting.search.moves import promising_units
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.search.units import promising_units
 from provenet.networks.activations import ABS, Activation
 from provenet.networks.network import Network
 from provenet.networks.piecewise import as_rectified

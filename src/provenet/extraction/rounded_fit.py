@@ -37,8 +37,7 @@ from provenet.extraction.tolerances import (
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part, linear_part, without_each_unit
-from provenet.fitting.search import Problem
-from provenet.fitting.search.units import with_no_output
+from provenet.fitting.search.problem import Problem
 from provenet.fitting.tolerances import (
     FREE_TOLERANCE,
     POLISH_LAST_STEPS,
@@ -156,7 +155,7 @@ class FitOfUnits:
     def _with_outputs(self, theta: Array) -> tuple[Parameters, float]:
         """The units with the best output weights, and what they leave."""
         samples = self.problem.samples
-        return fit_linear_part(samples, with_no_output(self.problem, theta), ABS, passes=2)
+        return fit_linear_part(samples, self.problem.with_no_output(theta), ABS, passes=2)
 
     def _cost_without(self, parameters: Parameters) -> Array:
         """How much more is left without each unit."""

@@ -35,7 +35,7 @@ from provenet.fitting.final_fit import polish, refined
 from provenet.fitting.least_squares import Ended
 from provenet.fitting.model import Linearisation, Parameters
 from provenet.fitting.output_layer import linear_part, without_each_unit
-from provenet.fitting.search.swaps import grown
+from provenet.fitting.search.moves import widened
 from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import ABS, Activation
 from provenet.networks.network import Network
@@ -279,7 +279,9 @@ def _with_a_missing_unit(
     for _ in range(tries):
         if workspace.out_of_time:
             break
-        wider = grown(problem, start, 1, workspace.rng)
+        wider = problem.refine_in_steps(
+            widened(problem, start.parameters, (1,), workspace.rng), 30, 1e-2, 4
+        )
         own = polish(workspace, wider.parameters.network(ABS)).network
         if own.linear is None:
             found = fit_inside(

@@ -18,8 +18,7 @@ from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.losses import Loss
-from provenet.fitting.search import Problem
-from provenet.fitting.search.policy import fitted_form
+from provenet.fitting.search.problem import Problem, fitted_form
 from provenet.fitting.tolerances import (
     DRAWN_A_FEATURE,
     DRAWN_A_SQUARE,

@@ -43,7 +43,7 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.output_layer import with_output_layer
-from provenet.fitting.search.tolerances import ZERO
+from provenet.fitting.search.problem import zero_level
 from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.exact_finish import exact_finish
 from provenet.methods.tolerances import (
@@ -219,7 +219,7 @@ def _finished(X: Array, Y: Array, W: Array, b: Array, spread: float) -> Network 
     except NoAnswer:
         return None
     left = np.sqrt(np.mean((network(X) - Y) ** 2))
-    return network if left <= ZERO * spread else None
+    return network if left <= zero_level(spread) else None
 
 
 def _candidate(network: Network, sizes: Array) -> Candidate:

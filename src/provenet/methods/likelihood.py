@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from provenet.certify.class_labels import ClassCandidate
 from provenet.common.exceptions import NoAnswer
 from provenet.fitting.losses import loss_of_classes
-from provenet.fitting.search.chains import chains
+from provenet.fitting.search.driver import restarts
 from provenet.fitting.workspace import Workspace
 
 
 def likelihood(workspace: Workspace) -> Iterator[ClassCandidate]:
-    """Chains of expanding and pruning from random units."""
+    """Restarts from random units."""
     loss = loss_of_classes(workspace.drawn.y)
     if loss is None:
         raise NoAnswer(
             "The labels are no classes: give 0 and 1, or a column a class with a one in that of "
             "each sample's own; for probabilities, link= with another method."
         )
-    for chain in chains(workspace.with_loss(loss)):
-        yield ClassCandidate(chain.fit.parameters, chain.evidence, loss)
+    for end in restarts(workspace.with_loss(loss)):
+        yield ClassCandidate(end.fit.parameters, end.evidence, loss)

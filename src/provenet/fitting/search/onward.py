@@ -70,7 +70,7 @@ def search_onward(workspace: Workspace, polished: Polished) -> tuple[Polished, L
             break
         best = found.best
     last = found.last
-    if best.network.linear is None and workspace.problem.policy.linear:
+    if best.network.linear is None and workspace.problem.has_linear_term:
         best = replace(best, ambiguities=last.ambiguities)
     return finished(workspace, best), last
 
@@ -109,7 +109,7 @@ def one_round(
         found, tried = rivals(model.problem, model.fit, workspace.rng, wanted)
         tries += tried
         for rival in found:
-            gained = model.value - model.problem.criterion(rival.fit)
+            gained = model.value - model.problem.bic(rival.fit)
             if gained > 0:
                 other = model.settled(workspace, rival.fit)
                 gained = schwarz(workspace, polished) - schwarz(workspace, other)
@@ -155,7 +155,7 @@ class _InUnits:
         """A rival as it would be returned."""
         problem = replace(workspace.problem, activation=self.problem.activation)
         whole = problem.refine(fit.parameters, POLISH_LAST_STEPS, 1 / problem.samples.labels)
-        if fit.parameters.has_linear or not problem.policy.linear:
+        if fit.parameters.has_linear or not problem.has_linear_term:
             return settled_from(workspace, whole)
         return settled_with_signs(workspace, whole, problem.activation)
 
@@ -164,12 +164,12 @@ def _models(workspace: Workspace, polished: Polished) -> Iterator[_InUnits]:
     """The problem's own, and where that knows no signs the network's units without linear term."""
     network = polished.network
     problem = affordable(workspace.problem, Parameters.of(network))
-    if not problem.policy.linear:
+    if not problem.has_linear_term:
         fit = _fitted(problem, network)
-        yield _InUnits(problem, fit, problem.criterion(fit))
+        yield _InUnits(problem, fit, problem.bic(fit))
         return
     fit = _fitted(problem, with_free_linear_part(network, problem.activation))
-    yield _InUnits(problem, fit, problem.criterion(fit))
+    yield _InUnits(problem, fit, problem.bic(fit))
     own, bare = replace(problem, activation=network.activation), network.replace(linear=None)
     # The problem's criterion counts a linear term for everyone, which these models do not have.
     uncounted = problem.parameters(network.units) - bare.free_parameters

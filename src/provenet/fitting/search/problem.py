@@ -1,4 +1,16 @@
-"""What is searched: samples, how good a fit of them is, and the limits of the search."""
+"""What is searched: samples, a model, how good a fit is, and the limits of the search.
+
+*The model that is fitted.* Where reversing a unit's sign changes its value by something linear
+(absolute values; ReLU, softplus, SiLU, GELU: `sigma(-z) = sigma(z) - z`), a free linear term makes
+a unit and its opposite the same thing, and no sign is in the way; |z| stands for every piecewise
+linear unit then. Odd units (tanh) are their own opposites with the output weight reversed: they
+need none. Units without symmetry (ELU) get one all the same, and their opposites are tried. Several
+layers are fitted as they are: no linear term passes by them, and pruning settles the signs.
+
+*Norms.* For units that are not positively homogeneous the norm of w counts. While others are
+missing it runs away: to a kink, where its gradient vanishes, or to nothing, where the unit is
+linear. So it is limited during the search.
+"""
 
 from __future__ import annotations
 
@@ -6,74 +18,79 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from provenet.common.typing import Array
+from provenet.common.typing import EPS, Array
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import Fit, Samples, refine
 from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import LinearPart, linear_part
-from provenet.fitting.search.policy import Policy, policy_of
-from provenet.fitting.search.tolerances import (
-    AT_ZERO,
-    MOST_SHARE_OF_KINKED,
-    MOST_SHARE_OF_SAMPLES,
-    NEAR_STEPS,
-    NEAR_TOLERANCE,
-)
-from provenet.fitting.tolerances import (
-    FEWEST_ROWS,
-    FLIP_WORK,
-    ROUNDED,
-    ROUNDING_ZERO,
-    ROWS_A_FEATURE,
-    ROWS_A_PARAMETER,
-)
-from provenet.networks.activations import ABS, Activation
+from provenet.networks.activations import ABS, Activation, Symmetry
 from provenet.networks.network import free_outputs
+
+
+def fitted_form(activation: Activation, layers: int = 1) -> Activation:
+    """The activation of the model that is fitted in place of another."""
+    return ABS if activation.slope is not None and layers == 1 else activation
+
+
+def zero_level(spread: float, label_rounding: float = 0.0, *, relative: float = 1e-11) -> float:
+    """A root mean square residual below this counts as zero.
+
+    A minimum that is not the network leaves far more; ill-conditioned units that are right leave
+    less after a few steps. Labels that were rounded leave their rounding.
+    """
+    return max(relative * spread, 2 * label_rounding)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Standardised samples in memory and the limits of the search."""
+    """Standardised samples in memory, a model of them, and the limits of the search."""
 
     samples: ArraySource
     spread: float
+    """Standard deviation of the labels."""
     deadline: float = np.inf
     activation: Activation = ABS
     """Of the model that is fitted; absolute values stand for every piecewise linear one."""
     label_rounding: float = 0.0
     """Root mean square rounding error of labels that are finely rounded, as in single precision; 0
     for any others."""
-    largest: float = np.inf
-    """The largest norm of a unit's weights, where it counts."""
-    enough: float = 0.0
-    """Share of what counts as zero at which a fit ends; 0: when rounding is left."""
     layers: int = 1
     """Hidden layers of the model."""
     loss: Loss = SQUARES
-    """What is to be lowered."""
     latest: float = np.inf
     """When what comes after the deadline must end, too: a judge has a few seconds else."""
-
-    @property
-    def policy(self) -> Policy:
-        """What the search needs to know of the activation."""
-        return policy_of(self.activation, self.layers)
+    largest: float = np.inf
+    """The largest norm of a unit's weights, where it counts."""
 
     def searching(self) -> Problem:
-        """The same problem with norms held together while units are missing, and no fit of more
-        digits than it takes to know zero."""
-        return replace(self, largest=self.policy.largest, enough=AT_ZERO)
+        """The same problem with norms limited while units are missing: beyond 6, on standardised
+        inputs, a smooth unit is nearly a kink, which moves only where samples are close to it."""
+        return replace(self, largest=np.inf if self.homogeneous else 6.0)
 
     def with_free_norms(self) -> Problem:
         """The same problem with norms of any size, for a fit that has all its units."""
         return replace(self, largest=np.inf)
 
+    # ---- the model
+
     @property
-    def zero(self) -> float:
-        """A root mean square residual below this counts as zero."""
-        return max(self.policy.zero * self.spread, ROUNDED * self.label_rounding)
+    def has_linear_term(self) -> bool:
+        """Whether the model has a free linear term beside its units."""
+        symmetry, kinked = self.activation.symmetry, self.activation.slope is not None
+        uneven = symmetry is Symmetry.NONE and not self.homogeneous
+        return self.layers == 1 and (kinked or symmetry is Symmetry.MIRROR or uneven)
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether a unit's norm is a convention; else it counts."""
+        return self.activation.degree is not None
+
+    @property
+    def is_kinked(self) -> bool:
+        """Whether the model is one layer of homogeneous units."""
+        return self.layers == 1 and self.homogeneous
 
     @property
     def outputs(self) -> int:
@@ -81,61 +98,59 @@ class Problem:
         return free_outputs(self.samples.outputs, self.loss.link)
 
     @property
-    def widest(self) -> int:
-        """The most units, of all layers, whose parameters the samples determine with something to
-        spare."""
-        n, tail = self.samples.size, self.linear_columns
-        kinked = self.layers == 1 and self.policy.homogeneous
-        room = (MOST_SHARE_OF_KINKED if kinked else MOST_SHARE_OF_SAMPLES) * n - tail
-        if self.layers > 1:
-            return max(self.layers, self._widest_layered(room * self.outputs))
-        return max(1, min(int(room * self.outputs / self.a_unit), n // 2 - tail))
-
-    def _widest_layered(self, room: float) -> int:
-        """Of layers of one width w: `(layers - 1) w^2 + (features + layers + outputs) w`."""
-        square, linear = self.layers - 1, self.samples.features + self.layers + self.outputs
-        width = (np.sqrt(linear**2 + 4 * square * room) - linear) / (2 * square)
-        return self.layers * int(width)
+    def linear_columns(self) -> int:
+        """Columns of the model that are no units': of the inputs, if any, and the constant."""
+        return self.samples.features + 1 if self.has_linear_term else 1
 
     @property
     def a_unit(self) -> int:
-        """Free parameters of a unit: direction, bias, output weights, and its norm if it counts.
-
-        Of the lowest layer, where there are several.
-        """
-        return self.samples.features + self.outputs + int(not self.policy.homogeneous)
-
-    @property
-    def linear_columns(self) -> int:
-        """Columns of the model that are no units': of the inputs, if any, and the constant."""
-        return self.samples.features + 1 if self.policy.linear else 1
+        """Free parameters of a unit of the lowest layer: direction, bias, output weights, and its
+        norm if that counts."""
+        return self.samples.features + self.outputs + int(not self.homogeneous)
 
     def parameters(self, *widths: int) -> int:
         """Free parameters of layers of these widths: those of each unit, and the linear part."""
-        norm = int(not self.policy.homogeneous)
-        fed = (self.samples.features, *widths[:-1])
+        norm, fed = int(not self.homogeneous), (self.samples.features, *widths[:-1])
         hidden = sum(w * (below + norm) for w, below in zip(widths, fed, strict=True))
         return hidden + (widths[-1] + self.linear_columns) * self.outputs
 
-    def criterion(self, fit: Fit, price: float = 1.0) -> float:
-        """Schwarz's criterion, its price of a parameter multiplied by `price`."""
-        p = self.parameters(*fit.parameters.widths)
-        told = self.samples.labels if self.loss is SQUARES else self.samples.size
-        return float(self.misfit(fit.rss) + price * p * np.log(told))
+    @property
+    def widest(self) -> int:
+        """The most units, of all layers, for which labels are enough: parameters take up two thirds
+        of them where units have kinks, for wider ones learn labels by heart, else three quarters.
+        """
+        share = (2 / 3 if self.is_kinked else 3 / 4) * self.samples.size - self.linear_columns
+        if self.layers == 1:
+            rank = self.samples.size // 2 - self.linear_columns
+            return max(1, min(int(share * self.outputs / self.a_unit), rank))
+        # Layers of one width w: (layers - 1) w^2 + (features + layers + outputs) w.
+        linear = self.samples.features + self.layers + self.outputs
+        roots = np.roots([self.layers - 1, linear, -share * self.outputs])
+        return self.layers * max(1, int(roots.real.max()))
 
-    def misfit(self, rss: float) -> float:
-        """The criterion's first term: what is left, as its logarithm or as the deviance it is."""
-        if self.loss is not SQUARES:
-            return rss
-        n = self.samples.labels
-        floor = (ROUNDING_ZERO * self.spread) ** 2 * n
-        return float(n * np.log(max(rss, floor)))
+    # ---- how good a fit is
 
-    def growth(self, fit: Fit, more: Array) -> Array:
-        """By how much the criterion's first term would rise with so much more left."""
-        if self.loss is not SQUARES:
-            return more
-        return np.asarray(self.samples.labels * np.log1p(more / fit.rss))
+    @property
+    def zero(self) -> float:
+        """A root mean square residual below this counts as zero."""
+        return zero_level(self.spread, self.label_rounding)
+
+    def is_zero(self, fit: Fit) -> bool:
+        """Whether a fit leaves nothing."""
+        return fit.rms <= self.zero
+
+    def bic(self, fit: Fit, price: float = 1.0) -> float:
+        """Schwarz's criterion `n log(rss) + p log(n)`, the price of a parameter multiplied by
+        `price`. Residuals below zero are equal; of class labels the deviance stands first."""
+        n = self.samples.labels if self.loss is SQUARES else self.samples.size
+        p, misfit = self.parameters(*fit.parameters.widths), fit.rss
+        if self.loss is SQUARES:
+            misfit = n * np.log(max(fit.rss, n * self.zero**2))
+        return float(misfit + price * p * np.log(n))
+
+    def variance(self, fit: Fit) -> float:
+        """Of the noise, if a fit leaves nothing else."""
+        return fit.rss / max(fit.labels - self.parameters(*fit.parameters.widths), 1)
 
     def linear_part(self, parameters: Parameters) -> LinearPart:
         """The sums that determine beta near where it is."""
@@ -147,45 +162,32 @@ class Problem:
         point = samples.evaluate(parameters, passes)
         return point.parameters, point.value
 
-    def is_zero(self, fit: Fit) -> bool:
-        """Whether a fit leaves nothing."""
-        return fit.rms <= self.zero
+    # ---- on fewer samples
 
-    def is_near_zero(self, fit: Fit) -> bool:
-        """Whether a fit is on its way to zero, but not there: bad minima leave far more."""
-        return self.zero < fit.rms <= self.policy.near_zero * self.spread
-
-    def crawls(self, fit: Fit) -> bool:
-        """Whether units enough are there, so much alike that least squares hardly gets to zero."""
-        return self.is_near_zero(fit) and self.policy.crawls
-
-    def for_width(self, *widths: int) -> Problem:
-        """The same problem on as many samples as a model of this width, or widths, needs.
-
-        Of class labels all of them: each tells little.
-        """
+    def for_width(self, *widths: int, fewest: int = 300, a_parameter: int = 5) -> Problem:
+        """The same problem on as many samples as layers of these widths need, some for each
+        parameter. Of class labels all of them: each tells little."""
         if self.loss is not SQUARES:
             return self
-        d = self.samples.features
         # Each linear piece of the function needs its own samples, however many the outputs.
-        a_piece = ROWS_A_FEATURE * (d + 1) if self.outputs > 1 else 0
-        wanted = ROWS_A_PARAMETER * self.parameters(*widths) // self.outputs
-        rows = max(
-            FEWEST_ROWS, wanted, a_piece, ROWS_A_PARAMETER * (sum(widths) + self.linear_columns)
-        )
-        return self._on_first(rows)
+        a_piece = 15 * (self.samples.features + 1) if self.outputs > 1 else 0
+        wanted = a_parameter * self.parameters(*widths) // self.outputs
+        columns = a_parameter * (sum(widths) + self.linear_columns)
+        return self.head(max(fewest, wanted, a_piece, columns))
 
-    def to_tell_signs(self, units: int) -> Problem:
-        """On as many samples as all flips of one sign or two can be compared on, for under noise a
-        sign may hardly show, and at least on those that the width needs."""
-        p = units + self.linear_columns
-        rows = int(FLIP_WORK / (p * max(units, 1)) ** 2)
-        return self._on_first(max(rows, self.for_width(units).samples.size))
+    def to_tell_signs(self, units: int, *, work: float = 2e9) -> Problem:
+        """On as many samples as all flips of one sign or two can be compared on in about a second,
+        for under noise a sign may hardly show; and on as many as the width needs."""
+        rows = int(work / ((units + self.linear_columns) * max(units, 1)) ** 2)
+        return self.head(max(rows, self.for_width(units).samples.size))
 
-    def _on_first(self, rows: int) -> Problem:
+    def head(self, rows: int) -> Problem:
+        """On the first samples only."""
         if rows >= self.samples.size:
             return self
         return replace(self, samples=ArraySource(self.samples.X[:rows], self.samples.y[:rows]))
+
+    # ---- fits
 
     @property
     def out_of_time(self) -> bool:
@@ -193,17 +195,10 @@ class Problem:
         return working_time() > self.deadline
 
     def refine(
-        self,
-        parameters: Parameters,
-        iterations: int,
-        tolerance: float,
-        *,
-        zero: float = 0.0,
+        self, parameters: Parameters, iterations: int, tolerance: float, *, zero: float = 0.0
     ) -> Fit:
-        """Levenberg-Marquardt within the deadline; without units the linear part alone.
-
-        It ends at `zero` of the labels' spread, if that is more than what counts as zero.
-        """
+        """Least squares within the deadline, that ends at `zero` of the labels' spread, at least at
+        their rounding."""
         return refine(
             self.samples,
             parameters,
@@ -211,17 +206,11 @@ class Problem:
             spread=self.spread,
             iterations=iterations,
             tolerance=tolerance,
-            zero=max(ROUNDING_ZERO, self.enough * self.zero / self.spread, zero),
+            zero=max(4.5 * EPS, zero),
             largest=self.largest,
             deadline=self.deadline,
             loss=self.loss,
         )
-
-    def refine_near_zero(self, fit: Fit) -> Fit:
-        """Go on with a fit that is on its way to zero, if it is; norms are free then."""
-        if not self.is_near_zero(fit):
-            return fit
-        return self.with_free_norms().refine(fit.parameters, NEAR_STEPS, NEAR_TOLERANCE)
 
     def refine_in_steps(
         self, parameters: Parameters, iterations: int, tolerance: float, last: int
@@ -230,3 +219,8 @@ class Problem:
         part = self.for_width(*parameters.widths)
         fit = part.refine(parameters, iterations, tolerance)
         return fit if part is self else self.refine(fit.parameters, last, tolerance)
+
+    def with_no_output(self, *layers: Array) -> Parameters:
+        """Units, their output weights and the linear part zero."""
+        rows = len(layers[-1]) + self.linear_columns
+        return Parameters(layers[-1], np.zeros((rows, *self.samples.label_shape)), layers[:-1])

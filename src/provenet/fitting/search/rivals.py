@@ -33,6 +33,7 @@ from provenet.fitting.least_squares import Fit
 from provenet.fitting.linalg import solve_scaled
 from provenet.fitting.model import Parameters, model_features
 from provenet.fitting.output_layer import fit_linear_part
+from provenet.fitting.search.moves import costs_without_each, promising_units
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.search.tolerances import (
     APART,
@@ -51,7 +52,6 @@ from provenet.fitting.search.tolerances import (
     SPLITS,
     WEAKEST,
 )
-from provenet.fitting.search.units import promising_units, usefulness
 from provenet.fitting.tolerances import FLIP_WORK, NEAREST_SIGNS, RIDGE_OF_POOL
 from provenet.networks.activations import Symmetry
 from provenet.networks.signs import nearest_signs
@@ -114,7 +114,7 @@ def _work(problem: Problem, parameters: Parameters) -> float:
 
 def _finished(problem: Problem, fit: Fit, trial: Fit) -> Fit:
     """Least squares to the end, unless a trial is behind by more than a unit's price."""
-    behind = problem.criterion(trial) - problem.criterion(fit)
+    behind = problem.bic(trial) - problem.bic(fit)
     if behind > problem.a_unit * np.log(problem.samples.labels):
         return trial
     return problem.refine(trial.parameters, RIVAL_LAST_STEPS, 1 / problem.samples.labels)
@@ -139,7 +139,7 @@ def _starts(
         yield Kind.FURTHER, parameters.widened(unit[None])
     if parameters.units == 0:
         return
-    weak = np.argsort(usefulness(problem, parameters))[:WEAKEST]
+    weak = np.argsort(costs_without_each(problem, parameters, 0))[:WEAKEST]
     for drop in (*weak[:, None], weak):
         yield Kind.OTHER, _without(parameters, drop).widened(new[: len(drop)])
     for drop in dict.fromkeys((*_most_alike(parameters), *weak.tolist())):
@@ -151,7 +151,7 @@ def _reversed(problem: Problem, parameters: Parameters) -> list[Parameters]:
     if parameters.has_linear or problem.activation.symmetry in (Symmetry.EVEN, Symmetry.ODD):
         return []  # either sign is the same function
     samples = problem.to_tell_signs(parameters.units).samples
-    order = np.argsort(usefulness(problem, parameters)).tolist()
+    order = np.argsort(costs_without_each(problem, parameters, 0)).tolist()
     most = max(REVERSED, int(FLIP_WORK / (samples.size * len(parameters.beta) ** 2)))
     ways = []
     few = islice(chain(combinations(order, 1), combinations(order, 2)), most)

@@ -4,7 +4,7 @@
 sigmoid (`tanh(z) = 2 sigmoid(2 z) - 1`), and `|z|` beside a free linear part for ReLU, leaky ReLU
 and absolute values: the linear part tells which it is.
 
-*The race.* A chain of expanding each (`fitting.search.swaps`), in lockstep: a few units too many
+*The race.* A chain of expanding each (`fitting.search.driver`), in lockstep: a few units too many
 fit almost anything smooth, so who leaves nothing with the fewest units is right. Where a unit lies
 depends little on its activation. So at first five chains run, and at every width the units of the
 best are handed to its relations: a few steps of least squares from there leave nothing, if that
@@ -31,18 +31,10 @@ from provenet.data.passes import working_time
 from provenet.fitting.final_fit import settled_from
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
-from provenet.fitting.search.chains import Chain, first_width, pruned, widest_of
+from provenet.fitting.search.driver import End, first_width, growth, is_near_zero, pruned, widest_of
+from provenet.fitting.search.moves import random_start, reset_norms
 from provenet.fitting.search.onward import schwarz
-from provenet.fitting.search.swaps import expand, start
-from provenet.fitting.search.tolerances import (
-    GROWTH_BEYOND,
-    MOST_SWAPS,
-    PRICE_OF_GROWTH,
-    PRUNE_LAST_STEPS,
-    RIVAL_SECONDS,
-    SWAP_TOLERANCE,
-)
-from provenet.fitting.search.units import calmed, random_units, with_no_output
+from provenet.fitting.search.tolerances import RIVAL_SECONDS
 from provenet.fitting.workspace import Workspace
 from provenet.methods.tolerances import HEAD_START, TRANSFER_STEPS
 from provenet.networks.activations import ABS, LEAKY_RELU, RELU, Activation, get_activation
@@ -69,7 +61,7 @@ def activation_found(workspace: Workspace) -> Iterator[Candidate]:
         if race.best:
             yield _exact(race) if race.winner else _by_criterion(race)
             racing = tuple(dict.fromkeys((*FIRST, race.leader))) if swaps == 1 else TRIED
-        swaps = min(2 * swaps, MOST_SWAPS)
+        swaps = min(2 * swaps, 32)
 
 
 # ---------------------------------------------------------------- the race
@@ -77,18 +69,18 @@ def activation_found(workspace: Workspace) -> Iterator[Candidate]:
 
 @dataclass
 class Race:
-    """The best fit of each activation so far, by Schwarz's criterion at the price of growth."""
+    """The best fit of each activation so far, by BIC at three quarters of its price."""
 
     spaces: Field
     best: dict[str, Fit] = field(default_factory=dict)
     winner: str = ""
     """Who leaves nothing; empty while nobody does."""
-    ends: dict[str, Chain] = field(default_factory=dict)
+    ends: dict[str, End] = field(default_factory=dict)
     """Of those that were pruned."""
 
     def run(self, racing: tuple[str, ...], swaps: int) -> None:
         """Until one leaves nothing, or growing pays for none, or time is over."""
-        chains = {name: self._chain(name, swaps, self._start(name)) for name in racing}
+        chains = {name: self._chain(name, swaps) for name in racing}
         self._advance(chains, (KINKED,) * HEAD_START)
         width = 0
         while chains and not self.winner:
@@ -100,14 +92,15 @@ class Race:
                 width = source.units
             if self.leader not in racing:
                 racing = (*racing, self.leader)
-                chains[self.leader] = self._chain(self.leader, swaps, self.best[self.leader])
+                start = self.best[self.leader].parameters
+                chains[self.leader] = self._chain(self.leader, swaps, start)
 
     @property
     def leader(self) -> str:
         """Who has the least criterion."""
         return min(self.best, key=lambda name: self._criterion(name, self.best[name]))
 
-    def pruned(self, name: str, space: Workspace) -> Chain:
+    def pruned(self, name: str, space: Workspace) -> End:
         """The best fit of an activation without the units that it does not need."""
         if name not in self.ends or self.ends[name].fit is not self.best[name]:
             self.ends[name] = pruned(space, self.best[name])
@@ -118,27 +111,21 @@ class Race:
         if not self.best or self.winner:
             return
         name = self.leader
-        if self.spaces[name].problem.is_near_zero(self.best[name]):
+        if is_near_zero(self.spaces[name].problem, self.best[name]):
             self._enter(name, self.pruned(name, self.spaces[name]).fit)
 
     def _criterion(self, name: str, fit: Fit) -> float:
-        return self.spaces[name].problem.criterion(fit, PRICE_OF_GROWTH)
+        return self.spaces[name].problem.bic(fit, 0.75)
 
-    def _start(self, name: str) -> Fit:
-        """A few random units."""
-        problem, units = self.spaces[name].problem.searching(), self.spaces[name].units
-        theta = random_units(problem, first_width(problem, units), self.spaces[name].rng)
-        return start(problem.for_width(len(theta)), with_no_output(problem, theta))
-
-    def _chain(self, name: str, swaps: int, first: Fit) -> Iterator[Fit]:
-        """Fits of a chain to all samples, as long as growing pays."""
+    def _chain(self, name: str, swaps: int, start: Parameters | None = None) -> Iterator[Fit]:
+        """Fits of growing networks, from a few random units, to all samples."""
         space = self.spaces[name]
         problem, widest = space.problem.searching(), widest_of(space.problem, space.units)
-        for fit in expand(problem, first, swaps, widest, space.rng):
-            if fit.labels == problem.samples.labels:
-                yield fit
-                if fit.parameters.units > GROWTH_BEYOND * self._width_of_leader() + 1:
-                    return
+        start = start or random_start(problem, (first_width(problem, space.units),), space.rng)
+        for fit in growth(problem, start, widest, space.rng, swaps):
+            yield problem.refine(fit.parameters, 1, 1.0)
+            if fit.parameters.units > 2 * self._width_of_leader():
+                return
 
     def _width_of_leader(self) -> int:
         return self.best[self.leader].parameters.units
@@ -178,11 +165,8 @@ class Race:
 def handed_on(space: Workspace, units: Parameters) -> Fit:
     """Least squares from the units of another activation; output weights start from nothing."""
     problem = space.problem.searching()
-    rows = units.units + problem.linear_columns
-    nothing = np.zeros((rows, *problem.samples.label_shape))
-    calm = calmed(problem, Parameters(units.theta, nothing), space.rng)
-    fit = problem.refine_in_steps(calm, TRANSFER_STEPS, SWAP_TOLERANCE, PRUNE_LAST_STEPS)
-    return problem.refine_near_zero(fit)
+    calm = reset_norms(problem, problem.with_no_output(units.theta), space.rng)
+    return problem.refine_in_steps(calm, TRANSFER_STEPS, 1e-3, TRANSFER_STEPS)
 
 
 # ---------------------------------------------------------------- what comes of it
@@ -209,7 +193,7 @@ def _exact(race: Race) -> Candidate:
     standings = {}
     for name, space in spaces.items():
         fit = chain.fit if name == race.winner else handed_on(space, chain.fit.parameters)
-        criterion = space.problem.criterion(fit)
+        criterion = space.problem.bic(fit)
         standings[name] = _standing(space, space.activation, fit, fit.rss, criterion)
     winner = standings.pop(race.winner)
     winner = replace(winner, activation=_which(spaces[race.winner], chain.fit))
@@ -232,10 +216,10 @@ def _by_criterion(race: Race) -> Candidate:
     return _candidate(spaces[best], chains[best], standings.pop(best), standings)
 
 
-def _own_best(race: Race, space: Workspace, name: str, leader: Chain) -> Chain:
+def _own_best(race: Race, space: Workspace, name: str, leader: End) -> End:
     """From the leader's units, or from its own where they are better, without what it can spare."""
     fits = [handed_on(space, leader.fit.parameters), *filter(None, [race.best.get(name)])]
-    return pruned(space, min(fits, key=space.problem.criterion))
+    return pruned(space, min(fits, key=space.problem.bic))
 
 
 def _standing(
@@ -263,7 +247,7 @@ def _with_some_time(spaces: Field) -> Field:
 
 
 def _candidate(
-    space: Workspace, chain: Chain, mine: Standing, others: Mapping[str, Standing]
+    space: Workspace, chain: End, mine: Standing, others: Mapping[str, Standing]
 ) -> Candidate:
     in_time = [
         OtherActivation(

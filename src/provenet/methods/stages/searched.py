@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from provenet.certify.candidate import Candidate
 from provenet.common.typing import Array
-from provenet.fitting.search.chains import chains
+from provenet.fitting.search.driver import restarts
 from provenet.fitting.workspace import Workspace
 
 
 def searched(workspace: Workspace, known: Array | None = None) -> Iterator[Candidate]:
-    """A candidate a chain of expanding and pruning, the first one from units that are known.
+    """A candidate a restart, the first one from units that are known.
 
     `known` are weights and bias on standardised inputs, one unit a row.
     """
     fitted = workspace.problem.activation
-    for chain in chains(workspace, known):
-        yield Candidate(chain.fit.parameters.network(fitted), chain.evidence)
+    for end in restarts(workspace, known):
+        yield Candidate(end.fit.parameters.network(fitted), end.evidence)

@@ -1,0 +1,357 @@
+"""One driver: moves, an acceptance rule and a schedule; restarts and pruning are the same driver.
+
+A state is a fit. A move proposes starts, the most promising first; least squares runs from each,
+and the first that is accepted becomes the state.
+
+*Growth* doubles the widths, a few steps each, while the variance `rss / (labels - parameters)`
+falls: units to spare remove bad minima, and without noise the way down is all that matters. Then
+the least useful units are swapped while that helps. The samples are those that a width three times
+as large needs: few of them would be learned by heart.
+
+*Near zero* a fit is next to the network, so that units are told apart by what they are worth: those
+to spare cost no more than a multiple of what is left and go at once, and from there the fit falls
+to zero in a few steps or not at all. Where none gets there labels have noise, or the search failed:
+the best fit by Schwarz's criterion (BIC) is pruned while dropping units lowers it. Restarts are
+more patient each time.
+
+*Many features.* Of a unit among many each sample says little, and least squares in all dimensions
+learns samples by heart. But what the linear term leaves of the labels, r, has a second moment
+`mean(r (x x^T - 1))`, for normal inputs the sum of the units' `a phi(b) w w^T`: its eigenvectors
+beyond `2 std(r) sqrt(features / samples)`, where chance ends, span most of the units with a part of
+the parameters. Layers grow in that span first, and start from there in all dimensions. Inputs need
+not be normal: it is only a start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from provenet.common.typing import Array
+from provenet.data.sources import ArraySource
+from provenet.fitting.least_squares import Ended, Fit
+from provenet.fitting.losses import SQUARES
+from provenet.fitting.model import Parameters
+from provenet.fitting.search.moves import drops, random_start, swapped, widened
+from provenet.fitting.search.problem import Problem
+from provenet.fitting.workspace import Workspace
+
+Propose = Callable[[Fit, int], Iterable[Parameters]]
+"""Starts from a fit, after so many rounds that found none."""
+Refine = Callable[[Parameters], Fit]
+Accept = Callable[[Fit, Fit], bool]
+"""Whether the first is to take the place of the second."""
+
+PROBE, COARSE = (8, 1e-3), (40, 1e-2)
+"""Steps, and the fall of the loss at which they end, of a width that is to grow, and of others."""
+NEAR = 1e-2
+"""Of the labels' spread: a fit that leaves less is next to the network, or next to noise."""
+
+
+def local_search(
+    problem: Problem,
+    fit: Fit,
+    propose: Propose,
+    refine: Refine,
+    accept: Accept,
+    *,
+    patience: int = 1,
+) -> Generator[Fit, None, Fit]:
+    """Yield each accepted fit, until `patience` rounds in a row found none or time is over; return
+    the last."""
+    failures = 0
+    while failures < patience and not problem.out_of_time:
+        failures += 1
+        for start in propose(fit, failures - 1):
+            trial = refine(start)
+            if accept(trial, fit):
+                fit, failures = trial, 0
+                yield fit
+                break
+            if problem.out_of_time:
+                break
+    return fit
+
+
+def lowers_variance(problem: Problem, share: float = 0.95) -> Accept:
+    """Whether the variance falls to a share or less."""
+    return lambda new, old: problem.variance(new) < share * problem.variance(old)
+
+
+def lowers_bic(problem: Problem) -> Accept:
+    """Whether Schwarz's criterion falls."""
+    return lambda new, old: problem.bic(new) < problem.bic(old)
+
+
+# ---------------------------------------------------------------- pruning
+
+
+def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit | None]:
+    """Drop units while that lowers BIC, and until at most `most` are left.
+
+    Returns the narrowest good fit, and the best fit with one unit fewer that was rejected.
+    """
+    while True:
+        fit, rejected = _pruned_by_bic(problem, fit)
+        if most is None or sum(fit.parameters.widths) <= most or rejected is None:
+            return fit, rejected
+        fit = rejected
+
+
+def _pruned_by_bic(problem: Problem, fit: Fit) -> tuple[Fit, Fit | None]:
+    tried = list[Fit]()
+
+    def refine(start: Parameters) -> Fit:
+        # Units to spare leave a residual of zero behind after a few steps, or never. Else fits end
+        # where BIC gains less than one.
+        steps = (8, 0.05) if problem.is_zero(fit) else (40, 1 / problem.samples.labels)
+        tried.append(problem.refine_in_steps(start, *steps, 4))
+        return tried[-1]
+
+    search = local_search(problem, fit, partial(_drops, problem), refine, lowers_bic(problem))
+    for better in search:
+        fit = better
+        tried.clear()
+    width = sum(fit.parameters.widths)
+    one_fewer = [trial for trial in tried if sum(trial.parameters.widths) == width - 1]
+    return fit, min(one_fewer, key=lambda trial: trial.rss, default=None)
+
+
+def _drops(problem: Problem, fit: Fit, failures: int) -> Iterator[Parameters]:
+    return drops(problem, fit)
+
+
+def pruned_to_zero(problem: Problem, fit: Fit, rng: np.random.Generator) -> Fit:
+    """From next to zero, without units to spare or with one that is missing: a fit that falls by
+    less than a tenth a step does not get there."""
+
+    def moves(fit: Fit, failures: int) -> Iterator[Parameters]:
+        yield from drops(problem, fit)
+        one_more = np.eye(problem.layers, dtype=int).tolist()
+        if sum(fit.parameters.widths) < problem.widest and not problem.out_of_time:
+            yield from (widened(problem, fit.parameters, tuple(more), rng) for more in one_more)
+
+    def refine(start: Parameters) -> Fit:
+        return problem.refine_in_steps(start, 40, 0.1, 4)
+
+    search = local_search(problem, fit, moves, refine, lowers_bic(problem))
+    for better in search:
+        fit = better
+        if problem.is_zero(fit):
+            break
+    return fit
+
+
+# ---------------------------------------------------------------- growth
+
+
+def growth(
+    problem: Problem, start: Parameters, widest: int, rng: np.random.Generator, patience: int
+) -> Iterator[Fit]:
+    """Double the widths while that pays, then swap units; fits end well below what is near zero."""
+
+    def part_of(widths: Sequence[int]) -> Problem:
+        return problem.for_width(*(min(3 * w, max(widest // problem.layers, w)) for w in widths))
+
+    def refine(steps: tuple[int, float], start: Parameters) -> Fit:
+        return part_of(start.widths).refine(start, *steps, zero=NEAR / 10)
+
+    def doubled(fit: Fit, failures: int) -> Iterator[Parameters]:
+        widths = fit.parameters.widths
+        counts = tuple(min(w, widest // problem.layers - w) for w in widths)
+        if max(counts) > 0:
+            part = part_of([w + max(c, 0) for w, c in zip(widths, counts, strict=True)])
+            yield widened(part, fit.parameters, tuple(max(c, 0) for c in counts), rng)
+
+    def swap(fit: Fit, failures: int) -> Iterator[Parameters]:
+        yield swapped(part_of(fit.parameters.widths), fit.parameters, failures, rng)
+
+    probe, coarse, pays = partial(refine, PROBE), partial(refine, COARSE), lowers_variance(problem)
+    from_span = _start_from_span(problem, len(start.theta), widest, rng)
+    fit = probe(start) if from_span is None else coarse(from_span)
+    yield fit
+    if from_span is not None:
+        # A few of these units are right at first, and every one that is makes others show: swaps
+        # go on while they help a little, and until growing finds the few that are missing.
+        helps = lowers_variance(problem, 0.98)
+        for better in local_search(problem, fit, swap, coarse, helps, patience=2):
+            fit = better
+            yield fit
+            if fit.rms < 0.05 * problem.spread:
+                break
+    fit = yield from local_search(problem, fit, doubled, probe, pays, patience=2)
+    yield from local_search(problem, fit, swap, coarse, pays, patience=patience)
+
+
+def _start_from_span(
+    problem: Problem, first: int, widest: int, rng: np.random.Generator, *, features: int = 80
+) -> Parameters | None:
+    """Units that were grown in the span that shows; None where that is no help."""
+    many = problem.is_kinked and problem.samples.features >= features and problem.outputs == 1
+    if not many or problem.loss is not SQUARES:
+        return None
+    basis, residual = signal_span(problem)
+    if not 1 < len(basis) <= 0.7 * problem.samples.features:
+        return None
+    inside = replace(problem, samples=ArraySource(problem.samples.X @ basis.T, residual))
+    widest = first * 2 ** int(np.log2(max(widest / first, 1)))
+    *_, fit = growth(inside, random_start(inside, (first,), rng), widest, rng, 0)
+    theta = fit.parameters.theta
+    return problem.with_no_output(np.column_stack([theta[:, :-1] @ basis, theta[:, -1]]))
+
+
+def signal_span(problem: Problem) -> tuple[Array, Array]:
+    """Directions that stand out in the second moment, one a row; what the linear term leaves."""
+    X, y = problem.samples.X, problem.samples.y
+    nothing = problem.with_no_output(np.empty((0, X.shape[1] + 1)))
+    linear = problem.best_linear_part(nothing)[0].beta
+    residual = y - X @ linear[:-1] - linear[-1]
+    moment = (X * residual[:, None]).T @ X / len(X) - np.mean(residual) * np.eye(X.shape[1])
+    values, vectors = np.linalg.eigh(moment)
+    chance = 2 * np.std(residual) * np.sqrt(X.shape[1] / len(X))
+    return np.asarray(vectors.T[np.abs(values) > chance]), residual
+
+
+# ---------------------------------------------------------------- restarts
+
+
+@dataclass(frozen=True)
+class End:
+    """Where a restart ended."""
+
+    fit: Fit
+    evidence: str
+    """Why it has that many units."""
+    narrower: float
+    """What the best fit with a unit fewer left, root mean square; infinite where none was tried to
+    the end."""
+
+
+class _Unwanted(Exception):
+    """Another restart had the answer meanwhile."""
+
+
+def restarts(workspace: Workspace, known: Array | None = None) -> Iterator[End]:
+    """One restart after the other until time is over; whoever takes them decides when to stop.
+
+    `known` are units (weights and bias on standardised inputs) to start the first from. Where the
+    samples are on a cluster all after the first run there, as many at once as it takes.
+    """
+    at_once, patience = workspace.source.jobs_at_once, 2
+    if not workspace.out_of_time:
+        yield _restart(workspace, 1, known)
+    while not workspace.out_of_time:
+        if at_once == 1:
+            yield _restart(workspace, patience)
+        else:
+            yield from _side_by_side(workspace, patience, at_once)
+        patience = min(2 * patience, 32)
+
+
+def _side_by_side(workspace: Workspace, patience: int, at_once: int) -> Iterator[End]:
+    """Restarts elsewhere, each with random numbers of its own."""
+    seconds, seeds = workspace.seconds_left, workspace.rng.integers(2**63, size=at_once)
+    jobs = [
+        partial(_elsewhere, workspace.travelling(np.random.default_rng(seed)), patience, seconds)
+        for seed in seeds
+    ]
+    with closing(workspace.source.side_by_side(jobs)) as ends:
+        for _ in jobs:
+            with workspace.stage("search", f"{len(jobs)} restarts side by side"):
+                end = next(ends)
+            yield end
+
+
+def _elsewhere(
+    workspace: Workspace, patience: int, seconds: float, is_wanted: Callable[[], bool]
+) -> End:
+    def stop_unless_wanted(*_: object) -> None:
+        if not is_wanted():
+            raise _Unwanted
+
+    return _restart(replace(workspace.within(seconds), progress=stop_unless_wanted), patience)
+
+
+def _restart(workspace: Workspace, patience: int, known: Array | None = None) -> End:
+    """Grown from a few random units, or from known ones, and pruned."""
+    problem, rng, fits = workspace.problem.searching(), workspace.rng, list[Fit]()
+    first, widest = first_width(problem, workspace.units), widest_of(problem, workspace.units)
+    # Wide networks learn labels by heart, so half of what labels are enough for is tried first, and
+    # of kinked units in every other restart.
+    if workspace.units is None and (patience in (1, 4, 16) or not problem.is_kinked):
+        widest = max(first, widest // 2)
+    free = problem.with_free_norms()
+    with workspace.stage("search"):
+        if known is not None:
+            start = problem.with_no_output(known)
+        else:
+            start = random_start(problem, _shared_out(first, problem.layers), rng)
+        for fit in growth(problem, start, widest, rng, patience):
+            report_progress(workspace, fit)
+            if fit.labels != problem.samples.labels:
+                fit = problem.refine(fit.parameters, 1, 1.0)
+            fits.append(fit)
+            if is_near_zero(problem, fit):
+                fits.append(pruned_to_zero(free, fit, rng))
+                if problem.is_zero(fits[-1]):
+                    break
+    return pruned(workspace, min(fits, key=problem.bic), fits[-1])
+
+
+def is_near_zero(problem: Problem, fit: Fit) -> bool:
+    """Whether a fit is next to the network, or to noise."""
+    return problem.loss is SQUARES and fit.rms <= NEAR * problem.spread
+
+
+def pruned(workspace: Workspace, fit: Fit, wide: Fit | None = None) -> End:
+    """A fit without the units that it does not need; `wide` is the one that it comes from."""
+    with workspace.stage("prune"):
+        end, rejected = prune(workspace.problem, fit, workspace.units)
+    tried = rejected is not None and rejected.ended is not Ended.OUT_OF_TIME
+    narrower = rejected.rms if tried and rejected is not None else np.inf
+    return End(end, _evidence(workspace, wide or fit, end, rejected), narrower)
+
+
+def report_progress(workspace: Workspace, fit: Fit) -> None:
+    """Width and residual."""
+    message = f"{in_words(fit.parameters.widths)} units, residual {fit.rms / workspace.spread:.2g}"
+    workspace.progress("search", workspace.budget_used, message)
+
+
+def first_width(problem: Problem, units: int | None) -> int:
+    """Units of a start: a few, or some more than were asked for."""
+    few = 3 * problem.layers if units is None else units + units // 4 + 1
+    return min(few, widest_of(problem, units))
+
+
+def widest_of(problem: Problem, units: int | None) -> int:
+    """The most units."""
+    return problem.widest if units is None else min(problem.widest, units + units // 2 + 2)
+
+
+def _shared_out(units: int, layers: int) -> tuple[int, ...]:
+    """So many units over the layers, the lower ones first."""
+    return tuple(units // layers + int(k < units % layers) for k in range(layers))
+
+
+def _evidence(workspace: Workspace, wide: Fit, fit: Fit, rejected: Fit | None) -> str:
+    units = sum(fit.parameters.widths)
+    pruned = f"{in_words(wide.parameters.widths)} units were pruned to "
+    pruned += in_words(fit.parameters.widths)
+    if rejected is None:
+        return f"{pruned}."
+    if rejected.ended is Ended.OUT_OF_TIME:
+        return f"{pruned}; time was over before fewer were tried to the end."
+    return (
+        f"{pruned}; with {units - 1}, refined, the residual is "
+        f"{rejected.rms / workspace.spread:.2g} of the labels' spread."
+    )
+
+
+def in_words(widths: Sequence[int]) -> str:
+    """Units a layer: "10", or "16, 8" where there are several."""
+    return ", ".join(map(str, widths))
