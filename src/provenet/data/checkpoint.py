@@ -117,29 +117,27 @@ class Checkpoint:
         try:
             head = json.loads(content.pop("head").tobytes())
             arrays = [content[str(i)] for i in range(len(content))]
-            self._check(head)
+            if (head["format"], head["version"]) != (self._head["format"], __version__):
+                raise InvalidInput(
+                    f"{self.path} was written by provenet {head['version']}, and this is "
+                    f"{__version__}: finish with that version, or delete the file."
+                )
+            if head["data"] != self._head["data"]:
+                raise InvalidInput(
+                    f"{self.path} is the checkpoint of other samples: give another name, or delete "
+                    "it."
+                )
             self._passes = {
                 key: (position, from_json(sketch, arrays))
                 for key, (position, sketch) in head["passes"].items()
             }
             self._checksums = [(int(stop), int(found)) for stop, found in head["checksums"]]
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            if isinstance(error, InvalidInput):
-                raise
+        except InvalidInput:
+            raise
+        except (KeyError, IndexError, TypeError, ValueError):
             raise InvalidInput(
                 f"{self.path} is not a checkpoint of provenet: give another name, or delete it."
             ) from None
-
-    def _check(self, head: dict[str, Any]) -> None:
-        if (head["format"], head["version"]) != (self._head["format"], self._head["version"]):
-            raise InvalidInput(
-                f"{self.path} was written by provenet {head['version']}, and this is "
-                f"{self._head['version']}: finish with that version, or delete the file."
-            )
-        if head["data"] != self._head["data"]:
-            raise InvalidInput(
-                f"{self.path} is the checkpoint of other samples: give another name, or delete it."
-            )
 
     def _compare(self, source: Source, report: Callable[[float, str], None]) -> None:
         """Read the samples that the file covers once more; raises if any of them has changed."""
