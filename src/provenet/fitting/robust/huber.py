@@ -67,12 +67,6 @@ def usual_size(R: Array) -> Array:
     return np.maximum(robust_scale(R), 0.5 * np.quantile(np.abs(R), 0.6, axis=0))
 
 
-def pseudo_labels(predicted: Array, Y: Array, scale: Array, threshold: float = HUBER) -> Array:
-    """Labels whose distance from the prediction is at most `threshold * scale`."""
-    reach = threshold * scale
-    return predicted + np.clip(Y - predicted, -reach, reach)
-
-
 def corrected_residuals(R: Array, scale: Array, threshold: float = HUBER) -> Array:
     """`s psi(r / s) / E[psi']`, output by output: winsorised, then enlarged by what that lost.
 
@@ -83,18 +77,6 @@ def corrected_residuals(R: Array, scale: Array, threshold: float = HUBER) -> Arr
     reach = threshold * scale
     slope = np.mean(np.abs(R) <= reach, axis=0)
     return np.asarray(np.clip(R, -reach, reach) / np.maximum(slope, 0.05))
-
-
-def clipped_share(R: Array, scale: Array, threshold: float = HUBER) -> float:
-    """The share of residuals beyond the threshold."""
-    return float(np.mean(np.abs(R) > threshold * scale))
-
-
-def huber_loss(R: Array, scale: Array, threshold: float = HUBER) -> float:
-    """Mean of rho: half the square up to the threshold, linear beyond."""
-    t = np.abs(R) / scale
-    inside = np.minimum(t, threshold)
-    return float(np.mean(inside * (t - inside / 2)))
 
 
 @dataclass(frozen=True)
@@ -347,13 +329,15 @@ def _state(
     """Pseudo-labels, scale and loss at a model."""
     R = Y - predicted
     s = np.maximum(robust_scale(R), floor) if scale is None else scale
+    t = np.abs(R) / s
+    inside = np.minimum(t, threshold)
     return RobustFit(
         model,
         predicted,
-        pseudo_labels(predicted, Y, s, threshold),
+        predicted + np.clip(R, -threshold * s, threshold * s),
         s,
-        clipped_share(R, s, threshold),
-        huber_loss(R, s, threshold),
-        iteration,
-        ended,
+        clipped=float(np.mean(t > threshold)),
+        loss=float(np.mean(inside * (t - inside / 2))),
+        iterations=iteration,
+        ended=ended,
     )
