@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from os import PathLike
 from typing import Any, ClassVar, Self, cast
 
@@ -388,8 +387,8 @@ class DeepNetwork(Network):
 
         One row in the last matrix means plain labels, unless `outputs=1` asks for rows of one.
         """
-        W = _matrices(weights)
-        rows = len(W[-1])
+        maps = _affine_maps(weights, biases)
+        rows = len(maps[-1][0])
         if outputs is not None:
             check_whole("outputs", outputs, 1)
             _check(
@@ -397,7 +396,6 @@ class DeepNetwork(Network):
                 f"outputs must be {rows}, the rows of the last matrix, not {outputs}; "
                 "or leave it out",
             )
-        maps = tuple(zip(W, _vectors(biases, W), strict=True))
         self._store(maps, None if outputs is None and rows == 1 else rows, activation, link)
 
     @property
@@ -499,41 +497,33 @@ def free_outputs(outputs: int | None, link: str) -> int:
     return (outputs or 1) - (link == "softmax")
 
 
-def _matrices(weights: Any) -> tuple[Array, ...]:
-    """One for each layer, each fed by the one before."""
-    matrices = tuple(
-        _array(matrix, f"weights[{number}]", (2,))
-        for number, matrix in enumerate(_items(weights, "weights", "matrices"))
+def _affine_maps(weights: Any, biases: Any) -> tuple[AffineMap, ...]:
+    """One for each matrix, each fed by the one before."""
+    matrices = _items(weights, "weights", "matrices")
+    layers = len(matrices)
+    vectors = [None] * layers if biases is None else _items(biases, "biases", "vectors")
+    _check(
+        layers >= 2,
+        f"weights must be at least two matrices, a hidden layer and the outputs, not {layers}",
     )
     _check(
-        len(matrices) >= 2,
-        f"weights must be at least two matrices, a hidden layer and the outputs, "
-        f"not {len(matrices)}",
+        len(vectors) == layers,
+        f"biases must be {layers} vectors, as many as weights, not {len(vectors)}",
     )
-    for number, (below, above) in enumerate(pairwise(matrices), start=1):
-        _check(
-            above.shape[1] == len(below),
-            f"weights[{number}] must have {len(below)} columns, the units of the layer below, "
-            f"not shape {above.shape}",
-        )
-    _check(len(matrices[-1]) > 0, "weights must end in a matrix of at least one row, an output")
-    return matrices
-
-
-def _vectors(biases: Any, matrices: tuple[Array, ...]) -> tuple[Array, ...]:
-    """One for each matrix."""
-    given = [None] * len(matrices) if biases is None else _items(biases, "biases", "vectors")
-    _check(
-        len(given) == len(matrices),
-        f"biases must be {len(matrices)} vectors, as many as weights, not {len(given)}",
-    )
-    vectors = []
-    for number, (vector, W) in enumerate(zip(given, matrices, strict=True)):
-        name = f"biases[{number}]"
+    maps = list[AffineMap]()
+    for number, (matrix, vector) in enumerate(zip(matrices, vectors, strict=True)):
+        W = _array(matrix, f"weights[{number}]", (2,))
+        name, below = f"biases[{number}]", len(maps[-1][0]) if maps else W.shape[1]
         b = _array(np.zeros(len(W)) if vector is None else vector, name, (1,))
+        _check(
+            W.shape[1] == below,
+            f"weights[{number}] must have {below} columns, the units of the layer below, "
+            f"not shape {W.shape}",
+        )
         _check(b.shape == (len(W),), f"{name} must have shape ({len(W)},), not {b.shape}")
-        vectors.append(b)
-    return tuple(vectors)
+        maps.append((W, b))
+    _check(len(maps[-1][0]) > 0, "weights must end in a matrix of at least one row, an output")
+    return tuple(maps)
 
 
 def _items(value: Any, name: str, of: str) -> list[Any]:
