@@ -16,8 +16,7 @@ from provenet.certify.network_checks import network_checks
 from provenet.data.sources import ArraySource
 from provenet.fitting.final_fit import Polished, polish
 from provenet.fitting.least_squares import Ended
-from provenet.fitting.search.onward import LastRound
-from provenet.fitting.search.rivals import Kind
+from provenet.fitting.search.alternatives import Kind, LastRound
 from provenet.fitting.workspace import Wishes, prepare
 
 FEATURES, UNITS, SAMPLES = 6, 4, 1200

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provenet.certify.rivals import RivalQuestions
-from provenet.fitting.search.onward import LastRound
-from provenet.fitting.search.rivals import Kind
+from provenet.fitting.search.alternatives import Kind, LastRound
 
 
 @pytest.mark.parametrize("asked_for", [True, False])

@@ -61,7 +61,7 @@ from provenet.fitting.rounded_labels import (
     explained_by_rounding,
     fit_rounded_labels,
 )
-from provenet.fitting.search.onward import LastRound
+from provenet.fitting.search.alternatives import LastRound
 from provenet.fitting.workspace import Workspace
 from provenet.networks.canonical import apply_symmetry, conventional_symmetry, unit_order
 from provenet.networks.network import Network

@@ -1,9 +1,9 @@
 """Are there other networks, a unit or two away, that explain noisy samples better?
 
-Under noise an answer is first searched on from (`fitting.search.onward`); what its last round of
-rivals gained is asked here. An answer that stands as its method gave it, or as a paper's algorithm
-did and least squares polished it, has one round of them, too. This is part of the certificate, so
-it has a few seconds even when the budget is used up.
+Under noise an answer is first searched on from (`fitting.search.alternatives`); what its last round
+of rivals gained is asked here. An answer that stands as its method gave it, or as a paper's
+algorithm did and least squares polished it, has one round of them, too. This is part of the
+certificate, so it has a few seconds even when the budget is used up.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from provenet.certify.evidence import Evidence, too_few_to_tell
 from provenet.certify.tolerances import BLURRED, ROUNDED_WORSE, SMALL_RESIDUAL
 from provenet.common.words import counted
 from provenet.fitting.final_fit import Polished, excess_on_unseen
-from provenet.fitting.search.onward import (
+from provenet.fitting.search.alternatives import (
+    RIVAL_GAIN,
+    Kind,
     LastRound,
     finished,
     one_round,
     search_onward,
     with_held_out,
 )
-from provenet.fitting.search.rivals import Kind
-from provenet.fitting.search.tolerances import RIVAL_GAIN
 from provenet.fitting.tolerances import CLEARLY_WORSE
 from provenet.fitting.workspace import Workspace
 

@@ -31,10 +31,9 @@ from provenet.data.passes import working_time
 from provenet.fitting.final_fit import settled_from
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
+from provenet.fitting.search.alternatives import RIVAL_SECONDS, schwarz
 from provenet.fitting.search.driver import End, first_width, growth, is_near_zero, pruned, widest_of
 from provenet.fitting.search.moves import random_start, reset_norms
-from provenet.fitting.search.onward import schwarz
-from provenet.fitting.search.tolerances import RIVAL_SECONDS
 from provenet.fitting.workspace import Workspace
 from provenet.methods.tolerances import HEAD_START, TRANSFER_STEPS
 from provenet.networks.activations import ABS, LEAKY_RELU, RELU, Activation, get_activation

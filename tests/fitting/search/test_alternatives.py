@@ -10,9 +10,14 @@ import pytest
 import provenet as pn
 from provenet.data.sources import ArraySource
 from provenet.fitting.final_fit import Polished, polish
-from provenet.fitting.search.onward import finished, schwarz, search_onward, with_held_out
-from provenet.fitting.search.rivals import Kind
-from provenet.fitting.search.tolerances import RIVAL_GAIN
+from provenet.fitting.search.alternatives import (
+    RIVAL_GAIN,
+    Kind,
+    finished,
+    schwarz,
+    search_onward,
+    with_held_out,
+)
 from provenet.fitting.tolerances import CLEARLY_WORSE
 from provenet.fitting.workspace import Wishes, prepare
 from provenet.networks.canonical import match_units
