@@ -10,7 +10,7 @@ class ClusterLost(ConnectionError):
 
 
 class EndpointLost(ConnectionError):
-    """The endpoint that is asked went away; the message says what is kept and how to go on."""
+    """The endpoint that is queried went away; the message says what is kept and how to go on."""
 
 
 class NoAnswer(Exception):
@@ -21,7 +21,7 @@ class NoAnswer(Exception):
 
 
 class Spent(Exception):
-    """Questions or time are used up.
+    """The budget of queries or time is exhausted.
 
     It never leaves `extract`, which turns it into a status.
     """
@@ -37,7 +37,7 @@ class TimeSpent(Spent):
 
 
 class BudgetSpent(Spent):
-    """The answers that are needed next would exceed the budget; nothing was asked."""
+    """The answers that are needed next would exceed the budget; nothing was queried."""
 
     def __init__(self, used: int, needed: int) -> None:
         """`used` answers were had so far, `needed` more would be."""

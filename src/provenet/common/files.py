@@ -60,21 +60,16 @@ def make_atomically(path: str | PathLike[str], make: Callable[[Path], Any]) -> N
     check_writable(path)
     target = Path(path)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as beside:
-        made = Path(beside) / target.name
+        made, aside = Path(beside) / target.name, Path(beside) / "replaced"
         make(made)
-        _replace(target, made, Path(beside) / "replaced")
-
-
-def _replace(target: Path, made: Path, aside: Path) -> None:
-    """Put what was made in the place of what was there; a folder must be moved aside for it."""
-    if target.is_dir():
-        os.rename(target, aside)
-    try:
-        os.replace(made, target)
-    except BaseException:
-        if aside.exists():
-            os.rename(aside, target)
-        raise
+        if target.is_dir():  # a folder must be moved aside to be replaced
+            os.rename(target, aside)
+        try:
+            os.replace(made, target)
+        except BaseException:
+            if aside.exists():
+                os.rename(aside, target)
+            raise
 
 
 def write_npz(path: str | PathLike[str], arrays: dict[str, Any]) -> None:

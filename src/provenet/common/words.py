@@ -27,22 +27,9 @@ def counted(number: int, noun: str) -> str:
 
 def short_number(number: float) -> str:
     """Three digits and a word: `850`, `12.3 thousand`, `4.56 million`, `7.89 billion`."""
-    for size, word in ((1e9, " billion"), (1e6, " million"), (1e3, " thousand")):
-        if number >= size:
-            return f"{number / size:.3g}{word}"
-    return f"{number:.3g}"
-
-
-def duration(seconds: float) -> str:
-    """Two units at most: `9 s`, `3 min 20 s`, `5 h 10 min`, `12 d 4 h`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    return f"{whole // 86400:,} d {whole % 86400 // 3600} h"
+    units = ((1e9, " billion"), (1e6, " million"), (1e3, " thousand"))
+    size, word = next((unit for unit in units if number >= unit[0]), (1.0, ""))
+    return f"{number / size:.3g}{word}"
 
 
 def sized(number_of_bytes: float) -> str:
@@ -53,55 +40,65 @@ def sized(number_of_bytes: float) -> str:
     return f"{number_of_bytes:.0f} bytes"
 
 
-def is_number(value: Any) -> bool:
-    """Whether this is one real number; True and False are none."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+def duration(seconds: float) -> str:
+    """Two units at most: `9 s`, `3 min 20 s`, `5 h 10 min`, `12 d 4 h`."""
+    whole = round(seconds)
+    for size, unit, part, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min")):
+        if whole >= size:
+            return f"{whole // size:,} {unit} {whole % size // part} {smaller}"
+    return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{whole} s"
 
 
 def is_whole(value: Any) -> bool:
-    """Whether this is a whole number by its type: 2.0 is none."""
+    """Whether this is a whole number by its type: neither 2.0 nor True is one."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _check(holds: bool, name: str, what: str, value: Any) -> None:
+    if not holds:
+        raise InvalidInput(f"{name} must be {what}, not {value!r}.")
 
 
 def check_flag(name: str, value: Any) -> None:
     """True or False, of Python or numpy."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise InvalidInput(f"{name} must be True or False, not {value!r}.")
+    _check(isinstance(value, (bool, np.bool_)), name, "True or False", value)
 
 
 def check_whole(name: str, value: Any, least: int) -> None:
     """A whole number, not below `least`."""
-    if not is_whole(value) or value < least:
-        raise InvalidInput(f"{name} must be a whole number from {least} on, not {value!r}.")
+    holds = is_whole(value) and value >= least
+    _check(holds, name, f"a whole number from {least} on", value)
 
 
 def check_finite(name: str, value: Any) -> None:
     """A number that is neither infinite nor not a number."""
-    if not (is_number(value) and math.isfinite(value)):
-        raise InvalidInput(f"{name} must be a finite number, not {value!r}.")
+    _check(_is_finite(value), name, "a finite number", value)
 
 
 def check_seconds(name: str, value: Any) -> None:
     """A length of time; infinite is one."""
-    if not (is_number(value) and value > 0):
-        raise InvalidInput(f"{name} must be a positive number of seconds, not {value!r}.")
+    infinite = isinstance(value, Real) and value == math.inf
+    holds = infinite or (_is_finite(value) and value > 0)
+    _check(holds, name, "a positive number of seconds", value)
 
 
 def check_deviation(name: str, value: Any) -> None:
     """A standard deviation."""
-    if not (is_number(value) and math.isfinite(value) and value >= 0):
+    if not (_is_finite(value) and value >= 0):
         raise InvalidInput(f"{name} is a standard deviation, so at least 0, not {value!r}.")
 
 
 def check_units(name: str, value: Any) -> None:
     """A number of units that is known; one that is not is left out."""
-    if not is_whole(value):
-        raise InvalidInput(f"{name} must be a whole number, not {value!r}.")
+    _check(is_whole(value), name, "a whole number", value)
     if value < 1:
         raise InvalidInput(f"{name} must be at least 1, not {value}; leave it out to find it.")
 
 
 def check_path(name: str, value: Any) -> None:
     """The name of a file: a string or a path."""
-    if not isinstance(value, (str, PathLike)) or isinstance(value, bytes):
-        raise InvalidInput(f"{name} must be the name of a file, not {value!r}.")
+    _check(isinstance(value, (str, PathLike)), name, "the name of a file", value)
