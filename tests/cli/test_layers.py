@@ -86,7 +86,6 @@ def test_one_layer_compared_with_two_says_why_it_is_infinitely_far(folder: Path)
         (("--layers", "1.5"), "'1.5' is not a number of layers"),
         (("--units", "3,x"), "'3,x' is not a number of units, or several between commas"),
         (("--units", "3,2", "--layers", "3"), "the widths of 2 layers, not of 3"),
-        (("--units", "3,2", "--layers", "auto"), "give layers=2."),
         (("--layers", "2", "--method", "ica"), "does not serve 2 hidden layers"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",

@@ -128,7 +128,7 @@ def _work(problem: Problem, parameters: Parameters) -> float:
 
 def _finished(problem: Problem, fit: Fit, trial: Fit) -> Fit:
     """Least squares to the end, unless a trial is behind by more than a unit's price."""
-    behind = problem.bic(trial) - problem.bic(fit)
+    behind = problem.bic(trial, zero=0.0) - problem.bic(fit, zero=0.0)
     if behind > problem.a_unit * np.log(problem.samples.labels):
         return trial
     return problem.refine(trial.parameters, 40, 1 / problem.samples.labels)
@@ -325,7 +325,7 @@ def one_round(
         found, tried = rivals(model.problem, model.fit, workspace.rng, wanted)
         tries += tried
         for rival in found:
-            gained = model.value - model.problem.bic(rival.fit)
+            gained = model.value - model.problem.bic(rival.fit, zero=0.0)
             if gained > 0:
                 other = model.settled(workspace, rival.fit)
                 gained = schwarz(workspace, polished) - schwarz(workspace, other)
@@ -382,15 +382,16 @@ def _models(workspace: Workspace, polished: Polished) -> Iterator[_InUnits]:
     problem = affordable(workspace.problem, Parameters.of(network))
     if not problem.has_linear_term:
         fit = _fitted(problem, network)
-        yield _InUnits(problem, fit, problem.bic(fit))
+        yield _InUnits(problem, fit, problem.bic(fit, zero=0.0))
         return
     fit = _fitted(problem, with_free_linear_part(network, problem.activation))
-    yield _InUnits(problem, fit, problem.bic(fit))
+    yield _InUnits(problem, fit, problem.bic(fit, zero=0.0))
     own, bare = replace(problem, activation=network.activation), network.replace(linear=None)
     # The problem's criterion counts a linear term for everyone, which these models do not have.
     uncounted = problem.parameters(network.units) - bare.free_parameters
-    n, left = problem.samples.labels, network(problem.samples.X) - problem.samples.y
-    value = n * np.log(np.vdot(left, left)) + (network.free_parameters + uncounted) * np.log(n)
+    n, r = problem.samples.labels, network(problem.samples.X) - problem.samples.y
+    misfit = n * np.log(max(float(np.vdot(r, r)), TINY))
+    value = misfit + (network.free_parameters + uncounted) * np.log(n)
     yield _InUnits(own, _fitted(own, bare), float(value), (Kind.FURTHER, Kind.OTHER, Kind.SIGNS))
 
 

@@ -36,7 +36,7 @@ from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import Ended, Fit
 from provenet.fitting.losses import SQUARES
 from provenet.fitting.model import Parameters
-from provenet.fitting.search.moves import drops, random_start, swapped, widened
+from provenet.fitting.search.moves import drops, random_start, swapped, widened, without_cheapest
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.workspace import Workspace
 
@@ -93,13 +93,14 @@ def lowers_bic(problem: Problem) -> Accept:
 def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit | None]:
     """Drop units while that lowers BIC, and until at most `most` are left.
 
-    Returns the narrowest good fit, and the best fit with one unit fewer that was rejected.
+    Returns the narrowest good fit, and the best fit with one unit fewer that was rejected. At most
+    `most` are left also where time is over: the cheapest go then.
     """
     while True:
         fit, rejected = _pruned_by_bic(problem, fit)
-        if most is None or sum(fit.parameters.widths) <= most or rejected is None:
+        if most is None or sum(fit.parameters.widths) <= max(most, problem.layers):
             return fit, rejected
-        fit = rejected
+        fit = rejected or problem.refine(without_cheapest(problem, fit.parameters), 4, 1e-2)
 
 
 def _pruned_by_bic(problem: Problem, fit: Fit) -> tuple[Fit, Fit | None]:
@@ -143,6 +144,23 @@ def pruned_to_zero(problem: Problem, fit: Fit, rng: np.random.Generator) -> Fit:
         fit = better
         if problem.is_zero(fit):
             break
+    return fit
+
+
+def stepwise_selection(problem: Problem, fit: Fit, widest: int, rng: np.random.Generator) -> Fit:
+    """Further units, other units and fewer units, each time that one of them lowers BIC."""
+
+    def moves(fit: Fit, failures: int) -> Iterator[Parameters]:
+        if fit.parameters.units < widest:
+            yield widened(problem, fit.parameters, (1,), rng)
+        yield swapped(problem, fit.parameters, failures, rng)
+        yield from drops(problem, fit)
+
+    def refine(start: Parameters) -> Fit:
+        return problem.refine_in_steps(start, 40, 1 / problem.samples.labels, 4)
+
+    for better in local_search(problem, fit, moves, refine, lowers_bic(problem), patience=2):
+        fit = better
     return fit
 
 
@@ -311,6 +329,11 @@ def pruned(workspace: Workspace, fit: Fit, wide: Fit | None = None) -> End:
     """A fit without the units that it does not need; `wide` is the one that it comes from."""
     with workspace.stage("prune"):
         end, rejected = prune(workspace.problem, fit, workspace.units)
+        if workspace.problem.layers == 1 and not workspace.problem.is_zero(end):
+            widest = widest_of(workspace.problem, workspace.units)
+            better = stepwise_selection(workspace.problem, end, widest, workspace.rng)
+            if better is not end:
+                end, rejected = prune(workspace.problem, better, workspace.units)
     tried = rejected is not None and rejected.ended is not Ended.OUT_OF_TIME
     narrower = rejected.rms if tried and rejected is not None else np.inf
     return End(end, _evidence(workspace, wide or fit, end, rejected), narrower)

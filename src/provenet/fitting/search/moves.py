@@ -240,6 +240,23 @@ def costs_without_each(problem: Problem, parameters: Parameters, k: int) -> Arra
     return (np.array(losses) - before) * problem.samples.size / few.samples.size
 
 
+def ranked_drops(problem: Problem, parameters: Parameters) -> list[tuple[float, int, int]]:
+    """What each unit is worth, its layer and its number, the cheapest first; of several layers each
+    keeps a unit."""
+    return sorted(
+        (float(cost), k, i)
+        for k, width in enumerate(parameters.widths)
+        if width > 1 or problem.layers == 1
+        for i, cost in enumerate(costs_without_each(problem, parameters, k))
+    )
+
+
+def without_cheapest(problem: Problem, parameters: Parameters) -> Parameters:
+    """Without the unit that is worth least."""
+    _, k, i = ranked_drops(problem, parameters)[0]
+    return without(problem, parameters, k, np.array([i]))
+
+
 def _loss(problem: Problem, parameters: Parameters) -> float:
     """With the best output layer; what overflows is worth nothing."""
     with np.errstate(all="ignore"):
@@ -262,12 +279,7 @@ def drops(
         # Without a residual the narrowest that are as good come last: only zero is as good.
         ways = list(_without_linear_units(problem, fit))
         yield from ways[::-1] if problem.is_zero(fit) else ways
-    ranked = sorted(
-        (cost, k, i)
-        for k, width in enumerate(parameters.widths)
-        if width > 1 or problem.layers == 1
-        for i, cost in enumerate(costs_without_each(problem, parameters, k))
-    )
+    ranked = ranked_drops(problem, parameters)
     seen = {sum(parameters.widths), sum(parameters.widths) - 1}
     for limit in _limits(problem, fit, close):
         narrower = _without_spare(problem, parameters, ranked, limit)

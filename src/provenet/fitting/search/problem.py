@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from provenet.common.typing import EPS, Array
+from provenet.common.typing import EPS, TINY, Array
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import Fit, Samples, refine
@@ -139,13 +139,15 @@ class Problem:
         """Whether a fit leaves nothing."""
         return fit.rms <= self.zero
 
-    def bic(self, fit: Fit, price: float = 1.0) -> float:
+    def bic(self, fit: Fit, price: float = 1.0, zero: float | None = None) -> float:
         """Schwarz's criterion `n log(rss) + p log(n)`, the price of a parameter multiplied by
-        `price`. Residuals below zero are equal; of class labels the deviance stands first."""
+        `price`. Residuals below `zero` are equal, by default those that count as zero; of class
+        labels the deviance stands first."""
         n = self.samples.labels if self.loss is SQUARES else self.samples.size
         p, misfit = self.parameters(*fit.parameters.widths), fit.rss
         if self.loss is SQUARES:
-            misfit = n * np.log(max(fit.rss, n * self.zero**2))
+            floor = self.zero if zero is None else zero
+            misfit = n * np.log(max(fit.rss, n * floor**2, TINY))
         return float(misfit + price * p * np.log(n))
 
     def variance(self, fit: Fit) -> float:
