@@ -97,12 +97,15 @@ def greedy_selection(F: Array, Phi: Array, residual: Array, count: int) -> list[
     A Cholesky factorisation of F^T F, Phi eliminated, that pivots on the gain. In single precision:
     a few digits are enough.
     """
-    F = F.astype(np.float32)
-    single = Phi.astype(np.float32)
-    overlap = solve_scaled(Phi.T @ Phi, (single.T @ F).astype(float), 1e-10)
-    F -= single @ overlap.astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # columns that overflow are not chosen
+        F = F.astype(np.float32)
+        single = Phi.astype(np.float32)
+        overlap = solve_scaled(Phi.T @ Phi, (single.T @ F).astype(float), 1e-10)
+        F -= single @ overlap.astype(np.float32)
+        energy = np.einsum("nf,nf->f", F, F).astype(float)
+    finite = np.isfinite(energy)
+    F, energy = np.where(finite, F, np.float32(0)), np.where(finite, energy, 0.0)
     match = (residual.T.astype(np.float32) @ F).astype(float)
-    energy = np.einsum("nf,nf->f", F, F).astype(float)
     # What others leave of a unit below this is rounding of sums over thousands of samples.
     least = 1e-5 * energy.max(initial=0.0) + TINY
     factor, chosen = np.empty((0, F.shape[1])), list[int]()
