@@ -15,9 +15,6 @@ RIDGE_OF_POOL = 1e-10
 
 # ---- Levenberg-Marquardt
 
-ROUNDING_ZERO = 4.5 * EPS
-"""Derived: a root mean square residual below this fraction of the labels' spread is their own
-rounding."""
 
 # ---- Residuals, polish, signs
 
