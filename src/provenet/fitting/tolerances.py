@@ -6,15 +6,10 @@ changing an answer; *measured* names where.
 
 from __future__ import annotations
 
-from provenet.common.typing import EPS
-
 # ---- Linear systems
 
 RIDGE_OF_POOL = 1e-10
 """Convention: for residuals by which units of a pool are compared: a few digits are enough."""
-
-# ---- Levenberg-Marquardt
-
 
 # ---- Residuals, polish, signs
 
