@@ -144,7 +144,7 @@ ATV21 = (
     Mutation(
         "ATV21 Algorithm 5: order 1 whatever order was asked for",
         "order_of",
-        "return workspace.order or smallest_order(",
+        "return context.order or smallest_order(",
         "return 1 or smallest_order(",
         (
             "methods/test_regression_method.py::"
@@ -524,7 +524,7 @@ BJW19 = (
         "BJW19 section 4.3: symmetry is asked of the samples to fit alone",
         "symmetric_inputs",
         "_require_symmetry(X)",
-        "_require_symmetry(X[: workspace.problem.samples.size])",
+        "_require_symmetry(X[: context.problem.samples.size])",
         (
             "methods/test_symmetric_inputs.py::"
             "test_discrete_inputs_that_are_symmetric_pass[signs-False]",

@@ -22,9 +22,9 @@ from provenet.certify.result import Recovery
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, Draw
 from provenet.data.standardisation import Standardisation
+from provenet.fitting.context import Context
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
-from provenet.fitting.workspace import Workspace
 from provenet.moments.hermite import MomentRequest, population_moments
 
 ROUNDING = 1e-13
@@ -34,11 +34,11 @@ ROOTS_AND_MORE = np.array([0.0, 1.0, -1.0, 0.0, 0.7, -1.4])
 """Biases at the roots of He_1 (order 3 vanishes) and He_2 (order 4 vanishes), and elsewhere."""
 
 
-def judged(workspace: Workspace, method: str) -> Recovery:
+def judged(context: Context, method: str) -> Recovery:
     """The best of a method's candidates, as `recover` takes it; raises what the method does."""
     results: list[Recovery] = []
-    for candidate in pn.METHODS[method].candidates(workspace):
-        results.append(conclude(workspace, candidate, method))
+    for candidate in pn.METHODS[method].candidates(context):
+        results.append(conclude(context, candidate, method))
         if is_settled(best_of(results), results):
             break
     return best_of(results)

@@ -30,7 +30,7 @@ from provenet.extraction.precision import notice_precision
 from provenet.extraction.run import Run, nothing_before, through_link
 from provenet.extraction.sampling import METHODS_OF_DEPTH as SAMPLED
 from provenet.extraction.scaled import BoxUnits, ScaledOracle
-from provenet.fitting.workspace import Wishes
+from provenet.fitting.context import Options
 from provenet.networks.activations import Activation
 from provenet.validation import (
     OPEN,
@@ -127,7 +127,7 @@ def extract(
     units = tuple(units) if isinstance(units, list) else units
     number = read_depth(layers, units)
     units = units[0] if isinstance(units, tuple) and number == 1 else units
-    wishes = _checked(units, noise, activation, number)
+    options = _checked(units, noise, activation, number)
     check_surroundings(progress, cache=cache)
     if seconds is not None:
         check_seconds("seconds", seconds)
@@ -150,7 +150,7 @@ def extract(
     with one_blas_thread(), bars or nullcontext():
         try:
             notice_precision(oracle)
-            result = _extracted(oracle, generator, wishes, number, stages, link)
+            result = _extracted(oracle, generator, options, number, stages, link)
         except Spent as spent:
             result = nothing_before(spent, oracle)
     # Sampled answers bring the timings of their last recovery.
@@ -161,14 +161,14 @@ def extract(
 def _extracted(
     oracle: Oracle,
     rng: np.random.Generator,
-    wishes: Wishes,
+    options: Options,
     layers: int | None,
     stages: Stages,
     link: str,
 ) -> Recovery:
     """What is found in the model's box, or in units of a box whose sides differ much."""
     box = Box.of(oracle.low, oracle.high, oracle.features)
-    run = Run(oracle, box, rng, wishes, layers, stages)
+    run = Run(oracle, box, rng, options, layers, stages)
     uneven = BoxUnits.wanted(oracle, box)
     if uneven is None:
         return _advised(through_link(run, link), box)
@@ -191,10 +191,10 @@ _NO_BOX = (
 )
 
 
-def _checked(units: Any, noise: Any, activation: Any, layers: int | None) -> Wishes:
+def _checked(units: Any, noise: Any, activation: Any, layers: int | None) -> Options:
     """What is asked for, if the search on random points could serve it."""
     first, is_open = read_activation(activation)
     depth = layers or 1
-    wishes = Wishes(units, noise, first, open_activation=is_open and depth == 1, layers=depth)
-    own = check_options(SAMPLED[depth > 1], wishes, np.inf)[1]
+    options = Options(units, noise, first, open_activation=is_open and depth == 1, layers=depth)
+    own = check_options(SAMPLED[depth > 1], options, np.inf)[1]
     return replace(own, open_activation=is_open)

@@ -27,7 +27,7 @@ from provenet.common.typing import Progress, Seed
 from provenet.data.parallel import one_blas_thread
 from provenet.data.passes import Watch, watched, working_time
 from provenet.data.sources import LinkedSource, Source
-from provenet.fitting.workspace import Wishes, Workspace, prepare
+from provenet.fitting.context import Context, Options, prepare
 from provenet.methods import METHODS, Method
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network
@@ -135,7 +135,7 @@ def recover(
     units = tuple(units) if isinstance(units, list) else units
     plans = []
     for depth, name in read_layers(layers, units, method):
-        wishes = Wishes(
+        options = Options(
             units[0] if depth == 1 and isinstance(units, tuple) else units,
             noise,
             first,
@@ -147,7 +147,7 @@ def recover(
             open_activation=is_open,
             layers=depth,
         )
-        plans.append(check_options(name, wishes, budget))
+        plans.append(check_options(name, options, budget))
     check_surroundings(progress, checkpoint=checkpoint)
     generator, source = as_generator(rng), as_source(X, y)
     links = read_link(link, source, *plans[0])
@@ -180,13 +180,13 @@ def recover_from(
     Least squares goes on from `start`; `found` says how its number of units came about. Where the
     budget is `strict` the judge's own searches end with it. Other options are those of `recover`.
     """
-    wishes = Wishes(units, noise, read_activation(activation)[0])
-    chosen, wishes = check_options(method, wishes, budget)
+    options = Options(units, noise, read_activation(activation)[0])
+    chosen, options = check_options(method, options, budget)
 
-    def only(workspace: Workspace) -> Iterator[Candidate]:
-        yield Candidate(workspace.standardisation.network_from_user(start), found)
+    def only(context: Context) -> Iterator[Candidate]:
+        yield Candidate(context.standardisation.network_from_user(start), found)
 
-    plans = [(replace(chosen, candidates=only), wishes)]
+    plans = [(replace(chosen, candidates=only), options)]
     run = _Run(plans, as_generator(rng), _Reporter(progress), None, strict)
     return run.on_samples(source, budget)
 
@@ -195,7 +195,7 @@ def recover_from(
 class _Run:
     """What a recovery is to do, whatever the samples."""
 
-    plans: list[tuple[Method, Wishes]]
+    plans: list[tuple[Method, Options]]
     """Methods with their options, one after the other: of one layer, two, three."""
     rng: np.random.Generator
     report: _Reporter
@@ -228,14 +228,14 @@ class _Run:
         """From labels that came by this link."""
         if link == "identity":
             return self.on_samples(source, budget)
-        method, wishes = self.plans[0]
+        method, options = self.plans[0]
         if link_of_classes(source) == link:
-            if method.name not in (OPEN, "expand-prune", LIKELIHOOD) or wishes.layers > 1:
+            if method.name not in (OPEN, "expand-prune", LIKELIHOOD) or options.layers > 1:
                 raise InvalidInput(
                     f"The method {method.name!r} does not serve labels 0 and 1: use "
                     f"{LIKELIHOOD!r}, or give link='identity' to take them as numbers."
                 )
-            plans = [check_options(LIKELIHOOD, wishes, budget)]
+            plans = [check_options(LIKELIHOOD, options, budget)]
             return replace(self, plans=plans).on_samples(source, budget)
         try:
             linked = LinkedSource(source, link)
@@ -249,24 +249,24 @@ class _Run:
         report = self.report.report_pass
         kept = None if self.checkpoint is None else open_checkpoint(self.checkpoint, source, report)
         with one_blas_thread(), watched(Watch(source, report, kept)):
-            method, wishes = self.plans[0]
+            method, options = self.plans[0]
             try:
-                standardisation = check_data(source, wishes.total_units, method)
+                standardisation = check_data(source, options.total_units, method)
             except NoAnswer as why:
                 return self._nothing(str(why))
             end, results = working_time() + budget, list[Recovery]()
-            for number, (method, wishes) in enumerate(self.plans):
+            for number, (method, options) in enumerate(self.plans):
                 now = working_time()
-                workspace = prepare(
+                context = prepare(
                     source,
-                    wishes,
+                    options,
                     standardisation,
                     rng=self.rng,
                     progress=self.report,
                     deadline=now + (end - now) / (len(self.plans) - number),
                     latest=end if self.strict else np.inf,
                 )
-                results.append(_best_answer(workspace, method))
+                results.append(_best_answer(context, method))
                 if results[-1].success:
                     break
             return deepest_needed(results)
@@ -291,24 +291,24 @@ class _Reporter:
         self._progress(self._stage, fraction, "; ".join(filter(None, (self._message, pace))))
 
 
-def _best_answer(workspace: Workspace, method: Method) -> Recovery:
+def _best_answer(context: Context, method: Method) -> Recovery:
     """Conclude candidates until their worth is settled, or candidates or time are exhausted."""
     results: list[Recovery] = []
     reason = ""
     try:
-        for candidate in method.candidates(workspace):
-            results.append(conclude(workspace, candidate, method.name))
-            if is_settled(best_of(results), results) or workspace.out_of_time:
+        for candidate in method.candidates(context):
+            results.append(conclude(context, candidate, method.name))
+            if is_settled(best_of(results), results) or context.out_of_time:
                 break
     except NoAnswer as why:
         reason = str(why)
-    answer = _answer(workspace, method, results, reason)
-    timings = {**workspace.timings, "total": time.monotonic() - workspace.started}
+    answer = _answer(context, method, results, reason)
+    timings = {**context.timings, "total": time.monotonic() - context.started}
     _LOG.info("%s after %.2f s: %s", answer.status, timings["total"], answer.message)
     return replace(answer, timings=timings)
 
 
-def _answer(workspace: Workspace, method: Method, results: list[Recovery], reason: str) -> Recovery:
+def _answer(context: Context, method: Method, results: list[Recovery], reason: str) -> Recovery:
     """The best of what was found, with the reason of a search that could not go on."""
     if not results:
         late = "The budget was used up before anything was found: give more time with budget=."
@@ -316,7 +316,7 @@ def _answer(workspace: Workspace, method: Method, results: list[Recovery], reaso
             "Nothing in the samples stands above their sampling error: take more samples, or use "
             'method="expand-prune", which needs far fewer.'
         )
-        return _nothing(method, reason or (late if workspace.out_of_time else nothing))
+        return _nothing(method, reason or (late if context.out_of_time else nothing))
     best = best_of(results)
     if best.status is Status.FAILED:
         if reason:
@@ -326,7 +326,7 @@ def _answer(workspace: Workspace, method: Method, results: list[Recovery], reaso
             return best.refuted_by(refuted)
     if best.success and best.claim is Claim.NETWORK:
         best = best.with_checks(*searches_agree(best, results))
-    return best if best.success else shared_layer(workspace, results) or best
+    return best if best.success else shared_layer(context, results) or best
 
 
 def _nothing(method: Method, why: str) -> Recovery:

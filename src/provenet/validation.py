@@ -27,8 +27,8 @@ from provenet.data.standardisation import (
     label_variance,
     standardisation_from,
 )
+from provenet.fitting.context import Options
 from provenet.fitting.losses import loss_of_classes
-from provenet.fitting.workspace import Wishes
 from provenet.methods import METHODS, Method
 from provenet.methods.options import OPTIONS
 from provenet.networks.activations import RELU, Activation, check_own_activation, get_activation
@@ -90,18 +90,18 @@ def read_layers(layers: Any, units: Any, method: Any) -> list[tuple[int, str]]:
     return plans
 
 
-def check_options(method: str, wishes: Wishes, budget: float) -> tuple[Method, Wishes]:
+def check_options(method: str, options: Options, budget: float) -> tuple[Method, Options]:
     """The chosen method and the options with its own activation, if all of them can be used."""
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidInput(f"The method {method!r} is unknown: use one of {', '.join(METHODS)}.")
     chosen = METHODS[method]
-    if wishes.open_activation and not chosen.finds_activation:
+    if options.open_activation and not chosen.finds_activation:
         finders = " or ".join(f"method={m!r}" for m, o in METHODS.items() if o.finds_activation)
         raise InvalidInput(
             f"The method {method!r} cannot find the activation: name it in place of {OPEN!r}, "
             f"or {'leave layers= out' if chosen.deep else f'use {finders}'}."
         )
-    activation = chosen.activation_for(wishes.activation)
+    activation = chosen.activation_for(options.activation)
     check_own_activation(activation)
     if not chosen.serves(activation):
         served = ", ".join((*chosen.activations, *(["any smooth one"] * chosen.any_smooth)))
@@ -111,18 +111,18 @@ def check_options(method: str, wishes: Wishes, budget: float) -> tuple[Method, W
             f"{activation.name!r}{f': use method={others[0]!r}' if others else ''}."
         )
     for option in OPTIONS.values():
-        value = getattr(wishes, option.name)
+        value = getattr(options, option.name)
         if option in chosen.options:
             option.check(option.name, value)
-        elif option.is_wished(value):
+        elif option.is_given(value):
             names = [name for name, other in METHODS.items() if option in other.options]
             raise InvalidInput(
                 f"The method {method!r} does not have {option.name}=: leave it out, or use "
                 f"{'the method' if len(names) == 1 else 'one of the methods'} {', '.join(names)}."
             )
     if chosen.check_objective is not None:
-        chosen.check_objective(wishes.objective, activation)
-    units = wishes.units
+        chosen.check_objective(options.objective, activation)
+    units = options.units
     if isinstance(units, tuple) and len(units) > 1 and not chosen.deep:
         raise InvalidInput(
             f"The method {method!r} serves one hidden layer, not units={units!r}: give a "
@@ -133,10 +133,10 @@ def check_options(method: str, wishes: Wishes, budget: float) -> tuple[Method, W
             check_units("Each of units", width)
     elif units is not None:
         check_units("units", units)
-    if wishes.noise is not None:
-        check_deviation("noise", wishes.noise)
+    if options.noise is not None:
+        check_deviation("noise", options.noise)
     check_seconds("budget", budget)
-    return chosen, replace(wishes, activation=activation)
+    return chosen, replace(options, activation=activation)
 
 
 def check_surroundings(progress: Any, **files: Any) -> None:
@@ -182,7 +182,7 @@ def check_link(link: Any) -> str:
     return str(link)
 
 
-def read_link(link: Any, source: Source, method: Method, wishes: Wishes) -> tuple[str, ...]:
+def read_link(link: Any, source: Source, method: Method, options: Options) -> tuple[str, ...]:
     """The links to try, the likeliest first; labels of a lowest layer have none."""
     if check_link(link) != OPEN:
         if link != "identity" and method.lowest_layer:
@@ -193,8 +193,8 @@ def read_link(link: Any, source: Source, method: Method, wishes: Wishes) -> tupl
         return (str(link),)
     if method.lowest_layer or not (source.fixed and source.holdable):
         return ("identity",)
-    plain = method.name == OPEN and wishes.refine is None and not wishes.open_activation
-    if plain and METHODS[LIKELIHOOD].serves(wishes.activation):
+    plain = method.name == OPEN and options.refine is None and not options.open_activation
+    if plain and METHODS[LIKELIHOOD].serves(options.activation):
         classes = link_of_classes(source)
         if classes is not None:
             return (classes,)

@@ -8,7 +8,7 @@ import pytest
 import provenet as pn
 from provenet.certify.candidate import Candidate
 from provenet.certify.conclude import conclude
-from provenet.fitting.workspace import Wishes, prepare
+from provenet.fitting.context import Options, prepare
 
 
 def network_of(truth, seed=0, n=800, budget=3.0, **options):
@@ -295,9 +295,9 @@ def test_one_unit_split_in_two_is_not_two(seed):
     truth = pn.random_network(3, 6, outputs=3, rng=seed)
     source = pn.ArraySource(*pn.sample(truth, 3000, noise=0.3, rng=seed + 100))
     standardisation = source.standardisation()
-    workspace = prepare(
+    context = prepare(
         source,
-        Wishes(units=4),
+        Options(units=4),
         standardisation,
         rng=np.random.default_rng(seed),
         progress=lambda *_: None,
@@ -312,7 +312,7 @@ def test_one_unit_split_in_two_is_not_two(seed):
     W[3] -= aside
     A[:, [0, 3]] /= 2
     split = Candidate(halves.replace(weights=W, output_weights=A), "Split by hand.")
-    result = conclude(workspace, split, "by hand")
+    result = conclude(context, split, "by hand")
     assert result.status == "partial" and result.network.units == 3
 
 

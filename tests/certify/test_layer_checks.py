@@ -17,7 +17,7 @@ from provenet.certify.result import Recovery
 from provenet.certify.statements import FaceErrors, Fires, FiresAlone, Predicts, Statement
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
-from provenet.fitting.workspace import Wishes, Workspace, prepare
+from provenet.fitting.context import Context, Options, prepare
 from provenet.networks.layered import LayeredNetwork, Polynomial, intersection, lowest_layer, union
 from provenet.networks.network import Network
 
@@ -34,11 +34,11 @@ def layered(activation: str = "relu") -> LayeredNetwork:
     return LayeredNetwork(lowest_layer(W, T, activation), Polynomial(2, terms))
 
 
-def prepared(X: Array, y: Array, **wishes: object) -> Workspace:
+def prepared(X: Array, y: Array, **options: object) -> Context:
     source = ArraySource(X, y)
     return prepare(
         source,
-        Wishes(**wishes),  # type: ignore[arg-type]
+        Options(**options),  # type: ignore[arg-type]
         source.standardisation(),
         rng=np.random.default_rng(0),
         progress=lambda stage, fraction, message: None,
@@ -61,9 +61,9 @@ def candidate(statement: Statement | None, network: Network | None = None) -> La
 
 
 def asked(
-    X: Array, y: Array, found: LayerCandidate, **wishes: object
+    X: Array, y: Array, found: LayerCandidate, **options: object
 ) -> tuple[Recovery, dict[str, Check]]:
-    result = conclude(prepared(X, y, **wishes), found, "by hand")
+    result = conclude(prepared(X, y, **options), found, "by hand")
     assert result.claim is Claim.LAYER and result.method == "by hand"
     return result, {check.name: check for check in result.checks}
 
@@ -86,8 +86,8 @@ def test_every_sample_is_asked_not_only_those_held_out() -> None:
     """One label of 30,000, which is hardly ever drawn: found all the same."""
     X, truth = inputs(30_000), layered()
     y = truth(X)
-    workspace = prepared(X, y)
-    drawn = np.concatenate([workspace.held_out.X, workspace.fitted_samples.X])
+    context = prepared(X, y)
+    drawn = np.concatenate([context.held_out.X, context.fitted_samples.X])
     other = int(np.flatnonzero(~np.isin(X[:, 0].round(9), drawn[:, 0].round(9)))[0])
     y[other] += 1e-3
     result, checks = asked(X, y, candidate(Predicts(truth)))
@@ -151,9 +151,9 @@ def test_fitted_labels_that_are_not_explained_are_no_noise() -> None:
     """Held-out labels happen to have the noise given; those fitted have far more."""
     X, truth = inputs(), layered()
     y = truth(X) + 0.1 * np.random.default_rng(1).standard_normal(len(X))
-    workspace = prepared(X, y, noise=0.1)
+    context = prepared(X, y, noise=0.1)
     noise = np.random.default_rng(2).standard_normal(len(X))
-    rest = ~np.isin(X[:, 0], workspace.held_out.X[:, 0])
+    rest = ~np.isin(X[:, 0], context.held_out.X[:, 0])
     y[rest] += 0.3 * noise[rest]
     _, checks = asked(X, y, candidate(Predicts(truth)), noise=0.1)
     assert "what is left of fitted labels is as large" in failed(checks)

@@ -14,20 +14,20 @@ from provenet.certify.conclude import conclude
 from provenet.certify.evidence import gather
 from provenet.certify.network_checks import network_checks
 from provenet.data.sources import ArraySource
+from provenet.fitting.context import Options, prepare
 from provenet.fitting.final_fit import Polished, polish
 from provenet.fitting.least_squares import Ended
 from provenet.fitting.search.alternatives import Kind, LastRound
-from provenet.fitting.workspace import Wishes, prepare
 
 FEATURES, UNITS, SAMPLES = 6, 4, 1200
 
 
-def workspace_of(truth, sigma=0.0, n=SAMPLES, seed=1, **wishes):
+def context_of(truth, sigma=0.0, n=SAMPLES, seed=1, **options):
     X, y = pn.sample(truth, n, noise=sigma, rng=seed)
     source = ArraySource(X, y)
     return prepare(
         source,
-        Wishes(**wishes),
+        Options(**options),
         source.standardisation(),
         rng=np.random.default_rng(0),
         progress=lambda *told: None,
@@ -40,29 +40,29 @@ def truth():
     return pn.random_network(UNITS, FEATURES, rng=3)
 
 
-def candidate_of(workspace, network):
-    return Candidate(workspace.standardisation.network_from_user(network), "Known.")
+def candidate_of(context, network):
+    return Candidate(context.standardisation.network_from_user(network), "Known.")
 
 
-def evidence_of(workspace, network):
-    candidate = candidate_of(workspace, network)
-    return gather(workspace, candidate, polish(workspace, candidate.network))
+def evidence_of(context, network):
+    candidate = candidate_of(context, network)
+    return gather(context, candidate, polish(context, candidate.network))
 
 
-def failed(workspace, evidence):
-    return {check.name for check in asked(network_checks(workspace, evidence)) if not check.holds}
+def failed(context, evidence):
+    return {check.name for check in asked(network_checks(context, evidence)) if not check.holds}
 
 
 def test_what_was_fitted_to_all_samples_is_unconfirmed(truth):
     """Even the truth: no sample is left to confirm it. What does not explain them has failed."""
-    workspace = workspace_of(truth, refine=False)
-    held_out = workspace.held_out.size
+    context = context_of(truth, refine=False)
+    held_out = context.held_out.size
     for network, status, words in (
         (truth, Status.PARTIAL, "unconfirmed"),
         (truth.replace(biases=truth.biases + 0.1), Status.FAILED, "all of which were fitted"),
     ):
-        candidate = replace(candidate_of(workspace, network), fitted_all=True)
-        result = conclude(workspace, candidate, "any")
+        candidate = replace(candidate_of(context, network), fitted_all=True)
+        result = conclude(context, candidate, "any")
         assert result.status is status and words in result.message and not result.success
         assert result.certificate.samples_fitted == SAMPLES
         assert result.certificate.samples_held_out == 0 < held_out
@@ -71,10 +71,10 @@ def test_what_was_fitted_to_all_samples_is_unconfirmed(truth):
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_the_truth_passes_every_question(truth, noise):
-    workspace = workspace_of(truth, noise)
-    evidence = evidence_of(workspace, truth)
-    assert failed(workspace, evidence) == set()
-    result = conclude(workspace, candidate_of(workspace, truth), "known")
+    context = context_of(truth, noise)
+    evidence = evidence_of(context, truth)
+    assert failed(context, evidence) == set()
+    result = conclude(context, candidate_of(context, truth), "known")
     assert result.status is (Status.EXACT if noise == 0 else Status.WITHIN_NOISE)
     assert {check.name for check in result.checks} >= {"every unit is needed", "a unit shows"}
 
@@ -90,37 +90,37 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_one_number_that_is_wrong_fails_one_check(truth, name):
-    workspace = workspace_of(truth)
-    evidence = evidence_of(workspace, truth)
+    context = context_of(truth)
+    evidence = evidence_of(context, truth)
     certificate = replace(evidence.certificate, **BROKEN[name])
-    assert failed(workspace, replace(evidence, certificate=certificate)) == {name}
+    assert failed(context, replace(evidence, certificate=certificate)) == {name}
 
 
 @pytest.mark.parametrize("name", ["no two units are alike", "all parameters are determined"])
 @pytest.mark.parametrize(("distinct", "more"), [(SAMPLES, "samples"), (500, "different inputs")])
 def test_more_of_the_same_inputs_is_no_advice(truth, name, distinct, more):
     """Where inputs repeat each other, further samples of them would tell nothing new."""
-    workspace = workspace_of(truth)
-    evidence = evidence_of(workspace, truth)
+    context = context_of(truth)
+    evidence = evidence_of(context, truth)
     certificate = replace(evidence.certificate, **BROKEN[name], distinct_inputs=distinct)
-    checks = network_checks(workspace, replace(evidence, certificate=certificate))
+    checks = network_checks(context, replace(evidence, certificate=certificate))
     (advice,) = (check.advice for check in checks if check.name == name)
     assert advice.endswith(f"take more {more}.")
 
 
 def test_a_unit_that_is_not_pinned_down_is_named(truth):
-    workspace = workspace_of(truth)
-    evidence = replace(evidence_of(workspace, truth), unresolved=np.array([2]))
-    checks = {check.name: check for check in network_checks(workspace, evidence)}
+    context = context_of(truth)
+    evidence = replace(evidence_of(context, truth), unresolved=np.array([2]))
+    checks = {check.name: check for check in network_checks(context, evidence)}
     assert not checks["every unit is pinned down"].holds
     assert "[2]" in checks["every unit is pinned down"].advice
 
 
 def test_a_missing_unit_fails(truth):
     # The weakest unit makes some tenths of the labels' spread; noise is a tenth of it.
-    workspace = workspace_of(truth, 0.1, units=UNITS - 1)
+    context = context_of(truth, 0.1, units=UNITS - 1)
     small = truth.canonical().keep(np.arange(UNITS - 1))
-    result = conclude(workspace, candidate_of(workspace, small), "known")
+    result = conclude(context, candidate_of(context, small), "known")
     assert result.status is Status.FAILED
     names = {check.name for check in result.checks if not check.holds}
     assert names <= {
@@ -130,16 +130,16 @@ def test_a_missing_unit_fails(truth):
 
 
 def test_a_missing_unit_is_found_where_the_number_of_units_is_open(truth):
-    workspace = workspace_of(truth, 0.1)
+    context = context_of(truth, 0.1)
     small = truth.canonical().keep(np.arange(UNITS - 1))
-    result = conclude(workspace, candidate_of(workspace, small), "known")
+    result = conclude(context, candidate_of(context, small), "known")
     assert result.status is Status.WITHIN_NOISE and result.network.units == UNITS
     asked_of_rivals = [check for check in result.checks if "rivals" in check.figure]
     assert len(asked_of_rivals) == 4 and all(check.holds for check in asked_of_rivals)
 
 
 def test_a_unit_split_in_two_is_made_one(truth):
-    workspace = workspace_of(truth, 0.3)
+    context = context_of(truth, 0.3)
     own = truth.canonical()
     rng = np.random.default_rng(5)
     twin = own.weights[0] + 0.02 * rng.standard_normal(FEATURES)
@@ -149,54 +149,52 @@ def test_a_unit_split_in_two_is_made_one(truth):
         biases=np.append(own.biases, own.biases[0]),
         output_weights=np.append(own.output_weights, own.output_weights[0]) * half,
     )
-    result = conclude(workspace, candidate_of(workspace, split), "known")
+    result = conclude(context, candidate_of(context, split), "known")
     assert result.success and result.network.units == UNITS
 
 
 def test_more_noise_than_was_given_is_no_noise(truth):
-    workspace = workspace_of(truth, 0.1, noise=0.05)
-    assert failed(workspace, evidence_of(workspace, truth)) == {"noise is as large as was given"}
+    context = context_of(truth, 0.1, noise=0.05)
+    assert failed(context, evidence_of(context, truth)) == {"noise is as large as was given"}
 
 
 def test_units_that_were_asked_for_and_do_not_show(truth):
-    workspace = workspace_of(truth, units=UNITS + 1)
-    assert failed(workspace, evidence_of(workspace, truth)) == {
-        "all units that were asked for show"
-    }
+    context = context_of(truth, units=UNITS + 1)
+    assert failed(context, evidence_of(context, truth)) == {"all units that were asked for show"}
 
 
 def test_labels_that_are_linear_show_no_unit():
     # All kinks are far from the samples: the function is linear where they are.
     far = pn.random_network(2, 3, rng=0).canonical()
     far = far.replace(biases=np.array([30.0, 30.0]))
-    workspace = workspace_of(far, n=200)
-    result = conclude(workspace, candidate_of(workspace, far), "known")
+    context = context_of(far, n=200)
+    result = conclude(context, candidate_of(context, far), "known")
     assert result.status is Status.PARTIAL
 
 
 def test_too_few_samples_to_tell_noise_from_units(truth):
-    workspace = workspace_of(truth, 0.5, n=40)
-    missing = failed(workspace, evidence_of(workspace, truth))
+    context = context_of(truth, 0.5, n=40)
+    missing = failed(context, evidence_of(context, truth))
     assert "labels are enough for the parameters" in missing
 
 
 @pytest.mark.parametrize(("error", "status"), [(1e-13, Status.EXACT), (0.05, Status.FAILED)])
 def test_an_answer_without_refinement_is_judged_by_the_same_questions(truth, error, status):
-    workspace = workspace_of(truth, refine=False)
+    context = context_of(truth, refine=False)
     rng = np.random.default_rng(0)
     near = truth.replace(weights=truth.weights + error * rng.standard_normal(truth.weights.shape))
-    result = conclude(workspace, candidate_of(workspace, near), "known")
+    result = conclude(context, candidate_of(context, near), "known")
     assert result.status is status
 
 
 def test_an_answer_without_refinement_under_noise_must_be_the_least_squares_one(truth):
     # Off by many standard errors (0.1 / sqrt(1200) is 0.003), yet hidden below the noise.
-    noisy = workspace_of(truth, 0.1, refine=False)
+    noisy = context_of(truth, 0.1, refine=False)
     rng = np.random.default_rng(0)
     near = truth.replace(weights=truth.weights + 0.02 * rng.standard_normal(truth.weights.shape))
     result = conclude(noisy, candidate_of(noisy, near), "known")
     assert not result.success and "refine=True" in result.message
-    fitted = conclude(workspace_of(truth, 0.1), candidate_of(noisy, truth), "known")
+    fitted = conclude(context_of(truth, 0.1), candidate_of(noisy, truth), "known")
     again = conclude(noisy, candidate_of(noisy, fitted.network), "known")
     assert again.status is Status.WITHIN_NOISE
 
@@ -220,24 +218,24 @@ def test_the_certificate_speaks_of_the_network_that_is_returned(outputs):
 
 
 def test_a_last_fit_that_time_cut_short_is_no_success(truth):
-    workspace = workspace_of(truth, 0.1)
-    evidence = replace(evidence_of(workspace, truth), ended=Ended.OUT_OF_TIME)
-    assert failed(workspace, evidence) == {"the last fit was finished"}
+    context = context_of(truth, 0.1)
+    evidence = replace(evidence_of(context, truth), ended=Ended.OUT_OF_TIME)
+    assert failed(context, evidence) == {"the last fit was finished"}
 
 
 def test_polished_networks_that_stopped_early_are_not_called_exact(truth):
-    workspace = workspace_of(truth)
-    own = candidate_of(workspace, truth)
+    context = context_of(truth)
+    own = candidate_of(context, truth)
     off = own.network.replace(output_bias=float(own.network.output_bias) + 1e-6)
-    r = off(workspace.problem.samples.X) - workspace.problem.samples.y
-    evidence = gather(workspace, own, Polished(off, float(r @ r)))
+    r = off(context.problem.samples.X) - context.problem.samples.y
+    evidence = gather(context, own, Polished(off, float(r @ r)))
     assert not evidence.exact
 
 
 def test_rivals_that_were_cut_short_prove_nothing(truth):
-    workspace = workspace_of(truth, 0.1)
-    evidence = evidence_of(workspace, truth)
+    context = context_of(truth, 0.1)
+    evidence = evidence_of(context, truth)
     gains = dict.fromkeys(Kind, -10.0)
     for in_time, words in ((True, set()), (False, {"rivals were tried in time"})):
         last = LastRound(5, gains, (), in_time)
-        assert failed(workspace, replace(evidence, last_round=last)) == words
+        assert failed(context, replace(evidence, last_round=last)) == words

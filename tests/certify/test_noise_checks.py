@@ -6,7 +6,7 @@ import pytest
 import provenet as pn
 from provenet.certify.noise_checks import noise_checks
 from provenet.data.sources import ArraySource
-from provenet.fitting.workspace import Wishes, prepare
+from provenet.fitting.context import Options, prepare
 
 EVERYWHERE = "what is left has mean zero everywhere"
 INPUTS = "what is left does not depend on the inputs"
@@ -16,16 +16,16 @@ END = "labels end as noise does"
 
 def failed(network, X, y):
     source = ArraySource(X, y)
-    workspace = prepare(
+    context = prepare(
         source,
-        Wishes(),
+        Options(),
         source.standardisation(),
         rng=np.random.default_rng(0),
         progress=lambda *told: None,
         deadline=np.inf,
     )
-    own = workspace.standardisation.network_from_user(network)
-    return {check.name for check in noise_checks(workspace, own, "Found") if not check.holds}
+    own = context.standardisation.network_from_user(network)
+    return {check.name for check in noise_checks(context, own, "Found") if not check.holds}
 
 
 def problem(seed, n=1000):

@@ -267,11 +267,11 @@ def test_nobody_there(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "wish, seconds",
+    "aim, seconds",
     [("7", 7.0), ("0.1", 0.5), ("100000", 60.0), ("-3", 0.5), ("soon", 0.5), ("nan", 0.5)],
 )
-def test_the_server_may_say_when_to_come_back(wish: str, seconds: float, server: Server) -> None:
-    server.script += [says("", 503, Retry_After=wish)]
+def test_the_server_may_say_when_to_come_back(aim: str, seconds: float, server: Server) -> None:
+    server.script += [says("", 503, Retry_After=aim)]
     waits = Waits()
     http_oracle(server, waits).ask(X)
     assert waits == [seconds]

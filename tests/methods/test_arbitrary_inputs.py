@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 import provenet as pn
 from provenet.common.exceptions import NoAnswer
 from provenet.data.sources import ArraySource
-from provenet.fitting.workspace import Wishes, prepare
+from provenet.fitting.context import Options, prepare
 from provenet.methods.arbitrary_inputs import arbitrary_inputs
 from provenet.methods.stages.sign_patterns import sign_patterns, supports
 from provenet.methods.stages.sign_programs import (
@@ -44,11 +44,11 @@ def problem(units, features, outputs, n, inputs="gaussian", seed=0):
     return truth, X, truth(X)
 
 
-def workspace_of(X, Y, units=None, deadline=np.inf, told=None, faithful=False):
+def context_of(X, Y, units=None, deadline=np.inf, told=None, faithful=False):
     source = ArraySource(X, Y)
     return prepare(
         source,
-        Wishes(units=units, faithful=faithful),
+        Options(units=units, faithful=faithful),
         source.standardisation(),
         rng=np.random.default_rng(77),
         progress=lambda *report: None if told is None else told.append(report),
@@ -58,9 +58,9 @@ def workspace_of(X, Y, units=None, deadline=np.inf, told=None, faithful=False):
 
 def candidate(X, Y, **options):
     """The method's own answer, in the user's coordinates, and its evidence."""
-    workspace = workspace_of(X, Y, **options)
-    (answer,) = arbitrary_inputs(workspace)
-    return workspace.standardisation.network_to_user(answer.network), answer.width_evidence
+    context = context_of(X, Y, **options)
+    (answer,) = arbitrary_inputs(context)
+    return context.standardisation.network_to_user(answer.network), answer.width_evidence
 
 
 def refusal(X, Y, **options):

@@ -15,7 +15,7 @@ from provenet.certify.result import Recovery
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, QuerySource, Source
-from provenet.fitting.workspace import Wishes, Workspace, prepare
+from provenet.fitting.context import Context, Options, prepare
 from provenet.lowest_layer.faces.search import FaceUnits, find_faces
 from provenet.methods.gradient_search import gradient_search
 from provenet.networks.activations import get_activation
@@ -47,7 +47,7 @@ def samples(
     return ArraySource(X, f(X) + noise * rng.standard_normal(n))
 
 
-def workspace(
+def context(
     source: Source,
     activation: str,
     *,
@@ -57,11 +57,11 @@ def workspace(
     units: int | None = None,
     noise: float | None = None,
     refine: bool = True,
-) -> Workspace:
-    wishes = Wishes(units, noise, get_activation(activation), refine)
+) -> Context:
+    options = Options(units, noise, get_activation(activation), refine)
     return prepare(
         source,
-        wishes,
+        options,
         source.standardisation(),
         rng=np.random.default_rng(seed),
         progress=progress,
@@ -70,7 +70,7 @@ def workspace(
 
 
 def search(source: Source, activation: str, **options: object) -> Recovery:
-    result = judged(workspace(source, activation, **options), "gradient-search")  # type: ignore[arg-type]
+    result = judged(context(source, activation, **options), "gradient-search")  # type: ignore[arg-type]
     assert result.method == "gradient-search" and result.message.endswith(".")
     return result
 
@@ -286,7 +286,7 @@ def test_the_budget_stops_the_search(looks: int, clock: FakeClock) -> None:
     """Once time is over the clock is read a few times more, not before each of 1,500 directions."""
     network = problem("product", 4, 0.0, "step")
     clock.tick = 1.0
-    given = workspace(samples(network, 4, 20_000), "step", deadline=clock.now + looks)
+    given = context(samples(network, 4, 20_000), "step", deadline=clock.now + looks)
     with pytest.raises(NoAnswer, match="The budget was used up with"):
         next(gradient_search(given))
     assert looks < clock.reads < looks + 10
@@ -295,7 +295,7 @@ def test_the_budget_stops_the_search(looks: int, clock: FakeClock) -> None:
 def test_what_was_found_in_time_is_returned_as_a_part(clock: FakeClock) -> None:
     """The clock is read before each of 147 directions: time ends within the second scan."""
     network = problem("product", 3, 0.5, "step")
-    given = workspace(samples(network, 3, 20_000, noise=0.1), "step")
+    given = context(samples(network, 3, 20_000, noise=0.1), "step")
     clock.tick = 1.0
     in_time = replace(given.problem, deadline=clock.now + 270.0)
     result = judged(replace(given, problem=in_time), "gradient-search")
@@ -323,7 +323,7 @@ def test_held_out_samples_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr("provenet.methods.gradient_search.find_faces", spy)
     network = problem("product", 2, 0.0, "relu")
-    given = workspace(samples(network, 2, 10_000), "relu")
+    given = context(samples(network, 2, 10_000), "relu")
     next(gradient_search(given))
     assert seen == [10_000 - given.held_out.size] and given.held_out.size > 500
 

@@ -16,7 +16,7 @@ from provenet.certify.result import Recovery
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource, QuerySource, Source
-from provenet.fitting.workspace import Wishes, Workspace, prepare
+from provenet.fitting.context import Context, Options, prepare
 
 W = np.array([[0.8, 0.6, 0.0, 0.0], [0.0, -0.6, 0.8, 0.0], [-0.6, 0.0, 0.0, 0.8]])
 T = np.array([1.2, 1.5, 1.8])
@@ -24,10 +24,10 @@ MIX = np.array([[1.0, 0.5, 0, 0], [0, 3.0, 0, 0.2], [0, 0.4, 0.5, 0], [0, 0, 0.3
 MEAN = np.array([1.0, -2.0, 0.5, 3.0])
 
 
-def prepared(source: Source, seed: int = 0, **wishes: object) -> Workspace:
+def prepared(source: Source, seed: int = 0, **options: object) -> Context:
     return prepare(
         source,
-        Wishes(**wishes),  # type: ignore[arg-type]
+        Options(**options),  # type: ignore[arg-type]
         source.standardisation(),
         rng=np.random.default_rng(seed),
         progress=lambda stage, fraction, message: None,
@@ -35,8 +35,8 @@ def prepared(source: Source, seed: int = 0, **wishes: object) -> Workspace:
     )
 
 
-def recovered(source: Source, seed: int = 0, **wishes: object) -> Recovery:
-    answer = judged(prepared(source, seed, **wishes), "halfspaces")
+def recovered(source: Source, seed: int = 0, **options: object) -> Recovery:
+    answer = judged(prepared(source, seed, **options), "halfspaces")
     assert answer.method == "halfspaces" and answer.claim == "layer"
     return answer
 
@@ -140,12 +140,12 @@ def test_unseen_labels_do_not_change_the_answer() -> None:
     y = fires(X)
     plain = recovered(ArraySource(X, y))
     source = ArraySource(X, y)
-    workspace = prepared(source)
-    held = np.flatnonzero(np.isin(X[:, 0], workspace.held_out.X[:, 0]))
+    context = prepared(source)
+    held = np.flatnonzero(np.isin(X[:, 0], context.held_out.X[:, 0]))
     assert len(held) == 2000
-    workspace.held_out.y[:] = 1 - workspace.held_out.y
+    context.held_out.y[:] = 1 - context.held_out.y
     y[held] = 1 - y[held]
-    turned = judged(workspace, "halfspaces")
+    turned = judged(context, "halfspaces")
     assert plain.network is not None and turned.network is not None
     np.testing.assert_array_equal(turned.network.weights, plain.network.weights)
     assert plain.status is Status.WITHIN_NOISE and turned.status is Status.PARTIAL

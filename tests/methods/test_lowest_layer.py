@@ -13,7 +13,7 @@ from helpers import is_a_sentence
 from provenet.certify.result import Recovery
 from provenet.common.typing import Array
 from provenet.datasets import conditioned_rows, random_layered
-from provenet.fitting.workspace import Wishes, prepare
+from provenet.fitting.context import Options, prepare
 from provenet.lowest_layer.step_one import step_one
 from provenet.networks.layered import LayeredNetwork, Polynomial, lowest_layer, sigmoid_of_sum
 
@@ -309,17 +309,19 @@ def test_stated_errors_of_step_one_are_those_of_its_orders(
         )
         X, y = samples(network, 20_000, seed)
         source = pn.ArraySource(X, y)
-        wishes = Wishes(units=3, activation=network.layer.activation, threshold=2.0, faithful=True)
-        workspace = prepare(
+        options = Options(
+            units=3, activation=network.layer.activation, threshold=2.0, faithful=True
+        )
+        context = prepare(
             source,
-            wishes,
+            options,
             source.standardisation(),
             rng=np.random.default_rng(seed),
             progress=lambda stage, fraction, message: None,
             deadline=np.inf,
         )
-        found = step_one(workspace, workspace.activation)
-        W = found.units.weights @ workspace.standardisation.whiten
+        found = step_one(context, context.activation)
+        W = found.units.weights @ context.standardisation.whiten
         W /= np.linalg.norm(W, axis=1, keepdims=True)
         rows, columns = linear_sum_assignment(-(W @ network.layer.weights.T))
         off = np.linalg.norm(W[rows] - network.layer.weights[columns], axis=1)

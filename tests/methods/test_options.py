@@ -13,7 +13,7 @@ import pytest
 
 import provenet as pn
 from helpers import is_a_sentence
-from provenet.fitting.workspace import Wishes
+from provenet.fitting.context import Options
 from provenet.methods import Method
 from provenet.methods.options import FAITHFUL, OPTIONS, REFINE, Option
 
@@ -40,14 +40,14 @@ def source_of(module: str) -> str:
 
 
 def imported_by(text: str) -> set[str]:
-    """Modules of rooms that are given a workspace, by the import lines of a module."""
+    """Modules of rooms that are given a context, by the import lines of a module."""
     nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom))
     rooms = ("provenet.methods.", "provenet.lowest_layer.")
     return {node.module for node in nodes if node.module and node.module.startswith(rooms)}
 
 
 def reads(text: str, option: Option) -> bool:
-    return re.search(rf"workspace\.{option.name}\b", text) is not None
+    return re.search(rf"context\.{option.name}\b", text) is not None
 
 
 @pytest.mark.parametrize("method", pn.METHODS.values(), ids=lambda method: method.name)
@@ -62,11 +62,11 @@ def test_a_method_declares_the_options_that_it_reads(method: Method, option: Opt
         assert reads(own, option) or handed_on
 
 
-def test_wishes_and_the_door_have_every_option_with_its_default() -> None:
+def test_options_and_recover_have_every_option_with_its_default() -> None:
     keywords = inspect.signature(pn.recover).parameters
     for name, option in OPTIONS.items():
         assert option.name == name
-        assert getattr(Wishes(), name) == option.default == keywords[name].default
+        assert getattr(Options(), name) == option.default == keywords[name].default
         assert f"\n    {name}\n" in (pn.recover.__doc__ or "")
 
 
@@ -113,7 +113,7 @@ def test_every_method_of_a_paper_can_be_followed() -> None:
         assert has_paper == (FAITHFUL in method.options), method.name
 
 
-def test_the_default_is_no_wish() -> None:
+def test_the_default_is_as_good_as_not_given() -> None:
     X, y = pn.sample(pn.random_network(2, 3, rng=0), 200, rng=1)
     result = pn.recover(X, y, faithful=np.False_, refine=np.True_, objective="auto", rng=0)
     assert result.success

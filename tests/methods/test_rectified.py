@@ -9,7 +9,7 @@ import provenet as pn
 from helpers import direction_error, error_from_truth
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
-from provenet.fitting.workspace import Wishes, prepare
+from provenet.fitting.context import Options, prepare
 from provenet.methods.stages.several_outputs import biases_along, directions
 from provenet.moments.congruence import congruence
 from provenet.moments.hermite import MomentRequest, estimate_moments
@@ -105,14 +105,19 @@ def test_biases_from_orders_two_and_three(seed: int) -> None:
     truth, X, Y = problem(6, 4, 3, 100_000, seed, bias_scale=1.0)
     source = ArraySource(X, Y)
     s = source.standardisation()
-    workspace = prepare(
-        source, Wishes(), s, rng=np.random.default_rng(0), progress=lambda *_: None, deadline=np.inf
+    context = prepare(
+        source,
+        Options(),
+        s,
+        rng=np.random.default_rng(0),
+        progress=lambda *_: None,
+        deadline=np.inf,
     )
     own = s.network_from_user(truth).canonical()
     W, b = own.weights.copy(), own.biases.copy()
     W[1], b[1] = -W[1], -b[1]
     # Over 20 seeds at most 0.06: sampling error of order 3.
-    np.testing.assert_allclose(biases_along(workspace, W), b, atol=0.1)
+    np.testing.assert_allclose(biases_along(context, W), b, atol=0.1)
     assert np.abs(b).max() > 0.5
 
 
@@ -123,15 +128,15 @@ def test_directions_of_a_population_that_are_not_orthogonal(seed: int, faithful:
     truth = pn.random_network(4, 6, outputs=5, bias_scale=0.5, rng=seed)
     source = pn.PopulationSource(truth, rng=1)
     s = source.standardisation()
-    workspace = prepare(
+    context = prepare(
         source,
-        Wishes(units=4, faithful=faithful),
+        Options(units=4, faithful=faithful),
         s,
         rng=np.random.default_rng(0),
         progress=lambda *_: None,
         deadline=np.inf,
     )
-    W, _ = directions(workspace, estimate_moments(source, MomentRequest(s, order=2)))
+    W, _ = directions(context, estimate_moments(source, MomentRequest(s, order=2)))
     assert direction_error(W, truth.weights) < 1e-7
 
 

@@ -12,7 +12,7 @@ import provenet as pn
 from provenet.certify.candidate import Candidate
 from provenet.certify.conclude import conclude
 from provenet.data.sources import ArraySource
-from provenet.fitting.workspace import Wishes, prepare
+from provenet.fitting.context import Options, prepare
 from provenet.networks.activations import Activation
 from provenet.networks.canonical import align_to, match_units
 
@@ -123,16 +123,16 @@ def test_a_unit_too_many_is_found_out() -> None:
         output_weights=np.append(truth.output_weights, truth.output_weights[0]) / [2, 1, 2],
     )
     source = ArraySource(*pn.sample(truth, 400, rng=1))
-    workspace = prepare(
+    context = prepare(
         source,
-        Wishes(activation=truth.activation),
+        Options(activation=truth.activation),
         source.standardisation(),
         rng=np.random.default_rng(0),
         progress=lambda *_: None,
         deadline=np.inf,
     )
-    inside = workspace.standardisation.network_from_user(split)
-    result = conclude(workspace, Candidate(inside, "three units"), "expand-prune")
+    inside = context.standardisation.network_from_user(split)
+    result = conclude(context, Candidate(inside, "three units"), "expand-prune")
     assert not result.success
     fewer = next(check for check in result.checks if check.name == "no fewer units explain them")
     assert not fewer.holds

@@ -8,7 +8,7 @@ from functools import cached_property
 from provenet.certify.certificate import Certificate
 from provenet.certify.evidence import Evidence
 from provenet.certify.rivals import RivalQuestions
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.networks.network import Network
 
 
@@ -16,7 +16,7 @@ from provenet.networks.network import Network
 class About:
     """One answer that is asked."""
 
-    workspace: Workspace
+    context: Context
     evidence: Evidence
 
     @property
@@ -55,7 +55,7 @@ class About:
     @cached_property
     def rivals(self) -> RivalQuestions:
         """What other networks are asked."""
-        return RivalQuestions.of(self.workspace, self.evidence)
+        return RivalQuestions.of(self.context, self.evidence)
 
     @property
     def more(self) -> str:
@@ -64,6 +64,6 @@ class About:
         return "different inputs" if repeated else "samples"
 
 
-def or_other_units(workspace: Workspace, how: str, joined: str = ", or ") -> str:
+def or_other_units(context: Context, how: str, joined: str = ", or ") -> str:
     """Advice to ask for another number of units, for those who asked for one."""
-    return "" if workspace.units is None else f"{joined}ask for {how} units"
+    return "" if context.units is None else f"{joined}ask for {how} units"

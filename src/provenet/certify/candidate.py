@@ -11,8 +11,8 @@ from typing import Any
 
 from provenet.certify.checks import Check, Claim
 from provenet.certify.found_activation import FoundActivation
+from provenet.fitting.context import Context
 from provenet.fitting.covariance import StandardErrors
-from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
 
 Restore = Callable[[Network, StandardErrors], tuple[Network, StandardErrors]]
@@ -22,7 +22,7 @@ Restore = Callable[[Network, StandardErrors], tuple[Network, StandardErrors]]
 class Repaired:
     """Labels that a method changed before it fitted them: evidence for a fit, never a judge."""
 
-    workspace: Workspace
+    context: Context
     """The samples that are fitted."""
     restore: Restore | None = None
     """From a network and its errors in these labels' outputs to the user's, if they are mixed."""

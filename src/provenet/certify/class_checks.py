@@ -33,30 +33,30 @@ from provenet.certify.tolerances import (
     TOLD_APART,
 )
 from provenet.common.typing import Array
+from provenet.fitting.context import Context
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.moves import promising_units
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.tolerances import POLISH_TOLERANCE
-from provenet.fitting.workspace import Workspace
 from provenet.networks.network import probabilities
 
 
-def class_checks(workspace: Workspace, evidence: ClassEvidence) -> Iterator[Check]:
+def class_checks(context: Context, evidence: ClassEvidence) -> Iterator[Check]:
     """All questions, in order."""
     yield _some_unit(evidence)
     yield _unseen_labels(evidence)
     yield _not_separated(evidence)
     yield _labels_are_enough(evidence)
-    yield from _as_asked(workspace, evidence)
+    yield from _as_asked(context, evidence)
     yield _no_linear_term(evidence)
     yield _signs_are_determined(evidence)
     yield _every_unit_is_clear(evidence)
     yield _every_parameter_is_determined(evidence)
-    left = _left(workspace, evidence)
-    yield _no_dependence(workspace, left)
-    yield from _no_smoother(workspace, evidence, left)
-    yield from _no_polynomial(workspace, evidence)
-    yield _further_units_gain_nothing(workspace, evidence)
+    left = _left(context, evidence)
+    yield _no_dependence(context, left)
+    yield from _no_smoother(context, evidence, left)
+    yield from _no_polynomial(context, evidence)
+    yield _further_units_gain_nothing(context, evidence)
 
 
 def _some_unit(evidence: ClassEvidence) -> Check:
@@ -117,8 +117,8 @@ def _labels_are_enough(evidence: ClassEvidence) -> Check:
     )
 
 
-def _as_asked(workspace: Workspace, evidence: ClassEvidence) -> Iterator[Check]:
-    wanted = workspace.units
+def _as_asked(context: Context, evidence: ClassEvidence) -> Iterator[Check]:
+    wanted = context.units
     if wanted is None:
         return
     yield Check(
@@ -191,16 +191,16 @@ def _every_parameter_is_determined(evidence: ClassEvidence) -> Check:
 # ---------------------------------------------------------------- what is left
 
 
-def _left(workspace: Workspace, evidence: ClassEvidence) -> Array:
+def _left(context: Context, evidence: ClassEvidence) -> Array:
     """Labels less their probabilities, a column a class; one is enough for two."""
-    drawn = workspace.drawn
-    values = evidence.network(workspace.standardisation.undo(drawn.X))
+    drawn = context.drawn
+    values = evidence.network(context.standardisation.undo(drawn.X))
     left = class_matrix(drawn.y) - probabilities(values, evidence.network.link)
     return left[:, 1:] if left.shape[1] == 2 else left
 
 
-def _no_dependence(workspace: Workspace, left: Array) -> Check:
-    Z = workspace.drawn.X
+def _no_dependence(context: Context, left: Array) -> Check:
+    Z = context.drawn.X
     terms = hermite_terms(Z)
     sigmas = max(correlation(terms, column[: terms.shape[1]]) for column in left.T)
     sigmas = max(sigmas, joint_dependence(Z, left))
@@ -216,12 +216,12 @@ def _no_dependence(workspace: Workspace, left: Array) -> Check:
     )
 
 
-def _no_smoother(workspace: Workspace, evidence: ClassEvidence, left: Array) -> Iterator[Check]:
+def _no_smoother(context: Context, evidence: ClassEvidence, left: Array) -> Iterator[Check]:
     """Whether plain smoothers predict what is left beyond chance."""
-    Z = workspace.drawn.X
+    Z = context.drawn.X
     if len(Z) < FEWEST_SMOOTHED:
         return
-    W = evidence.network.weights @ np.linalg.inv(workspace.standardisation.whiten)
+    W = evidence.network.weights @ np.linalg.inv(context.standardisation.whiten)
     size = np.linalg.norm(W, axis=1, keepdims=True)
     directions = (W / size)[:MOST_DIRECTIONS]
     found: list[Smoothed] = [best_smoother(Z, directions, column) for column in left.T]
@@ -239,10 +239,10 @@ def _no_smoother(workspace: Workspace, evidence: ClassEvidence, left: Array) -> 
     )
 
 
-def _no_polynomial(workspace: Workspace, evidence: ClassEvidence) -> Iterator[Check]:
+def _no_polynomial(context: Context, evidence: ClassEvidence) -> Iterator[Check]:
     """Is a polynomial of degree two ruled out? Not asked where it has too many terms to fit."""
-    network, drawn = evidence.network, workspace.drawn
-    p = probabilities(network(workspace.standardisation.undo(drawn.X)), network.link)
+    network, drawn = evidence.network, context.drawn
+    p = probabilities(network(context.standardisation.undo(drawn.X)), network.link)
     behind = polynomial_behind(drawn.X, class_matrix(drawn.y), p, network.free_parameters)
     if np.isinf(behind):
         return
@@ -258,11 +258,11 @@ def _no_polynomial(workspace: Workspace, evidence: ClassEvidence) -> Iterator[Ch
     )
 
 
-def _further_units_gain_nothing(workspace: Workspace, evidence: ClassEvidence) -> Check:
+def _further_units_gain_nothing(context: Context, evidence: ClassEvidence) -> Check:
     """Does a further unit gain no more than chance gives the best of a pool?"""
-    problem, own = workspace.problem, evidence.own.parameters
+    problem, own = context.problem, evidence.own.parameters
     activation = evidence.network.activation
-    samples = workspace.drawn
+    samples = context.drawn
     problem = Problem(
         samples, problem.spread, problem.deadline, activation, loss=problem.loss
     ).searching()
@@ -270,7 +270,7 @@ def _further_units_gain_nothing(workspace: Workspace, evidence: ClassEvidence) -
     price = evidence.network.parameters_a_unit * np.log(samples.size)
     gains = []
     for _ in range(FURTHER_TRIES):
-        wider = own.widened(promising_units(problem, own, 1, workspace.rng))
+        wider = own.widened(promising_units(problem, own, 1, context.rng))
         gains.append(before - _refined(problem, wider))
     gain = max(gains) / price
     return Check(

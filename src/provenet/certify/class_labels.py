@@ -26,13 +26,13 @@ from provenet.certify.certificate import (
 )
 from provenet.common.typing import TINY, Array
 from provenet.data.sources import StandardisedSource
+from provenet.fitting.context import Context
 from provenet.fitting.covariance import StandardErrors, covariance
 from provenet.fitting.final_fit import Polished, most_likely, refined
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.losses import Loss
 from provenet.fitting.model import Parameters
 from provenet.fitting.tolerances import UNLIKELY
-from provenet.fitting.workspace import Workspace
 from provenet.networks.canonical import apply_symmetry, conventional_symmetry, unit_order
 from provenet.networks.network import Network, probabilities
 
@@ -99,20 +99,20 @@ class ClassEvidence:
     ambiguities: tuple[str, ...]
 
 
-def gather_classes(workspace: Workspace, candidate: ClassCandidate) -> ClassEvidence:
+def gather_classes(context: Context, candidate: ClassCandidate) -> ClassEvidence:
     """Settle the network, and measure it."""
-    loss, standardisation = workspace.problem.loss, workspace.standardisation
-    found = most_likely(workspace, candidate.parameters)
-    unseen = _look_at_unseen(workspace, found)
-    everything = StandardisedSource(workspace.source, standardisation)
-    last = refined(workspace, everything, found.network)
+    loss, standardisation = context.problem.loss, context.standardisation
+    found = most_likely(context, candidate.parameters)
+    unseen = _look_at_unseen(context, found)
+    everything = StandardisedSource(context.source, standardisation)
+    last = refined(context, everything, found.network)
     own = last.parameters.network(found.network.activation).replace(link=loss.link)
-    own = _in_order(workspace, own)
+    own = _in_order(context, own)
     user = standardisation.network_to_user(own).normalised()
     known = covariance(everything, own, standardisation, loss=loss)
-    labels = class_matrix(workspace.drawn.y)
-    p = probabilities(own(workspace.drawn.X), loss.link)
-    price = user.free_parameters * np.log(workspace.source.size)
+    labels = class_matrix(context.drawn.y)
+    p = probabilities(own(context.drawn.X), loss.link)
+    price = user.free_parameters * np.log(context.source.size)
     details = ClassDetails(
         unseen.log_loss,
         unseen.expected,
@@ -124,7 +124,7 @@ def gather_classes(workspace: Workspace, candidate: ClassCandidate) -> ClassEvid
     return ClassEvidence(
         user,
         last,
-        _certificate(workspace, candidate, user, p, labels, known.rank_deficiency),
+        _certificate(context, candidate, user, p, labels, known.rank_deficiency),
         known.standard_errors(1.0),
         unseen,
         details,
@@ -158,26 +158,24 @@ def _is_dependent(p: Array, labels: Array, parameters: int) -> bool:
     return bool(chi2.sf(gained, spare) < UNLIKELY)
 
 
-def _in_order(workspace: Workspace, network: Network) -> Network:
+def _in_order(context: Context, network: Network) -> Network:
     """The units turned, and in the order, as the user's canonical form has them."""
     own = network.normalised()
-    own = apply_symmetry(
-        own, *conventional_symmetry(workspace.standardisation.network_to_user(own))
-    )
-    user = workspace.standardisation.network_to_user(own).normalised()
+    own = apply_symmetry(own, *conventional_symmetry(context.standardisation.network_to_user(own)))
+    user = context.standardisation.network_to_user(own).normalised()
     return own.keep(unit_order(user))
 
 
-def _look_at_unseen(workspace: Workspace, found: Polished) -> UnseenLabels:
+def _look_at_unseen(context: Context, found: Polished) -> UnseenLabels:
     """The deviance of held-out labels against what their probabilities make of it."""
-    held, loss = workspace.held_out, workspace.problem.loss
-    user = workspace.standardisation.network_to_user(found.network)
+    held, loss = context.held_out, context.problem.loss
+    user = context.standardisation.network_to_user(found.network)
     values, labels = user(held.X), class_matrix(held.y)
     deviance = _deviance(loss, values, held.y)
     p = np.maximum(probabilities(values, loss.link), TINY)
     expected = -2 * np.sum(p * np.log(p), axis=1)
     variance = 4 * np.sum(p * np.log(p) ** 2, axis=1) - expected**2
-    overfitted = len(labels) * user.free_parameters / workspace.problem.samples.size
+    overfitted = len(labels) * user.free_parameters / context.problem.samples.size
     difference = float(deviance.sum() - expected.sum())
     cost = np.clip(difference, 0.0, overfitted)
     sigmas = abs(difference - cost) / np.sqrt(float(variance.sum()) + 2 * overfitted + TINY)
@@ -185,7 +183,7 @@ def _look_at_unseen(workspace: Workspace, found: Polished) -> UnseenLabels:
         float(deviance.mean()) / 2,
         float(expected.mean()) / 2,
         float(sigmas),
-        held.size if workspace.unseen else 0,
+        held.size if context.unseen else 0,
     )
 
 
@@ -194,7 +192,7 @@ def _deviance(loss: Loss, values: Array, y: Array) -> Array:
 
 
 def _certificate(
-    workspace: Workspace,
+    context: Context,
     candidate: ClassCandidate,
     user: Network,
     p: Array,
@@ -202,32 +200,32 @@ def _certificate(
     undetermined: int,
 ) -> Certificate:
     """Of 0 and 1 noise is what their probabilities leave of them."""
-    held = workspace.held_out
+    held = context.held_out
     unseen = probabilities(user(held.X), user.link) - class_matrix(held.y)
     residual = float(np.sqrt(np.mean(unseen**2)))
     return Certificate(
         residual=residual,
-        relative_residual=residual / workspace.spread,
+        relative_residual=residual / context.spread,
         rounding=0.0,
         noise=float(np.sqrt(np.mean((p - labels) ** 2))),
         label_rounding=0.0,
         label_precision="",
         rounded=False,
         outputs=1,
-        samples_fitted=workspace.problem.samples.size,
-        distinct_inputs=len(workspace.inputs),
-        samples_held_out=held.size if workspace.unseen else 0,
-        samples_refitted=workspace.source.size,
+        samples_fitted=context.problem.samples.size,
+        distinct_inputs=len(context.inputs),
+        samples_held_out=held.size if context.unseen else 0,
+        samples_refitted=context.source.size,
         parameters=user.free_parameters,
         condition=condition_number(user),
         parameter_error_bound=float("nan"),
         undetermined=undetermined,
         weakest_unit=None,
         weakest_margin=float("nan"),
-        closest_pair=closest_pair(user, workspace.inputs),
+        closest_pair=closest_pair(user, context.inputs),
         residual_kurtosis=0.0,
-        rarer_side=rarer_side(user, workspace.inputs),
+        rarer_side=rarer_side(user, context.inputs),
         width_evidence=candidate.width_evidence,
-        gaussian=workspace.gaussian,
-        warnings=() if workspace.gaussian.ok else (workspace.gaussian.message,),
+        gaussian=context.gaussian,
+        warnings=() if context.gaussian.ok else (context.gaussian.message,),
     )

@@ -25,38 +25,38 @@ from provenet.certify.predictor import predictor
 from provenet.certify.result import Recovery
 from provenet.certify.rivals import named_signs, searched_on
 from provenet.certify.summary import units_in_words
+from provenet.fitting.context import Context
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.final_fit import Polished, polish
-from provenet.fitting.workspace import Workspace
 
 
 def conclude(
-    workspace: Workspace,
+    context: Context,
     candidate: Candidate | ClassCandidate | DeepCandidate | LayerCandidate,
     method: str,
 ) -> Recovery:
     """What a candidate of a method is worth."""
     if isinstance(candidate, ClassCandidate):
-        with workspace.stage("certify"):
-            return _classes(workspace.with_loss(candidate.loss), candidate, method)
+        with context.stage("certify"):
+            return _classes(context.with_loss(candidate.loss), candidate, method)
     if isinstance(candidate, DeepCandidate):
-        with workspace.stage("certify"):
-            return _deep(workspace, candidate, method)
+        with context.stage("certify"):
+            return _deep(context, candidate, method)
     if isinstance(candidate, LayerCandidate):
-        with workspace.stage("certify"):
-            return _layer(workspace, candidate, method)
+        with context.stage("certify"):
+            return _layer(context, candidate, method)
     found, repaired = candidate.found, candidate.repaired
-    workspace = workspace if found is None else workspace.with_activation(found.activation)
-    fitted = workspace if repaired is None else repaired.workspace
+    context = context if found is None else context.with_activation(found.activation)
+    fitted = context if repaired is None else repaired.context
     fitted = fitted.fitting_all() if candidate.fitted_all else fitted
     polished = _polished(fitted, candidate)
-    with workspace.stage("certify"):
+    with context.stage("certify"):
         polished, last = searched_on(fitted, candidate, polished)
         evidence = gather(fitted, candidate, polished, last)
         if candidate.claim is Claim.PREDICTOR:
             return predictor(fitted, evidence, candidate.method or method)
         evidence = named_signs(fitted, evidence)
-        own = None if repaired is None else OwnLabels.of(workspace, evidence)
+        own = None if repaired is None else OwnLabels.of(context, evidence)
         return Recovery.judged(
             evidence.network,
             asked(_questions(fitted, candidate, evidence, own)),
@@ -71,10 +71,10 @@ def conclude(
         )
 
 
-def _classes(workspace: Workspace, candidate: ClassCandidate, method: str) -> Recovery:
+def _classes(context: Context, candidate: ClassCandidate, method: str) -> Recovery:
     """What a network of class labels is worth: all weights, or its probabilities alone."""
-    evidence = gather_classes(workspace, candidate)
-    checks = asked(class_checks(workspace, evidence))
+    evidence = gather_classes(context, candidate)
+    checks = asked(class_checks(context, evidence))
     determined = all(check.holds for check in checks)
     return Recovery.judged(
         evidence.network,
@@ -92,12 +92,12 @@ def _classes(workspace: Workspace, candidate: ClassCandidate, method: str) -> Re
     )
 
 
-def _deep(workspace: Workspace, candidate: DeepCandidate, method: str) -> Recovery:
+def _deep(context: Context, candidate: DeepCandidate, method: str) -> Recovery:
     """What a network of several hidden layers is worth."""
-    evidence = gather_deep(workspace, candidate)
+    evidence = gather_deep(context, candidate)
     return Recovery.judged(
         evidence.network,
-        asked(deep_checks(workspace, evidence)),
+        asked(deep_checks(context, evidence)),
         Status.EXACT if evidence.exact else Status.WITHIN_NOISE,
         _praise(evidence),
         method=method,
@@ -126,9 +126,9 @@ def _details(candidate: Candidate, own: OwnLabels | None) -> Any:
     return SetAside(own.corrupted)
 
 
-def _layer(workspace: Workspace, candidate: LayerCandidate, method: str) -> Recovery:
+def _layer(context: Context, candidate: LayerCandidate, method: str) -> Recovery:
     """What a lowest layer is worth: it is judged as it was found."""
-    questions = LayerQuestions(workspace, candidate)
+    questions = LayerQuestions(context, candidate)
     checks = asked(questions.checks())
     status, _ = judge(checks, questions.best, "")
     return Recovery.judged(
@@ -143,20 +143,20 @@ def _layer(workspace: Workspace, candidate: LayerCandidate, method: str) -> Reco
     )
 
 
-def _polished(workspace: Workspace, candidate: Candidate) -> Polished:
+def _polished(context: Context, candidate: Candidate) -> Polished:
     """Least squares from the candidate's network, or that network as it is."""
-    if workspace.refine:
-        with workspace.stage("refine"):
-            return polish(workspace, candidate.network)
-    samples = workspace.problem.samples
+    if context.refine:
+        with context.stage("refine"):
+            return polish(context, candidate.network)
+    samples = context.problem.samples
     left = candidate.network(samples.X) - samples.y
     return Polished(candidate.network, float(np.vdot(left, left)))
 
 
 def _questions(
-    workspace: Workspace, candidate: Candidate, evidence: Evidence, own: OwnLabels | None
+    context: Context, candidate: Candidate, evidence: Evidence, own: OwnLabels | None
 ) -> Iterator[Check]:
-    yield from network_checks(workspace, evidence)
+    yield from network_checks(context, evidence)
     if own is not None and candidate.repaired is not None:
         yield from own.checks(candidate.repaired, evidence)
     yield from candidate.findings

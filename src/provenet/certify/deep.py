@@ -17,12 +17,12 @@ from provenet.certify.evidence import Unseen, look_at_unseen
 from provenet.certify.tolerances import NOISE_UNROUNDS, SPARE_ON_A_PIECE
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import ArraySource
+from provenet.fitting.context import Context
 from provenet.fitting.covariance import Covariance, DeepErrors, covariance
 from provenet.fitting.least_squares import Ended, Fit
 from provenet.fitting.model import Linearisation, Parameters
 from provenet.fitting.search.problem import Problem
 from provenet.fitting.tolerances import POLISH_LAST_STEPS, POLISH_STEPS, POLISH_TOLERANCE
-from provenet.fitting.workspace import Workspace
 from provenet.networks.network import DeepNetwork
 
 
@@ -80,17 +80,17 @@ class DeepEvidence:
         return (*straight, *self.reversals, *misplaced)
 
 
-def gather_deep(workspace: Workspace, candidate: DeepCandidate) -> DeepEvidence:
+def gather_deep(context: Context, candidate: DeepCandidate) -> DeepEvidence:
     """Settle the network, and measure it."""
-    problem = workspace.problem
+    problem = context.problem
     fit = _finished(problem, candidate.parameters)
-    unseen = look_at_unseen(workspace, _network(workspace, fit), fit.rss)
+    unseen = look_at_unseen(context, _network(context, fit), fit.rss)
     refitted = not unseen.exact and unseen.excess is None
     if refitted:
-        problem = replace(problem, samples=workspace.drawn)
+        problem = replace(problem, samples=context.drawn)
         fit = _finished(problem, fit.parameters)
-    user = workspace.standardisation.network_to_user(_network(workspace, fit)).canonical()
-    samples = ArraySource(workspace.standardisation.undo(problem.samples.X), problem.samples.y)
+    user = context.standardisation.network_to_user(_network(context, fit)).canonical()
+    samples = ArraySource(context.standardisation.undo(problem.samples.X), problem.samples.y)
     found = covariance(samples, user)
     spare = max(samples.labels - user.free_parameters, 1)
     noise = 0.0 if unseen.exact else float(np.sqrt(fit.rss / spare))
@@ -101,15 +101,15 @@ def gather_deep(workspace: Workspace, candidate: DeepCandidate) -> DeepEvidence:
         fit,
         Certificate(
             residual=unseen.residual,
-            relative_residual=unseen.residual / workspace.spread,
+            relative_residual=unseen.residual / context.spread,
             rounding=unseen.rounding,
             noise=noise,
-            label_rounding=0.0 if unseen.exact else workspace.precision.rms,
-            label_precision="" if unseen.exact else workspace.precision.words,
+            label_rounding=0.0 if unseen.exact else context.precision.rms,
+            label_precision="" if unseen.exact else context.precision.words,
             rounded=False,
             outputs=problem.outputs,
-            samples_fitted=workspace.problem.samples.size,
-            distinct_inputs=len(workspace.inputs),
+            samples_fitted=context.problem.samples.size,
+            distinct_inputs=len(context.inputs),
             samples_held_out=unseen.samples,
             samples_refitted=samples.size if refitted else 0,
             parameters=user.free_parameters,
@@ -122,10 +122,10 @@ def gather_deep(workspace: Workspace, candidate: DeepCandidate) -> DeepEvidence:
             residual_kurtosis=residual_kurtosis(samples, user),
             rarer_side=np.concatenate(sides),
             width_evidence=candidate.width_evidence,
-            gaussian=workspace.gaussian,
-            warnings=() if workspace.gaussian.ok else (workspace.gaussian.message,),
+            gaussian=context.gaussian,
+            warnings=() if context.gaussian.ok else (context.gaussian.message,),
         ),
-        _errors(found, noise, workspace.precision.rms),
+        _errors(found, noise, context.precision.rms),
         unseen,
         sides,
         candidate.narrower,
@@ -140,8 +140,8 @@ def _errors(found: Covariance, noise: float, rounding: float) -> DeepErrors:
     return found.deep_errors(noise, rounding if shares else 0.0)
 
 
-def _network(workspace: Workspace, fit: Fit) -> DeepNetwork:
-    return fit.parameters.deep_network(workspace.problem.activation)
+def _network(context: Context, fit: Fit) -> DeepNetwork:
+    return fit.parameters.deep_network(context.problem.activation)
 
 
 def _finished(problem: Problem, parameters: Parameters) -> Fit:

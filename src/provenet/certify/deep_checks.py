@@ -41,9 +41,9 @@ from provenet.certify.tolerances import (
     SPARE_SAMPLES,
 )
 from provenet.common.typing import TINY, Array
+from provenet.fitting.context import Context
 from provenet.fitting.search.moves import widened
 from provenet.fitting.tolerances import POLISH_TOLERANCE
-from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import Symmetry
 
 SWITCHES = "every unit switches on enough samples"
@@ -54,24 +54,24 @@ WIDTHS = "every layer has as many units as were asked for"
 """Names of checks that may fail for what lies above the lowest layer alone."""
 
 
-def deep_checks(workspace: Workspace, evidence: DeepEvidence) -> Iterator[Check]:
+def deep_checks(context: Context, evidence: DeepEvidence) -> Iterator[Check]:
     """All questions, in order."""
-    yield unseen_are_predicted(workspace, evidence.certificate, evidence.unseen)
+    yield unseen_are_predicted(context, evidence.certificate, evidence.unseen)
     yield _labels_are_enough(evidence)
-    yield from _as_asked(workspace, evidence)
+    yield from _as_asked(context, evidence)
     if evidence.network.activation.kinked:
         yield _every_unit_switches(evidence)
         yield _layers_are_told(evidence)
     if evidence.network.activation.symmetry is Symmetry.MIRROR:
         yield _signs_are_determined(evidence)
     if evidence.network.activation.period is not None:
-        yield no_other_waves(workspace, evidence.network, _found(evidence))
+        yield no_other_waves(context, evidence.network, _found(evidence))
     yield _every_parameter_is_determined(evidence)
     if evidence.exact:
         yield _known_to_rounding(evidence)
-        yield _no_fewer_do(workspace, evidence)
+        yield _no_fewer_do(context, evidence)
     else:
-        yield from _noise(workspace, evidence)
+        yield from _noise(context, evidence)
 
 
 def _found(evidence: DeepEvidence) -> str:
@@ -93,9 +93,9 @@ def _labels_are_enough(evidence: DeepEvidence) -> Check:
     )
 
 
-def _as_asked(workspace: Workspace, evidence: DeepEvidence) -> Iterator[Check]:
+def _as_asked(context: Context, evidence: DeepEvidence) -> Iterator[Check]:
     """Are there as many units in every layer as were asked for?"""
-    asked = workspace.wishes.units
+    asked = context.options.units
     if not isinstance(asked, tuple):
         return
     yield Check(
@@ -183,16 +183,16 @@ def _known_to_rounding(evidence: DeepEvidence) -> Check:
     )
 
 
-def _no_fewer_do(workspace: Workspace, evidence: DeepEvidence) -> Check:
+def _no_fewer_do(context: Context, evidence: DeepEvidence) -> Check:
     """Was one unit less tried, and does it leave more than nothing?"""
-    problem = workspace.problem
+    problem = context.problem
     limit, left = FEWER_LEAVE * problem.zero, evidence.narrower
     tried = np.isfinite(left) or evidence.network.units == evidence.network.layers
     return Check(
         NO_FEWER,
         bool(tried and left > limit),
-        f"one fewer leaves {left / workspace.spread:.2g} of the labels' spread",
-        f"more than {limit / workspace.spread:.2g}",
+        f"one fewer leaves {left / context.spread:.2g} of the labels' spread",
+        f"more than {limit / context.spread:.2g}",
         f"{_found(evidence)}, but fewer units may explain them as well: give more time with "
         "budget=, or take more samples.",
         Status.PARTIAL,
@@ -202,9 +202,9 @@ def _no_fewer_do(workspace: Workspace, evidence: DeepEvidence) -> Check:
 # ---------------------------------------------------------------- noise
 
 
-def _noise(workspace: Workspace, evidence: DeepEvidence) -> Iterator[Check]:
+def _noise(context: Context, evidence: DeepEvidence) -> Iterator[Check]:
     """Is what is left noise, and are the units those that made the labels?"""
-    given, noise = workspace.noise, evidence.certificate.noise
+    given, noise = context.noise, evidence.certificate.noise
     if given is not None:
         yield Check(
             "noise is as large as was given",
@@ -214,17 +214,17 @@ def _noise(workspace: Workspace, evidence: DeepEvidence) -> Iterator[Check]:
             f"Noise of {noise:.3g} is left where {given:.3g} was given: there are more units, or "
             "the activation is another one.",
         )
-    drawn = workspace.drawn
-    predicted = evidence.network(workspace.standardisation.undo(drawn.X))
+    drawn = context.drawn
+    predicted = evidence.network(context.standardisation.undo(drawn.X))
     yield ends_like_noise(drawn.y, predicted, _found(evidence))
-    yield _no_dependence(workspace, drawn.y - predicted, _found(evidence))
+    yield _no_dependence(context, drawn.y - predicted, _found(evidence))
     yield _every_unit_is_clear(evidence)
-    yield _further_units_gain_nothing(workspace, evidence)
+    yield _further_units_gain_nothing(context, evidence)
 
 
-def _no_dependence(workspace: Workspace, r: Array, found: str) -> Check:
+def _no_dependence(context: Context, r: Array, found: str) -> Check:
     """Do inputs predict anything of what is left?"""
-    Z = workspace.drawn.X
+    Z = context.drawn.X
     terms = hermite_terms(Z)
     sigmas = max(
         max(correlation(terms, left[: terms.shape[1]]), joint_dependence(Z, left))
@@ -262,12 +262,12 @@ def _every_unit_is_clear(evidence: DeepEvidence) -> Check:
     )
 
 
-def _further_units_gain_nothing(workspace: Workspace, evidence: DeepEvidence) -> Check:
+def _further_units_gain_nothing(context: Context, evidence: DeepEvidence) -> Check:
     """Do further units, one a layer, lower Schwarz's criterion?"""
-    problem = workspace.problem
+    problem = context.problem
     before = problem.refine(evidence.own.parameters, 1, POLISH_TOLERANCE)
     one_a_layer, own = (1,) * problem.layers, evidence.own.parameters
-    starts = [widened(problem, own, one_a_layer, workspace.rng) for _ in range(FURTHER_TRIES)]
+    starts = [widened(problem, own, one_a_layer, context.rng) for _ in range(FURTHER_TRIES)]
     wider = [problem.refine_in_steps(start, 30, 1e-3, 30) for start in starts]
     gain = problem.bic(before) - min(problem.bic(trial) for trial in wider)
     return Check(

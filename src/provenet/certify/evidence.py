@@ -34,6 +34,7 @@ from provenet.certify.tolerances import (
 )
 from provenet.common.typing import AnyArray, Array
 from provenet.data.labels import LabelPrecision
+from provenet.fitting.context import Context
 from provenet.fitting.covariance import (
     Covariance,
     StandardErrors,
@@ -62,7 +63,6 @@ from provenet.fitting.rounded_labels import (
     fit_rounded_labels,
 )
 from provenet.fitting.search.alternatives import LastRound
-from provenet.fitting.workspace import Workspace
 from provenet.networks.canonical import apply_symmetry, conventional_symmetry, unit_order
 from provenet.networks.network import Network
 
@@ -139,30 +139,30 @@ class _Settled:
 
 
 def gather(
-    workspace: Workspace,
+    context: Context,
     candidate: Candidate,
     polished: Polished,
     last_round: LastRound | None = None,
 ) -> Evidence:
     """Settle the network, and measure it on the samples that it was fitted to."""
-    problem, samples = workspace.problem, workspace.problem.samples
-    unseen = look_at_unseen(workspace, polished.network, polished.rss)
-    settled = _settle(workspace, candidate, polished, unseen)
+    problem, samples = context.problem, context.problem.samples
+    unseen = look_at_unseen(context, polished.network, polished.rss)
+    settled = _settle(context, candidate, polished, unseen)
     own = settled.network
-    user = workspace.standardisation.network_to_user(own).normalised()
-    sides = rarer_side(user, workspace.inputs)
+    user = context.standardisation.network_to_user(own).normalised()
+    sides = rarer_side(user, context.inputs)
     weakest, margin, without = weakest_unit(samples, own, max(settled.noise, unseen.rounding))
     certificate = Certificate(
         residual=unseen.residual,
-        relative_residual=unseen.residual / workspace.spread,
+        relative_residual=unseen.residual / context.spread,
         rounding=unseen.rounding,
         noise=settled.noise,
-        label_rounding=0.0 if unseen.exact else workspace.precision.rms,
-        label_precision="" if unseen.exact else workspace.precision.words,
+        label_rounding=0.0 if unseen.exact else context.precision.rms,
+        label_precision="" if unseen.exact else context.precision.words,
         rounded=settled.rounded,
         outputs=problem.outputs,
         samples_fitted=samples.size,
-        distinct_inputs=len(workspace.inputs),
+        distinct_inputs=len(context.inputs),
         samples_held_out=unseen.samples,
         samples_refitted=settled.refitted,
         parameters=user.free_parameters,
@@ -171,15 +171,15 @@ def gather(
         undetermined=settled.covariance.rank_deficiency,
         weakest_unit=weakest,
         weakest_margin=margin,
-        closest_pair=closest_pair(user, workspace.inputs),
+        closest_pair=closest_pair(user, context.inputs),
         residual_kurtosis=residual_kurtosis(samples, own),
         rarer_side=sides,
-        width_evidence=_width_evidence(candidate, without / workspace.spread),
-        gaussian=workspace.gaussian,
-        own_residual=_own_residual(workspace, candidate),
-        linear_residual=workspace.standardisation.linear_residual,
+        width_evidence=_width_evidence(candidate, without / context.spread),
+        gaussian=context.gaussian,
+        own_residual=_own_residual(context, candidate),
+        linear_residual=context.standardisation.linear_residual,
         warnings=(
-            *(() if workspace.gaussian.ok else (workspace.gaussian.message,)),
+            *(() if context.gaussian.ok else (context.gaussian.message,)),
             *settled.warnings,
         ),
     )
@@ -200,11 +200,11 @@ def gather(
     )
 
 
-def _own_residual(workspace: Workspace, candidate: Candidate) -> float | None:
+def _own_residual(context: Context, candidate: Candidate) -> float | None:
     """What a paper's own answer leaves of the labels fitted, if least squares goes on from it."""
-    if not (workspace.faithful and workspace.refine):
+    if not (context.faithful and context.refine):
         return None
-    return residual_on(workspace.problem.samples, candidate.network) / workspace.spread
+    return residual_on(context.problem.samples, candidate.network) / context.spread
 
 
 def fewest_to_confirm(network: Network) -> int:
@@ -231,42 +231,40 @@ def _restored(
     return repaired.restore(user, errors)
 
 
-def _order(workspace: Workspace, candidate: Candidate, own: Network) -> AnyArray:
+def _order(context: Context, candidate: Candidate, own: Network) -> AnyArray:
     """The order in which the user's canonical form has the units of a normalised network."""
-    user = workspace.standardisation.network_to_user(own).normalised()
+    user = context.standardisation.network_to_user(own).normalised()
     repaired = candidate.repaired
     if repaired is not None and repaired.restore is not None:
         user = repaired.restore(user, StandardErrors.none(user))[0].normalised()
     return unit_order(user)
 
 
-def _in_order(workspace: Workspace, candidate: Candidate, network: Network) -> Network:
+def _in_order(context: Context, candidate: Candidate, network: Network) -> Network:
     """The network on standardised inputs with its units as the user's canonical form has them.
 
     Turned like those, too, so that errors are those of the signs that are shown.
     """
     own = network.normalised()
-    own = apply_symmetry(
-        own, *conventional_symmetry(workspace.standardisation.network_to_user(own))
-    )
-    return own.keep(_order(workspace, candidate, own))
+    own = apply_symmetry(own, *conventional_symmetry(context.standardisation.network_to_user(own)))
+    return own.keep(_order(context, candidate, own))
 
 
 # ---------------------------------------------------------------- samples that no fit saw
 
 
-def look_at_unseen(workspace: Workspace, own: Network, rss: float) -> Unseen:
+def look_at_unseen(context: Context, own: Network, rss: float) -> Unseen:
     """What is left of held-out labels, against rounding and against what is left of fitted ones.
 
     Of a network on standardised inputs that leaves so much of the samples fitted.
     """
-    network = workspace.standardisation.network_to_user(own)
-    by_output, samples = _unseen_residuals(workspace, network)
-    roundings = rounding_level(network, workspace.held_out.X)
+    network = context.standardisation.network_to_user(own)
+    by_output, samples = _unseen_residuals(context, network)
+    roundings = rounding_level(network, context.held_out.X)
     allowed = ROUNDING_MARGIN * roundings
-    if not workspace.refine:
-        allowed = np.maximum(allowed, UNREFINED * workspace.spread)
-    fitted = float(np.sqrt(rss / workspace.problem.samples.labels))
+    if not context.refine:
+        allowed = np.maximum(allowed, UNREFINED * context.spread)
+    fitted = float(np.sqrt(rss / context.problem.samples.labels))
     exact = bool(
         np.all(np.isfinite(roundings))
         and fitted <= _root_mean_square(allowed)
@@ -275,22 +273,22 @@ def look_at_unseen(workspace: Workspace, own: Network, rss: float) -> Unseen:
     return Unseen(
         _root_mean_square(by_output),
         _root_mean_square(roundings),
-        samples if workspace.unseen else 0,
+        samples if context.unseen else 0,
         fitted,
         exact,
-        expected_on_unseen(workspace, own, rss).limit,
-        None if exact else excess_on_unseen(workspace, own, rss),
+        expected_on_unseen(context, own, rss).limit,
+        None if exact else excess_on_unseen(context, own, rss),
     )
 
 
-def _unseen_residuals(workspace: Workspace, network: Network) -> tuple[Array, int]:
+def _unseen_residuals(context: Context, network: Network) -> tuple[Array, int]:
     """Residual, an output, on samples not fitted: those held out, or all the others there are."""
-    source, samples = workspace.source, workspace.problem.samples
-    held_out = workspace.held_out
+    source, samples = context.source, context.problem.samples
+    held_out = context.held_out
     squares = partial(_squares, network)
     if source.size <= samples.size + held_out.size or not source.fixed:
         return np.sqrt(held_out.total(squares) / held_out.size), held_out.size
-    fitted = squares(workspace.standardisation.undo(samples.X), samples.y)
+    fitted = squares(context.standardisation.undo(samples.X), samples.y)
     unseen = source.size - samples.size
     return np.sqrt(np.maximum(source.total(squares) - fitted, 0.0) / unseen), unseen
 
@@ -306,42 +304,40 @@ def _root_mean_square(x: Array) -> float:
 # ---------------------------------------------------------------- the network that is returned
 
 
-def _settle(
-    workspace: Workspace, candidate: Candidate, polished: Polished, unseen: Unseen
-) -> _Settled:
+def _settle(context: Context, candidate: Candidate, polished: Polished, unseen: Unseen) -> _Settled:
     """With noise the fit on all samples, if what is left may be noise; else the fit as it is."""
-    rounded = explained_by_rounding(workspace, max(unseen.residual, unseen.fitted))
+    rounded = explained_by_rounding(context, max(unseen.residual, unseen.fitted))
     noisy = not unseen.exact and (rounded or unseen.excess is None)
-    if noisy and workspace.refine and polished.network.units:
-        fit = fit_rounded_labels(workspace, polished.network) if rounded else None
+    if noisy and context.refine and polished.network.units:
+        fit = fit_rounded_labels(context, polished.network) if rounded else None
         if fit is not None:
-            return _refitted_inside(workspace, candidate, polished, fit)
-        return _refitted(workspace, candidate, polished)
-    return _as_it_is(workspace, _in_order(workspace, candidate, polished.network), polished, unseen)
+            return _refitted_inside(context, candidate, polished, fit)
+        return _refitted(context, candidate, polished)
+    return _as_it_is(context, _in_order(context, candidate, polished.network), polished, unseen)
 
 
-def too_few_to_tell(workspace: Workspace, network: Network) -> bool:
+def too_few_to_tell(context: Context, network: Network) -> bool:
     """Whether labels cannot tell noise from units, so that no rival says anything, and no error."""
-    n = workspace.problem.samples.labels
+    n = context.problem.samples.labels
     price = network.parameters_a_unit * np.log(n)
     return bool(n < SAMPLES_A_PARAMETER * network.free_parameters or price > VISIBLE * n)
 
 
-def _refitted(workspace: Workspace, candidate: Candidate, polished: Polished) -> _Settled:
-    fit = refit_on_all(workspace, polished.network)
-    network = _in_order(workspace, candidate, fit.network)
-    found = covariance_of_all(workspace, network, fit.scale)
-    user = workspace.standardisation.network_to_user(network).normalised()
+def _refitted(context: Context, candidate: Candidate, polished: Polished) -> _Settled:
+    fit = refit_on_all(context, polished.network)
+    network = _in_order(context, candidate, fit.network)
+    found = covariance_of_all(context, network, fit.scale)
+    user = context.standardisation.network_to_user(network).normalised()
     sure = RobustErrors(found.standard_errors(fit.noise))
-    if not too_few_to_tell(workspace, network):
-        sure = robust_errors(workspace, network, fit.scale, sure.errors)
+    if not too_few_to_tell(context, network):
+        sure = robust_errors(context, network, fit.scale, sure.errors)
     return _Settled(
         network,
         fit.pooled_noise,
         found,
         sure.errors.scaled(fit.scale),
         found.error_bound(scale_outputs(user, 1 / fit.scale), fit.noise),
-        workspace.source.size,
+        context.source.size,
         fit.ended,
         warnings=(*sure.warnings, *((_BOUNDS,) if found.bounds else ())),
         uneven=sure.uneven,
@@ -355,25 +351,25 @@ _BOUNDS = (
 
 
 def _refitted_inside(
-    workspace: Workspace, candidate: Candidate, polished: Polished, fit: IntervalFit
+    context: Context, candidate: Candidate, polished: Polished, fit: IntervalFit
 ) -> _Settled:
     """The network inside the intervals of labels that were rounded."""
-    activation, standardisation = polished.network.activation, workspace.standardisation
+    activation, standardisation = polished.network.activation, context.standardisation
     own = fit.parameters.network(activation)
-    fit = fit.in_order(_order(workspace, candidate, own.normalised()))
+    fit = fit.in_order(_order(context, candidate, own.normalised()))
     network = fit.parameters.network(activation)
-    plain = covariance(workspace.drawn, network, standardisation)
+    plain = covariance(context.drawn, network, standardisation)
     found = in_user_coordinates(fit.covariance, fit.parameters, activation, standardisation)
     found = replace(found, rank_deficiency=plain.rank_deficiency)
     user = standardisation.network_to_user(network).normalised()
-    precision = workspace.precision
+    precision = context.precision
     return _Settled(
         network.normalised(),
         precision.rms * float(np.sqrt(1 + (0.0 if fit.inside else 12 * fit.noise**2))),
         found,
         _or_cut_off(found.standard_errors(1.0), precision),
         found.error_bound(user, 1.0),
-        workspace.drawn.size,
+        context.drawn.size,
         fit.ended,
         fit.inside,
         (_CUT_OFF.format(precision.words),) if precision.cut_off else (),
@@ -395,15 +391,13 @@ def _or_cut_off(errors: StandardErrors, precision: LabelPrecision) -> StandardEr
     return replace(errors, output_bias=float(bias) if np.ndim(bias) == 0 else bias)
 
 
-def _as_it_is(
-    workspace: Workspace, network: Network, polished: Polished, unseen: Unseen
-) -> _Settled:
-    labels = workspace.problem.samples.labels
+def _as_it_is(context: Context, network: Network, polished: Polished, unseen: Unseen) -> _Settled:
+    labels = context.problem.samples.labels
     spare = max(labels - network.free_parameters, 1)
     noise = 0.0 if unseen.exact else float(np.sqrt(polished.rss / spare))
-    found = _covariance_of_fit(workspace, network, unseen.exact)
+    found = _covariance_of_fit(context, network, unseen.exact)
     size = np.sqrt(labels) * max(unseen.fitted, unseen.rounding) if unseen.exact else noise
-    user = workspace.standardisation.network_to_user(network).normalised()
+    user = context.standardisation.network_to_user(network).normalised()
     return _Settled(
         network,
         noise,
@@ -415,17 +409,17 @@ def _as_it_is(
     )
 
 
-def _covariance_of_fit(workspace: Workspace, network: Network, exact: bool) -> Covariance:
+def _covariance_of_fit(context: Context, network: Network, exact: bool) -> Covariance:
     """From as many samples as the width needs; from all of them if those leave anything open.
 
     An exact answer needs only a bound, which is far cheaper for many parameters.
     """
-    problem = workspace.problem
+    problem = context.problem
     estimate = covariance_of_exact if exact else covariance
     part = problem.for_width(network.units)
-    found = estimate(part.samples, network, workspace.standardisation)
+    found = estimate(part.samples, network, context.standardisation)
     if part is problem:
         return found
     if found.rank_deficiency:
-        return estimate(problem.samples, network, workspace.standardisation)
+        return estimate(problem.samples, network, context.standardisation)
     return found.times(part.samples.size / problem.samples.size)

@@ -143,7 +143,7 @@ class LayerQuestions(LayerLabels):
             )
 
     def _number_of_units(self) -> Iterator[Check]:
-        wanted, found = self.workspace.units, self.candidate.network.units
+        wanted, found = self.context.units, self.candidate.network.units
         if wanted is None:
             return
         missing = wanted - found
@@ -210,7 +210,7 @@ class LayerQuestions(LayerLabels):
         )
 
     def _different_inputs(self) -> Check:
-        fewest, distinct = self.candidate.parameters + SPARE_SAMPLES, len(self.workspace.inputs)
+        fewest, distinct = self.candidate.parameters + SPARE_SAMPLES, len(self.context.inputs)
         return Check(
             "different inputs are enough",
             distinct >= fewest,
@@ -274,12 +274,12 @@ class LayerQuestions(LayerLabels):
 
     def _noise(self, statement: Predicts) -> Iterator[Check]:
         """Is what is left noise? Asked where some label does not come out."""
-        held, spread = self.held, self.workspace.spread
+        held, spread = self.held, self.context.spread
         if held.size < LAST_DIGITS * spread:
             yield self._rare_products()
             return
         yield self._as_large_as_given()
-        tested = tested_samples(self.workspace, statement)
+        tested = tested_samples(self.context, statement)
         yield self._without_form(statement, tested)
         spiked = unit_with_spikes(statement, tested)
         yield Check(
@@ -308,7 +308,7 @@ class LayerQuestions(LayerLabels):
         )
 
     def _as_large_as_given(self) -> Check:
-        given, held = self.workspace.noise, self.held
+        given, held = self.context.noise, self.held
         slack = _NOISE_OFF + _SIGMAS / np.sqrt(2 * max(held.samples, 1))
         ratio = held.size / given if given else np.inf
         if self.candidate.shows_apart:
@@ -336,7 +336,7 @@ class LayerQuestions(LayerLabels):
 
     def _size_of_fitted(self) -> Check:
         """Fitted labels, corrected for what was fitted: a bad minimum leaves more of these."""
-        given, fitted = self.workspace.noise, self.fitted
+        given, fitted = self.context.noise, self.fitted
         free = max(fitted.samples - self.candidate.parameters, 1)
         size = fitted.size * np.sqrt(fitted.samples / free)
         slack = _FITTED_NOISE_OFF + _SIGMAS / np.sqrt(2 * max(fitted.samples, 1))
@@ -352,7 +352,7 @@ class LayerQuestions(LayerLabels):
         )
 
     def _without_form(self, statement: Predicts, tested: Residuals) -> Check:
-        rounding = LAST_DIGITS * self.workspace.spread
+        rounding = LAST_DIGITS * self.context.spread
         along = along_units(statement, tested, rounding)
         off = max(dependence(self.held, self.fitted, tested), along)
         chance = chance_of_form(statement, self.held)
@@ -390,7 +390,7 @@ class LayerQuestions(LayerLabels):
 
     def _unseen_inputs(self) -> Iterator[Check]:
         assert self.statement is not None
-        fewest, unseen = self.statement.fewest_unseen, self.workspace.unseen
+        fewest, unseen = self.statement.fewest_unseen, self.context.unseen
         if not fewest:
             return
         yield Check(

@@ -12,7 +12,7 @@ from provenet.certify.residual_form import Residuals
 from provenet.certify.statements import Fires, Predicts, Statement
 from provenet.common.typing import AnyArray, Array
 from provenet.data.passes import Sums
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 
 LAST_DIGITS = 1e-10
 """Error of a label, over its size and the labels' spread, that is none. A convention: a million
@@ -49,7 +49,7 @@ class LabelCount(Sums):
 class LayerLabels:
     """The labels, held against one layer; each look passes over the samples once."""
 
-    workspace: Workspace
+    context: Context
     candidate: LayerCandidate
 
     @property
@@ -61,44 +61,44 @@ class LayerLabels:
     def all(self) -> LabelCount:
         """The labels of all samples, held against it."""
         assert self.statement is not None
-        return self.workspace.source.total(partial(LabelCount.of, self.statement, self._near))
+        return self.context.source.total(partial(LabelCount.of, self.statement, self._near))
 
     @cached_property
     def _wrong_by_double_precision(self) -> int:
         assert self.statement is not None
-        near = LAST_DIGITS * np.array([1.0, self.workspace.spread])
-        return self.workspace.source.total(partial(LabelCount.of, self.statement, near)).wrong
+        near = LAST_DIGITS * np.array([1.0, self.context.spread])
+        return self.context.source.total(partial(LabelCount.of, self.statement, near)).wrong
 
     @cached_property
     def unseen(self) -> LabelCount:
         """Those of samples that no fit saw."""
         assert self.statement is not None
-        held = self.workspace.held_out
+        held = self.context.held_out
         return LabelCount.of(self.statement, self._near, held.X, held.y)
 
     @cached_property
     def held(self) -> Residuals:
         """What is left of these."""
         assert isinstance(self.statement, Predicts)
-        held = self.workspace.held_out
-        return Residuals.of(self.workspace, self.statement, held.X, held.y)
+        held = self.context.held_out
+        return Residuals.of(self.context, self.statement, held.X, held.y)
 
     @cached_property
     def fitted(self) -> Residuals:
         """What is left of samples that were fitted."""
         assert isinstance(self.statement, Predicts)
-        samples = self.workspace.fitted_samples
-        return Residuals.of(self.workspace, self.statement, samples.X, samples.y)
+        samples = self.context.fitted_samples
+        return Residuals.of(self.context, self.statement, samples.X, samples.y)
 
     @cached_property
     def rounded(self) -> bool:
         """Whether labels come out in single precision only; whole numbers have no more digits."""
-        return self.workspace.problem.label_rounding > 0 and self._wrong_by_double_precision > 0
+        return self.context.problem.label_rounding > 0 and self._wrong_by_double_precision > 0
 
     @property
     def _near(self) -> Array:
         digits = SINGLE_PRECISION if self.rounded else LAST_DIGITS
-        return np.array([digits, digits * self.workspace.spread])
+        return np.array([digits, digits * self.context.spread])
 
     @property
     def predicted(self) -> str:
@@ -106,7 +106,7 @@ class LayerLabels:
         if self.statement is None:
             return "no label confirms it"
         if isinstance(self.statement, Predicts):
-            share = self.held.size / self.workspace.spread
+            share = self.held.size / self.context.spread
             return (
                 f"{self.held.size:.3g} is left of {self.held.samples} samples that were not "
                 f"fitted, {share:.2g} of the labels' spread"

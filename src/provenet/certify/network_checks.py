@@ -33,17 +33,17 @@ from provenet.certify.tolerances import (
 )
 from provenet.common.typing import TINY
 from provenet.common.words import counted
+from provenet.fitting.context import Context
 from provenet.fitting.model import Parameters
-from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
 from provenet.networks.piecewise import as_absolute
 from provenet.networks.signs import is_one_slope
 
 
-def network_checks(workspace: Workspace, evidence: Evidence) -> Iterator[Check]:
+def network_checks(context: Context, evidence: Evidence) -> Iterator[Check]:
     """All questions, in order."""
-    about = _UnitQuestions(workspace, evidence)
-    yield from what_is_left(workspace, evidence)
+    about = _UnitQuestions(context, evidence)
+    yield from what_is_left(context, evidence)
     yield about.some_unit()
     if evidence.network.units:
         yield from about.inputs()
@@ -96,8 +96,8 @@ class _UnitQuestions(About):
         if self.evidence.exact and self.evidence.unseen.samples:
             yield Check(
                 "unseen inputs differ",
-                self.workspace.unseen >= FEWEST_UNSEEN,
-                self.workspace.unseen,
+                self.context.unseen >= FEWEST_UNSEEN,
+                self.context.unseen,
                 f"at least {FEWEST_UNSEEN}",
                 f"{self.found}, but the inputs repeat each other so much that none is left to "
                 "confirm it: other networks may agree on these. Take samples with other inputs.",
@@ -115,14 +115,14 @@ class _UnitQuestions(About):
             f"unit {certificate.weakest_unit}: {certificate.weakest_margin:.3g} times {unit}",
             f"more than {needed:.3g}",
             f"{self.found}, but unit {certificate.weakest_unit} hardly contributes: it cannot be "
-            f"told from nothing. Take more samples{or_other_units(self.workspace, 'fewer')}.",
+            f"told from nothing. Take more samples{or_other_units(self.context, 'fewer')}.",
             Status.PARTIAL,
         )
         if self.evidence.uneven:
             yield self._stands_out_of_uneven_noise(needed)
         if self.kinked:
             yield self._pinned_down(fewest)
-        yield from smooth_checks(self.workspace, self.evidence, self.found)
+        yield from smooth_checks(self.context, self.evidence, self.found)
         if certificate.closest_pair is not None:
             first, second, between = certificate.closest_pair
             yield Check(
@@ -160,18 +160,18 @@ class _UnitQuestions(About):
             f"more than {needed:.3g}",
             f"{self.found}, but the noise is not of the same size everywhere, and unit {weakest} "
             "may follow it where it is loud. Take more samples"
-            f"{or_other_units(self.workspace, 'fewer')}.",
+            f"{or_other_units(self.context, 'fewer')}.",
             Status.PARTIAL,
         )
 
     def all_units(self) -> Iterator[Check]:
         """Might other units, or fewer, explain the samples as well?"""
-        certificate, left = self.certificate, ResidualQuestions(self.workspace, self.evidence)
+        certificate, left = self.certificate, ResidualQuestions(self.context, self.evidence)
         if not self.evidence.exact:
             yield left.at_rest()
         if not (self.evidence.exact or certificate.rounded):
             yield left.no_tails()
-            yield from noise_checks(self.workspace, self.evidence.own, self.found)
+            yield from noise_checks(self.context, self.evidence.own, self.found)
         if not self.evidence.exact:
             yield self.rivals.none_with_fewer_units(self.found)
         yield Check(
@@ -223,7 +223,7 @@ class _UnitQuestions(About):
             "ambiguities.",
             Status.PARTIAL,
         )
-        wanted = self.workspace.units
+        wanted = self.context.units
         if wanted is not None:
             yield Check(
                 "all units that were asked for show",

@@ -27,16 +27,16 @@ from provenet.certify.residual_form import (
 )
 from provenet.certify.tolerances import FEWEST_IN_A_GROUP, LOUDEST, MOST_PIECES, SURE_OF_SPREAD
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.networks.network import Network
 
 NO_DEPENDENCE = "what is left does not depend on the inputs"
 """The name of a check: where it fails there is more to be found."""
 
 
-def noise_checks(workspace: Workspace, own: Network, found: str) -> Iterator[Check]:
+def noise_checks(context: Context, own: Network, found: str) -> Iterator[Check]:
     """Of a network on standardised inputs; `found` begins the advice."""
-    drawn, fitted = workspace.drawn, workspace.problem.samples.size
+    drawn, fitted = context.drawn, context.problem.samples.size
     predicted = own(drawn.X)
     yield ends_like_noise(drawn.y, predicted, found)
     left = (drawn.y - predicted).reshape(drawn.size, -1)

@@ -39,10 +39,10 @@ from provenet.certify.tolerances import (
 )
 from provenet.common.typing import TINY, AnyArray, Array
 from provenet.common.words import counted
+from provenet.fitting.context import Context
 from provenet.fitting.covariance import StandardErrors
 from provenet.fitting.model import Parameters
 from provenet.fitting.robust.huber import HUBER, huber_network, robust_scale, whitening
-from provenet.fitting.workspace import Workspace
 from provenet.moments.subspace import numerical_rank
 from provenet.moments.symmetric import monomials
 from provenet.networks.network import Network
@@ -78,14 +78,14 @@ class OwnLabels:
     """Which labels are not what the network says, beyond noise: set aside."""
 
     @classmethod
-    def of(cls, workspace: Workspace, evidence: Evidence) -> Self:
+    def of(cls, context: Context, evidence: Evidence) -> Self:
         """All samples of the source; those who repair labels hold them in memory."""
-        X, y = workspace.source.rows(0, workspace.source.size)
+        X, y = context.source.rows(0, context.source.size)
         expected = evidence.network(X).reshape(len(X), -1)
         left, size = y.reshape(len(X), -1) - expected, expected.std(axis=0)
         noise = evidence.certificate.noise
         corrupted = np.abs(left) > np.maximum(LAST_DIGITS * size, CORRUPTED_SIGMAS * noise)
-        return cls(X, workspace.standardisation.apply(X), left, size, noise, corrupted)
+        return cls(X, context.standardisation.apply(X), left, size, noise, corrupted)
 
     def widened(self, errors: StandardErrors) -> StandardErrors:
         """Errors whose output bias may be off by the distance of the noise's centre and mean."""

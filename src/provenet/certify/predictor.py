@@ -41,8 +41,8 @@ from provenet.certify.tolerances import (
 )
 from provenet.common.typing import Array
 from provenet.common.words import counted
+from provenet.fitting.context import Context
 from provenet.fitting.residuals import residual_on
-from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
 from provenet.networks.piecewise import linear_as_units, merge_linear_units
 
@@ -61,18 +61,18 @@ class PredictorDetails:
     """Root mean square error on samples held out or fitted, the larger."""
 
 
-def predictor(workspace: Workspace, evidence: Evidence, method: str) -> Recovery:
+def predictor(context: Context, evidence: Evidence, method: str) -> Recovery:
     """The predictor that a network gives, and what its predictions are worth."""
     kept = evidence.network
-    if workspace.refine or not workspace.faithful:
-        kept = merge_linear_units(kept, workspace.inputs, fewest_to_confirm(kept))
+    if context.refine or not context.faithful:
+        kept = merge_linear_units(kept, context.inputs, fewest_to_confirm(kept))
     network = linear_as_units(kept)
-    certificate = _certificate(workspace, evidence, kept, network)
-    error = max(certificate.residual, residual_on(workspace.fitted_samples, kept))
+    certificate = _certificate(context, evidence, kept, network)
+    error = max(certificate.residual, residual_on(context.fitted_samples, kept))
     said = _message(certificate, network.units, error)
-    checks = asked(_questions(workspace, certificate, _noise(workspace, evidence), error, said))
+    checks = asked(_questions(context, certificate, _noise(context, evidence), error, said))
     if all(check.holds for check in checks):
-        checks += asked(_nothing_left(workspace, kept, said))
+        checks += asked(_nothing_left(context, kept, said))
     return Recovery.judged(
         network,
         checks,
@@ -86,11 +86,11 @@ def predictor(workspace: Workspace, evidence: Evidence, method: str) -> Recovery
     )
 
 
-def _noise(workspace: Workspace, evidence: Evidence) -> float:
+def _noise(context: Context, evidence: Evidence) -> float:
     """The noise given; or what is left, if it looks like noise."""
-    if workspace.noise is not None:
-        return workspace.noise
-    is_noise = all(check.holds for check in asked(what_is_left(workspace, evidence)))
+    if context.noise is not None:
+        return context.noise
+    is_noise = all(check.holds for check in asked(what_is_left(context, evidence)))
     some = evidence.exact or evidence.network.units > 0
     if is_noise and some and not few_stand_out(evidence.certificate):
         return evidence.certificate.noise
@@ -98,9 +98,9 @@ def _noise(workspace: Workspace, evidence: Evidence) -> float:
 
 
 def _questions(
-    workspace: Workspace, certificate: Certificate, noise: float, error: float, said: str
+    context: Context, certificate: Certificate, noise: float, error: float, said: str
 ) -> Iterator[Check]:
-    spread, beyond = workspace.spread, _beyond_the_paper(workspace)
+    spread, beyond = context.spread, _beyond_the_paper(context)
     chance = ERROR_SIGMAS * np.sqrt(2 / certificate.samples_held_out)
     overfit = certificate.parameters / certificate.samples_fitted
     harmless = float(np.hypot(noise * np.sqrt(1 + chance + overfit), SMALL_ERROR * spread))
@@ -127,15 +127,15 @@ def _questions(
     )
 
 
-def _nothing_left(workspace: Workspace, kept: Network, said: str) -> Iterator[Check]:
+def _nothing_left(context: Context, kept: Network, said: str) -> Iterator[Check]:
     """Whether plain smoothers predict what is left, beyond chance and by an amount that matters."""
-    fitted, unseen = workspace.fitted_samples, workspace.held_out
+    fitted, unseen = context.fitted_samples, context.held_out
     X, y = np.concatenate([fitted.X, unseen.X]), np.concatenate([fitted.y, unseen.y])
     if len(X) < FEWEST_SMOOTHED:
         return
-    Z, residuals = workspace.standardisation.apply(X), (y - kept(X)).reshape(len(y))
-    smoothed = best_smoother(Z, _directions(workspace, kept), residuals)
-    share = smoothed.explained / workspace.spread
+    Z, residuals = context.standardisation.apply(X), (y - kept(X)).reshape(len(y))
+    smoothed = best_smoother(Z, _directions(context, kept), residuals)
+    share = smoothed.explained / context.spread
     yield Check(
         "nothing of what is left is predicted by plain smoothers",
         smoothed.sigmas <= SMOOTHER_SIGMAS or share <= SMALL_ERROR,
@@ -144,44 +144,44 @@ def _nothing_left(workspace: Workspace, kept: Network, said: str) -> Iterator[Ch
         f"{said} What is left is not noise: {smoothed.name}, given the residuals of other samples, "
         f"predicts {share:.2g} of the labels' spread of it ({smoothed.sigmas:.2g} standard errors, "
         f"{smoothed.samples} samples). The labels are not those of such a network, or units were "
-        f"not resolved: take more samples{_beyond_the_paper(workspace)}, or use a smoother.",
+        f"not resolved: take more samples{_beyond_the_paper(context)}, or use a smoother.",
         Status.PARTIAL,
         samples=smoothed.samples,
     )
 
 
-def _directions(workspace: Workspace, network: Network) -> Array:
+def _directions(context: Context, network: Network) -> Array:
     """Along which the largest units look, on standardised inputs, of norm 1."""
-    W = network.weights @ np.linalg.inv(workspace.standardisation.whiten)
+    W = network.weights @ np.linalg.inv(context.standardisation.whiten)
     size = np.linalg.norm(W, axis=1)
     largest = np.argsort(-size * np.abs(network.output_weights), kind="stable")[:MOST_DIRECTIONS]
     return np.asarray(W[largest] / size[largest, None])
 
 
-def _beyond_the_paper(workspace: Workspace) -> str:
-    return ", or leave out faithful= and refine=" if not workspace.refine else ""
+def _beyond_the_paper(context: Context) -> str:
+    return ", or leave out faithful= and refine=" if not context.refine else ""
 
 
 def _certificate(
-    workspace: Workspace, evidence: Evidence, kept: Network, network: Network
+    context: Context, evidence: Evidence, kept: Network, network: Network
 ) -> Certificate:
     """The certificate of the predictor that is returned."""
     certificate = evidence.certificate
     if kept.units == evidence.network.units and kept.linear is None:
         return certificate
-    residual = residual_on(workspace.held_out, kept)
+    residual = residual_on(context.held_out, kept)
     if certificate.samples_refitted:  # these were fitted since
         residual = max(residual, certificate.residual)
     return replace(
         certificate,
         residual=residual,
-        relative_residual=residual / workspace.spread,
-        samples_held_out=workspace.held_out.size,
+        relative_residual=residual / context.spread,
+        samples_held_out=context.held_out.size,
         parameters=kept.free_parameters,
         condition=condition_number(kept),
         weakest_unit=None,
-        closest_pair=closest_pair(kept, workspace.inputs),
-        rarer_side=rarer_side(network, workspace.inputs),
+        closest_pair=closest_pair(kept, context.inputs),
+        rarer_side=rarer_side(network, context.inputs),
     )
 
 

@@ -29,26 +29,26 @@ from provenet.certify.tolerances import (
     VISIBLE,
 )
 from provenet.common.words import counted
+from provenet.fitting.context import Context
 from provenet.fitting.least_squares import Ended, refine
 from provenet.fitting.model import Parameters
-from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
 
 ENOUGH_TO_SEE_UNITS = "further units would show"
 """The name of a check: where it alone fails, samples are lacking."""
 
 
-def what_is_left(workspace: Workspace, evidence: Evidence) -> Iterator[Check]:
+def what_is_left(context: Context, evidence: Evidence) -> Iterator[Check]:
     """Is what is left of unseen samples rounding, or noise and nothing else?"""
-    about = ResidualQuestions(workspace, evidence)
+    about = ResidualQuestions(context, evidence)
     yield about.unseen()
     if not evidence.exact:
         yield from about.noise()
 
 
-def unseen_are_predicted(workspace: Workspace, certificate: Certificate, seen: Unseen) -> Check:
+def unseen_are_predicted(context: Context, certificate: Certificate, seen: Unseen) -> Check:
     """Are samples predicted that no fit saw? Asked of networks of any depth."""
-    spread = workspace.spread
+    spread = context.spread
     left = f"A residual of {certificate.relative_residual:.2g} of the labels' spread is left"
     if seen.samples == 0:
         return _none_unseen(certificate, seen, left)
@@ -64,7 +64,7 @@ def unseen_are_predicted(workspace: Workspace, certificate: Certificate, seen: U
         seen.residual / spread,
         f"at most {limit:.2g} of the labels' spread ({what})",
         f"{left} on samples that were not fitted, {more} would leave: this is not yet the network. "
-        f"Take more samples{or_other_units(workspace, 'more', ', ')}, or give more time with "
+        f"Take more samples{or_other_units(context, 'more', ', ')}, or give more time with "
         "budget=.",
         samples=seen.samples,
     )
@@ -101,7 +101,7 @@ class ResidualQuestions(About):
 
     def unseen(self) -> Check:
         """Are samples predicted that no fit saw?"""
-        return unseen_are_predicted(self.workspace, self.certificate, self.evidence.unseen)
+        return unseen_are_predicted(self.context, self.certificate, self.evidence.unseen)
 
     def noise(self) -> Iterator[Check]:
         """Can what is left be told from further units, and is it noise?"""
@@ -119,11 +119,11 @@ class ResidualQuestions(About):
         yield self._enough_to_see_units()
         yield from self._noise_as_given()
         yield from self._rounding_explains_it()
-        if not self.workspace.refine and self.network.units:
+        if not self.context.refine and self.network.units:
             yield self._at_the_minimum()
         if self.network.units and not certificate.rounded:
             yield from self.rivals.no_better(self.left)
-        elif self.network.units and not self.workspace.problem.label_rounding:
+        elif self.network.units and not self.context.problem.label_rounding:
             yield from self.rivals.no_others(self.left)  # coarse steps have room for other units
 
     def _enough_to_see_units(self) -> Check:
@@ -146,7 +146,7 @@ class ResidualQuestions(About):
         )
 
     def _noise_as_given(self) -> Iterator[Check]:
-        given, noise = self.workspace.noise, self.certificate.noise
+        given, noise = self.context.noise, self.certificate.noise
         if given is None or self.certificate.rounded:
             return
         yield Check(
@@ -160,8 +160,8 @@ class ResidualQuestions(About):
 
     def _rounding_explains_it(self) -> Iterator[Check]:
         """Coarse steps are no noise: all labels come out, or noise is large beside a step."""
-        certificate, workspace = self.certificate, self.workspace
-        if not certificate.label_precision or workspace.problem.label_rounding:
+        certificate, context = self.certificate, self.context
+        if not certificate.label_precision or context.problem.label_rounding:
             return
         sizes = certificate.noise / certificate.label_rounding
         yield Check(
@@ -176,7 +176,7 @@ class ResidualQuestions(About):
 
     def _at_the_minimum(self) -> Check:
         """Is an answer that was not refined where least squares would end?"""
-        gain = _gain_of_least_squares(self.workspace, self.evidence.own)
+        gain = _gain_of_least_squares(self.context, self.evidence.own)
         moved = gain / max(self.certificate.noise**2, 1e-300) / self.certificate.parameters
         return Check(
             "least squares would not move it",
@@ -194,7 +194,7 @@ class ResidualQuestions(About):
         the valleys of smooth units it may still go far.
         """
         ended = self.evidence.ended
-        coarse = self.certificate.rounded and not self.workspace.problem.label_rounding
+        coarse = self.certificate.rounded and not self.context.problem.label_rounding
         coarse = coarse or not self.kinked
         return Check(
             "the last fit was finished",
@@ -224,9 +224,9 @@ class ResidualQuestions(About):
         )
 
 
-def _gain_of_least_squares(workspace: Workspace, network: Network) -> float:
+def _gain_of_least_squares(context: Context, network: Network) -> float:
     """By how much least squares lowers the sum of squares of a network's residuals."""
-    problem, samples = workspace.problem, workspace.problem.samples
+    problem, samples = context.problem, context.problem.samples
     left = network(samples.X) - samples.y
     fit = refine(
         samples,

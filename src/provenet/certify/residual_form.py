@@ -28,7 +28,7 @@ from provenet.certify.tolerances import (
 )
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import TINY, Array
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.networks.hermite import hermite_rows
 from provenet.networks.layered import unit_values
 
@@ -64,11 +64,11 @@ class Residuals:
     left: Array
 
     @classmethod
-    def of(cls, workspace: Workspace, statement: Predicts, X: Array, y: Array) -> Residuals:
+    def of(cls, context: Context, statement: Predicts, X: Array, y: Array) -> Residuals:
         """On the samples of which anything is said."""
         left = y - statement.values(X)
         said = np.isfinite(left)
-        return cls(X[said], workspace.standardisation.apply(X[said]), left[said])
+        return cls(X[said], context.standardisation.apply(X[said]), left[said])
 
     @property
     def size(self) -> float:
@@ -210,8 +210,8 @@ def _larger_within(distance: Array, size: Array, h: float) -> bool:
     return bool(larger > _MOSTLY_LARGER and ranks.pvalue < _NO_NOISE)
 
 
-def tested_samples(workspace: Workspace, statement: Predicts) -> Residuals:
+def tested_samples(context: Context, statement: Predicts) -> Residuals:
     """What is left of the first samples of the source, as many as are looked at."""
-    source = workspace.source
+    source = context.source
     most = min(source.size, MOST_TESTED, _MOST_ENTRIES // source.features)
-    return Residuals.of(workspace, statement, *source.rows(0, most))
+    return Residuals.of(context, statement, *source.rows(0, most))

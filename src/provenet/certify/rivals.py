@@ -18,6 +18,7 @@ from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.evidence import Evidence, too_few_to_tell
 from provenet.certify.tolerances import BLURRED, ROUNDED_WORSE, SMALL_RESIDUAL
 from provenet.common.words import counted
+from provenet.fitting.context import Context
 from provenet.fitting.final_fit import Polished, excess_on_unseen
 from provenet.fitting.search.alternatives import (
     RIVAL_GAIN,
@@ -29,53 +30,52 @@ from provenet.fitting.search.alternatives import (
     with_held_out,
 )
 from provenet.fitting.tolerances import CLEARLY_WORSE
-from provenet.fitting.workspace import Workspace
 
 
 def searched_on(
-    workspace: Workspace, candidate: Candidate, polished: Polished
+    context: Context, candidate: Candidate, polished: Polished
 ) -> tuple[Polished, LastRound | None]:
     """The answer that no rival betters, where what is left may be noise; else the one given."""
-    problem = workspace.problem
+    problem = context.problem
     left = float(np.sqrt(polished.rss / problem.samples.labels))
-    rounded = left <= max(problem.zero, BLURRED * workspace.precision.rms)  # units follow rounding
-    asked = workspace.refine and not workspace.faithful  # a paper's answer is polished, no more
+    rounded = left <= max(problem.zero, BLURRED * context.precision.rms)  # units follow rounding
+    asked = context.refine and not context.faithful  # a paper's answer is polished, no more
     if rounded or not asked or candidate.claim is Claim.PREDICTOR:
         return polished, None
     if polished.network.units == 0:
         return polished, None
-    if excess_on_unseen(workspace, polished.network, polished.rss) is not None:
+    if excess_on_unseen(context, polished.network, polished.rss) is not None:
         return polished, None
-    if not too_few_to_tell(workspace, polished.network):
-        return search_onward(workspace, polished)
-    if left > SMALL_RESIDUAL * workspace.spread:
+    if not too_few_to_tell(context, polished.network):
+        return search_onward(context, polished)
+    if left > SMALL_RESIDUAL * context.spread:
         return polished, None
-    return _with_open_signs(workspace, polished)
+    return _with_open_signs(context, polished)
 
 
-def _with_open_signs(workspace: Workspace, polished: Polished) -> tuple[Polished, LastRound]:
+def _with_open_signs(context: Context, polished: Polished) -> tuple[Polished, LastRound]:
     """One round: few samples tell no units from noise, but signs that may as well be others."""
-    everything = with_held_out(workspace)
+    everything = with_held_out(context)
     last = one_round(everything, finished(everything, polished)).last
     return replace(polished, ambiguities=(*polished.ambiguities, *last.ambiguities)), last
 
 
-def named_signs(workspace: Workspace, evidence: Evidence) -> Evidence:
+def named_signs(context: Context, evidence: Evidence) -> Evidence:
     """The evidence with signs that may as well be others, of an answer that rounding explains.
 
     No rival was tried of such an answer, as units follow rounding; but signs do not.
     """
     if evidence.last_round is not None or evidence.exact or not _is_rounding(evidence):
         return evidence
-    last = _last_round(workspace, evidence)
+    last = _last_round(context, evidence)
     return replace(
         evidence, last_round=last, ambiguities=(*evidence.ambiguities, *last.ambiguities)
     )
 
 
-def _last_round(workspace: Workspace, evidence: Evidence) -> LastRound:
+def _last_round(context: Context, evidence: Evidence) -> LastRound:
     """A round of rivals, for an answer of which none were tried."""
-    everything = with_held_out(workspace)
+    everything = with_held_out(context)
     answer = finished(everything, Polished(evidence.own, np.inf))
     kinds, clearly_worse = tuple(Kind), CLEARLY_WORSE
     if evidence.certificate.rounded:  # further units would follow the rounding
@@ -102,10 +102,10 @@ class RivalQuestions:
     """Whether so many units were asked for."""
 
     @classmethod
-    def of(cls, workspace: Workspace, evidence: Evidence) -> RivalQuestions:
+    def of(cls, context: Context, evidence: Evidence) -> RivalQuestions:
         """Of the rivals that were tried; of an answer without any, by a round of them."""
-        last = evidence.last_round or _last_round(workspace, evidence)
-        return cls(last, evidence.network.units, workspace.units is not None)
+        last = evidence.last_round or _last_round(context, evidence)
+        return cls(last, evidence.network.units, context.units is not None)
 
     def no_better(self, left: str) -> Iterator[Check]:
         """Do more units, two for one, or as many others explain part of what is left?"""

@@ -26,8 +26,8 @@ from provenet.certify.tolerances import LARGEST_EXACT_ERROR, SPARE_ON_A_PIECE
 from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.data.sources import ArraySource
+from provenet.fitting.context import Context
 from provenet.fitting.output_layer import with_output_layer
-from provenet.fitting.workspace import Workspace
 from provenet.networks.canonical import matched_layers
 from provenet.networks.layered import LayeredNetwork
 from provenet.networks.network import DeepNetwork, Network
@@ -37,7 +37,7 @@ _OF_THE_REST = (SWITCHES, PLACED, DETERMINED, NO_FEWER, WIDTHS)
 answered by another search that found the same. It must pass all others."""
 
 
-def shared_layer(workspace: Workspace, results: Sequence[Recovery]) -> Recovery | None:
+def shared_layer(context: Context, results: Sequence[Recovery]) -> Recovery | None:
     """The lowest layer of the best network, if another search found the same; else None."""
     exact = [result for result in results if _is_exact(result)]
     if len(exact) < 2:
@@ -45,11 +45,11 @@ def shared_layer(workspace: Workspace, results: Sequence[Recovery]) -> Recovery 
     best = best_of(exact)
     others = (_network(result) for result in exact if result is not best)
     errors = min((_apart(_network(best), other) for other in others), key=np.max)
-    samples = workspace.fitted_samples
+    samples = context.fitted_samples
     layer = _layer(_network(best), samples)
     answer = Recovery.judged(
         layer,
-        (*_as_asked(workspace, _network(best)), *_checks(best, errors, samples)),
+        (*_as_asked(context, _network(best)), *_checks(best, errors, samples)),
         Status.EXACT,
         _praise(layer, best),
         method=best.method,
@@ -81,9 +81,9 @@ def _apart(first: DeepNetwork, second: DeepNetwork) -> Array:
     return np.asarray(pairs.distances[np.argsort(pairs.columns)])
 
 
-def _as_asked(workspace: Workspace, network: DeepNetwork) -> Iterator[Check]:
+def _as_asked(context: Context, network: DeepNetwork) -> Iterator[Check]:
     """Has the layer as many units as were asked for?"""
-    asked, found = workspace.wishes.units, network.widths[0]
+    asked, found = context.options.units, network.widths[0]
     if isinstance(asked, tuple):
         yield Check(
             "it has as many units as were asked for",

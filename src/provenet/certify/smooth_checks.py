@@ -20,21 +20,21 @@ from provenet.certify.evidence import Evidence
 from provenet.certify.tolerances import FEWER_LEAVE, MOST_WAVES, SMOOTH_SIGMAS, STEP_ROUNDING
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
+from provenet.fitting.context import Context
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.driver import prune
-from provenet.fitting.workspace import Workspace
 from provenet.networks.network import Network
 from provenet.networks.piecewise import with_free_linear_part
 
 
-def smooth_checks(workspace: Workspace, evidence: Evidence, found: str) -> Iterator[Check]:
+def smooth_checks(context: Context, evidence: Evidence, found: str) -> Iterator[Check]:
     """Of an answer in smooth or periodic units; `found` begins the advice."""
     if evidence.network.activation.period is not None:
-        yield no_other_waves(workspace, evidence.network, found)
+        yield no_other_waves(context, evidence.network, found)
     if evidence.network.activation.kinked:
         return
     if evidence.exact:
-        yield _no_fewer_do(workspace, evidence, found)
+        yield _no_fewer_do(context, evidence, found)
     else:  # without noise rounding is asked what it leaves
         yield _each_is_clear(evidence, found)
 
@@ -55,9 +55,9 @@ def _each_is_clear(evidence: Evidence, found: str) -> Check:
     )
 
 
-def _no_fewer_do(workspace: Workspace, evidence: Evidence, found: str) -> Check:
+def _no_fewer_do(context: Context, evidence: Evidence, found: str) -> Check:
     """Is this the first width at which the residual falls to rounding?"""
-    problem, own = workspace.problem, evidence.own
+    problem, own = context.problem, evidence.own
     form = with_free_linear_part(own, problem.activation) if problem.has_linear_term else own
     fit = problem.refine(Parameters.of(form), 30, 1e-3)
     narrower, rejected = prune(replace(problem, deadline=np.inf), fit)
@@ -74,12 +74,12 @@ def _no_fewer_do(workspace: Workspace, evidence: Evidence, found: str) -> Check:
     )
 
 
-def no_other_waves(workspace: Workspace, network: Network, found: str) -> Check:
+def no_other_waves(context: Context, network: Network, found: str) -> Check:
     """Would weights that differ by whole periods a step of the inputs give the same labels?
 
     Of a deep network those of its first layer: what others are given is in no equal steps.
     """
-    features = other_waves(network, workspace.inputs)
+    features = other_waves(network, context.inputs)
     return Check(
         "no other waves pass through them",
         len(features) == 0,

@@ -25,7 +25,7 @@ from provenet.estimators.columns import check_size, on_all_columns, usable_colum
 from provenet.estimators.deadlines import fit_deadline, search_budget
 from provenet.estimators.fit_halfspaces import FittedHalfspaces, fit_halfspaces, margin
 from provenet.estimators.tolerances import FIRES, MOST_ROWS_TO_FIT
-from provenet.fitting.workspace import Wishes
+from provenet.fitting.context import Options
 from provenet.lowest_layer.unions.faces import Flags
 from provenet.networks.layered import LayeredNetwork, intersection, lowest_layer, union
 from provenet.recover import recover
@@ -130,7 +130,7 @@ class HalfspaceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ------------------------------------------------------------ input
 
     def _check_options(self) -> None:
-        check_options(_METHOD, Wishes(self.units), self.budget)
+        check_options(_METHOD, Options(self.units), self.budget)
         if self.intersection not in (True, False, "auto"):
             raise InvalidInput(
                 f'intersection must be True, False or "auto", not {self.intersection!r}.'

@@ -22,8 +22,8 @@ from provenet.estimators.columns import check_size
 from provenet.estimators.fit_width import WidthFit, fit_width
 from provenet.estimators.regressor import layers_of
 from provenet.estimators.tolerances import MOST_ROWS_TO_FIT
+from provenet.fitting.context import Options
 from provenet.fitting.losses import LOGISTIC, SOFTMAX, Loss
-from provenet.fitting.workspace import Wishes
 from provenet.networks.activations import Activation
 from provenet.validation import check_options, read_activation
 
@@ -142,7 +142,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidInput(
                 'A classifier looks for no activation: name one in place of "auto", such as "relu".'
             )
-        check_options("auto", Wishes(self.units), self.budget)
+        check_options("auto", Options(self.units), self.budget)
         return activation
 
     def _codes(self, y: AnyArray) -> AnyArray:

@@ -31,7 +31,7 @@ from provenet.estimators.deadlines import fit_deadline, search_budget
 from provenet.estimators.fit_width import WidthFit, fit_width
 from provenet.estimators.reservoir import ReservoirSource
 from provenet.estimators.tolerances import MOST_ROWS_TO_FIT, STILL_EXACT
-from provenet.fitting.workspace import Wishes
+from provenet.fitting.context import Options
 from provenet.methods import METHODS
 from provenet.networks.activations import RELU, Activation
 from provenet.networks.network import Network
@@ -194,13 +194,13 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f'method="{FIT_ONLY}" looks for no network, and so for no activation: name one in '
                 f'place of "auto".'
             )
-        wishes = Wishes(
+        options = Options(
             self.units, self.noise, RELU if fit_only else activation, open_activation=is_open
         )
         if not fit_only and self.method not in METHODS:
             names = ", ".join(name for name, method in METHODS.items() if not method.lowest_layer)
             raise InvalidInput(f"The method {self.method!r} is unknown: use {FIT_ONLY}, {names}.")
-        method, _ = check_options("auto" if fit_only else self.method, wishes, self.budget)
+        method, _ = check_options("auto" if fit_only else self.method, options, self.budget)
         if method.lowest_layer:
             raise InvalidInput(
                 f"The method {self.method!r} finds the lowest layer of a deeper network, not a "

@@ -1,6 +1,6 @@
 """Inputs at which given units of a network are on, or off, as far as that can be had.
 
-What goes into a unit is linear in every cell. From random inputs the one of the wishes that is
+What goes into a unit is linear in every cell. From random inputs the one of the aims that is
 farthest from being granted is granted in turn, by a step along its gradient that would just do (the
 relaxation method for linear inequalities); cells change on the way, and the steps go on from there.
 """
@@ -29,7 +29,7 @@ from provenet.networks.piecewise import inputs_of_units, row_gradients, sum_grad
 
 
 @dataclass(frozen=True)
-class Wish:
+class Aim:
     """A unit of a layer, counted from 0, that is to be on, or off."""
 
     layer: int
@@ -37,49 +37,49 @@ class Wish:
     on: bool = True
 
 
-def aimed(network: Network, wishes: list[Wish], starts: Array, box: Box) -> Array:
-    """Those of the starting points that reach inputs where all wishes are granted."""
+def aimed(network: Network, aims: list[Aim], starts: Array, box: Box) -> Array:
+    """Those of the starting points that reach inputs where all aims are granted."""
     X = starts.copy()
     room = AIM_ROOM * float(np.linalg.norm(box.width)) / np.sqrt(X.shape[1])
     for _ in range(AIM_STEPS):
-        lacking, steps = _nearest_grants(network, wishes, X, room)
+        lacking, steps = _nearest_grants(network, aims, X, room)
         open_ = np.flatnonzero(lacking.max(axis=1) > 0)
         if len(X) - len(open_) >= min(len(X), AIM_ENOUGH):
             break
         worst = lacking[open_].argmax(axis=1)
         X[open_] = box.nearest(X[open_] + AIM_STRETCH * steps[open_, worst])
-    lacking, _ = _nearest_grants(network, wishes, X, 0.0)
+    lacking, _ = _nearest_grants(network, aims, X, 0.0)
     return np.asarray(X[lacking.max(axis=1) <= 0])
 
 
 def _nearest_grants(
-    network: Network, wishes: list[Wish], X: Array, room: float
+    network: Network, aims: list[Aim], X: Array, room: float
 ) -> tuple[Array, Array]:
-    """For each point and wish: how far it is from being granted, and the step that would do."""
+    """For each point and aim: how far it is from being granted, and the step that would do."""
     z = inputs_of_units(network, X)
     lacking, steps = [], []
-    for wish in wishes:
-        sign = 1.0 if wish.on else -1.0
-        uphill = sign * row_gradients(network, z, wish.layer, wish.unit)
+    for aim in aims:
+        sign = 1.0 if aim.on else -1.0
+        uphill = sign * row_gradients(network, z, aim.layer, aim.unit)
         steepness = np.linalg.norm(uphill, axis=1)
-        flat = steepness <= EPS * np.linalg.norm(network.affine_maps[wish.layer][0][wish.unit])
+        flat = steepness <= EPS * np.linalg.norm(network.affine_maps[aim.layer][0][aim.unit])
         steepness = np.where(flat, 1.0, steepness)
-        away = room - sign * z[wish.layer][:, wish.unit] / steepness
+        away = room - sign * z[aim.layer][:, aim.unit] / steepness
         lacking.append(away)
         steps.append(np.where(flat, 0.0, away / steepness)[:, None] * uphill)
     return np.column_stack(lacking), np.stack(steps, axis=1)
 
 
-def best_starts(network: Network, wishes: list[Wish], X: Array, number: int) -> Array:
-    """The points at which wishes are nearest to being granted, beside what units usually get.
+def best_starts(network: Network, aims: list[Aim], X: Array, number: int) -> Array:
+    """The points at which aims are nearest to being granted, beside what units usually get.
 
     So many of these, and as many from all others evenly.
     """
     z = inputs_of_units(network, X)
     levels = []
-    for wish in wishes:
-        own = z[wish.layer][:, wish.unit]
-        levels.append((1.0 if wish.on else -1.0) * own / (np.abs(own).mean() + TINIEST))
+    for aim in aims:
+        own = z[aim.layer][:, aim.unit]
+        levels.append((1.0 if aim.on else -1.0) * own / (np.abs(own).mean() + TINIEST))
     order: AnyArray = np.argsort(-np.min(levels, axis=0))
     even = np.linspace(0, len(order) - 1, number).astype(int)
     return np.asarray(X[np.concatenate([order[:number], order[even]])])

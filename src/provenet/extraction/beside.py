@@ -16,7 +16,7 @@ from itertools import chain
 import numpy as np
 
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.aiming import Wish, aimed, best_starts
+from provenet.extraction.aiming import Aim, aimed, best_starts
 from provenet.extraction.box import Box
 from provenet.extraction.questions import most_rows
 from provenet.extraction.tolerances import (
@@ -118,8 +118,8 @@ def _through(network: Network, unit: int, X: Array, box: Box) -> Iterator[Line]:
     number = unit - int(np.sum(network.widths[:layer]))
     sides = []
     for on in (True, False):
-        wishes = [Wish(layer, number, on)]
-        sides.append(aimed(network, wishes, best_starts(network, wishes, X, AIM_STARTS), box))
+        aims = [Aim(layer, number, on)]
+        sides.append(aimed(network, aims, best_starts(network, aims, X, AIM_STARTS), box))
     for a, b in zip(*sides, strict=False):
         length = float(np.linalg.norm(b - a))
         yield a, (b - a) / length, 0.0, length

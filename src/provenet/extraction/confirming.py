@@ -15,7 +15,7 @@ import numpy as np
 from provenet.certify.shown import WeightsShown, showing
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.aiming import Wish, aimed, alone, best_starts
+from provenet.extraction.aiming import Aim, aimed, alone, best_starts
 from provenet.extraction.beside import points_beside_kinks
 from provenet.extraction.box import Box
 from provenet.extraction.questions import most_rows
@@ -203,8 +203,8 @@ def _aimed_at(
     pairs = [(k, j, i) for k, own in enumerate(hidden) for j, i in np.argwhere(own)]
     for k, j, i in pairs[:MOST_AIMED]:
         between()
-        wishes = [Wish(k, i), Wish(k + 1, j)]
-        yield aimed(network, wishes, best_starts(network, wishes, X, AIM_STARTS), box)
+        aims = [Aim(k, i), Aim(k + 1, j)]
+        yield aimed(network, aims, best_starts(network, aims, X, AIM_STARTS), box)
 
 
 # ---------------------------------------------------------------- points at kinks

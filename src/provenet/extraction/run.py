@@ -56,7 +56,7 @@ from provenet.extraction.tolerances import (
     SEARCHED,
 )
 from provenet.extraction.unsaturated import beyond_the_box, fitted_where_told
-from provenet.fitting.workspace import Wishes
+from provenet.fitting.context import Options
 from provenet.validation import OPEN
 
 _CHECKS = 30
@@ -93,7 +93,7 @@ def through_link(run: Run, link: str) -> Recovery:
         if result.success and box is not run.box:
             result = replace(result, ambiguities=(*result.ambiguities, asked_within(box)))
         result = beyond_the_box(result, run.oracle, run.box, run.rng)
-    if result.success or deep or not run.wishes.activation.kinked:
+    if result.success or deep or not run.options.activation.kinked:
         return result
     fitted = run.fitted(link)
     return max(result, fitted, key=lambda found: (found.status.rank, found.network is not None))
@@ -116,12 +116,12 @@ _SATURATED = (
 
 @dataclass(frozen=True)
 class Run:
-    """One model, what is wished of it, and what was asked so far."""
+    """One model, the options, and what was queried so far."""
 
     oracle: Oracle
     box: Box
     rng: np.random.Generator
-    wishes: Wishes
+    options: Options
     layers: int | None
     """None where the number of hidden layers is to be found."""
     stages: Stages
@@ -130,7 +130,7 @@ class Run:
 
     def fitted(self, link: str) -> Recovery:
         """From random inputs, those whose probabilities tell the outputs behind them."""
-        options = {"units": self.wishes.units, "activation": self.wishes.activation}
+        options = {"units": self.options.units, "activation": self.options.activation}
         with self.stages.stage("fit", "inputs that are not saturated"):
             found = fitted_where_told(self.oracle, self.box, self.rng, link, options)
         return beyond_the_box(found, self.oracle, self.box, self.rng)
@@ -140,14 +140,14 @@ class Run:
         classes = two_classes(first, self.oracle, self.box, self.rng)
         if classes is None:
             return None
-        if not self.wishes.activation.kinked or (self.layers or 1) > 1:
+        if not self.options.activation.kinked or (self.layers or 1) > 1:
             return Recovery.nothing(BOUNDARY, _CLASSES_ONLY, Claim.BOUNDARY)
         search = BoundarySearch(
             Sides(self.oracle, self.box, classes),
             self.rng,
             self.stages,
-            None if self.wishes.open_activation else self.wishes.activation,
-            self.wishes.units if isinstance(self.wishes.units, int) else None,
+            None if self.options.open_activation else self.options.activation,
+            self.options.units if isinstance(self.options.units, int) else None,
         )
         try:
             return search.answer(partial(used_up, oracle=self.oracle))
@@ -161,11 +161,11 @@ class Run:
 
     def answer(self, found: Probe) -> Recovery:
         """One of the two roads."""
-        kinked, smooth = self.wishes.activation.kinked, found.kind is AnswerKind.SMOOTH
-        findable = self.wishes.open_activation and self.wishes.layers == 1
+        kinked, smooth = self.options.activation.kinked, found.kind is AnswerKind.SMOOTH
+        findable = self.options.open_activation and self.options.layers == 1
         if kinked and smooth and not findable:
             return _smooth(found)
-        if kinked and found.kind is AnswerKind.EXACT and not self.wishes.noise:
+        if kinked and found.kind is AnswerKind.EXACT and not self.options.noise:
             return self._traced()
         result = self._sampled(found)
         return replace(result, message=f"{found}. {result.message}")
@@ -218,7 +218,7 @@ class Run:
             self.rng,
             self.stages,
             self.layers,
-            self.wishes.units,
+            self.options.units,
             partial(used_up, oracle=self.oracle),
             first,
         )
@@ -255,8 +255,8 @@ class Run:
                 self.box,
                 self.rng,
                 looks=looks,
-                wanted=self.wishes.units,
-                activation=None if self.wishes.open_activation else self.wishes.activation,
+                wanted=self.options.units,
+                activation=None if self.options.open_activation else self.options.activation,
             )
 
     def _unfinished(self, traced: Traced, spent: Spent) -> Recovery:
@@ -307,16 +307,16 @@ class Run:
 
     def _sampled(self, found: Probe) -> Recovery:
         kind = found.kind
-        rounded = kind is AnswerKind.ROUNDED and self.wishes.activation.kinked
+        rounded = kind is AnswerKind.ROUNDED and self.options.activation.kinked
         exact = 0.0 if kind in (AnswerKind.EXACT, AnswerKind.SMOOTH) else None
-        is_open = self.wishes.open_activation and kind is AnswerKind.SMOOTH
+        is_open = self.options.open_activation and kind is AnswerKind.SMOOTH
         return sampled(
             self.oracle,
             self.box,
             self.rng,
-            activation=OPEN if is_open else self.wishes.activation,
-            noise=self.wishes.noise or exact,
-            units=self.wishes.units,
+            activation=OPEN if is_open else self.options.activation,
+            noise=self.options.noise or exact,
+            units=self.options.units,
             layers=self.layers or 1,
             rounding=found if rounded else None,
             progress=self.stages.progress,

@@ -92,8 +92,8 @@ def sampled(
     asked = RandomPoints(oracle, box, rng)
     rough = None
     if rounding is not None and layers == 1:
-        wished = None if total is None else int(total)
-        road = _FromLines(asked, rounding, wished, activation, noise, deadline, progress)
+        width = None if total is None else int(total)
+        road = _FromLines(asked, rounding, width, activation, noise, deadline, progress)
         found = road.answer()
         if found is not None:
             return found

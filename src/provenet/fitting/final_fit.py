@@ -26,12 +26,12 @@ from scipy.stats import f as f_distribution
 
 from provenet.common.typing import EPS, TINY, AnyArray, Array
 from provenet.data.sources import ArraySource, Source, StandardisedSource
+from provenet.fitting.context import Context
 from provenet.fitting.covariance import Covariance, covariance, covariance_bound
 from provenet.fitting.least_squares import Ended, Fit, refine
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.residuals import residual_on, rounding_level, scale_outputs
-from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import Activation, Symmetry, leaky_relu
 from provenet.networks.canonical import apply_symmetry, match_units
 from provenet.networks.network import Network
@@ -66,9 +66,9 @@ class Polished:
         return cls(network, fit.rss, ambiguities, fit.ended)
 
 
-def refined(workspace: Workspace, samples: Source, network: Network, **options: Any) -> Fit:
-    """The fit next to a network, of the workspace's loss, to the end or as options say."""
-    problem = workspace.problem
+def refined(context: Context, samples: Source, network: Network, **options: Any) -> Fit:
+    """The fit next to a network, of the context's loss, to the end or as options say."""
+    problem = context.problem
     usual: dict[str, Any] = {
         "spread": problem.spread,
         "iterations": 100,
@@ -83,24 +83,24 @@ def refined(workspace: Workspace, samples: Source, network: Network, **options: 
 # ---------------------------------------------------------------- signs
 
 
-def polish(workspace: Workspace, network: Network) -> Polished:
+def polish(context: Context, network: Network) -> Polished:
     """Least squares from a candidate: first up to signs, then with the signs settled."""
-    problem = workspace.problem
-    if workspace.activation.slope is None:
+    problem = context.problem
+    if context.activation.slope is None:
         with np.errstate(over="ignore", invalid="ignore"):  # a step too long is not accepted
             smooth = problem.refine_in_steps(Parameters.of(network), 100, 1e-9, last=20)
-        return settled_from(workspace, smooth)
+        return settled_from(context, smooth)
     start = Parameters.of(as_absolute(network))
     r = network(problem.samples.X) - problem.samples.y
     free = Fit(start, float(np.vdot(r, r)), problem.samples.labels, 0, Ended.ZERO)
     if network.linear is not None or free.rms > 450 * EPS * problem.spread:  # else it is rounding
         free = problem.refine_in_steps(start, 100, 1e-5, last=20)
-    return settled_from(workspace, free)
+    return settled_from(context, free)
 
 
-def settled_from(workspace: Workspace, free: Fit) -> Polished:
+def settled_from(context: Context, free: Fit) -> Polished:
     """The network of a fit of the problem's own model, its signs settled where it has none."""
-    problem, activation = workspace.problem, workspace.activation
+    problem, activation = context.problem, context.activation
     if activation.name == "leaky_relu":  # its slope may have been left open
         m, beta = free.parameters.units, free.parameters.beta
         W = free.parameters.theta[:, :-1]
@@ -109,39 +109,39 @@ def settled_from(workspace: Workspace, free: Fit) -> Polished:
     if network.linear is None or network.units == 0:
         return Polished.of(free, network)
     unsettled = _with_signs(network, _likeliest_signs(network).signs)
-    if not problem.is_zero(free) and excess_on_unseen(workspace, unsettled, free.rss) is not None:
+    if not problem.is_zero(free) and excess_on_unseen(context, unsettled, free.rss) is not None:
         return Polished.of(free, unsettled)  # a bad minimum: no need to go on
-    settled, ambiguities = settle_signs(workspace, free, network)
-    if _linear_term_needed(workspace, free, settled):
+    settled, ambiguities = settle_signs(context, free, network)
+    if _linear_term_needed(context, free, settled):
         return Polished.of(free, unsettled, *ambiguities, *_signs_are_free(unsettled))
     return Polished.of(settled, settled.parameters.network(network.activation), *ambiguities)
 
 
-def settled_with_signs(workspace: Workspace, own: Fit, activation: Activation) -> Polished:
+def settled_with_signs(context: Context, own: Fit, activation: Activation) -> Polished:
     """A fit without a linear term, its signs given, or one with a linear term if it needs that."""
-    network, problem = own.parameters.network(activation), workspace.problem
+    network, problem = own.parameters.network(activation), context.problem
     start = Parameters.of(with_free_linear_part(network, problem.activation))
     free = problem.refine(start, 20, 1 / problem.samples.labels)
-    if not _linear_term_needed(workspace, free, own):
+    if not _linear_term_needed(context, free, own):
         return Polished.of(own, network)
     unsettled = in_activation(free.parameters.network(problem.activation), activation)
     return Polished.of(free, unsettled, *_signs_are_free(unsettled))
 
 
-def settle_signs(workspace: Workspace, free: Fit, network: Network) -> tuple[Fit, tuple[str, ...]]:
+def settle_signs(context: Context, free: Fit, network: Network) -> tuple[Fit, tuple[str, ...]]:
     """The best fit without a linear term, from the signs that the linear part asks for.
 
     `network` is that of the fit, in units of the activation that was asked for.
     """
-    problem, found = workspace.problem, _likeliest_signs(network)
+    problem, found = context.problem, _likeliest_signs(network)
     signs, alternatives = found.signs, found.alternatives
     if network.activation.symmetry is Symmetry.MIRROR and not problem.is_zero(free):
-        signs, alternatives = _flip_while_better(workspace, network, signs)
-    ambiguities = (describe_reversal(workspace, network, other != signs) for other in alternatives)
+        signs, alternatives = _flip_while_better(context, network, signs)
+    ambiguities = (describe_reversal(context, network, other != signs) for other in alternatives)
     start = without_linear(network, signs)
     rounding = rounding_level(start, problem.samples.X[:2000]) / problem.spread
     zero = 2 * float(np.sqrt(np.mean(rounding**2)))
-    return refined(workspace, problem.samples, start, zero=zero), tuple(ambiguities)
+    return refined(context, problem.samples, start, zero=zero), tuple(ambiguities)
 
 
 def _likeliest_signs(network: Network) -> Signs:
@@ -168,9 +168,9 @@ def without_linear(network: Network, signs: Array | None = None) -> Network:
     return _with_signs(network, xi).replace(linear=None)
 
 
-def describe_reversal(workspace: Workspace, network: Network, units: AnyArray) -> str:
+def describe_reversal(context: Context, network: Network, units: AnyArray) -> str:
     """Name units by their output weights, which do not depend on the order of units."""
-    norm = np.linalg.norm(network.weights @ workspace.standardisation.whiten, axis=1)
+    norm = np.linalg.norm(network.weights @ context.standardisation.whiten, axis=1)
     weights = network.output_weights * norm ** (network.activation.degree or 0)
     return (
         f"The units with output weights {np.round(weights[..., units], 4).tolist()} may as well "
@@ -188,7 +188,7 @@ def _signs_are_free(network: Network) -> tuple[str, ...]:
 
 
 def _flip_while_better(
-    workspace: Workspace, network: Network, signs: Array, ruled_out: float = 15.0
+    context: Context, network: Network, signs: Array, ruled_out: float = 15.0
 ) -> tuple[Array, tuple[Array, ...]]:
     """Flip one sign or two, or take other likely signs, while that lowers the residual.
 
@@ -196,7 +196,7 @@ def _flip_while_better(
     in log-likelihood, odds of a thousand to one and more); where the budget is exhausted, of those
     that were compared.
     """
-    samples, m = workspace.problem.to_tell_signs(network.units).samples, len(signs)
+    samples, m = context.problem.to_tell_signs(network.units).samples, len(signs)
 
     def misfit(xi: Array) -> float:
         start = Parameters.of(without_linear(network, xi))
@@ -207,19 +207,19 @@ def _flip_while_better(
     while True:
         flips = [signs * np.where(np.isin(np.arange(m), list(pair)), -1.0, 1.0) for pair in pairs]
         flips += [xi for xi in nearest if np.sum(xi != signs) > 2]
-        compared = takewhile(lambda xi: not workspace.out_of_time, flips)
+        compared = takewhile(lambda xi: not context.out_of_time, flips)
         values = np.array([misfit(xi) for xi in compared])
         i = int(np.argmin(values)) if len(values) else 0
-        if workspace.out_of_time or values[i] >= best:
+        if context.out_of_time or values[i] >= best:
             break
         signs, best = flips[i], float(values[i])
     possible = samples.labels * np.log(values / best) < ruled_out
     return signs, tuple(xi for xi, as_good in zip(flips, possible, strict=False) if as_good)
 
 
-def _linear_term_needed(workspace: Workspace, free: Fit, settled: Fit, level: float = 1e-4) -> bool:
+def _linear_term_needed(context: Context, free: Fit, settled: Fit, level: float = 1e-4) -> bool:
     """Whether the fit with a linear term is better than chance allows (F-test)."""
-    problem = workspace.problem
+    problem = context.problem
     if problem.is_zero(free):
         return not problem.is_zero(settled)
     extra = problem.samples.features * problem.outputs
@@ -244,19 +244,19 @@ class Expected:
 
 
 def expected_on_unseen(
-    workspace: Workspace, network: Network, rss: float, level: float = 1e-4
+    context: Context, network: Network, rss: float, level: float = 1e-4
 ) -> Expected:
     """From the residual sum of squares of the samples that were fitted."""
-    spare = max(workspace.problem.samples.labels - network.free_parameters, 1)
+    spare = max(context.problem.samples.labels - network.free_parameters, 1)
     size = np.sqrt(rss / spare * (1 + network.free_parameters / spare))
-    factor = f_distribution.isf(level, workspace.held_out.labels, spare)
+    factor = f_distribution.isf(level, context.held_out.labels, spare)
     return Expected(float(size), float(size * np.sqrt(factor)))
 
 
-def excess_on_unseen(workspace: Workspace, network: Network, rss: float) -> float | None:
+def excess_on_unseen(context: Context, network: Network, rss: float) -> float | None:
     """How much larger the residual is on held-out samples than noise explains, or None."""
-    expected = expected_on_unseen(workspace, network, rss)
-    found = residual_on(workspace.held_out, workspace.standardisation.network_to_user(network))
+    expected = expected_on_unseen(context, network, rss)
+    found = residual_on(context.held_out, context.standardisation.network_to_user(network))
     return found / max(expected.residual, TINY) if found > expected.limit else None
 
 
@@ -280,24 +280,24 @@ class Refit:
         return self.noise * float(np.sqrt(np.mean(self.scale**2)))
 
 
-def refit_on_all(workspace: Workspace, network: Network) -> Refit:
+def refit_on_all(context: Context, network: Network) -> Refit:
     """Weighted least squares from a network that explains the samples up to noise.
 
     Of several outputs twice: the first fit tells their noise better.
     """
-    drawn = workspace.problem.samples
-    for _ in range(1 if workspace.source.outputs is None else 2):
+    drawn = context.problem.samples
+    for _ in range(1 if context.source.outputs is None else 2):
         squares = np.mean((network(drawn.X) - drawn.y) ** 2, axis=0)
         # Weights beyond a million would be rounding's.
         scale = np.sqrt(np.maximum(squares, 1e-12 * np.max(squares) + TINY))
-        everything, part = _scaled_samples(workspace, scale)
-        if part is None and not workspace.source.in_memory:
+        everything, part = _scaled_samples(context, scale)
+        if part is None and not context.source.in_memory:
             part = ArraySource(drawn.X, drawn.y / scale)
         fit = refined(
-            workspace,
+            context,
             everything,
             scale_outputs(network, 1 / scale),
-            spread=workspace.spread / float(np.min(scale)),
+            spread=context.spread / float(np.min(scale)),
             iterations=20,
             tolerance=1e-8,
             some=part,
@@ -307,26 +307,26 @@ def refit_on_all(workspace: Workspace, network: Network) -> Refit:
     return Refit(network, np.asarray(scale), float(np.sqrt(fit.rss / spare)), fit.ended)
 
 
-def _scaled_samples(workspace: Workspace, scale: Array) -> tuple[Source, ArraySource | None]:
+def _scaled_samples(context: Context, scale: Array) -> tuple[Source, ArraySource | None]:
     """All samples, labels divided by `scale`, and those drawn if they are far fewer."""
-    drawn = workspace.problem.samples
-    source = StandardisedSource(workspace.source, workspace.standardisation, scale)
+    drawn = context.problem.samples
+    source = StandardisedSource(context.source, context.standardisation, scale)
     few = source.size > 10 * drawn.size
     return source, ArraySource(drawn.X, drawn.y / scale) if few else None
 
 
 def covariance_of_all(
-    workspace: Workspace, network: Network, scale: Array, largest: int = 8000, in_haste: int = 3000
+    context: Context, network: Network, scale: Array, largest: int = 8000, in_haste: int = 3000
 ) -> Covariance:
     """From all samples; of a great many from those that were drawn, if these leave nothing open.
 
     For outputs over `scale`. Of more than `largest` weights, where the matrix and its inverse take
     a gigabyte and minutes, or more than `in_haste` and no time, it is a bound.
     """
-    scaled, standardisation = scale_outputs(network, 1 / scale), workspace.standardisation
-    everything, part = _scaled_samples(workspace, scale)
-    if network.weights.size > (in_haste if workspace.out_of_time else largest):
-        drawn = workspace.problem.samples
+    scaled, standardisation = scale_outputs(network, 1 / scale), context.standardisation
+    everything, part = _scaled_samples(context, scale)
+    if network.weights.size > (in_haste if context.out_of_time else largest):
+        drawn = context.problem.samples
         part = ArraySource(drawn.X, drawn.y / scale)
         bound = covariance_bound(part, scaled, standardisation)
         return bound.times(part.size / everything.size)
@@ -341,12 +341,12 @@ def covariance_of_all(
 
 
 def most_likely(
-    workspace: Workspace, found: Parameters, level: float = 1e-4, ruled_out: float = 15.0
+    context: Context, found: Parameters, level: float = 1e-4, ruled_out: float = 15.0
 ) -> Polished:
     """The end of a search of class labels, in units of the activation asked for."""
-    problem = workspace.problem
+    problem = context.problem
     free = problem.with_free_norms().refine(found, 100, 1e-9)
-    network = in_activation(free.parameters.network(problem.activation), workspace.activation)
+    network = in_activation(free.parameters.network(problem.activation), context.activation)
     if network.linear is None or network.units == 0:
         return Polished.of(free, network)
     m, mirrored = network.units, network.activation.symmetry is Symmetry.MIRROR
@@ -356,7 +356,7 @@ def most_likely(
         for xi in candidates:
             if tuple(xi) not in fits:
                 start = without_linear(network, xi)
-                fits[tuple(xi)] = refined(workspace, problem.samples, start)
+                fits[tuple(xi)] = refined(context, problem.samples, start)
         return min(fits, key=lambda xi: fits[xi].rss)
 
     nearest = nearest_signs(*_linear_equation(network), 8) if mirrored else []
@@ -373,7 +373,7 @@ def most_likely(
             alternative = other.parameters.network(network.activation).canonical()
             reversed_ = _reversed(shown, alternative)
             if reversed_.any():
-                told.append(describe_reversal(workspace, shown, reversed_))
+                told.append(describe_reversal(context, shown, reversed_))
     return Polished.of(best, best.parameters.network(network.activation), *told)
 
 

@@ -25,10 +25,10 @@ from scipy.stats import f as f_distribution
 from provenet.common.typing import EPS, TINY, Array
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import Standardisation
+from provenet.fitting.context import Context
 from provenet.fitting.covariance import StandardErrors, covariance
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
-from provenet.fitting.workspace import Workspace
 from provenet.networks.canonical import align_in_place
 from provenet.networks.network import Network
 
@@ -77,11 +77,11 @@ class RobustErrors:
 
 
 def robust_errors(
-    workspace: Workspace, network: Network, scale: Array, linearised: StandardErrors
+    context: Context, network: Network, scale: Array, linearised: StandardErrors
 ) -> RobustErrors:
     """Of a least-squares network on standardised inputs, its outputs divided by `scale`."""
-    standardisation, source = workspace.standardisation, workspace.source
-    samples = ArraySource(workspace.drawn.X, workspace.drawn.y / scale)
+    standardisation, source = context.standardisation, context.source
+    samples = ArraySource(context.drawn.X, context.drawn.y / scale)
     scaled = scale_outputs(network, 1 / scale)
     user = standardisation.network_to_user(network)
     errors, warnings, p = linearised, list[str](), scaled.weights.size + scaled.output_weights.size
@@ -102,7 +102,7 @@ def robust_errors(
         )
     everything = samples.size == source.size  # else the last fit had more, and errors are smaller
     if everything and directions_are_uncertain(user.normalised(), errors):
-        wider = wild_bootstrap(samples, scaled, standardisation, errors, workspace.rng)
+        wider = wild_bootstrap(samples, scaled, standardisation, errors, context.rng)
         if wider is not None:
             errors, factors = wider
             units = np.flatnonzero(factors > 1.25).tolist()

@@ -30,13 +30,13 @@ from scipy.special import log_ndtr
 
 from provenet.common.typing import EPS, TINY, AnyArray, Array
 from provenet.data.passes import working_time
+from provenet.fitting.context import Context
 from provenet.fitting.covariance import null_directions
 from provenet.fitting.final_fit import polish, refined
 from provenet.fitting.least_squares import Ended
 from provenet.fitting.model import Linearisation, Parameters
 from provenet.fitting.output_layer import linear_part, without_each_unit
 from provenet.fitting.search.moves import widened
-from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import ABS, Activation
 from provenet.networks.network import Network
 from provenet.networks.piecewise import as_absolute
@@ -237,52 +237,52 @@ def _mass_derivatives(
 # ---------------------------------------------------------------- the fewest units
 
 
-def explained_by_rounding(workspace: Workspace, residual: float) -> bool:
+def explained_by_rounding(context: Context, residual: float) -> bool:
     """Whether a root mean square residual is no more than the labels' own rounding leaves."""
-    return 0 < residual <= 2 * workspace.precision.rms
+    return 0 < residual <= 2 * context.precision.rms
 
 
-def fit_rounded_labels(workspace: Workspace, network: Network) -> IntervalFit | None:
+def fit_rounded_labels(context: Context, network: Network) -> IntervalFit | None:
     """The fewest units inside all intervals; None where this does not settle, or takes too long.
 
     Labels that are finely rounded are hardly told better so than by least squares: of 1,000 weights
     a round takes half a second there, and the fit does not come to lie inside.
     """
-    size, fine = network.weights.size, workspace.problem.label_rounding > 0
+    size, fine = network.weights.size, context.problem.label_rounding > 0
     if not network.units or size > 3000 or 3 * size**3 > (5e8 if fine else 3e9):
         return None
-    drawn, activation = workspace.drawn, network.activation
-    intervals = Intervals.around(drawn.X, drawn.y, workspace.precision.widths)
-    deadline = workspace.problem.deadline
+    drawn, activation = context.drawn, network.activation
+    intervals = Intervals.around(drawn.X, drawn.y, context.precision.widths)
+    deadline = context.problem.deadline
     best = fit_inside(intervals, Parameters.of(network), activation, deadline=deadline)
     if best is not None and not best.inside and not fine:
-        best = _with_a_missing_unit(workspace, intervals, network) or best
+        best = _with_a_missing_unit(context, intervals, network) or best
     if best is None:
         return None
     if not best.inside:  # there is noise beside the rounding
         return fit_inside(intervals, best.parameters, activation, best.noise, deadline)
     fewer: IntervalFit | None = best
     while fewer is not None:
-        best, enough = fewer, fewer.parameters.units == 1 or workspace.out_of_time
-        fewer = None if enough else _without_a_needless_unit(workspace, intervals, best, activation)
+        best, enough = fewer, fewer.parameters.units == 1 or context.out_of_time
+        fewer = None if enough else _without_a_needless_unit(context, intervals, best, activation)
     return best
 
 
 def _with_a_missing_unit(
-    workspace: Workspace, intervals: Intervals, network: Network, tries: int = 3
+    context: Context, intervals: Intervals, network: Network, tries: int = 3
 ) -> IntervalFit | None:
     """The fit with a further unit, if that is inside: least squares may have thought it noise."""
-    problem = workspace.problem
+    problem = context.problem
     if problem.activation is not ABS:
         return None
     start = problem.refine(Parameters.of(as_absolute(network)), 1, 1e-9)
     for _ in range(tries):
-        if workspace.out_of_time:
+        if context.out_of_time:
             break
         wider = problem.refine_in_steps(
-            widened(problem, start.parameters, (1,), workspace.rng), 30, 1e-2, 4
+            widened(problem, start.parameters, (1,), context.rng), 30, 1e-2, 4
         )
-        own = polish(workspace, wider.parameters.network(ABS)).network
+        own = polish(context, wider.parameters.network(ABS)).network
         if own.linear is None:
             found = fit_inside(
                 intervals, Parameters.of(own), own.activation, deadline=problem.deadline
@@ -293,20 +293,20 @@ def _with_a_missing_unit(
 
 
 def _without_a_needless_unit(
-    workspace: Workspace, intervals: Intervals, best: IntervalFit, activation: Activation
+    context: Context, intervals: Intervals, best: IntervalFit, activation: Activation
 ) -> IntervalFit | None:
     """The fit of one unit fewer, the least useful first, that is still inside; None if none is.
 
     Tried are units that are worth five times the rounding at most, before the others are refined.
     """
-    drawn, parameters = workspace.drawn, best.parameters
+    drawn, parameters = context.drawn, best.parameters
     cost = without_each_unit(linear_part(drawn, parameters, activation), parameters)
-    worth = 25 * workspace.precision.rms**2 * drawn.labels
+    worth = 25 * context.precision.rms**2 * drawn.labels
     for i in (i for i in np.argsort(cost) if cost[i] <= worth):
         start = parameters.keep(np.arange(parameters.units) != i).network(activation)
-        fewer = refined(workspace, drawn, start, damping=1e-2)
-        if explained_by_rounding(workspace, fewer.rms):
-            deadline = workspace.problem.deadline
+        fewer = refined(context, drawn, start, damping=1e-2)
+        if explained_by_rounding(context, fewer.rms):
+            deadline = context.problem.deadline
             found = fit_inside(intervals, fewer.parameters, activation, deadline=deadline)
             if found is not None and found.inside:
                 return found

@@ -9,7 +9,7 @@ import numpy as np
 from provenet.certify.layer import LayerCandidate
 from provenet.certify.statements import Predicts
 from provenet.common.words import counted
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.lowest_layer.fit import LayerFit
 from provenet.lowest_layer.tolerances import AT_THE_NOISE, AT_THE_ROUNDING
 from provenet.lowest_layer.user_layer import on_user_inputs
@@ -25,7 +25,7 @@ _AMBIGUITIES = {
 
 
 def from_fit(
-    workspace: Workspace,
+    context: Context,
     fit: LayerFit,
     notes: Notes = lambda network: (),
     ambiguities: tuple[str, ...] = (),
@@ -37,7 +37,7 @@ def from_fit(
     `notes` says what else there is to say of the network; `standardised`, whether it was fitted on
     standardised inputs.
     """
-    standardisation = workspace.standardisation if standardised else None
+    standardisation = context.standardisation if standardised else None
     user = on_user_inputs(fit.network, standardisation, fit.angle_errors, fit.threshold_errors)
     family = user.network.layer.activation.family
     own = (_AMBIGUITIES[family],) if family in _AMBIGUITIES else ()
@@ -63,11 +63,11 @@ def parameters_of(network: LayeredNetwork) -> int:
     return network.units * (network.features + 1) + terms
 
 
-def may_explain(workspace: Workspace, fit: LayerFit) -> bool:
+def may_explain(context: Context, fit: LayerFit) -> bool:
     """Whether a fit leaves rounding, or the noise given, of the labels that it was fitted to.
 
     One that leaves more is a bad minimum, and not worth a judge.
     """
-    rounding = AT_THE_ROUNDING * workspace.problem.label_rounding
-    noise = AT_THE_NOISE * (workspace.noise or 0.0)
+    rounding = AT_THE_ROUNDING * context.problem.label_rounding
+    noise = AT_THE_NOISE * (context.noise or 0.0)
     return fit.explains or fit.residual <= max(rounding, noise)

@@ -23,7 +23,7 @@ import numpy as np
 
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.landscape.constants import Constants, constants_for_F
 from provenet.landscape.designed import Design
 from provenet.landscape.fourth_order import DenseFourth
@@ -217,17 +217,17 @@ def unit_rows(W: Array) -> Array:
     return np.asarray(W / np.linalg.norm(W, axis=1, keepdims=True))
 
 
-def layer_span(workspace: Workspace) -> Span:
+def layer_span(context: Context) -> Span:
     """The span of the units, from `T_2`, if they all stand above its sampling error."""
-    with workspace.stage("moments", "order 2"):
-        full = estimate_moments(workspace.source, MomentRequest(workspace.standardisation, order=2))
-    span = span_of_units(full.tensors[2], full.errors[2], workspace.units)
+    with context.stage("moments", "order 2"):
+        full = estimate_moments(context.source, MomentRequest(context.standardisation, order=2))
+    span = span_of_units(full.tensors[2], full.errors[2], context.units)
     strongest, level = float(np.abs(span.eigenvalues[0])), span.noise_level
     if span.rank and np.abs(span.eigenvalues[span.rank - 1]) > level:
         return span
-    asked = 1 if workspace.units is None else workspace.units
-    weakest = strongest if workspace.units is None else np.abs(span.eigenvalues[asked - 1])
-    needed = workspace.source.size * (2 * level / max(float(weakest), 1e-300)) ** 2
+    asked = 1 if context.units is None else context.units
+    weakest = strongest if context.units is None else np.abs(span.eigenvalues[asked - 1])
+    needed = context.source.size * (2 * level / max(float(weakest), 1e-300)) ** 2
     raise NoAnswer(
         f"{int(np.sum(np.abs(span.eigenvalues) > level))} of {asked} units stand above the "
         "sampling error of the second moment: thresholds are too high for this many samples. About "

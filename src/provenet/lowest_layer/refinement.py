@@ -31,7 +31,7 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
 from provenet.data.sources import MappedSource, Source, StandardisedSource
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.lowest_layer.bands.descent import Refinement, descend
 from provenet.lowest_layer.bands.queries import QueriedBands
 from provenet.lowest_layer.candidates import from_fit, may_explain, parameters_of
@@ -53,44 +53,42 @@ from provenet.networks.network import Network
 _STEP = get_activation("step")
 
 
-def refined(
-    workspace: Workspace, start: Directions, silent: float | None
-) -> Iterator[LayerCandidate]:
+def refined(context: Context, start: Directions, silent: float | None) -> Iterator[LayerCandidate]:
     """What the ways for these units and this source find, the strongest first."""
     if silent is None:
-        yield from by_least_squares(workspace, start)
+        yield from by_least_squares(context, start)
         return
-    asks = workspace.source.queryable
-    rectified = workspace.activation.slope == 0.0
+    asks = context.source.queryable
+    rectified = context.activation.slope == 0.0
     if rectified:
-        yield from alone(workspace, start, silent)
+        yield from alone(context, start, silent)
     if asks:
-        yield by_bands(workspace, start, silent)
+        yield by_bands(context, start, silent)
         return
-    found = fired_union(workspace, silent)
+    found = fired_union(context, silent)
     if found.success:
         nearer = Directions(found.weights, found.thresholds)
         if rectified:
-            yield from alone(workspace, nearer, silent)
-        if workspace.activation.degree != 0:  # steps have no slope to fit by
-            yield from by_least_squares(workspace, nearer)
-    yield by_union(workspace, found, silent)
+            yield from alone(context, nearer, silent)
+        if context.activation.degree != 0:  # steps have no slope to fit by
+            yield from by_least_squares(context, nearer)
+    yield by_union(context, found, silent)
 
 
 # ---------------------------------------------------------------- one unit alone
 
 
-def alone(workspace: Workspace, start: Directions, silent: float) -> Iterator[LayerCandidate]:
+def alone(context: Context, start: Directions, silent: float) -> Iterator[LayerCandidate]:
     """ReLU units where they fire alone; nothing where no line explains most of these samples."""
-    source = StandardisedSource(workspace.source, workspace.standardisation)
+    source = StandardisedSource(context.source, context.standardisation)
     X, y = firing_samples(source, silent)
     units = exclusive_units(X, y, start.weights, start.thresholds)
     if not units.exact.all():
         return
     k = len(units.weights)
-    layer = Network(units.weights, -units.thresholds, activation=workspace.activation)
+    layer = Network(units.weights, -units.thresholds, activation=context.activation)
     top = open_top(layer, units.coefficients, silent)
-    user = on_user_inputs(top, workspace.standardisation, np.zeros(k), np.zeros(k))
+    user = on_user_inputs(top, context.standardisation, np.zeros(k), np.zeros(k))
     yield LayerCandidate(
         network=user.units,
         what=counted(k, "unit"),
@@ -120,14 +118,14 @@ def firing_samples(source: Source, silent: float) -> tuple[Array, Array]:
 # ---------------------------------------------------------------- units and polynomial at once
 
 
-def by_least_squares(workspace: Workspace, start: Directions) -> Iterator[LayerCandidate]:
+def by_least_squares(context: Context, start: Directions) -> Iterator[LayerCandidate]:
     """Units with the polynomial above them; nothing if even fitted labels do not come out."""
-    samples = workspace.problem.samples
+    samples = context.problem.samples
     rows = _rare_first(samples.y)
-    layer = Network(start.weights, -start.thresholds, activation=workspace.activation)
+    layer = Network(start.weights, -start.thresholds, activation=context.activation)
     fit = fit_layer(samples.X[rows], samples.y[rows], layer)
-    if fit is not None and may_explain(workspace, fit):
-        yield from_fit(workspace, fit)
+    if fit is not None and may_explain(context, fit):
+        yield from_fit(context, fit)
 
 
 def _rare_first(y: Array) -> AnyArray:
@@ -145,25 +143,25 @@ def _fires(silent: float, X: Array, y: Array) -> tuple[Array, Array]:
     return X, (y != silent).astype(float)
 
 
-def fired_union(workspace: Workspace, silent: float) -> HalfspaceSet:
+def fired_union(context: Context, silent: float) -> HalfspaceSet:
     """The halfspaces in one of which an input is where its label is not the silent one."""
-    standardised = StandardisedSource(workspace.source, workspace.standardisation)
+    standardised = StandardisedSource(context.source, context.standardisation)
     return learn_union(
         MappedSource(standardised, partial(_fires, silent)),
-        workspace.units,
-        rng=workspace.rng,
+        context.units,
+        rng=context.rng,
         intersection=False,
-        hidden=workspace.hidden_rows,
-        stage=workspace.stage,
+        hidden=context.hidden_rows,
+        stage=context.stage,
     )
 
 
-def by_union(workspace: Workspace, found: HalfspaceSet, silent: float) -> LayerCandidate:
+def by_union(context: Context, found: HalfspaceSet, silent: float) -> LayerCandidate:
     """Units as the faces of that union."""
-    layer = Network(found.weights, -found.thresholds, activation=workspace.activation)
+    layer = Network(found.weights, -found.thresholds, activation=context.activation)
     user = on_user_inputs(
         open_top(layer, silent=silent),
-        workspace.standardisation,
+        context.standardisation,
         found.angle_errors,
         found.threshold_errors,
     )
@@ -178,13 +176,13 @@ def by_union(workspace: Workspace, found: HalfspaceSet, silent: float) -> LayerC
         way="the union of halfspaces on which labels fire",
         statement=Fires(
             LayeredNetwork(user.network.layer.replace(activation=_STEP), union),
-            found.face_errors(workspace.standardisation),
+            found.face_errors(context.standardisation),
             silent,
             either_side=True,
         ),
         parameters=found.weights.size,
         flip_rate=found.flip_rate,
-        findings=(*findings, _all_digits(workspace, silent)),
+        findings=(*findings, _all_digits(context, silent)),
         notes=found.evidence,
         ambiguities=(_HIDDEN_UNITS,),
     )
@@ -193,14 +191,14 @@ def by_union(workspace: Workspace, found: HalfspaceSet, silent: float) -> LayerC
 _HIDDEN_UNITS = "A unit that fires only where another does is not seen in what fires."
 
 
-def _all_digits(workspace: Workspace, silent: float) -> Check:
+def _all_digits(context: Context, silent: float) -> Check:
     """Labels of continuous units that were rounded move where they seem to fire."""
-    y = workspace.problem.samples.y
+    y = context.problem.samples.y
     fires = y[y != silent]
     share = len(np.unique(fires)) / max(len(fires), 1)
     return Check(
         "labels have all their digits",
-        workspace.activation.degree == 0 or share > DISTINCT_LABELS,
+        context.activation.degree == 0 or share > DISTINCT_LABELS,
         f"{100 * share:.3g}% of those that fire are distinct",
         f"more than {100 * DISTINCT_LABELS:.0f}%, of units that are no steps",
         "Labels are rounded, so thresholds are those of the rounded labels: give labels with all "
@@ -213,19 +211,19 @@ def _all_digits(workspace: Workspace, silent: float) -> Check:
 # ---------------------------------------------------------------- thin bands
 
 
-def by_bands(workspace: Workspace, start: Directions, silent: float) -> LayerCandidate:
+def by_bands(context: Context, start: Directions, silent: float) -> LayerCandidate:
     """Every unit by itself, on whether a queried label fires in thin bands (Theorem 5)."""
-    source = workspace.source
-    oracle = QueriedBands(source.query, source.features, silent=silent, rng=workspace.rng)
+    source = context.source
+    oracle = QueriedBands(source.query, source.features, silent=silent, rng=context.rng)
     # Inputs are made standard normal, so directions are needed in the source's coordinates.
-    own, _ = workspace.standardisation.units_to_user(start.weights, -start.thresholds)
-    found = [_one_unit(workspace, oracle, w) for w in own]
-    layer = layer_of(found, workspace.activation)
+    own, _ = context.standardisation.units_to_user(start.weights, -start.thresholds)
+    found = [_one_unit(context, oracle, w) for w in own]
+    layer = layer_of(found, context.activation)
     top = open_top(layer, silent=silent)
     return from_bands(found, top, silent + oracle.margin, counted(len(found), "unit"))
 
 
-def _one_unit(workspace: Workspace, oracle: QueriedBands, w: Array) -> Refinement:
-    if workspace.out_of_time:
+def _one_unit(context: Context, oracle: QueriedBands, w: Array) -> Refinement:
+    if context.out_of_time:
         raise NoAnswer("The budget was used up before every unit was refined: give budget=.")
-    return descend(oracle, w, ASKED_ANGLE, rng=workspace.rng)
+    return descend(oracle, w, ASKED_ANGLE, rng=context.rng)

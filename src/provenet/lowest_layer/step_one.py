@@ -13,7 +13,7 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.lowest_layer.direction_errors import sampling_angles
 from provenet.lowest_layer.directions import (
     Directions,
@@ -40,15 +40,15 @@ class StepOne:
     """Those inside the span of the units."""
 
 
-def step_one(workspace: Workspace, activation: Activation, size: float = 1.0) -> StepOne:
+def step_one(context: Context, activation: Activation, size: float = 1.0) -> StepOne:
     """Directions of units whose labels are `size` times those of the layer."""
-    source, t, way = workspace.source, workspace.threshold, _way(workspace)
-    span = layer_span(workspace)
-    with workspace.stage("moments", f"orders 3 and 4 in {counted(span.rank, 'dimension')}"):
-        found = moments_in_span(source, workspace.standardisation, span)
+    source, t, way = context.source, context.threshold, _way(context)
+    span = layer_span(context)
+    with context.stage("moments", f"orders 3 and 4 in {counted(span.rank, 'dimension')}"):
+        found = moments_in_span(source, context.standardisation, span)
         moments = _over(found, size)
-    with workspace.stage("decompose"):
-        inside = directions(moments, activation, t, workspace.rng, way)
+    with context.stage("decompose"):
+        inside = directions(moments, activation, t, context.rng, way)
         W = inside.weights
         if way == "decomposition":
             errors = angle_errors(moments, W)
@@ -56,16 +56,16 @@ def step_one(workspace: Workspace, activation: Activation, size: float = 1.0) ->
             at = sensitivity(moments, activation, t, W, way)
             products = at.turned_by_products(moments, hermite_coefficients(activation, t))
             at = replace(at, u=(at.u[0] * size, at.u[1] * size))
-            errors = sampling_angles(source, workspace.standardisation, span, at)
+            errors = sampling_angles(source, context.standardisation, span, at)
             errors = np.minimum(np.hypot(errors, products), np.pi / 2)
     units = Directions(W @ span.basis, inside.thresholds)
     return StepOne(units, errors, W, moments)
 
 
-def _way(workspace: Workspace) -> str:
-    if workspace.objective != "auto":
-        return workspace.objective
-    return "one-by-one" if workspace.faithful else "decomposition"
+def _way(context: Context) -> str:
+    if context.objective != "auto":
+        return context.objective
+    return "one-by-one" if context.faithful else "decomposition"
 
 
 def _over(moments: Moments, size: float) -> Moments:

@@ -17,7 +17,7 @@ from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.data.sources import MappedSource, StandardisedSource
 from provenet.data.standardisation import Standardisation
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.lowest_layer.bands.descent import Refinement
 from provenet.lowest_layer.bands.near import near_samples
 from provenet.lowest_layer.bands.queries import QueriedBands, SampleBands, estimate_tan_alpha
@@ -36,40 +36,38 @@ class Searched:
     """None where directions are those of the user's inputs: the source was asked."""
 
 
-def step_two(
-    workspace: Workspace, start: StepOne, level: float, *, turned: bool = False
-) -> Searched:
+def step_two(context: Context, start: StepOne, level: float, *, turned: bool = False) -> Searched:
     """Algorithm 1 from the directions of step 1; labels fire above `level`.
 
     `turned`: they fire below it. Raises `NoAnswer` where one of the units cannot be refined.
     """
     sign, W = -1.0 if turned else 1.0, start.units.weights
-    if workspace.source.queryable:
-        source = workspace.source
+    if context.source.queryable:
+        source = context.source
         oracle = QueriedBands(
             partial(_turned_answers, sign, source.query),
             source.features,
             silent=sign * level,
-            rng=workspace.rng,
+            rng=context.rng,
         )
         # Inputs are made standard normal, so directions are needed in the source's coordinates.
-        search: Callable[[Array, float], Refinement] = partial(_by_questions, workspace, oracle)
-        W, own = W @ workspace.standardisation.whiten, None
+        search: Callable[[Array, float], Refinement] = partial(_by_questions, context, oracle)
+        W, own = W @ context.standardisation.whiten, None
     else:
-        own = workspace.standardisation
+        own = context.standardisation
         samples = MappedSource(
-            StandardisedSource(workspace.source, own), partial(_turned_samples, sign)
+            StandardisedSource(context.source, own), partial(_turned_samples, sign)
         )
-        search = partial(_on_samples, workspace, samples, sign * level)
-    with workspace.stage("step 2", f"Algorithm 1 for {counted(len(W), 'unit')}"):
-        return Searched(list(_each_unit(workspace, search, W, start.angle_errors)), own)
+        search = partial(_on_samples, context, samples, sign * level)
+    with context.stage("step 2", f"Algorithm 1 for {counted(len(W), 'unit')}"):
+        return Searched(list(_each_unit(context, search, W, start.angle_errors)), own)
 
 
 def _each_unit(
-    workspace: Workspace, search: Callable[[Array, float], Refinement], W: Array, errors: Array
+    context: Context, search: Callable[[Array, float], Refinement], W: Array, errors: Array
 ) -> Iterator[Refinement]:
     for i, (w, error) in enumerate(zip(W, errors, strict=True)):
-        if workspace.out_of_time:
+        if context.out_of_time:
             raise NoAnswer(
                 "The budget was used up before every unit was refined: give more with budget=."
             )
@@ -87,25 +85,25 @@ def _turned_samples(sign: float, X: Array, y: Array) -> tuple[Array, Array]:
     return X, sign * y
 
 
-def _by_questions(workspace: Workspace, oracle: QueriedBands, w: Array, error: float) -> Refinement:
+def _by_questions(context: Context, oracle: QueriedBands, w: Array, error: float) -> Refinement:
     return random_search(
-        oracle, w, ASKED_OF_PAPER, stop=lambda: workspace.out_of_time, rng=workspace.rng
+        oracle, w, ASKED_OF_PAPER, stop=lambda: context.out_of_time, rng=context.rng
     )
 
 
 def _on_samples(
-    workspace: Workspace, samples: MappedSource, level: float, w: Array, error: float
+    context: Context, samples: MappedSource, level: float, w: Array, error: float
 ) -> Refinement:
     """Bands of the first look are as wide as the angle that step 1 states."""
     eps = float(np.clip(BAND_WIDTHS * error, *FIRST_BANDS))
-    first = estimate_tan_alpha(SampleBands(samples, silent=level), w, eps, rng=workspace.rng)
+    first = estimate_tan_alpha(SampleBands(samples, silent=level), w, eps, rng=context.rng)
     width = max(first.tan_alpha, eps / BAND_WIDTHS)
-    halves = near_samples(samples, level, w, first.offset, width, workspace.hidden_rows)
+    halves = near_samples(samples, level, w, first.offset, width, context.hidden_rows)
     return search_samples(
         halves,
         w,
         BAND_WIDTHS * width,
         ASKED_OF_PAPER,
-        stop=lambda: workspace.out_of_time,
-        rng=workspace.rng,
+        stop=lambda: context.out_of_time,
+        rng=context.rng,
     )

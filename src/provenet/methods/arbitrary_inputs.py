@@ -35,7 +35,7 @@ import numpy as np
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.methods.stages.label_lines import distinct_samples, shared_label, with_constant
 from provenet.methods.stages.sign_patterns import (
     ZERO_RATIO,
@@ -111,60 +111,60 @@ Refuted = dict[tuple[bool, bool, bytes], NoPatternServes]
 # ---------------------------------------------------------------- the recipe
 
 
-def arbitrary_inputs(workspace: Workspace) -> Iterator[Candidate]:
+def arbitrary_inputs(context: Context) -> Iterator[Candidate]:
     """Of the samples to fit, if those held out agree; otherwise of all; one candidate."""
-    X, Y = _all_samples(workspace)
+    X, Y = _all_samples(context)
     refuted: Refuted = {}
-    yield _confirmed(workspace, X, Y, refuted) or _of_all(workspace, X, Y, refuted)
+    yield _confirmed(context, X, Y, refuted) or _of_all(context, X, Y, refuted)
 
 
-def _all_samples(workspace: Workspace) -> tuple[Array, Array]:
+def _all_samples(context: Context) -> tuple[Array, Array]:
     """The samples as they were given, those to fit first."""
-    different = len(workspace.inputs)
-    if workspace.source.size > workspace.problem.samples.size + workspace.held_out.size:
-        different = workspace.source.size
+    different = len(context.inputs)
+    if context.source.size > context.problem.samples.size + context.held_out.size:
+        different = context.source.size
     if different > MOST_ENUMERATED_SAMPLES:
         raise NoAnswer(
             f"The sign patterns of at most {MOST_ENUMERATED_SAMPLES} samples are enumerated, and "
             f'there are {different}: use method="lifting", which takes any inputs too, or '
             'method="expand-prune".'
         )
-    if workspace.source.fixed:
-        X, y = workspace.source.rows(0, workspace.source.size)
-        last = np.isin(np.arange(len(X)), workspace.held_out_rows)
+    if context.source.fixed:
+        X, y = context.source.rows(0, context.source.size)
+        last = np.isin(np.arange(len(X)), context.held_out_rows)
         order = np.argsort(last, kind="stable")
         X, y = X[order], y[order]
     else:
-        X, y = workspace.standardisation.undo(workspace.drawn.X), workspace.drawn.y
+        X, y = context.standardisation.undo(context.drawn.X), context.drawn.y
     return np.asarray(X, dtype=float), np.asarray(y, dtype=float).reshape(len(X), -1)
 
 
-def _confirmed(workspace: Workspace, X: Array, Y: Array, refuted: Refuted) -> Candidate | None:
+def _confirmed(context: Context, X: Array, Y: Array, refuted: Refuted) -> Candidate | None:
     """A network of the samples to fit that explains those held out, if there is one."""
-    n = workspace.problem.samples.size
+    n = context.problem.samples.size
     try:
-        for network, evidence in _networks(workspace, X[:n], Y[:n], refuted):
+        for network, evidence in _networks(context, X[:n], Y[:n], refuted):
             if _explains(network, X, Y):
-                return _candidate(workspace, network, evidence)
+                return _candidate(context, network, evidence)
     except NoAnswer:
-        if workspace.out_of_time:
+        if context.out_of_time:
             raise
     return None
 
 
-def _of_all(workspace: Workspace, X: Array, Y: Array, refuted: Refuted) -> Candidate:
+def _of_all(context: Context, X: Array, Y: Array, refuted: Refuted) -> Candidate:
     """A network of all samples, none of which is left to confirm it."""
-    network, evidence = next(_networks(workspace, X, Y, refuted))
-    return _candidate(workspace, network, evidence, fitted_all=True)
+    network, evidence = next(_networks(context, X, Y, refuted))
+    return _candidate(context, network, evidence, fitted_all=True)
 
 
 def _candidate(
-    workspace: Workspace, network: Network, evidence: str, *, fitted_all: bool = False
+    context: Context, network: Network, evidence: str, *, fitted_all: bool = False
 ) -> Candidate:
-    if workspace.problem.samples.y.ndim == 1:
+    if context.problem.samples.y.ndim == 1:
         c = float(np.ravel(network.output_bias)[0])
         network = network.replace(output_weights=network.output_weights[0], output_bias=c)
-    own = workspace.standardisation.network_from_user(network)
+    own = context.standardisation.network_from_user(network)
     return Candidate(own, evidence, fitted_all=fitted_all)
 
 
@@ -174,21 +174,21 @@ def _explains(network: Network, X: Array, Y: Array) -> bool:
 
 
 def _networks(
-    workspace: Workspace, X: Array, Y: Array, refuted: Refuted
+    context: Context, X: Array, Y: Array, refuted: Refuted
 ) -> Iterator[tuple[Network, str]]:
     """Networks that explain the samples, one a reading at most, the simplest first."""
     X, Y = distinct_samples(X, Y)
     found, reason = 0, NoAnswer()
-    for reading in _readings(X, Y, plain=workspace.faithful):
+    for reading in _readings(X, Y, plain=context.faithful):
         try:
             if reading.key in refuted:
                 raise refuted[reading.key]
-            network, evidence = _solved(workspace, reading)
+            network, evidence = _solved(context, reading)
         except NoAnswer as why:
             reason = why
             if isinstance(why, NoPatternServes):
                 refuted[reading.key] = why
-            if workspace.out_of_time:
+            if context.out_of_time:
                 break
             continue
         if _explains(network, X, Y):
@@ -213,19 +213,19 @@ def _readings(X: Array, Y: Array, *, plain: bool) -> Iterator[Reading]:
     yield Reading(wide, Y, nothing, biases=True, constant=True)
 
 
-def _solved(workspace: Workspace, reading: Reading) -> tuple[Network, str]:
+def _solved(context: Context, reading: Reading) -> tuple[Network, str]:
     """Lemma 1 and Algorithm 2 on one reading of the samples."""
     X, Y = _with_inputs(reading)
     spans = spans_of(X, with_constant(Y) if reading.constant else Y)
     rank = spans.V.shape[1] - reading.constant
-    _check_units(workspace.units, rank, Y.shape[1])
+    _check_units(context.units, rank, Y.shape[1])
     found = constant_unit(spans) if reading.constant else FoundUnits.nothing(spans)
-    patterns = _lemma_1(workspace, spans.V)
+    patterns = _lemma_1(context, spans.V)
     evidence = _evidence(rank, len(patterns))
-    if workspace.faithful:
-        values = _printed_algorithm_2(workspace, spans, patterns)
+    if context.faithful:
+        values = _printed_algorithm_2(context, spans, patterns)
         return reading.network(*printed_weights(X, Y, values)), evidence
-    found = _algorithm_2(workspace, spans, patterns, found, reading.units)
+    found = _algorithm_2(context, spans, patterns, found, reading.units)
     evidence += _how_sure(found, X)
     return reading.network(*weights_of(X, Y, spans, found)), evidence
 
@@ -270,7 +270,7 @@ def _check_units(units: int | None, rank: int, outputs: int) -> None:
         )
 
 
-def _lemma_1(workspace: Workspace, V: Array) -> AnyArray:
+def _lemma_1(context: Context, V: Array) -> AnyArray:
     """All sign patterns of the labels' span that some vector of it can have as its support."""
     D, member = distinct_directions(V)
     total, done = vertex_count(*D.shape), 0
@@ -278,29 +278,29 @@ def _lemma_1(workspace: Workspace, V: Array) -> AnyArray:
         f"{total} vertices of {len(D)} distinct labels to look at, at most "
         f"{most_patterns(*D.shape)} patterns, a linear program for each that passes the rank tests"
     )
-    with workspace.stage("patterns", cost):
+    with context.stage("patterns", cost):
         packed: list[AnyArray] = []
         for done, block in pattern_blocks(D):
             packed.append(block)
-            workspace.progress("patterns", done / total, cost)
-            if workspace.out_of_time:
+            context.progress("patterns", done / total, cost)
+            if context.out_of_time:
                 raise _out_of_time(f"{done} of {total} vertices were looked at for sign patterns")
         patterns = unpack(np.concatenate(packed), member)
         kept = supports(V, patterns)
-        workspace.progress(
+        context.progress(
             "patterns", 1.0, f"{len(patterns)} patterns, {len(kept)} of them pass the rank test"
         )
     return kept
 
 
 def _algorithm_2(
-    workspace: Workspace, spans: Spans, patterns: AnyArray, found: FoundUnits, kind: str
+    context: Context, spans: Spans, patterns: AnyArray, found: FoundUnits, kind: str
 ) -> FoundUnits:
     """Step 1: run through the patterns until there are as many independent units as dimensions."""
     units, programs, known = spans.V.shape[1], Programs(), len(found)
-    with workspace.stage("programs", f"{len(patterns)} patterns to try"):
+    with context.stage("programs", f"{len(patterns)} patterns to try"):
         for tried, on in enumerate(patterns):
-            _tell(workspace, tried, patterns, programs, len(found), units)
+            _tell(context, tried, patterns, programs, len(found), units)
             found = independent_units(spans, on, found, programs)
             if len(found) == units:
                 return found
@@ -311,13 +311,13 @@ def _algorithm_2(
     )
 
 
-def _printed_algorithm_2(workspace: Workspace, spans: Spans, patterns: AnyArray) -> Array:
+def _printed_algorithm_2(context: Context, spans: Spans, patterns: AnyArray) -> Array:
     """Steps 1 and 2 as they are printed: for every unit all patterns from the first on."""
     units, programs, Y = spans.V.shape[1], Programs(), np.empty((0, len(spans.size)))
-    with workspace.stage("programs", f"{len(patterns)} patterns to try for each of {units} units"):
+    with context.stage("programs", f"{len(patterns)} patterns to try for each of {units} units"):
         while len(Y) < units:
             for tried, on in enumerate(patterns):
-                _tell(workspace, tried, patterns, programs, len(Y), units)
+                _tell(context, tried, patterns, programs, len(Y), units)
                 y = algorithm_1(spans, on, Y, programs)
                 if y is not None:
                     Y = np.vstack([Y, y])
@@ -333,15 +333,15 @@ def _printed_algorithm_2(workspace: Workspace, spans: Spans, patterns: AnyArray)
 
 
 def _tell(
-    workspace: Workspace, tried: int, patterns: AnyArray, programs: Programs, found: int, units: int
+    context: Context, tried: int, patterns: AnyArray, programs: Programs, found: int, units: int
 ) -> None:
     """How far it got, and whether there is time for more."""
-    if workspace.out_of_time:
+    if context.out_of_time:
         raise _out_of_time(
             f"{tried} of {len(patterns)} patterns were tried and {found} of {units} units found"
         )
-    share = (found + tried / len(patterns)) / units if workspace.faithful else tried / len(patterns)
-    workspace.progress("programs", share, f"{programs.run} programs, {found} of {units} units")
+    share = (found + tried / len(patterns)) / units if context.faithful else tried / len(patterns)
+    context.progress("programs", share, f"{programs.run} programs, {found} of {units} units")
 
 
 def _only(patterns: AnyArray, programs: Programs, found: int, rank: int, kind: str) -> str:

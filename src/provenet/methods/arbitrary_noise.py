@@ -57,6 +57,7 @@ from provenet.certify.checks import Check, Status
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
+from provenet.fitting.context import Context
 from provenet.fitting.final_fit import without_linear
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import with_output_layer
@@ -80,7 +81,6 @@ from provenet.fitting.robust.noisy_signs import (
     span_from_bounded_labels,
     surest_directions,
 )
-from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import (
     DRAWN_IN,
@@ -115,21 +115,21 @@ _NO_SIGN_STEP = (
 )
 
 
-def _enumerated(workspace: Workspace) -> Iterator[Candidate]:
+def _enumerated(context: Context) -> Iterator[Candidate]:
     """Algorithm 8, level by level of the guess grid."""
-    units = workspace.units
+    units = context.units
     if units is None or units > 2:
         asked = "an unknown number" if units is None else f"{units}"
         raise NoAnswer(
             f"Algorithm 8 enumerates guesses for units=1 or units=2, not for {asked}: leave out "
             "faithful=True for the robust start, which serves any."
         )
-    samples = workspace.problem.samples
+    samples = context.problem.samples
     X, Y = samples.X, samples.y.reshape(samples.size, -1)
     entries = min(Y.shape[1], SKETCH_ROWS_A_UNIT * units)
-    with workspace.stage("search", "enumeration of left inverses"):
-        sketched = Y @ _sketch(Y.shape[1], entries, workspace.rng).T
-        learned, how_far = _learn_from_guesses(workspace, X, sketched)
+    with context.stage("search", "enumeration of left inverses"):
+        sketched = Y @ _sketch(Y.shape[1], entries, context.rng).T
+        learned, how_far = _learn_from_guesses(context, X, sketched)
         directions = surest_directions(learned)
     if len(directions) == 0:
         raise NoAnswer(_NOTHING)
@@ -138,7 +138,7 @@ def _enumerated(workspace: Workspace) -> Iterator[Candidate]:
         "directions."
     )
     network = with_output_layer(X, Y, best_units(X, Y, directions, units), np.zeros(units))  # 4
-    yield Candidate(_shaped(workspace, network), evidence)
+    yield Candidate(_shaped(context, network), evidence)
 
 
 def _sketch(outputs: int, rows: int, rng: np.random.Generator) -> Array:
@@ -148,9 +148,7 @@ def _sketch(outputs: int, rows: int, rng: np.random.Generator) -> Array:
     return np.linalg.qr(rng.standard_normal((outputs, rows)))[0].T
 
 
-def _learn_from_guesses(
-    workspace: Workspace, X: Array, sketched: Array
-) -> tuple[SignDirections, str]:
+def _learn_from_guesses(context: Context, X: Array, sketched: Array) -> tuple[SignDirections, str]:
     """Steps 2 to 3c: a direction from each row and each smear; and how far the guesses went."""
     learned: list[SignDirections] = []
     guesses, entries = 0, sketched.shape[1]
@@ -158,13 +156,13 @@ def _learn_from_guesses(
         values = sketched @ rows.T
         values -= np.median(values, axis=0)
         size = usual_size(values)
-        learned += [learn_directions(X, values, s * size, workspace.rng) for s in GUESS_SMEARS]
+        learned += [learn_directions(X, values, s * size, context.rng) for s in GUESS_SMEARS]
         guesses += len(rows)
         message = f"{guesses} rows of the left inverse, level {level} of {FINEST_GUESSES}"
-        workspace.progress("search", workspace.budget_used, message)
-        if workspace.out_of_time:
+        context.progress("search", context.budget_used, message)
+        if context.out_of_time:
             break
-    stopped = ", when the budget was used up" if workspace.out_of_time else ""
+    stopped = ", when the budget was used up" if context.out_of_time else ""
     return merged(learned), f"{guesses} rows of the left inverse down to level {level}{stopped}"
 
 
@@ -178,7 +176,7 @@ class UnitsInSpan:
 
 
 def fits_in_span(
-    X: Array, Z: Array, span: BoundedSpan, units: int, workspace: Workspace
+    X: Array, Z: Array, span: BoundedSpan, units: int, context: Context
 ) -> Iterator[tuple[str, RobustFit[Parameters]]]:
     """Huber fits inside the span: from joint diagonalisation, sign step, random directions."""
     k, outputs = span.dimensions, Z.shape[1]
@@ -189,7 +187,7 @@ def fits_in_span(
         activation=ABS,
         tolerance=SPAN_SEARCH_TOLERANCE,
         scale=np.ones(outputs),
-        out_of_time=lambda: workspace.out_of_time,
+        out_of_time=lambda: context.out_of_time,
     )
 
     def started(directions: Array) -> Parameters:
@@ -203,7 +201,7 @@ def fits_in_span(
             learned = directions_of(X @ span.basis.T, Z, first.model)
             yield "the sign step", fit(started(learned.directions))
     for _ in range(RANDOM_SPAN_STARTS):
-        yield "random directions", fit(started(workspace.rng.standard_normal((units, k))))
+        yield "random directions", fit(started(context.rng.standard_normal((units, k))))
 
 
 def directions_of(X: Array, Z: Array, model: Parameters) -> SignDirections:
@@ -213,16 +211,16 @@ def directions_of(X: Array, Z: Array, model: Parameters) -> SignDirections:
     return learn_directions(X, values, usual_size(values))
 
 
-def _search_in_span(workspace: Workspace, X: Array, Z: Array, span: BoundedSpan) -> UnitsInSpan:
+def _search_in_span(context: Context, X: Array, Z: Array, span: BoundedSpan) -> UnitsInSpan:
     """The best of several starts; it ends when the least loss was reached twice.
 
     As many units as there are dimensions, for a unit that shows in no dimension would be fitted to
     noise; as many as asked for where the dimensions fill the space, and so say nothing.
     """
     units = span.dimensions
-    if units == X.shape[1] and workspace.units is not None:
-        units = workspace.units
-    fits = fits_in_span(X[:SPAN_SEARCH_ROWS], Z[:SPAN_SEARCH_ROWS], span, units, workspace)
+    if units == X.shape[1] and context.units is not None:
+        units = context.units
+    fits = fits_in_span(X[:SPAN_SEARCH_ROWS], Z[:SPAN_SEARCH_ROWS], span, units, context)
     first, best = next(fits)
     reached = f"only from {first}"
     for name, fit in fits:
@@ -232,7 +230,7 @@ def _search_in_span(workspace: Workspace, X: Array, Z: Array, span: BoundedSpan)
             break
         if fit.loss < best.loss:
             first, best, reached = name, fit, f"only from {name}"
-        if workspace.out_of_time:
+        if context.out_of_time:
             break
     evidence = (
         f"{span.dimensions} directions of order 2 of the bounded labels were kept, the weakest "
@@ -262,21 +260,21 @@ class Finished:
     white: Whitening | None = None
 
 
-def _finish(workspace: Workspace, start: Network, evidence: str) -> Finished:
+def _finish(context: Context, start: Network, evidence: str) -> Finished:
     """Huber's estimate from all samples, and the winsorised labels it is judged on."""
-    exact = _without_noise(workspace, start)
+    exact = _without_noise(context, start)
     if exact is not None:
         sentence = f"{evidence} The labels carry no noise: none were winsorised."
         return Finished(Candidate(exact, sentence))
-    inputs, labels = workspace.source.rows(0, workspace.source.size)
-    X, Y = workspace.standardisation.apply(inputs), labels.reshape(len(labels), -1)
-    with workspace.stage("refine", "robust fit"):
-        found = huber_weighted(X, Y, start, lambda: workspace.out_of_time)
-    findings = _findings(workspace, X, found)
+    inputs, labels = context.source.rows(0, context.source.size)
+    X, Y = context.standardisation.apply(inputs), labels.reshape(len(labels), -1)
+    with context.stage("refine", "robust fit"):
+        found = huber_weighted(X, Y, start, lambda: context.out_of_time)
+    findings = _findings(context, X, found)
     sentence = " ".join([evidence, *_how(found), *(() if findings else (_NO_SIGN_STEP,))])
-    on = workspace.on(ArraySource(inputs, found.labels.reshape(labels.shape)))
+    on = context.on(ArraySource(inputs, found.labels.reshape(labels.shape)))
     if found.white is None:
-        network, repaired = _shaped(workspace, found.network), Repaired(on)
+        network, repaired = _shaped(context, found.network), Repaired(on)
     else:
         network = found.white.whitened(found.network)
         repaired = Repaired(on, found.white.restored_errors)
@@ -286,20 +284,20 @@ def _finish(workspace: Workspace, start: Network, evidence: str) -> Finished:
     return Finished(candidate, found.white)
 
 
-def _without_noise(workspace: Workspace, start: Network) -> Network | None:
+def _without_noise(context: Context, start: Network) -> Network | None:
     """The network that least squares finds, if it leaves nothing of the labels."""
-    parameters = Parameters.of(as_absolute(_shaped(workspace, start)))
-    part = workspace.problem.for_width(start.units)
+    parameters = Parameters.of(as_absolute(_shaped(context, start)))
+    part = context.problem.for_width(start.units)
     fit = part.refine(parameters, 20, 1e-2)
-    if not (workspace.refine and part.is_zero(fit)):
+    if not (context.refine and part.is_zero(fit)):
         return None
-    fit = workspace.problem.refine(fit.parameters, 5, 1e-3)
-    return fit.parameters.network(ABS) if workspace.problem.is_zero(fit) else None
+    fit = context.problem.refine(fit.parameters, 5, 1e-3)
+    return fit.parameters.network(ABS) if context.problem.is_zero(fit) else None
 
 
-def _findings(workspace: Workspace, X: Array, found: WeightedFit) -> tuple[Check, ...]:
+def _findings(context: Context, X: Array, found: WeightedFit) -> tuple[Check, ...]:
     """Step 5, which asks for Gaussian inputs."""
-    check = agreement(X, found.whitened, found.fit.model) if workspace.gaussian.ok else None
+    check = agreement(X, found.whitened, found.fit.model) if context.gaussian.ok else None
     return () if check is None else (check,)
 
 
@@ -347,9 +345,9 @@ def agreement(X: Array, Z: Array, model: Parameters) -> Check | None:
     )
 
 
-def _shaped(workspace: Workspace, network: Network) -> Network:
+def _shaped(context: Context, network: Network) -> Network:
     """With plain numbers as labels the network has plain numbers as outputs."""
-    if workspace.source.outputs is not None:
+    if context.source.outputs is not None:
         return network
     constant = float(np.asarray(network.output_bias).ravel()[0])
     return network.replace(output_weights=network.output_weights[0], output_bias=constant)
@@ -358,67 +356,67 @@ def _shaped(workspace: Workspace, network: Network) -> Network:
 # ---- The method
 
 
-def arbitrary_noise(workspace: Workspace) -> Iterator[Candidate]:
+def arbitrary_noise(context: Context) -> Iterator[Candidate]:
     """Algorithm 8 where it is asked for; otherwise a robust start and Huber's estimate."""
-    if workspace.faithful:
-        yield from _enumerated(workspace)
+    if context.faithful:
+        yield from _enumerated(context)
     else:
-        yield from _robust(workspace)
+        yield from _robust(context)
 
 
-def _robust(workspace: Workspace) -> Iterator[Candidate]:
+def _robust(context: Context) -> Iterator[Candidate]:
     """The default road; what the start misses is searched for in the labels it has repaired."""
-    X, Y = _drawn(workspace)
+    X, Y = _drawn(context)
     white = whitening(Y)
-    if workspace.gaussian.ok:
-        finished = _from_moments(workspace, X, Y, white)
+    if context.gaussian.ok:
+        finished = _from_moments(context, X, Y, white)
         yield finished.candidate
     else:
-        rough = next(searched(_winsorised(workspace, white)), None)
+        rough = next(searched(_winsorised(context, white)), None)
         if rough is None:
             return
-        finished = _from_search(workspace, rough, None)
+        finished = _from_search(context, rough, None)
     repaired, known = finished.candidate.repaired, Parameters.of(finished.candidate.network)
-    on = workspace if repaired is None else repaired.workspace
+    on = context if repaired is None else repaired.context
     for other in searched(on, known.theta):
-        yield _from_search(workspace, other, finished.white).candidate
+        yield _from_search(context, other, finished.white).candidate
 
 
-def _from_moments(workspace: Workspace, X: Array, Y: Array, white: Whitening) -> Finished:
+def _from_moments(context: Context, X: Array, Y: Array, white: Whitening) -> Finished:
     """Steps 1 to 5 for Gaussian inputs."""
     Z = white.apply(Y)
-    with workspace.stage("moments", "order 2 of bounded labels"):
-        span = span_from_bounded_labels(X, Z, workspace.units, workspace.rng)
+    with context.stage("moments", "order 2 of bounded labels"):
+        span = span_from_bounded_labels(X, Z, context.units, context.rng)
     if span.dimensions == 0:
         raise NoAnswer(_NOTHING)
-    with workspace.stage("search", "Huber fits in the span of the units"):
-        found = _search_in_span(workspace, X, Z, span)
+    with context.stage("search", "Huber fits in the span of the units"):
+        found = _search_in_span(context, X, Z, span)
     network = without_linear(in_activation(found.parameters.network(ABS), RELU))
-    return _finish(workspace, white.restored(network), found.evidence)
+    return _finish(context, white.restored(network), found.evidence)
 
 
-def _from_search(workspace: Workspace, other: Candidate, white: Whitening | None) -> Finished:
+def _from_search(context: Context, other: Candidate, white: Whitening | None) -> Finished:
     """Steps 4 and 5 from units found in repaired labels, `white` what these are whitened by."""
     if other.network.units == 0:
         raise NoAnswer(_NOTHING)
     network = without_linear(with_outputs_in_rows(in_activation(other.network, RELU)))
     start = network if white is None else white.restored(network)
-    return _finish(workspace, start, f"Searched in winsorised labels: {other.width_evidence}")
+    return _finish(context, start, f"Searched in winsorised labels: {other.width_evidence}")
 
 
-def _drawn(workspace: Workspace) -> tuple[Array, Array]:
+def _drawn(context: Context) -> tuple[Array, Array]:
     """Samples for the start, standardised: more than are fitted where there are many in memory."""
-    samples, source = workspace.problem.samples, workspace.source
+    samples, source = context.problem.samples, context.source
     X, y = samples.X, samples.y
     if source.fixed and source.size > 2 * samples.size:
-        drawn = source.draw(min(source.size, ROBUST_START_ROWS), workspace.rng)
-        X, y = workspace.standardisation.apply(drawn.X), drawn.y
+        drawn = source.draw(min(source.size, ROBUST_START_ROWS), context.rng)
+        X, y = context.standardisation.apply(drawn.X), drawn.y
     return X, y.reshape(len(y), -1)
 
 
-def _winsorised(workspace: Workspace, white: Whitening) -> Workspace:
+def _winsorised(context: Context, white: Whitening) -> Context:
     """Labels drawn in about their medians: where there is no fit yet."""
-    inputs, labels = workspace.source.rows(0, workspace.source.size)
+    inputs, labels = context.source.rows(0, context.source.size)
     Z = white.apply(labels.reshape(len(labels), -1))
     drawn_in = white.centre + np.clip(Z, -DRAWN_IN, DRAWN_IN) @ white.backward
-    return workspace.on(ArraySource(inputs, drawn_in.reshape(labels.shape)))
+    return context.on(ArraySource(inputs, drawn_in.reshape(labels.shape)))

@@ -19,7 +19,7 @@ from contextlib import suppress
 
 from provenet.certify.candidate import Candidate, found_by
 from provenet.common.exceptions import NoAnswer
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.methods.expand_prune import expand_prune
 from provenet.methods.lifting import count_unknowns, lifting
 from provenet.methods.rectified import rectified
@@ -38,54 +38,54 @@ from provenet.methods.tolerances import (
 from provenet.networks.activations import RELU
 
 
-def auto(workspace: Workspace) -> Iterator[Candidate]:
+def auto(context: Context) -> Iterator[Candidate]:
     """Candidates of the cheaper road first; the other follows where it can."""
-    if workspace.wishes.open_activation or workspace.activation.slope is None:
-        yield from found_by("expand-prune", expand_prune(workspace))
+    if context.options.open_activation or context.activation.slope is None:
+        yield from found_by("expand-prune", expand_prune(context))
         return
-    several = workspace.source.outputs is not None
-    yield from _several_outputs(workspace) if several else _one_output(workspace)
+    several = context.source.outputs is not None
+    yield from _several_outputs(context) if several else _one_output(context)
 
 
-def _several_outputs(workspace: Workspace) -> Iterator[Candidate]:
-    if _lifting_is_affordable(workspace):
+def _several_outputs(context: Context) -> Iterator[Candidate]:
+    if _lifting_is_affordable(context):
         with suppress(NoAnswer):
-            yield from found_by("lifting", lifting(workspace))
-    if _moments_may_help(workspace):
+            yield from found_by("lifting", lifting(context))
+    if _moments_may_help(context):
         with suppress(NoAnswer):
-            yield from found_by("rectified", rectified(workspace))
-    yield from found_by("expand-prune", expand_prune(workspace))
+            yield from found_by("rectified", rectified(context))
+    yield from found_by("expand-prune", expand_prune(context))
 
 
-def _lifting_is_affordable(workspace: Workspace) -> bool:
+def _lifting_is_affordable(context: Context) -> bool:
     """Whether its time fits, should there be as many units as outputs."""
-    problem = workspace.problem
-    units = workspace.units or min(problem.outputs, problem.samples.features)
-    p = count_unknowns(units, problem.samples.features, workspace.activation is RELU)
+    problem = context.problem
+    units = context.units or min(problem.outputs, problem.samples.features)
+    p = count_unknowns(units, problem.samples.features, context.activation is RELU)
     seconds = 2.0 * p**3 / FLOPS_A_SECOND
-    return seconds < LIFTING_SHARE * (problem.deadline - workspace.started)
+    return seconds < LIFTING_SHARE * (problem.deadline - context.started)
 
 
-def _one_output(workspace: Workspace) -> Iterator[Candidate]:
+def _one_output(context: Context) -> Iterator[Candidate]:
     # More units than features are dependent: moments of order 2 to 4 do not show them one by one.
-    dependent = (workspace.units or 0) > workspace.source.features
-    if dependent or not _moments_may_help(workspace):
-        yield from found_by("expand-prune", expand_prune(workspace))
+    dependent = (context.units or 0) > context.source.features
+    if dependent or not _moments_may_help(context):
+        yield from found_by("expand-prune", expand_prune(context))
         return
-    span = find_span(workspace)
-    few = workspace.source.size < FEW_SAMPLES_A_PARAMETER * workspace.problem.parameters(span.rank)
-    if span.rank == 0 or few or _search_seconds(workspace, span.rank) < SHORT_SEARCH:
-        yield from found_by("expand-prune", expand_prune(workspace))
+    span = find_span(context)
+    few = context.source.size < FEW_SAMPLES_A_PARAMETER * context.problem.parameters(span.rank)
+    if span.rank == 0 or few or _search_seconds(context, span.rank) < SHORT_SEARCH:
+        yield from found_by("expand-prune", expand_prune(context))
     else:
-        yield from found_by("biased-relu", from_span(workspace, span))
+        yield from found_by("biased-relu", from_span(context, span))
 
 
-def _moments_may_help(workspace: Workspace) -> bool:
-    enough = workspace.source.size >= FEW_SAMPLES_A_FEATURE * workspace.source.features
-    return enough and workspace.gaussian.ok and workspace.activation is RELU
+def _moments_may_help(context: Context) -> bool:
+    enough = context.source.size >= FEW_SAMPLES_A_FEATURE * context.source.features
+    return enough and context.gaussian.ok and context.activation is RELU
 
 
-def _search_seconds(workspace: Workspace, units: int) -> float:
+def _search_seconds(context: Context, units: int) -> float:
     """A rough forecast for expand and prune."""
-    p = workspace.problem.parameters(units + units // 3)
+    p = context.problem.parameters(units + units // 3)
     return float(SEARCH_SECONDS * (p / SEARCH_PARAMETERS) ** SEARCH_POWER)

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provenet.certify.candidate import Candidate
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.methods.stages.one_output import from_moments
 
 
-def biased_relu(workspace: Workspace) -> Iterator[Candidate]:
+def biased_relu(context: Context) -> Iterator[Candidate]:
     """Candidates from the moments; then units that the moments could not show are searched for."""
-    yield from from_moments(workspace)
+    yield from from_moments(context)

@@ -44,7 +44,7 @@ from provenet.certify.layer import LayerCandidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import ArraySource, MappedSource, Source
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.lowest_layer.binary.alike import ROUNDING, alike_features, chance_level
 from provenet.lowest_layer.binary.correlations import correlations, correlations_of
 from provenet.lowest_layer.binary.exponential_top import (
@@ -303,21 +303,21 @@ def rho_from_moments(blocks: Blocks, weights: Array, b: Array) -> float:
 # ------------------------------------------------- the recipe
 
 
-def binary_cliques(workspace: Workspace) -> Iterator[LayerCandidate]:
+def binary_cliques(context: Context) -> Iterator[LayerCandidate]:
     """One candidate: the units, and their polynomial if that is to be fitted."""
-    samples = workspace.fitted_samples
-    with workspace.stage("cliques"):
-        fitted = samples if workspace.refine else None
-        found = find_cliques(workspace.source, fitted, faithful=workspace.faithful)
-    refuse_other_number(len(found.weights), workspace.units)
-    if not workspace.refine:
+    samples = context.fitted_samples
+    with context.stage("cliques"):
+        fitted = samples if context.refine else None
+        found = find_cliques(context.source, fitted, faithful=context.faithful)
+    refuse_other_number(len(found.weights), context.units)
+    if not context.refine:
         weights, way = found.rho * found.weights, "cliques of correlations"
-        yield units_alone(workspace, weights, way, (found.evidence,))
+        yield units_alone(context, weights, way, (found.evidence,))
         return
-    with workspace.stage("top"):
+    with context.stage("top"):
         fit = ExponentialTop(samples.X, samples.y, found.weights).fit(found.rho)
-    notes = (found.evidence, workspace.gaussian.message)
-    yield from_fit(workspace, fit, lambda network: notes, AMBIGUITIES, standardised=False)
+    notes = (found.evidence, context.gaussian.message)
+    yield from_fit(context, fit, lambda network: notes, AMBIGUITIES, standardised=False)
 
 
 def find_cliques(

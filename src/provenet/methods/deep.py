@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from provenet.certify.deep import DeepCandidate
+from provenet.fitting.context import Context
 from provenet.fitting.search.driver import End, restarts
-from provenet.fitting.workspace import Workspace
 
 
-def deep(workspace: Workspace) -> Iterator[DeepCandidate]:
+def deep(context: Context) -> Iterator[DeepCandidate]:
     """Restarts from random layers."""
-    for end in _overflowing_quietly(restarts(workspace)):
+    for end in _overflowing_quietly(restarts(context)):
         if np.isfinite(end.fit.rss):  # else it overflowed, and is worth nothing
             yield DeepCandidate(end.fit.parameters, end.evidence, end.narrower)
 

@@ -42,7 +42,7 @@ from provenet.certify.layer import LayerCandidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.lowest_layer.candidates import from_fit, may_explain
 from provenet.lowest_layer.fit import LayerFit, affordable_tops, degree_of, fit_layer
 from provenet.lowest_layer.user_layer import on_user_inputs, open_top
@@ -69,31 +69,31 @@ _LARGEST_SLACK = 0.2
 """Norms and products of weights that are further off are not those of orthonormal ones."""
 
 
-def even(workspace: Workspace) -> Iterator[LayerCandidate]:
+def even(context: Context) -> Iterator[LayerCandidate]:
     """Least squares from the moments' rotation, if it explains labels; then the moments alone.
 
     The paper's maxima stand alone, or are where least squares goes on from.
     """
-    u = Coefficients.of(workspace.activation)
-    moments = _moments(workspace, u)
-    with workspace.stage("decompose"):
+    u = Coefficients.of(context.activation)
+    moments = _moments(context, u)
+    with context.stage("decompose"):
         sign = u.sign(moments)
-        start = maxima(sign * moments.T4, workspace.rng)
-        Q = start if workspace.faithful else fit_rotation(moments, start)
-    if workspace.refine:
-        with workspace.stage("refine"):
-            fit = _refined(workspace, moments, Q)
-        if fit is not None and may_explain(workspace, fit):
-            yield _by_least_squares(workspace, fit)
-            if workspace.faithful:
+        start = maxima(sign * moments.T4, context.rng)
+        Q = start if context.faithful else fit_rotation(moments, start)
+    if context.refine:
+        with context.stage("refine"):
+            fit = _refined(context, moments, Q)
+        if fit is not None and may_explain(context, fit):
+            yield _by_least_squares(context, fit)
+            if context.faithful:
                 return
-    yield _by_moments(workspace, moments, Q, sign)
+    yield _by_moments(context, moments, Q, sign)
 
 
-def _by_least_squares(workspace: Workspace, fit: LayerFit) -> LayerCandidate:
+def _by_least_squares(context: Context, fit: LayerFit) -> LayerCandidate:
     """A fit; if its weights are not orthonormal, nothing says that they are the weights."""
-    found = from_fit(workspace, fit, _notes, _AMBIGUITIES)
-    off, slack = _orthonormality(fit, workspace.source.size)
+    found = from_fit(context, fit, _notes, _AMBIGUITIES)
+    off, slack = _orthonormality(fit, context.source.size)
     orthonormal = Check(
         "weights are orthonormal on standardised inputs",
         off < slack,
@@ -152,12 +152,12 @@ class EvenMoments:
     """(dimensions of the span, features), orthonormal rows."""
 
 
-def _moments(workspace: Workspace, u: Coefficients) -> EvenMoments:
-    source, standardisation = workspace.source, workspace.standardisation
-    with workspace.stage("moments", "order 2"):
+def _moments(context: Context, u: Coefficients) -> EvenMoments:
+    source, standardisation = context.source, context.standardisation
+    with context.stage("moments", "order 2"):
         full = estimate_moments(source, MomentRequest(standardisation, order=2))
-    span = _span(workspace, span_of_units(full.tensors[2], full.errors[2], workspace.units), u)
-    with workspace.stage("moments", f"order 4 in {span.rank} dimensions"):
+    span = _span(context, span_of_units(full.tensors[2], full.errors[2], context.units), u)
+    with context.stage("moments", f"order 4 in {span.rank} dimensions"):
         fourth = moments_in_span(source, standardisation, span)
     k, d = span.basis.shape
     # Errors are root mean squares over all entries, of which distinct ones are fewer.
@@ -166,10 +166,10 @@ def _moments(workspace: Workspace, u: Coefficients) -> EvenMoments:
     return EvenMoments(span.quadratic, fourth.tensors[4], sigma2, sigma4, span.basis)
 
 
-def _span(workspace: Workspace, span: Span, u: Coefficients) -> Span:
+def _span(context: Context, span: Span, u: Coefficients) -> Span:
     """The units' span, if it shows."""
-    d = workspace.source.features
-    if u.two == 0 and workspace.units != d:
+    d = context.source.features
+    if u.two == 0 and context.units != d:
         raise NoAnswer(
             "The activation's second Hermite coefficient vanishes, so the span of the units does "
             f"not show: only as many units as features can be found (units={d})."
@@ -253,13 +253,11 @@ def fit_rotation(moments: EvenMoments, Q: Array) -> Array:
     return np.asarray(Q)
 
 
-def _by_moments(
-    workspace: Workspace, moments: EvenMoments, Q: Array, sign: float
-) -> LayerCandidate:
+def _by_moments(context: Context, moments: EvenMoments, Q: Array, sign: float) -> LayerCandidate:
     """The units as the moments show them: their error is known if they are what is assumed."""
     errors = _moment_errors(moments, Q)
-    layer = Network(Q @ moments.basis, np.zeros(len(Q)), activation=workspace.activation)
-    user = on_user_inputs(open_top(layer), workspace.standardisation, errors, np.zeros(len(Q)))
+    layer = Network(Q @ moments.basis, np.zeros(len(Q)), activation=context.activation)
+    user = on_user_inputs(open_top(layer), context.standardisation, errors, np.zeros(len(Q)))
     worst = min(float(np.degrees(errors.max())), 90.0)
     broken = broken_conditions(*_alpha_gamma(moments, Q), sign)
     units = counted(len(Q), "unit")
@@ -268,12 +266,12 @@ def _by_moments(
         what=units,
         angle_errors=user.angle_errors,
         threshold_errors=user.threshold_errors,
-        samples=np.full(len(Q), workspace.source.size),
+        samples=np.full(len(Q), context.source.size),
         way="maxima of E[f h_4(z.x)]",
         unrefined=(
             f"{units} from moments, directions within about {worst:.2g} degrees if weights are "
             "orthonormal and Theorem 10's condition holds; "
-            + (_stuck(workspace, layer) if workspace.refine else "this is not refined.")
+            + (_stuck(context, layer) if context.refine else "this is not refined.")
         ),
         notes=(_told(broken, "by the estimated moments"),),
     )
@@ -299,9 +297,9 @@ _OTHER_WEIGHTS = (
 )
 
 
-def _stuck(workspace: Workspace, layer: Network) -> str:
+def _stuck(context: Context, layer: Network) -> str:
     """What least squares tried in vain, which ends where samples or time do."""
-    tops = affordable_tops(layer, workspace.problem.samples.size, layer.units)
+    tops = affordable_tops(layer, context.problem.samples.size, layer.units)
     reached = max((degree_of(monomials) for monomials in tops), default=0)
     if reached == 0:
         return "samples are too few for least squares: take more."
@@ -316,31 +314,31 @@ def _stuck(workspace: Workspace, layer: Network) -> str:
 # ------------------------------------------------- the labels themselves
 
 
-def _refined(workspace: Workspace, moments: EvenMoments, Q: Array) -> LayerFit | None:
+def _refined(context: Context, moments: EvenMoments, Q: Array) -> LayerFit | None:
     """Least squares from a rotation; the paper's is not searched around."""
-    if workspace.faithful:
-        return _least_squares(workspace, Q @ moments.basis)
-    return _fitted(workspace, moments, Q)
+    if context.faithful:
+        return _least_squares(context, Q @ moments.basis)
+    return _fitted(context, moments, Q)
 
 
-def _fitted(workspace: Workspace, moments: EvenMoments, Q: Array) -> LayerFit | None:
+def _fitted(context: Context, moments: EvenMoments, Q: Array) -> LayerFit | None:
     """Least squares from the moments' rotation; pairs are turned until labels come out.
 
     Where the condition fails maxima are `(w_i +- w_j) / sqrt(2)`, and least squares has local
     minima there too, in which such units are too short.
     """
-    best = _least_squares(workspace, Q @ moments.basis)
+    best = _least_squares(context, Q @ moments.basis)
     if best is None:
         return None
     tries = _pairs_turned(best)
     for attempt in range(EVEN_ATTEMPTS):
-        at_noise = workspace.noise and best.residual < AT_NOISE * workspace.noise
+        at_noise = context.noise and best.residual < AT_NOISE * context.noise
         answers = best.explains or at_noise
-        if (answers and _orthonormal(best, workspace.source.size)) or workspace.out_of_time:
+        if (answers and _orthonormal(best, context.source.size)) or context.out_of_time:
             break
-        workspace.progress("refine", attempt / EVEN_ATTEMPTS, "another start")
-        fit = _least_squares(workspace, next(tries, _rotated(Q, workspace.rng) @ moments.basis))
-        if fit is None or (fit.explains and not _orthonormal(fit, workspace.source.size)):
+        context.progress("refine", attempt / EVEN_ATTEMPTS, "another start")
+        fit = _least_squares(context, next(tries, _rotated(Q, context.rng) @ moments.basis))
+        if fit is None or (fit.explains and not _orthonormal(fit, context.source.size)):
             continue
         if (fit.explains and best.explains) or _is_likelier(fit, best):
             best, tries = fit, _pairs_turned(fit)
@@ -376,9 +374,9 @@ def _rotated(Q: Array, rng: np.random.Generator) -> Array:
     return np.linalg.qr(rng.standard_normal(Q.shape))[0] @ Q
 
 
-def _least_squares(workspace: Workspace, W: Array) -> LayerFit | None:
-    samples = workspace.problem.samples
-    layer = Network(W, np.zeros(len(W)), activation=workspace.activation)
+def _least_squares(context: Context, W: Array) -> LayerFit | None:
+    samples = context.problem.samples
+    layer = Network(W, np.zeros(len(W)), activation=context.activation)
     return fit_layer(samples.X, samples.y, layer, degree=len(W))
 
 

@@ -38,7 +38,7 @@ from provenet.certify.layer import LayerCandidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import Source
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.lowest_layer.binary.alike import (
     CLEAR,
     ROUNDING,
@@ -216,20 +216,20 @@ def _refuse_contradicted(c: Correlations, weights: Array) -> None:
         )
 
 
-def exponential(workspace: Workspace) -> Iterator[LayerCandidate]:
+def exponential(context: Context) -> Iterator[LayerCandidate]:
     """One candidate: the units, and their polynomial if that is to be fitted."""
-    with workspace.stage("supports"):
-        found = find_supports(workspace.source, faithful=workspace.faithful)
-    refuse_other_number(len(found.weights), workspace.units)
-    if not workspace.refine:
-        way = "local maxima of the objective" if workspace.faithful else "features that act alike"
-        yield units_alone(workspace, found.weights, way, (found.evidence,))
+    with context.stage("supports"):
+        found = find_supports(context.source, faithful=context.faithful)
+    refuse_other_number(len(found.weights), context.units)
+    if not context.refine:
+        way = "local maxima of the objective" if context.faithful else "features that act alike"
+        yield units_alone(context, found.weights, way, (found.evidence,))
         return
-    with workspace.stage("top"):
-        samples = workspace.fitted_samples
+    with context.stage("top"):
+        samples = context.fitted_samples
         fit = ExponentialTop(samples.X, samples.y, found.weights).fit(rho=1.0)
-    notes = (found.evidence, workspace.gaussian.message)
-    yield from_fit(workspace, fit, lambda network: notes, AMBIGUITIES, standardised=False)
+    notes = (found.evidence, context.gaussian.message)
+    yield from_fit(context, fit, lambda network: notes, AMBIGUITIES, standardised=False)
 
 
 def find_supports(

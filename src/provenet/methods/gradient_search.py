@@ -34,7 +34,7 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.data.sources import ArraySource, Source, StandardisedSource
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.lowest_layer.candidates import parameters_of
 from provenet.lowest_layer.faces.layer import FaceLayer, with_polish, with_top
 from provenet.lowest_layer.faces.model import SURE, WIDTH, control_terms
@@ -45,44 +45,44 @@ from provenet.lowest_layer.user_layer import UserLayer, on_user_inputs, open_top
 from provenet.methods.tolerances import FEWEST_A_TERM, FEWEST_SEARCHED, MOST_SEARCHED_FEATURES
 
 
-def gradient_search(workspace: Workspace) -> Iterator[LayerCandidate]:
+def gradient_search(context: Context) -> Iterator[LayerCandidate]:
     """The units with their top: ReLUs polished by least squares first, then as faces show them.
 
     The paper's search gives units alone, or what `refine` makes of them.
     """
-    order, features = order_of(workspace.activation), workspace.source.features
+    order, features = order_of(context.activation), context.source.features
     check_features(features, order)
-    fitted = _not_held_out(workspace)
+    fitted = _not_held_out(context)
     directions = net_size(features, NET_STEP[order])
     searched = f"{counted(directions, 'direction')} of {counted(features, 'feature')}"
-    with workspace.stage("search", searched):
-        faces = _searched(workspace, fitted)
+    with context.stage("search", searched):
+        faces = _searched(context, fitted)
     if faces.units == 0:
-        raise NoAnswer(_why_nothing(workspace, faces, directions, fitted.size, order))
-    if workspace.faithful and not workspace.refine:
-        yield _candidate(workspace, FaceLayer(faces, workspace.activation), fitted)
+        raise NoAnswer(_why_nothing(context, faces, directions, fitted.size, order))
+    if context.faithful and not context.refine:
+        yield _candidate(context, FaceLayer(faces, context.activation), fitted)
         return
-    with workspace.stage("top", f"on {counted(faces.units, 'unit')}"):
-        layer = with_top(faces, workspace.activation, fitted, workspace.rng)
-    if order == 2 and workspace.refine and layer.top is not None:
-        with workspace.stage("refine"):
+    with context.stage("top", f"on {counted(faces.units, 'unit')}"):
+        layer = with_top(faces, context.activation, fitted, context.rng)
+    if order == 2 and context.refine and layer.top is not None:
+        with context.stage("refine"):
             polished = with_polish(layer, fitted)
-        yield _candidate(workspace, polished, fitted)
-        if workspace.faithful:
+        yield _candidate(context, polished, fitted)
+        if context.faithful:
             return
-    yield _candidate(workspace, layer, fitted)
+    yield _candidate(context, layer, fitted)
 
 
-def _searched(workspace: Workspace, fitted: Source) -> FaceUnits:
+def _searched(context: Context, fitted: Source) -> FaceUnits:
     """What the paper's search finds, or ours."""
-    find = papers_faces if workspace.faithful else partial(find_faces, ask=_ask(workspace))
+    find = papers_faces if context.faithful else partial(find_faces, ask=_ask(context))
     return find(
         fitted,
-        workspace.activation,
-        units=workspace.units,
-        deadline=workspace.problem.deadline,
-        progress=lambda done: workspace.progress("search", done, ""),
-        rng=workspace.rng,
+        context.activation,
+        units=context.units,
+        deadline=context.problem.deadline,
+        progress=lambda done: context.progress("search", done, ""),
+        rng=context.rng,
     )
 
 
@@ -98,30 +98,30 @@ def check_features(features: int, order: int) -> None:
         )
 
 
-def _not_held_out(workspace: Workspace) -> Source:
+def _not_held_out(context: Context) -> Source:
     """The samples but for those that are to judge the answer, standardised."""
-    X, y = workspace.source.rows(0, workspace.source.size)
+    X, y = context.source.rows(0, context.source.size)
     kept = np.ones(len(y), dtype=bool)
-    kept[workspace.hidden_rows] = False
-    least = max(FEWEST_SEARCHED, FEWEST_A_TERM * control_terms(workspace.source.features))
+    kept[context.hidden_rows] = False
+    least = max(FEWEST_SEARCHED, FEWEST_A_TERM * control_terms(context.source.features))
     if kept.sum() < least:
         raise NoAnswer(
             f"{kept.sum()} samples to fit are too few to see a face in thin bands: at least "
             f"{least} are needed, and more where faces are faint."
         )
-    return StandardisedSource(ArraySource(X[kept], y[kept]), workspace.standardisation)
+    return StandardisedSource(ArraySource(X[kept], y[kept]), context.standardisation)
 
 
-def _ask(workspace: Workspace) -> Callable[[Array], Array] | None:
+def _ask(context: Context) -> Callable[[Array], Array] | None:
     """The function behind the samples, of standardised inputs, if it may be asked."""
-    source: Source = workspace.source
-    if not (source.queryable and workspace.refine):
+    source: Source = context.source
+    if not (source.queryable and context.refine):
         return None
-    return lambda X: source.query(workspace.standardisation.undo(X))
+    return lambda X: source.query(context.standardisation.undo(X))
 
 
 def _why_nothing(
-    workspace: Workspace, faces: FaceUnits, directions: int, samples: int, order: int
+    context: Context, faces: FaceUnits, directions: int, samples: int, order: int
 ) -> str:
     kind = "jump" if order == 1 else "kink"
     if not faces.complete:
@@ -131,7 +131,7 @@ def _why_nothing(
             "exponentially with the features, so give more with budget=, or fewer features or "
             "samples."
         )
-    if workspace.faithful:
+    if context.faithful:
         return (
             f"No {kind} shows in plain differences of bands of {samples} samples: the strongest "
             f"place, of {max(faces.strongest, CANDIDATE):.1f} standard errors at most, fades in "
@@ -155,15 +155,15 @@ def _why_nothing(
 # ---------------------------------------------------------------- the candidate
 
 
-def _candidate(workspace: Workspace, layer: FaceLayer, fitted: Source) -> LayerCandidate:
+def _candidate(context: Context, layer: FaceLayer, fitted: Source) -> LayerCandidate:
     """The units on the user's inputs, with what they say of labels if they have a top."""
     user = on_user_inputs(
         layer.layered or open_top(layer.network),
-        workspace.standardisation,
+        context.standardisation,
         layer.faces.angle_errors,
         layer.faces.threshold_errors,
     )
-    h = WIDTH[order_of(workspace.activation)]
+    h = WIDTH[order_of(context.activation)]
     return LayerCandidate(
         network=user.units,
         what=f"{counted(user.network.units, 'unit')}, found by faces",
@@ -171,9 +171,9 @@ def _candidate(workspace: Workspace, layer: FaceLayer, fitted: Source) -> LayerC
         threshold_errors=user.threshold_errors,
         samples=layer.within(fitted.rows(0, fitted.size)[0], h).sum(axis=0)[user.order],
         way="faces in thin bands" + (", then questions" if layer.faces.queries else ""),
-        statement=None if layer.top is None else _statement(workspace, layer, user),
+        statement=None if layer.top is None else _statement(context, layer, user),
         layered=None if layer.top is None else user.network,
-        unrefined=_unrefined(layer) if workspace.faithful and layer.top is None else "",
+        unrefined=_unrefined(layer) if context.faithful and layer.top is None else "",
         parameters=parameters_of(user.network),
         shows_apart=True,
         findings=(_all_directions(layer.faces),),
@@ -190,7 +190,7 @@ def _unrefined(layer: FaceLayer) -> str:
     )
 
 
-def _statement(workspace: Workspace, layer: FaceLayer, user: UserLayer) -> Predicts:
+def _statement(context: Context, layer: FaceLayer, user: UserLayer) -> Predicts:
     """All labels; of steps those on which the units' values are sure."""
     if not layer.steps:
         return Predicts(user.network)
@@ -200,7 +200,7 @@ def _statement(workspace: Workspace, layer: FaceLayer, user: UserLayer) -> Predi
         faces.thresholds,
         faces.angle_errors,
         faces.threshold_errors,
-        workspace.standardisation,
+        context.standardisation,
     )
     return Predicts(user.network, errors, np.sqrt(2) * SURE)  # the two errors may add up
 

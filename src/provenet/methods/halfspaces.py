@@ -25,7 +25,7 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import TINY, Array
 from provenet.common.words import counted
 from provenet.data.sources import StandardisedSource
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.lowest_layer.from_bands import first_step, from_bands, layer_of
 from provenet.lowest_layer.step_one import StepOne, step_one
 from provenet.lowest_layer.step_two import step_two
@@ -41,24 +41,24 @@ from provenet.networks.network import Network
 _STEP = get_activation("step")
 
 
-def halfspaces(workspace: Workspace) -> Iterator[LayerCandidate]:
+def halfspaces(context: Context) -> Iterator[LayerCandidate]:
     """One candidate."""
-    low, high = label_values(workspace.source)
-    yield (_as_printed if workspace.faithful else _learned)(workspace, low, high)
+    low, high = label_values(context.source)
+    yield (_as_printed if context.faithful else _learned)(context, low, high)
 
 
-def _learned(workspace: Workspace, low: float, high: float) -> LayerCandidate:
+def _learned(context: Context, low: float, high: float) -> LayerCandidate:
     level = (low + high) / 2
     found = learn_union(
-        StandardisedSource(workspace.source, workspace.standardisation),
-        workspace.units,
-        rng=workspace.rng,
+        StandardisedSource(context.source, context.standardisation),
+        context.units,
+        rng=context.rng,
         above=level,
-        hidden=workspace.hidden_rows,
-        stage=workspace.stage,
+        hidden=context.hidden_rows,
+        stage=context.stage,
     )
     user = on_user_inputs(
-        found.network, workspace.standardisation, found.angle_errors, found.threshold_errors
+        found.network, context.standardisation, found.angle_errors, found.threshold_errors
     )
     return LayerCandidate(
         network=user.units,
@@ -67,12 +67,12 @@ def _learned(workspace: Workspace, low: float, high: float) -> LayerCandidate:
         threshold_errors=user.threshold_errors,
         samples=found.exclusive[user.order],
         way="labels near the faces",
-        statement=Fires(user.network, found.face_errors(workspace.standardisation), level),
+        statement=Fires(user.network, found.face_errors(context.standardisation), level),
         layered=user.network,
         parameters=found.weights.size,
         flip_rate=found.flip_rate,
         findings=found.findings,
-        remark=_remark(workspace, found),
+        remark=_remark(context, found),
     )
 
 
@@ -81,16 +81,16 @@ def _what(halfspaces: int, of_intersection: bool) -> str:
     return f"{counted(halfspaces, 'halfspace')} of {kind}"
 
 
-def _remark(workspace: Workspace, found: HalfspaceSet) -> str:
+def _remark(context: Context, found: HalfspaceSet) -> str:
     remark = ""
     if found.flip_rate > 0:
         remark += (
             f" Far from all faces {100 * found.flip_rate:.2g}% of the labels are wrong: flipped at "
             "random, or of halfspaces that show too rarely to be found."
         )
-    if workspace.threshold is not None:
+    if context.threshold is not None:
         remark += " The threshold given was not used: every offset is estimated."
-    if workspace.objective != "auto":
+    if context.objective != "auto":
         remark += " The objective given was not used: it is one of faithful=True."
     return remark
 
@@ -98,18 +98,18 @@ def _remark(workspace: Workspace, found: HalfspaceSet) -> str:
 # ---------------------------------------------------------------- the paper as it stands
 
 
-def _as_printed(workspace: Workspace, low: float, high: float) -> LayerCandidate:
+def _as_printed(context: Context, low: float, high: float) -> LayerCandidate:
     """Theorem 6: both steps of the paper on the labels of the union, or of the complement."""
-    mostly = bool(workspace.standardisation.label_mean > (low + high) / 2)
-    start = step_one(workspace, _STEP, (low - high) if mostly else high - low)
-    if workspace.threshold is None:
+    mostly = bool(context.standardisation.label_mean > (low + high) / 2)
+    start = step_one(context, _STEP, (low - high) if mostly else high - low)
+    if context.threshold is None:
         units = replace(start.units, thresholds=_thresholds(start.moments, start.inside))
         start = replace(start, units=units)
     level, sign, top = (low + high) / 2, -1.0 if mostly else 1.0, intersection if mostly else union
     try:
-        found = step_two(workspace, start, level, turned=mostly)
+        found = step_two(context, start, level, turned=mostly)
     except NoAnswer as why:
-        return _from_moments(workspace, start, LayeredNetwork(_layer(start, sign), top), level, why)
+        return _from_moments(context, start, LayeredNetwork(_layer(start, sign), top), level, why)
     layer = layer_of(found.units, _STEP, sign)
     return from_bands(
         found.units,
@@ -117,7 +117,7 @@ def _as_printed(workspace: Workspace, low: float, high: float) -> LayerCandidate
         level,
         _what(layer.units, mostly),
         standardisation=found.standardisation,
-        first=first_step(start, workspace.standardisation, sign),
+        first=first_step(start, context.standardisation, sign),
     )
 
 
@@ -126,13 +126,13 @@ def _layer(start: StepOne, sign: float) -> Network:
 
 
 def _from_moments(
-    workspace: Workspace, start: StepOne, own: LayeredNetwork, level: float, why: NoAnswer
+    context: Context, start: StepOne, own: LayeredNetwork, level: float, why: NoAnswer
 ) -> LayerCandidate:
     """Step 1 alone, and why step 2 did not go on."""
     angles, layer = start.angle_errors, own.layer
-    user = on_user_inputs(own, workspace.standardisation, angles, np.full(len(angles), np.nan))
+    user = on_user_inputs(own, context.standardisation, angles, np.full(len(angles), np.nan))
     faces = FaceErrors(
-        layer.weights, -layer.biases, angles, np.zeros(len(angles)), workspace.standardisation
+        layer.weights, -layer.biases, angles, np.zeros(len(angles)), context.standardisation
     )
     return LayerCandidate(
         network=user.units,

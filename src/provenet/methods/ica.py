@@ -42,9 +42,9 @@ from sklearn.exceptions import ConvergenceWarning
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
+from provenet.fitting.context import Context
 from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.search.problem import zero_level
-from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.exact_finish import exact_finish
 from provenet.methods.tolerances import (
     ATOM_SHARE,
@@ -149,32 +149,32 @@ def units_on(patterns: AnyArray, values: Array, X: Array) -> tuple[Array, Array]
 # ---------------------------------------------------------------- the recipe
 
 
-def ica(workspace: Workspace) -> Iterator[Candidate]:
+def ica(context: Context) -> Iterator[Candidate]:
     """Algorithm 3 from several starts: exact networks, then what least squares may start from."""
-    samples = workspace.problem.samples
+    samples = context.problem.samples
     X, Y = samples.X, samples.y
-    with workspace.stage("sketch"):
+    with context.stage("sketch"):
         left, sizes, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
-        widths = possible_widths(sizes, workspace.units)
+        widths = possible_widths(sizes, context.units)
     rough: dict[int, Network] = {}
     for contrast, units in product(_CONTRASTS, widths):
-        if workspace.out_of_time:
+        if context.out_of_time:
             break
         if units in rough:  # independent, so found, and yet not exact: that is noise
             continue
-        with workspace.stage("decompose", f"FastICA for {units} units"):
-            S = _components(workspace, left, Y, units, contrast)
+        with context.stage("decompose", f"FastICA for {units} units"):
+            S = _components(context, left, Y, units, contrast)
         if S is None or not _is_on_often_enough(S, X):
             continue
-        with workspace.stage("finish"):
-            network, exact = _network(X, Y, S, workspace)
+        with context.stage("finish"):
+            network, exact = _network(X, Y, S, context)
         if exact:
             yield _candidate(network, sizes)
-            if workspace.faithful:
+            if context.faithful:
                 return
         elif are_independent(S):
             rough[units] = network
-    if workspace.faithful and rough:
+    if context.faithful and rough:
         raise NoAnswer(
             "Algorithm 3 found independent components, and its linear systems have no solution: "
             "the labels carry noise, for which it is not made. Leave out faithful=True."
@@ -191,11 +191,11 @@ def ica(workspace: Workspace) -> Iterator[Candidate]:
 
 
 def _components(
-    workspace: Workspace, left: Array, Y: Array, units: int, contrast: Contrast
+    context: Context, left: Array, Y: Array, units: int, contrast: Contrast
 ) -> Array | None:
     """Steps 1 to 3."""
-    rng = workspace.rng
-    sketch = random_sketch(Y, units, rng) if workspace.faithful else principal_sketch(left, units)
+    rng = context.rng
+    sketch = random_sketch(Y, units, rng) if context.faithful else principal_sketch(left, units)
     return independent_components(sketch, contrast, int(rng.integers(2**31)))
 
 
@@ -203,10 +203,10 @@ def _is_on_often_enough(S: Array, X: Array) -> bool:
     return bool(sparsity_pattern(S)[0].sum(axis=0).min() > X.shape[1])
 
 
-def _network(X: Array, Y: Array, S: Array, workspace: Workspace) -> tuple[Network, bool]:
+def _network(X: Array, Y: Array, S: Array, context: Context) -> tuple[Network, bool]:
     """Steps 4 to 8, and whether they succeeded; else the network of step 4's directions."""
     W, b = units_on(*sparsity_pattern(S), X)
-    exact = None if workspace.noise else _finished(X, Y, W, b, workspace.spread)
+    exact = None if context.noise else _finished(X, Y, W, b, context.spread)
     if exact is not None:
         return exact, True
     return with_output_layer(X, Y, W, b), False

@@ -35,8 +35,8 @@ from provenet.common.typing import Array
 from provenet.common.words import duration
 from provenet.data.passes import working_time
 from provenet.data.sources import StandardisedSource
+from provenet.fitting.context import Context
 from provenet.fitting.output_layer import with_output_layer
-from provenet.fitting.workspace import Workspace
 from provenet.landscape.constants import Constants, constants_for_whitened_F
 from provenet.landscape.designed import Design
 from provenet.landscape.fourth_order import SumOfFourthPowers, eigenvalues
@@ -90,33 +90,33 @@ _LEAST_PENALTY = 0.1
 """The least lambda that Theorem 5.1 allows, over the one chosen: longer steps."""
 
 
-def landscape(workspace: Workspace) -> Iterator[Candidate]:
+def landscape(context: Context) -> Iterator[Candidate]:
     """A candidate for every start: of G and F the first should do, of the losses any may."""
-    with workspace.stage("moments", "order 2"):
+    with context.stage("moments", "order 2"):
         span = span_of_source(
-            workspace.source, workspace.standardisation, workspace.activation, workspace.units
+            context.source, context.standardisation, context.activation, context.units
         )
-    _check_positive(workspace, span)
-    name = _name(workspace, span)
-    if workspace.faithful:
-        yield _stochastic(workspace, name, span)
+    _check_positive(context, span)
+    name = _name(context, span)
+    if context.faithful:
+        yield _stochastic(context, name, span)
         return
     if name in ON_SAMPLES:
         statistics = None
-        objective = _on_samples(workspace, name, span)
+        objective = _on_samples(context, name, span)
     else:
-        with workspace.stage("moments", f"order 4 in {span.rank} dimensions"):
+        with context.stage("moments", f"order 4 in {span.rank} dimensions"):
             statistics = sample_statistics(
-                workspace.source, workspace.standardisation, workspace.activation, span
+                context.source, context.standardisation, context.activation, span
             )
-            objective = _on_moments(workspace, name, statistics, span)
-    for _ in range(_starts(workspace, name)):
-        with workspace.stage("minimise"):
-            descent = _minimise(workspace, objective)
+            objective = _on_moments(context, name, statistics, span)
+    for _ in range(_starts(context, name)):
+        with context.stage("minimise"):
+            descent = _minimise(context, objective)
             W = _units(objective, descent.B, span)
             if statistics is not None:
-                W = _fitted_to_moments(workspace, statistics, W)
-            network = _network(workspace, name, W @ span.basis, span)
+                W = _fitted_to_moments(context, statistics, W)
+            network = _network(context, name, W @ span.basis, span)
         yield _candidate(name, objective, descent, network, span)
 
 
@@ -128,10 +128,10 @@ def _candidate(
     return Candidate(network, spectrum_evidence(span), details=LandscapeDetails(outcome))
 
 
-def _check_positive(workspace: Workspace, span: Span) -> None:
+def _check_positive(context: Context, span: Span) -> None:
     """The eigenvalues of `sum a b b^T` have the signs of the output weights a."""
     level, shown = span.noise_level, int(np.sum(span.eigenvalues > span.noise_level))
-    inputs = "" if workspace.gaussian.ok else f" {workspace.gaussian.message}"
+    inputs = "" if context.gaussian.ok else f" {context.gaussian.message}"
     if np.any(span.eigenvalues < -level):
         raise NoAnswer(
             'The method "landscape" needs positive output weights and Gaussian inputs, and the '
@@ -148,44 +148,44 @@ def _check_positive(workspace: Workspace, span: Span) -> None:
         )
 
 
-def _name(workspace: Workspace, span: Span) -> str:
+def _name(context: Context, span: Span) -> str:
     """The objective that was asked for, or the one that serves networks of this shape."""
-    if workspace.objective != "auto":
-        return workspace.objective
-    return "F" if span.rank == workspace.source.features else "F-undercomplete"
+    if context.objective != "auto":
+        return context.objective
+    return "F" if span.rank == context.source.features else "F-undercomplete"
 
 
-def _starts(workspace: Workspace, name: str) -> int:
+def _starts(context: Context, name: str) -> int:
     if name in LOSSES:
         return LOSS_STARTS
-    return MOMENT_STARTS if workspace.refine else 1
+    return MOMENT_STARTS if context.refine else 1
 
 
-def _on_moments(workspace: Workspace, name: str, statistics: Statistics, span: Span) -> Objective:
+def _on_moments(context: Context, name: str, statistics: Statistics, span: Span) -> Objective:
     """The objective in coordinates of the span, from the moments alone."""
     if name in WHITENED:
-        found: Objective = _whitened(statistics, span, workspace.activation)
+        found: Objective = _whitened(statistics, span, context.activation)
     else:
-        found = moment_objective(name, statistics, span.rank, workspace.activation)
-    truth = workspace.source.population
+        found = moment_objective(name, statistics, span.rank, context.activation)
+    truth = context.source.population
     if truth is not None:
         outside = not in_the_theorem(name, truth, span.rank)
         found.theorem = None if outside else found.theorem
     return found
 
 
-def _on_samples(workspace: Workspace, name: str, span: Span) -> Objective:
+def _on_samples(context: Context, name: str, span: Span) -> Objective:
     """A loss that sees all orders, on samples in coordinates of the span."""
-    s, truth = workspace.standardisation, workspace.source.population
+    s, truth = context.standardisation, context.source.population
     if truth is not None:
         inside = truth.replace(weights=truth.weights @ span.basis.T, output_bias=0.0)
         return population_objective(name, inside, span.rank)
-    samples = workspace.problem.samples
+    samples = context.problem.samples
     y = samples.y - s.label_mean
     if name == "abs":  # even, so the linear part is noise to it
         y = y - samples.X @ s.linear
     X = samples.X @ span.basis.T
-    return sample_objective(name, X, y, span.rank, workspace.activation, centred=True)
+    return sample_objective(name, X, y, span.rank, context.activation, centred=True)
 
 
 def _whitened(statistics: Statistics, span: Span, activation: Activation) -> Design:
@@ -201,7 +201,7 @@ def _whitened(statistics: Statistics, span: Span, activation: Activation) -> Des
     return Design(white, constants_for_whitened_F(weights, c_4, m, white.error), m)
 
 
-def _minimise(workspace: Workspace, objective: Objective) -> Descent:
+def _minimise(context: Context, objective: Objective) -> Descent:
     """The deterministic method from random rows of norm 1 on average."""
     m = objective.units
     if isinstance(objective, Design):
@@ -210,13 +210,13 @@ def _minimise(workspace: Workspace, objective: Objective) -> Descent:
         slope = max(theorem.slope if theorem else 0.0, _ROUNDING * size * m)
         curvature = theorem.curvature if theorem else _SMALL * size
     else:
-        slope = curvature = _SMALL * workspace.spread**2
+        slope = curvature = _SMALL * context.spread**2
     return minimise(
         objective,
-        workspace.rng.standard_normal((m, m)) / np.sqrt(m),
+        context.rng.standard_normal((m, m)) / np.sqrt(m),
         slope=slope,
         curvature=curvature,
-        deadline=workspace.problem.deadline,
+        deadline=context.problem.deadline,
     )
 
 
@@ -231,85 +231,85 @@ def _units(objective: Objective, B: Array, span: Span) -> Array:
     return np.asarray(B / np.linalg.norm(B, axis=1, keepdims=True))
 
 
-def _fitted_to_moments(workspace: Workspace, statistics: Statistics, W: Array) -> Array:
+def _fitted_to_moments(context: Context, statistics: Statistics, W: Array) -> Array:
     """The units of least f2f4 loss near those found, rows of norm 1.
 
     G and F are made for their landscape; at the answer f2f4, the population risk as far as these
     moments show it, weights the same moments by what they are worth.
     """
-    loss = moment_objective("f2f4", statistics, len(W), workspace.activation)
-    scale = workspace.spread**2
+    loss = moment_objective("f2f4", statistics, len(W), context.activation)
+    scale = context.spread**2
     descent = minimise(
-        loss, W, slope=_SMALL * scale, curvature=_SMALL * scale, deadline=workspace.problem.deadline
+        loss, W, slope=_SMALL * scale, curvature=_SMALL * scale, deadline=context.problem.deadline
     )
     stayed = np.all(np.sum(descent.B * W, axis=1) > STAYED)
     return descent.B if descent.converged and stayed else W
 
 
-def _network(workspace: Workspace, name: str, W: Array, span: Span) -> Network:
+def _network(context: Context, name: str, W: Array, span: Span) -> Network:
     """Units along the rows of W with their signs (appendix B), output weights by regression."""
-    s, activation = workspace.standardisation, workspace.activation
+    s, activation = context.standardisation, context.activation
     second = coefficients(activation)[0] * span.basis.T @ span.quadratic @ span.basis
     _, W = output_weights(s.linear, second, W, activation, orthogonal=name == "G")
     biases = W @ s.whiten @ s.mean  # none on the user's inputs
-    samples = workspace.problem.samples
+    samples = context.problem.samples
     return with_output_layer(samples.X, samples.y, W, biases, activation)
 
 
 # ---------------------------------------------------------------- the paper's experiment
 
 
-def _stochastic(workspace: Workspace, name: str, span: Span) -> Candidate:
+def _stochastic(context: Context, name: str, span: Span) -> Candidate:
     """Section 6: a fresh batch for every step, in all of the space; then appendix B."""
-    s, m, scale = workspace.standardisation, span.rank, float(span.eigenvalues[0])
-    constants, rate = _constants_and_rate(workspace, name, span)
+    s, m, scale = context.standardisation, span.rank, float(span.eigenvalues[0])
+    constants, rate = _constants_and_rate(context, name, span)
     condition = scale / float(span.eigenvalues[m - 1])
-    size = workspace.source.size if workspace.source.fixed else np.inf
-    own = plan(name, workspace.source.features, rate, condition=condition, samples=size)
-    fresh = Batches(StandardisedSource(workspace.source, s), own.batch, workspace.rng)
+    size = context.source.size if context.source.fixed else np.inf
+    own = plan(name, context.source.features, rate, condition=condition, samples=size)
+    fresh = Batches(StandardisedSource(context.source, s), own.batch, context.rng)
     linear = s.linear if name != "l2" else np.zeros_like(s.linear)  # noise to even objectives
 
     def on(X: Array, y: Array) -> Objective:
         y = y - s.label_mean - X @ linear
         if name not in LOSSES:
-            return sample_objective(name, X, y, m, workspace.activation, constants=constants)
-        loss = sample_objective(name, X, y / scale, m, workspace.activation, centred=True)
+            return sample_objective(name, X, y, m, context.activation, constants=constants)
+        loss = sample_objective(name, X, y / scale, m, context.activation, centred=True)
         assert isinstance(loss, SampleLoss)
         return JointLoss(loss)
 
-    start = _start(workspace, name, span)
+    start = _start(context, name, span)
     seconds = own.seconds(seconds_a_step(on, fresh, start))
-    deadline = _deadline(workspace, own, seconds)
-    with workspace.stage("minimise", f"{own.words}, about {duration(seconds)}"):
+    deadline = _deadline(context, own, seconds)
+    with context.stage("minimise", f"{own.words}, about {duration(seconds)}"):
         descent = descend(on, fresh, start, own.schedule, deadline=deadline)
         if descent.ran_away:
             raise _no_minimum(own.batch)
         X, y = fresh()
         last = second_order(on(X[:ROUGH_SAMPLES], y[:ROUGH_SAMPLES]), descent.B, ROUGH_EIGENVALUE)
-    network = _papers_network(workspace, name, descent.B, span)
+    network = _papers_network(context, name, descent.B, span)
     outcome = Outcome(name, constants, descent, last, planned=own.schedule.steps)
     return Candidate(network, spectrum_evidence(span), details=LandscapeDetails(outcome))
 
 
-def _start(workspace: Workspace, name: str, span: Span) -> Array:
+def _start(context: Context, name: str, span: Span) -> Array:
     """Random rows in the span of the units, of norm 1 or so; a loss has its output weights beside.
 
     In the objective's own norm rows of F are at most 1, whatever the labels' scale. Outside of the
     span nothing but the l2 term of F, which is tiny, would ever draw them back.
     """
     m, a = span.rank, span.eigenvalues[: span.rank]
-    rows = workspace.rng.standard_normal((m, m)) / np.sqrt(m) @ span.basis
+    rows = context.rng.standard_normal((m, m)) / np.sqrt(m) @ span.basis
     if name in LOSSES:
         return np.column_stack([rows, np.full(m, a.mean() / a[0])])
     return np.asarray(rows / np.sqrt(a[0])) if name in WHITENED else rows
 
 
-def _deadline(workspace: Workspace, own: Plan, seconds: float) -> float:
+def _deadline(context: Context, own: Plan, seconds: float) -> float:
     """When to stop; no beginning where the budget cannot hold it."""
     now = working_time()
-    left = SHARE_OF_DESCENT * (workspace.problem.deadline - now)
+    left = SHARE_OF_DESCENT * (context.problem.deadline - now)
     if seconds > left:
-        needed = (now - workspace.started + seconds) / SHARE_OF_DESCENT
+        needed = (now - context.started + seconds) / SHARE_OF_DESCENT
         raise NoAnswer(
             f"The paper's stochastic descent takes {own.words} here, about {duration(seconds)}, "
             f"and the budget leaves it {duration(max(left, 0.0))}: give budget={needed:.0f}, or "
@@ -318,12 +318,12 @@ def _deadline(workspace: Workspace, own: Plan, seconds: float) -> float:
     return now + left
 
 
-def _papers_network(workspace: Workspace, name: str, B: Array, span: Span) -> Network:
+def _papers_network(context: Context, name: str, B: Array, span: Span) -> Network:
     """The network of a descent's end: a loss has its output weights, G and F those of appendix B.
 
     Signs are appendix B's where the objective does not see them.
     """
-    s, activation = workspace.standardisation, workspace.activation
+    s, activation = context.standardisation, context.activation
     a = None
     if name in LOSSES:
         B, a = B[:, :-1], span.eigenvalues[0] * B[:, -1]
@@ -346,16 +346,14 @@ def _no_minimum(batch: int) -> NoAnswer:
     )
 
 
-def _constants_and_rate(
-    workspace: Workspace, name: str, span: Span
-) -> tuple[Constants | None, float]:
+def _constants_and_rate(context: Context, name: str, span: Span) -> tuple[Constants | None, float]:
     """Constants from the second moment, and a step well below one over the curvature."""
     if name in LOSSES:
-        return None, rate_of_loss(name, workspace.source.features, workspace.activation)
+        return None, rate_of_loss(name, context.source.features, context.activation)
     a = span.eigenvalues[: span.rank]
     N = span.basis.T @ span.quadratic @ span.basis
     known = Statistics((N, N), SumOfFourthPowers(a, span.basis), error=0.0)
-    chosen = choose_constants(name, known, span.rank, workspace.activation)
+    chosen = choose_constants(name, known, span.rank, context.activation)
     chosen = replace(chosen, penalty=_LEAST_PENALTY * chosen.penalty)
     sharpest = 1.0 if name == "G" else float(a.max())
     return chosen, DESIGNED_RATE / (chosen.penalty * sharpest)

@@ -44,10 +44,10 @@ from scipy.linalg import blas, lapack, solve_triangular
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
+from provenet.fitting.context import Context
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.residuals import residual_on
-from provenet.fitting.workspace import Workspace
 from provenet.methods.rank_one_relations import rank_one_elements
 from provenet.methods.stages.exact_finish import exact_finish
 from provenet.methods.tolerances import (
@@ -69,50 +69,50 @@ _ZERO = 1e-9
 """Singular values below this fraction of the largest are zero."""
 
 
-def lifting(workspace: Workspace) -> Iterator[Candidate]:
+def lifting(context: Context) -> Iterator[Candidate]:
     """The network behind the quadratic relations that the labels obey; with noise, nearly obey."""
-    samples = workspace.problem.samples
-    relu = workspace.activation.slope == 0.0
+    samples = context.problem.samples
+    relu = context.activation.slope == 0.0
     Y = samples.y
     left, sizes, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
     nearly: list[tuple[int, Solutions]] = []
     reason = NoAnswer()
-    for units in possible_widths(sizes, workspace.units):
+    for units in possible_widths(sizes, context.units):
         try:
-            with workspace.stage("lift"):
-                solutions = _solve(workspace, left[:, :units] * np.sqrt(len(Y)), relu)
+            with context.stage("lift"):
+                solutions = _solve(context, left[:, :units] * np.sqrt(len(Y)), relu)
         except NoAnswer as why:
             reason = why
             continue
         if solutions.exact:
-            yield _candidate(workspace, solutions, units, relu)
+            yield _candidate(context, solutions, units, relu)
             return
         nearly.append((units, solutions))
     if not nearly:
         raise reason
     for units, solutions in sorted(nearly, key=lambda found: -found[1].gap):
-        yield _candidate(workspace, solutions, units, relu)
+        yield _candidate(context, solutions, units, relu)
 
 
-def _candidate(workspace: Workspace, solutions: Solutions, units: int, relu: bool) -> Candidate:
-    features = workspace.problem.samples.features
-    with workspace.stage("lift"):
-        theta = units_behind(solutions, units, features, relu, workspace.rng)
-        return Candidate(_network(workspace, theta), _evidence(solutions, units))
+def _candidate(context: Context, solutions: Solutions, units: int, relu: bool) -> Candidate:
+    features = context.problem.samples.features
+    with context.stage("lift"):
+        theta = units_behind(solutions, units, features, relu, context.rng)
+        return Candidate(_network(context, theta), _evidence(solutions, units))
 
 
-def _solve(workspace: Workspace, H: Array, relu: bool) -> Solutions:
+def _solve(context: Context, H: Array, relu: bool) -> Solutions:
     """The quadratic relations between the labels' coordinates and the inputs."""
-    samples, units = workspace.problem.samples, H.shape[1]
+    samples, units = context.problem.samples, H.shape[1]
     if units == 0:
         raise NoAnswer("The labels of the samples to fit are all the same: take more inputs.")
     unknowns = count_unknowns(units, samples.features, relu)
     _check_size(samples.size, unknowns, units)
     rows = min(samples.size, int(ROWS_AN_UNKNOWN * unknowns) + LIFTING_SPARE_ROWS)
     while True:
-        workspace.progress("lift", -1.0, f"{unknowns} unknowns, {rows} samples")
+        context.progress("lift", -1.0, f"{unknowns} unknowns, {rows} samples")
         system = lifted_system(H[:rows], samples.X[:rows], relu)
-        solutions = null_space(system, units, workspace.rng)
+        solutions = null_space(system, units, context.rng)
         more = min(samples.size, MORE_ROWS * rows)
         if len(solutions.vectors) == units or more == rows:
             break
@@ -271,16 +271,16 @@ def _quadratic_form(entries: Array, d: int, relu: bool) -> Array:
     return (R + R.T) / 2
 
 
-def _network(workspace: Workspace, theta: Array) -> Network:
+def _network(context: Context, theta: Array) -> Network:
     """Exact for ReLU if the labels are; otherwise the best network of absolute values.
 
     A unit that is off wherever another is deceives the exact finish: then least squares finishes.
     """
-    samples = workspace.problem.samples
-    if workspace.activation is RELU:
+    samples = context.problem.samples
+    if context.activation is RELU:
         try:
             finished = exact_finish(samples.X, samples.y, theta[:, :-1], theta[:, -1])
-            if residual_on(samples, finished) <= FINISHED * workspace.spread:
+            if residual_on(samples, finished) <= FINISHED * context.spread:
                 return finished
         except NoAnswer:
             pass  # noise: least squares finishes

@@ -10,18 +10,18 @@ from collections.abc import Iterator
 
 from provenet.certify.class_labels import ClassCandidate
 from provenet.common.exceptions import NoAnswer
+from provenet.fitting.context import Context
 from provenet.fitting.losses import loss_of_classes
 from provenet.fitting.search.driver import restarts
-from provenet.fitting.workspace import Workspace
 
 
-def likelihood(workspace: Workspace) -> Iterator[ClassCandidate]:
+def likelihood(context: Context) -> Iterator[ClassCandidate]:
     """Restarts from random units."""
-    loss = loss_of_classes(workspace.drawn.y)
+    loss = loss_of_classes(context.drawn.y)
     if loss is None:
         raise NoAnswer(
             "The labels are no classes: give 0 and 1, or a column a class with a one in that of "
             "each sample's own; for probabilities, link= with another method."
         )
-    for end in restarts(workspace.with_loss(loss)):
+    for end in restarts(context.with_loss(loss)):
         yield ClassCandidate(end.fit.parameters, end.evidence, loss)

@@ -27,7 +27,7 @@ from provenet.certify.layer import LayerCandidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.lowest_layer.bands.queries import label_rounding
 from provenet.lowest_layer.directions import Directions, unit_rows
 from provenet.lowest_layer.from_bands import first_step, from_bands, layer_of
@@ -39,39 +39,39 @@ from provenet.lowest_layer.user_layer import on_user_inputs, open_top
 from provenet.networks.network import Network
 
 
-def lowest_layer(workspace: Workspace) -> Iterator[LayerCandidate]:
+def lowest_layer(context: Context) -> Iterator[LayerCandidate]:
     """What step 2 finds, the strongest way first; then step 1. The paper's answer if faithful."""
-    inputs_alone = workspace.source.inputs_alone
-    silent = None if inputs_alone else silent_label(workspace.problem.samples.y)
-    start = step_one(workspace, workspace.activation)
-    if workspace.faithful:
-        printed = _as_printed(workspace, start, silent)
-        yield _onward(workspace, printed) if workspace.refine else printed
+    inputs_alone = context.source.inputs_alone
+    silent = None if inputs_alone else silent_label(context.problem.samples.y)
+    start = step_one(context, context.activation)
+    if context.faithful:
+        printed = _as_printed(context, start, silent)
+        yield _onward(context, printed) if context.refine else printed
         return
     reason = "This is step 1 alone, not refined."
     if inputs_alone:
         reason = _NO_LABELS
-    elif workspace.refine:
+    elif context.refine:
         reason = "Step 2 found nothing that explains the labels."
         try:
-            yield from _in_stage(workspace, refined(workspace, start.units, silent))
+            yield from _in_stage(context, refined(context, start.units, silent))
         except NoAnswer as why:
             reason = str(why)
-        if silent is None and workspace.activation.degree is not None:
+        if silent is None and context.activation.degree is not None:
             raise NoAnswer(
                 "Labels have no common value where no unit fires, so thresholds are too low for "
                 'this method, or labels have noise: use method="expand-prune" if the top is a sum.'
             )
-    yield _approximate(workspace, start, silent, reason)
+    yield _approximate(context, start, silent, reason)
 
 
 _NO_LABELS = "Samples that were kept by their labels have none to refine on."
 
 
-def _as_printed(workspace: Workspace, start: StepOne, silent: float | None) -> LayerCandidate:
+def _as_printed(context: Context, start: StepOne, silent: float | None) -> LayerCandidate:
     """Both steps of the paper; step 1 with the reason where its step 2 does not go."""
     try:
-        if workspace.source.inputs_alone:
+        if context.source.inputs_alone:
             raise NoAnswer(_NO_LABELS)
         if silent is None:
             raise NoAnswer(
@@ -79,30 +79,30 @@ def _as_printed(workspace: Workspace, start: StepOne, silent: float | None) -> L
                 "common value where none does: units are not silent below a threshold, thresholds "
                 "are too low, or labels have noise. Leave out faithful=True for more."
             )
-        level = silent + label_rounding(workspace.problem.samples.y)
-        found = step_two(workspace, start, level)
+        level = silent + label_rounding(context.problem.samples.y)
+        found = step_two(context, start, level)
     except NoAnswer as why:
-        return _approximate(workspace, start, silent, str(why))
-    layer = layer_of(found.units, workspace.activation)
+        return _approximate(context, start, silent, str(why))
+    layer = layer_of(found.units, context.activation)
     return from_bands(
         found.units,
         open_top(layer, silent=silent),
         level,
         counted(layer.units, "unit"),
         standardisation=found.standardisation,
-        first=first_step(start, workspace.standardisation),
+        first=first_step(start, context.standardisation),
     )
 
 
-def _onward(workspace: Workspace, printed: LayerCandidate) -> LayerCandidate:
+def _onward(context: Context, printed: LayerCandidate) -> LayerCandidate:
     """Least squares from the paper's answer; that answer, and why, where it leads no further."""
-    if workspace.source.inputs_alone:
+    if context.source.inputs_alone:
         return printed
-    if workspace.activation.degree == 0:
+    if context.activation.degree == 0:
         return _with_remark(printed, "Steps have no slope for least squares to follow.")
-    own = workspace.standardisation.network_from_user(printed.network)
+    own = context.standardisation.network_from_user(printed.network)
     near = Directions(own.weights, -own.biases)
-    for fitted in _in_stage(workspace, by_least_squares(workspace, near)):
+    for fitted in _in_stage(context, by_least_squares(context, near)):
         return replace(fitted, notes=(*fitted.notes, _turned(printed, fitted)))
     return _with_remark(printed, "Least squares from there does not explain the labels.")
 
@@ -122,12 +122,10 @@ def _turned(printed: LayerCandidate, fitted: LayerCandidate) -> str:
     )
 
 
-def _in_stage(
-    workspace: Workspace, candidates: Iterator[LayerCandidate]
-) -> Iterator[LayerCandidate]:
+def _in_stage(context: Context, candidates: Iterator[LayerCandidate]) -> Iterator[LayerCandidate]:
     """Candidates, the time that each takes counted as refinement."""
     while True:
-        with workspace.stage("refine"):
+        with context.stage("refine"):
             candidate = next(candidates, None)
         if candidate is None:
             return
@@ -141,14 +139,14 @@ def silent_label(y: Array) -> float | None:
 
 
 def _approximate(
-    workspace: Workspace, start: StepOne, silent: float | None, reason: str
+    context: Context, start: StepOne, silent: float | None, reason: str
 ) -> LayerCandidate:
     """Step 1 alone: what products of units add to the moments is not known."""
     units, angles = start.units, start.angle_errors
-    layer = Network(units.weights, -units.thresholds, activation=workspace.activation)
+    layer = Network(units.weights, -units.thresholds, activation=context.activation)
     user = on_user_inputs(
         open_top(layer, silent=silent or 0.0),
-        workspace.standardisation,
+        context.standardisation,
         angles,
         np.full(len(angles), np.nan),
     )

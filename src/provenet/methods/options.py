@@ -21,19 +21,19 @@ from provenet.networks.activations import Activation
 
 @dataclass(frozen=True)
 class Option:
-    """A wish that some methods can fulfil, and others cannot."""
+    """An option that some methods have, and others do not."""
 
     name: str
     kind: type[bool] | type[int] | type[float] | type[str]
     """What the command line reads."""
     default: Any
-    """What is the same as not to wish."""
+    """The value that is the same as not to give it."""
     help: str
     """What it means, as a sentence."""
     check: Callable[[str, Any], None]
     """Raises for a value that cannot be used, given the name and the value."""
 
-    def is_wished(self, value: Any) -> bool:
+    def is_given(self, value: Any) -> bool:
         """Whether a value is any other than the default."""
         return value is not self.default and (np.ndim(value) > 0 or value != self.default)
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import InvalidInput, NoAnswer
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.methods.stages.moment_units import UnitsUpToSign, smallest_order, units_of_order
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import PARALLEL_UNITS
@@ -31,21 +31,21 @@ from provenet.networks.network import Network
 from provenet.networks.signs import fix_signs, signs_from_linear_part
 
 
-def overcomplete(workspace: Workspace) -> Iterator[Candidate]:
+def overcomplete(context: Context) -> Iterator[Candidate]:
     """Candidates of the paper's algorithm for a population or if asked, else of the search."""
-    if workspace.faithful or workspace.source.population is not None:
-        yield by_moments(workspace)
+    if context.faithful or context.source.population is not None:
+        yield by_moments(context)
     else:
-        yield from searched(workspace)
+        yield from searched(context)
 
 
-def by_moments(workspace: Workspace) -> Candidate:
+def by_moments(context: Context) -> Candidate:
     """ATV21, Algorithm 1 (from a population) or 4 (from samples), order l."""
-    source = workspace.source
-    order = order_for(source.features, workspace.units, workspace.order)
+    source = context.source
+    order = order_for(source.features, context.units, context.order)
     if source.population is not None:
         _refuse_parallel(source.population)
-    found = units_of_order(workspace, order)
+    found = units_of_order(context, order)
     if found.network.units == 0:
         raise NoAnswer(
             f"No unit stands above the sampling error of the moments of order {2 * order + 1} and "

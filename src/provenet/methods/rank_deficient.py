@@ -40,7 +40,7 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import Source
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.methods.stages.label_lines import (
     LabelLine,
     distinct_samples,
@@ -60,31 +60,31 @@ _SAME_LEFT = 1e-9
 """How far directions of what is left may differ for rounding."""
 
 
-def rank_deficient(workspace: Workspace) -> Iterator[Candidate]:
+def rank_deficient(context: Context) -> Iterator[Candidate]:
     """Algorithm 7 on the samples drawn; if those leave something out, on all but those held out."""
-    samples = workspace.problem.samples
-    drawn = workspace.standardisation.undo(samples.X), samples.y
-    with workspace.stage("lines"):
+    samples = context.problem.samples
+    drawn = context.standardisation.undo(samples.X), samples.y
+    with context.stage("lines"):
         try:
-            network = _network(workspace, *drawn)
+            network = _network(context, *drawn)
         except NoAnswer:
-            if len(drawn[0]) > workspace.source.size / 2 or not _can_be_held(workspace.source):
+            if len(drawn[0]) > context.source.size / 2 or not _can_be_held(context.source):
                 raise
-            X, Y = workspace.source.rows(0, workspace.source.size)
-            seen = np.delete(np.arange(len(X)), workspace.hidden_rows)
-            network = _network(workspace, X[seen], Y[seen])
+            X, Y = context.source.rows(0, context.source.size)
+            seen = np.delete(np.arange(len(X)), context.hidden_rows)
+            network = _network(context, X[seen], Y[seen])
     evidence = f"The labels of samples with a single unit on lie on lines of {network.units} units."
-    yield Candidate(workspace.standardisation.network_from_user(network), evidence)
+    yield Candidate(context.standardisation.network_from_user(network), evidence)
 
 
 def _can_be_held(source: Source) -> bool:
     return source.fixed and source.holdable
 
 
-def _network(workspace: Workspace, X: Array, Y: Array) -> Network:
-    if workspace.faithful:
-        return algorithm_7(X, Y, workspace.units, workspace.rng)
-    return network_behind(X, Y, workspace.rng)
+def _network(context: Context, X: Array, Y: Array) -> Network:
+    if context.faithful:
+        return algorithm_7(X, Y, context.units, context.rng)
+    return network_behind(X, Y, context.rng)
 
 
 # ---------------------------------------------------------------- as printed

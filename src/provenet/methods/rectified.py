@@ -34,30 +34,30 @@ import numpy as np
 
 from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.methods.stages.moment_units import faithful_directions
 from provenet.methods.stages.one_output import from_moments
 from provenet.methods.stages.several_outputs import from_second_moments, signed_by_projection
 from provenet.networks.activations import RELU
 
 
-def rectified(workspace: Workspace) -> Iterator[Candidate]:
+def rectified(context: Context) -> Iterator[Candidate]:
     """The paper's candidate; or one from the moments, and a search for what these do not show."""
-    if workspace.source.outputs is None:
-        yield from _one_output(workspace)
+    if context.source.outputs is None:
+        yield from _one_output(context)
     else:
-        yield from from_second_moments(workspace)
+        yield from from_second_moments(context)
 
 
-def _one_output(workspace: Workspace) -> Iterator[Candidate]:
-    if workspace.activation is not RELU:
+def _one_output(context: Context) -> Iterator[Candidate]:
+    if context.activation is not RELU:
         raise NoAnswer(
-            f"One output of {workspace.activation.name} units needs order 4, which is built for "
+            f"One output of {context.activation.name} units needs order 4, which is built for "
             "relu only: give two or more outputs."
         )
-    if not workspace.faithful:
-        yield from from_moments(workspace)
+    if not context.faithful:
+        yield from from_moments(context)
         return
-    _, W, evidence = faithful_directions(workspace)
+    _, W, evidence = faithful_directions(context)
     if len(W):
-        yield Candidate(signed_by_projection(workspace, W, np.zeros(len(W))), evidence)
+        yield Candidate(signed_by_projection(context, W, np.zeros(len(W))), evidence)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from provenet.certify.class_labels import ClassCandidate
     from provenet.certify.deep import DeepCandidate
     from provenet.certify.layer import LayerCandidate
-    from provenet.fitting.workspace import Workspace
+    from provenet.fitting.context import Context
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Method:
     needs: str
     paper: str
     candidates: Callable[
-        [Workspace],
+        [Context],
         Iterator[Candidate]
         | Iterator[ClassCandidate]
         | Iterator[DeepCandidate]
@@ -73,11 +73,11 @@ class Method:
     in_memory: bool = False
     """Whether it holds all samples in memory, so these must be `holdable`."""
 
-    def activation_for(self, wished: Activation) -> Activation:
-        """The activation wished for; in place of ReLU, the default, the method's own if need be."""
-        if wished is RELU and "relu" not in self.activations and not self.any_activation:
+    def activation_for(self, asked: Activation) -> Activation:
+        """The activation asked for; in place of ReLU, the default, the method's own if need be."""
+        if asked is RELU and "relu" not in self.activations and not self.any_activation:
             return get_activation(self.activations[0])
-        return wished
+        return asked
 
     def serves(self, activation: Activation) -> bool:
         """Whether units of this activation can be recovered."""
@@ -89,12 +89,12 @@ class Method:
         return self.any_activation or own or activation.family in self.activations
 
 
-def _recipe(name: str) -> Callable[[Workspace], Iterator[Any]]:
+def _recipe(name: str) -> Callable[[Context], Iterator[Any]]:
     """The generator of that name in the module of that name, imported only when it runs."""
 
-    def candidates(workspace: Workspace) -> Iterator[Any]:
-        recipe: Callable[[Workspace], Iterator[Any]] = getattr(import_module(module), name)
-        return recipe(workspace)
+    def candidates(context: Context) -> Iterator[Any]:
+        recipe: Callable[[Context], Iterator[Any]] = getattr(import_module(module), name)
+        return recipe(context)
 
     module = f"{__package__}.{name}"
     candidates.__module__, candidates.__qualname__ = module, name

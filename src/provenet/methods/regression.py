@@ -49,7 +49,7 @@ from provenet.certify.checks import Claim
 from provenet.common.typing import Array
 from provenet.data.passes import Sums
 from provenet.data.sources import Source
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.methods.stages.moment_units import find_span, smallest_order, units_of_order
 from provenet.methods.stages.one_output import from_span
 from provenet.methods.stages.searched import searched
@@ -61,51 +61,51 @@ from provenet.networks.piecewise import merge_signs
 from provenet.networks.risk import second_moment
 
 
-def regression(workspace: Workspace) -> Iterator[Candidate]:
+def regression(context: Context) -> Iterator[Candidate]:
     """Predictors from sets of resolved units, each from a search of its own."""
-    by_order = workspace.faithful or workspace.order is not None
-    for candidate in _of_order(workspace) if by_order else _resolved(workspace):
-        with workspace.stage("regress"):
-            network = _regressed(workspace, candidate.network)
+    by_order = context.faithful or context.order is not None
+    for candidate in _of_order(context) if by_order else _resolved(context):
+        with context.stage("regress"):
+            network = _regressed(context, candidate.network)
         yield replace(candidate, network=network, claim=Claim.PREDICTOR)
 
 
 # ---------------------------------------------------------------- the resolved units
 
 
-def order_of(workspace: Workspace) -> int:
+def order_of(context: Context) -> int:
     """The order that was asked for, or the smallest with room for the units."""
-    return workspace.order or smallest_order(workspace.source.features, workspace.units or 1)
+    return context.order or smallest_order(context.source.features, context.units or 1)
 
 
-def _of_order(workspace: Workspace) -> Iterator[Candidate]:
+def _of_order(context: Context) -> Iterator[Candidate]:
     """Steps 1 and 2: the output of Algorithm 4; unless that is all that was asked, a search."""
-    found = units_of_order(workspace, order_of(workspace))
+    found = units_of_order(context, order_of(context))
     S = found.network
-    yield Candidate(S, found.evidence) if S.units else _no_units(workspace)
-    if workspace.refine and not workspace.faithful:
-        yield from searched(workspace, np.column_stack([S.weights, S.biases]))
+    yield Candidate(S, found.evidence) if S.units else _no_units(context)
+    if context.refine and not context.faithful:
+        yield from searched(context, np.column_stack([S.weights, S.biases]))
 
 
-def _resolved(workspace: Workspace) -> Iterator[Candidate]:
+def _resolved(context: Context) -> Iterator[Candidate]:
     """Units that moments show, then those that a search finds; no more than were asked for."""
-    span = find_span(workspace.wishing(units=None))
+    span = find_span(context.with_options(units=None))
     if span.rank == 0:
-        yield _no_units(workspace)
-        if workspace.refine:
-            yield from searched(workspace)
+        yield _no_units(context)
+        if context.refine:
+            yield from searched(context)
         return
-    span = replace(span, basis=span.basis[: workspace.units])
+    span = replace(span, basis=span.basis[: context.units])
     nothing = True
-    for candidate in from_span(workspace, span):
+    for candidate in from_span(context, span):
         nothing = False
         yield candidate
     if nothing:  # time was over before the search
-        yield from from_span(workspace.wishing(refine=False), span)
+        yield from from_span(context.with_options(refine=False), span)
 
 
-def _no_units(workspace: Workspace) -> Candidate:
-    nothing = np.zeros((0, workspace.source.features))
+def _no_units(context: Context) -> Candidate:
+    nothing = np.zeros((0, context.source.features))
     return Candidate(Network(nothing), "No unit stands above the sampling error of the moments.")
 
 
@@ -120,13 +120,13 @@ class _Regression(Sums):
     labels: Array
 
 
-def _regressed(workspace: Workspace, resolved: Network) -> Network:
+def _regressed(context: Context, resolved: Network) -> Network:
     """Algorithm 5, steps 3 and 4, and Claim D.14: output weights and linear part for S."""
-    samples, s = workspace.problem.samples, workspace.standardisation
-    spread, population = workspace.spread, workspace.source.population
+    samples, s = context.problem.samples, context.standardisation
+    spread, population = context.spread, context.source.population
     S = _within_reach(resolved, samples.size)
     alpha = S.output_weights / spread
-    tau, radius = _bounds(workspace, S, alpha)
+    tau, radius = _bounds(context, S, alpha)
     scale = (s.label_mean, spread)
     if population is not None and population.activation.slope is not None:
         beta = expected_least_squares(population, S, alpha, scale, radius)
@@ -150,15 +150,15 @@ def _within_reach(network: Network, samples: int) -> Network:
     return network.keep(np.abs(network.biases) <= np.sqrt(2 * np.log(samples)))
 
 
-def _bounds(workspace: Workspace, S: Network, alpha: Array) -> tuple[float, float]:
+def _bounds(context: Context, S: Network, alpha: Array) -> tuple[float, float]:
     """tau, and the radius of the ball of coefficients.
 
     B and m are not known: B is taken from the resolved units, m as asked for or as the order has
     room for; epsilon is the sampling error.
     """
-    d, n = S.features, workspace.problem.samples.size
+    d, n = S.features, context.problem.samples.size
     B = float(max(1.0, np.max(np.abs(alpha), initial=0.0), np.max(np.abs(S.biases), initial=0.0)))
-    m = max(workspace.units or count(d, order_of(workspace)), S.units)
+    m = max(context.units or count(d, order_of(context)), S.units)
     tau = 20 * m * (2 * S.units + d) * B * np.sqrt(np.log(m * d * B * (S.units + 1) * np.sqrt(n)))
     return float(tau), float(np.sqrt(2 * S.units) + m * (1 + B))
 

@@ -25,6 +25,7 @@ import numpy as np
 from provenet.certify.candidate import Candidate, Repaired
 from provenet.common.exceptions import NoAnswer
 from provenet.data.sources import ArraySource
+from provenet.fitting.context import Context
 from provenet.fitting.least_squares import Ended
 from provenet.fitting.robust.low_rank import (
     RobustPCA,
@@ -32,7 +33,6 @@ from provenet.fitting.robust.low_rank import (
     principal_component_pursuit,
     robust_pca,
 )
-from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.several_outputs import from_second_moments
 from provenet.methods.tolerances import MOST_CORRUPTED_LABELS
 
@@ -54,21 +54,21 @@ _REASONS = {
 _OUT_OF_TIME = "The budget was used up before the labels were taken apart: give budget=."
 
 
-def sparse_noise(workspace: Workspace) -> Iterator[Candidate]:
+def sparse_noise(context: Context) -> Iterator[Candidate]:
     """Repair the labels, then recover from what is repaired."""
-    source = workspace.source
+    source = context.source
     if not source.fixed:
         raise NoAnswer("Robust PCA needs all labels at once: give arrays in place of this source.")
-    if workspace.faithful:
-        yield from _corollary_8(workspace)
+    if context.faithful:
+        yield from _corollary_8(context)
         return
-    with workspace.stage("repair", "robust PCA of the labels"):
+    with context.stage("repair", "robust PCA of the labels"):
         X, Y = source.rows(0, source.size)
-        parts = robust_pca(Y, workspace.rng, lambda: workspace.out_of_time)
+        parts = robust_pca(Y, context.rng, lambda: context.out_of_time)
         _check(parts)
         kept = parts.determined
         clean = np.where(parts.corrupted, parts.low_rank, Y)
-        repaired = workspace.on(ArraySource(X[kept], clean[kept]))
+        repaired = context.on(ArraySource(X[kept], clean[kept]))
     share = parts.corrupted[kept].mean()
     rest = "" if parts.ended.at_rest else "; their span had not come to rest"
     for candidate in from_second_moments(repaired):
@@ -83,18 +83,18 @@ def sparse_noise(workspace: Workspace) -> Iterator[Candidate]:
         )
 
 
-def _corollary_8(workspace: Workspace) -> Iterator[Candidate]:
+def _corollary_8(context: Context) -> Iterator[Candidate]:
     """Theorem 14, then section 4 on the part of low rank."""
-    X, Y = workspace.source.rows(0, workspace.source.size)
-    with workspace.stage("repair", "principal component pursuit of the labels"):
+    X, Y = context.source.rows(0, context.source.size)
+    with context.stage("repair", "principal component pursuit of the labels"):
         parts = principal_component_pursuit(
-            Y, out_of_time=lambda: workspace.out_of_time, tolerance=1e-14
+            Y, out_of_time=lambda: context.out_of_time, tolerance=1e-14
         )
         if parts.ended is Ended.OUT_OF_TIME:
             raise NoAnswer(_OUT_OF_TIME)
         # The parts add up to the labels: where nothing is sparse the labels are of low rank.
         clean = np.where(parts.sparse == 0, Y, parts.low_rank)
-        repaired = workspace.on(ArraySource(X, clean))
+        repaired = context.on(ArraySource(X, clean))
     rest = "" if parts.ended.at_rest else ", which did not come to rest"
     evidence = (
         f"Principal component pursuit{rest} took {100 * np.mean(parts.sparse != 0):.1f}% of the "

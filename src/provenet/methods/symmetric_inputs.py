@@ -55,9 +55,9 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
+from provenet.fitting.context import Context
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import with_output_layer
-from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.distinguishing import DistinguishingMatrix, distinguishing
 from provenet.methods.stages.exact_finish import exact_finish
 from provenet.methods.stages.lifted_labels import (
@@ -114,25 +114,25 @@ def excess_of_means(F: Array, G: Array) -> float:
 # ---------------------------------------------------------------- step 5 and the recipe
 
 
-def symmetric_inputs(workspace: Workspace) -> Iterator[Candidate]:
+def symmetric_inputs(context: Context) -> Iterator[Candidate]:
     """The recipe: symmetry, reduction, lifted equations, diagonalisation, finish."""
-    s, drawn = workspace.standardisation, workspace.drawn
+    s, drawn = context.standardisation, context.drawn
     X = drawn.X + s.whiten @ s.mean
-    with workspace.stage("moments", "are the inputs symmetric?"):
+    with context.stage("moments", "are the inputs symmetric?"):
         _require_symmetry(X)
-    with workspace.stage("moments", "linear part and number of units"):
-        reduction = _reduced(workspace)
+    with context.stage("moments", "linear part and number of units"):
+        reduction = _reduced(context)
         _require_all_units(reduction, X, drawn.y)
         M = 2 * reduction.B @ s.linear
-    with workspace.stage("moments", f"lifted equations for {reduction.units} units"):
-        sums = lifted_sums(workspace.source, s.whiten, reduction, M, workspace.faithful)
-    with workspace.stage("decompose"):
-        if workspace.faithful:
+    with context.stage("moments", f"lifted equations for {reduction.units} units"):
+        sums = lifted_sums(context.source, s.whiten, reduction, M, context.faithful)
+    with context.stage("decompose"):
+        if context.faithful:
             W, null = paper_directions(sums, M, reduction.B @ s.label_mean)
         else:
             W, null = find_directions(sums, M)
         apart = distinguishing(X, W)
-    yield from _candidates(workspace, W, _evidence(reduction, null), apart)
+    yield from _candidates(context, W, _evidence(reduction, null), apart)
 
 
 def _require_symmetry(X: Array) -> None:
@@ -156,11 +156,11 @@ def _require_all_units(reduction: Reduction, X: Array, Y: Array) -> None:
         )
 
 
-def _require_fit(workspace: Workspace, network: Network, apart: DistinguishingMatrix) -> None:
+def _require_fit(context: Context, network: Network, apart: DistinguishingMatrix) -> None:
     """Least squares from the answer must leave nothing that an even function of x explains."""
-    samples = workspace.problem.samples
+    samples = context.problem.samples
     some = ArraySource(samples.X[:CHECK_ROWS], samples.y[:CHECK_ROWS])
-    problem = replace(workspace.problem, samples=some)
+    problem = replace(context.problem, samples=some)
     start = Parameters.of(as_absolute(network))
     fit = problem.refine(start, CHECK_STEPS, CHECK_TOLERANCE)
     if problem.is_zero(fit):
@@ -177,9 +177,9 @@ def _require_fit(workspace: Workspace, network: Network, apart: DistinguishingMa
         )
 
 
-def _reduced(workspace: Workspace) -> Reduction:
+def _reduced(context: Context) -> Reduction:
     """Step 2, or why it cannot be done."""
-    s, source, units = workspace.standardisation, workspace.source, workspace.units
+    s, source, units = context.standardisation, context.source, context.units
     covariance = label_covariance(source, s.label_mean)
     reduction = reduce_outputs(covariance, s.label_mean, s.linear, source.size, units)
     if reduction.units == 0 or (units is not None and reduction.units < units):
@@ -193,31 +193,31 @@ def _reduced(workspace: Workspace) -> Reduction:
 
 
 def _candidates(
-    workspace: Workspace, W: Array, why: str, apart: DistinguishingMatrix
+    context: Context, W: Array, why: str, apart: DistinguishingMatrix
 ) -> Iterator[Candidate]:
     """The exact finish where it succeeds; then, or on the paper's road else, the estimate."""
-    s, samples = workspace.standardisation, workspace.problem.samples
+    s, samples = context.standardisation, context.problem.samples
     X, Y = samples.X + s.whiten @ s.mean, samples.y
     finished = None
-    if not workspace.noise:
-        with workspace.stage("finish"):
+    if not context.noise:
+        with context.stage("finish"):
             finished = _exact(X, Y, W)
         if finished is not None:
-            yield _candidate(workspace, finished, why, apart)
-    if finished is not None and workspace.faithful:
+            yield _candidate(context, finished, why, apart)
+    if finished is not None and context.faithful:
         return
     network = with_output_layer(X, Y, W, np.zeros(len(W)))
-    if workspace.refine and not workspace.faithful:
-        with workspace.stage("refine", "is anything left?"):
-            _require_fit(workspace, _on_standardised(workspace, network), apart)
-    yield _candidate(workspace, network, why, apart)
+    if context.refine and not context.faithful:
+        with context.stage("refine", "is anything left?"):
+            _require_fit(context, _on_standardised(context, network), apart)
+    yield _candidate(context, network, why, apart)
 
 
 def _candidate(
-    workspace: Workspace, network: Network, why: str, apart: DistinguishingMatrix
+    context: Context, network: Network, why: str, apart: DistinguishingMatrix
 ) -> Candidate:
     return Candidate(
-        _on_standardised(workspace, network),
+        _on_standardised(context, network),
         f"{why} {apart.message}",
         details=apart,
     )
@@ -231,9 +231,9 @@ def _exact(X: Array, Y: Array, W: Array) -> Network | None:
         return None
 
 
-def _on_standardised(workspace: Workspace, network: Network) -> Network:
+def _on_standardised(context: Context, network: Network) -> Network:
     """A network on whitened inputs as one on standardised ones, which are shifted."""
-    s = workspace.standardisation
+    s = context.standardisation
     return network.replace(biases=network.biases + network.weights @ (s.whiten @ s.mean))
 
 

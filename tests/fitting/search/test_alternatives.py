@@ -9,6 +9,7 @@ import pytest
 
 import provenet as pn
 from provenet.data.sources import ArraySource
+from provenet.fitting.context import Options, prepare
 from provenet.fitting.final_fit import Polished, polish
 from provenet.fitting.search.alternatives import (
     RIVAL_GAIN,
@@ -19,20 +20,19 @@ from provenet.fitting.search.alternatives import (
     with_held_out,
 )
 from provenet.fitting.tolerances import CLEARLY_WORSE
-from provenet.fitting.workspace import Wishes, prepare
 from provenet.networks.canonical import match_units
 
 FEATURES, UNITS = 4, 3
 
 
-def workspace_of(truth, noise, n=2500, seed=0, **wishes):
+def context_of(truth, noise, n=2500, seed=0, **options):
     X = np.random.default_rng(seed).standard_normal((n, truth.features))
     clean = truth(X)
     y = clean + noise * clean.std() * np.random.default_rng(seed + 100).standard_normal(n)
     source = ArraySource(X, y)
     return prepare(
         source,
-        Wishes(**wishes),
+        Options(**options),
         source.standardisation(),
         rng=np.random.default_rng(seed),
         progress=lambda *told: None,
@@ -40,22 +40,22 @@ def workspace_of(truth, noise, n=2500, seed=0, **wishes):
     )
 
 
-def went_on(workspace, network):
-    own = workspace.standardisation.network_from_user(network)
-    return search_onward(workspace, polish(workspace, own))
+def went_on(context, network):
+    own = context.standardisation.network_from_user(network)
+    return search_onward(context, polish(context, own))
 
 
-def scored(workspace, network):
+def scored(context, network):
     """Schwarz's criterion of a network's least-squares fit on all samples."""
-    everything = with_held_out(workspace)
+    everything = with_held_out(context)
     own = everything.standardisation.network_from_user(network)
     return schwarz(everything, finished(everything, Polished(own, np.inf)))
 
 
-def beats(workspace, answer, truth):
+def beats(context, answer, truth):
     """The answer is as good as the truth by the criterion, but for where least squares rests."""
-    everything = with_held_out(workspace)
-    return schwarz(everything, finished(everything, answer)) <= scored(workspace, truth) + 2.0
+    everything = with_held_out(context)
+    return schwarz(everything, finished(everything, answer)) <= scored(context, truth) + 2.0
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -63,10 +63,10 @@ def test_a_unit_that_was_missed_is_found(seed):
     # Output weights are at least 0.5 of a spread of about 1, noise is half of it: the criterion
     # prefers the truth by tens (asserted through `beats`).
     truth = pn.random_network(UNITS, FEATURES, bias_scale=0.5, rng=seed).canonical()
-    workspace = workspace_of(truth, 0.5, seed=seed)
-    found, last = went_on(workspace, truth.keep(np.arange(UNITS - 1)))
+    context = context_of(truth, 0.5, seed=seed)
+    found, last = went_on(context, truth.keep(np.arange(UNITS - 1)))
     assert found.network.units == UNITS
-    assert beats(workspace, found, truth)
+    assert beats(context, found, truth)
     assert max(last.gains.values()) <= RIVAL_GAIN and last.tried > 10
 
 
@@ -87,10 +87,10 @@ def test_two_close_units_are_not_taken_for_one(seed):
     truth = close_pair(seed)
     weights = np.array([truth.output_weights[0] + truth.output_weights[1], truth.output_weights[2]])
     merged = truth.keep(np.array([0, 2])).replace(output_weights=weights)
-    workspace = workspace_of(truth, 0.1, seed=seed)
-    assert scored(workspace, truth) < scored(workspace, merged) - CLEARLY_WORSE  # it can be told
-    found, _ = went_on(workspace, merged)
-    assert found.network.units == UNITS and beats(workspace, found, truth)
+    context = context_of(truth, 0.1, seed=seed)
+    assert scored(context, truth) < scored(context, merged) - CLEARLY_WORSE  # it can be told
+    found, _ = went_on(context, merged)
+    assert found.network.units == UNITS and beats(context, found, truth)
 
 
 def test_a_unit_that_stands_for_two_of_one_is_dropped():
@@ -102,37 +102,37 @@ def test_a_unit_that_stands_for_two_of_one_is_dropped():
         output_weights=np.append(truth.output_weights, truth.output_weights[0])
         * np.array([0.5, 1.0, 1.0, 0.5]),
     )
-    found, _ = went_on(workspace_of(truth, 0.3), split)
+    found, _ = went_on(context_of(truth, 0.3), split)
     assert found.network.units == UNITS
 
 
 def test_the_width_that_was_asked_for_is_kept_and_said_to_be_too_small():
     truth = pn.random_network(UNITS, FEATURES, bias_scale=0.5, rng=1).canonical()
-    workspace = workspace_of(truth, 0.3, seed=1, units=UNITS - 1)
-    found, last = went_on(workspace, truth.keep(np.arange(UNITS - 1)))
+    context = context_of(truth, 0.3, seed=1, units=UNITS - 1)
+    found, last = went_on(context, truth.keep(np.arange(UNITS - 1)))
     assert found.network.units == UNITS - 1
     assert last.gains[Kind.FURTHER] > CLEARLY_WORSE
 
 
 def test_a_sign_that_is_wrong_is_turned():
     truth = pn.random_network(UNITS, FEATURES, bias_scale=0.5, rng=2).canonical()
-    workspace = workspace_of(truth, 0.3, seed=2)
+    context = context_of(truth, 0.3, seed=2)
     sign = np.array([-1.0, 1.0, 1.0])
     wrong = truth.replace(weights=truth.weights * sign[:, None], biases=truth.biases * sign)
-    own = workspace.standardisation.network_from_user(wrong)
-    start = finished(workspace, Polished(own, np.inf))
-    found, _ = search_onward(workspace, start)
-    assert beats(workspace, found, truth)
-    user = workspace.standardisation.network_to_user(found.network).canonical()
+    own = context.standardisation.network_from_user(wrong)
+    start = finished(context, Polished(own, np.inf))
+    found, _ = search_onward(context, start)
+    assert beats(context, found, truth)
+    user = context.standardisation.network_to_user(found.network).canonical()
     mine, theirs = match_units(user, truth)
     assert np.all(np.sum(user.weights[mine] * truth.weights[theirs], axis=1) > 0.9)
 
 
 def test_time_that_is_over_leaves_what_a_round_gained_to_the_checks():
     truth = pn.random_network(UNITS, FEATURES, bias_scale=0.5, rng=1).canonical()
-    workspace = workspace_of(truth, 0.3, seed=1)
-    own = workspace.standardisation.network_from_user(truth.keep(np.arange(UNITS - 1)))
-    start = finished(workspace, Polished(own, np.inf))
-    over = replace(workspace, problem=replace(workspace.problem, deadline=-np.inf))
+    context = context_of(truth, 0.3, seed=1)
+    own = context.standardisation.network_from_user(truth.keep(np.arange(UNITS - 1)))
+    start = finished(context, Polished(own, np.inf))
+    over = replace(context, problem=replace(context.problem, deadline=-np.inf))
     found, last = search_onward(over, start)
     assert found.network.units == UNITS - 1 and max(last.gains.values()) > RIVAL_GAIN

@@ -13,6 +13,7 @@ import provenet as pn
 from provenet.common.typing import Array
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource, Job, Result
+from provenet.fitting.context import Context, Options, prepare
 from provenet.fitting.least_squares import Ended, Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.driver import (
@@ -27,7 +28,6 @@ from provenet.fitting.search.driver import (
 )
 from provenet.fitting.search.moves import drops, random_start, random_units, swapped
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.workspace import Wishes, Workspace, prepare
 from provenet.networks.piecewise import as_absolute
 
 TRUTH = pn.random_network(4, 6, bias_scale=1.0, rng=0).replace(output_bias=0.5)
@@ -41,13 +41,11 @@ def problem_of(truth: pn.Network = TRUTH, n: int = 600, noise: float = 0.0) -> P
     return Problem(ArraySource(X, y), float(y.std()), np.inf, activation, layers=truth.layers)
 
 
-def workspace_of(
-    truth: pn.Network = TRUTH, n: int = 800, noise: float = 0.0, **options
-) -> Workspace:
+def context_of(truth: pn.Network = TRUTH, n: int = 800, noise: float = 0.0, **options) -> Context:
     source = ArraySource(*pn.sample(truth, n, noise=noise, rng=1))
     return prepare(
         source,
-        Wishes(units=options.get("units")),
+        Options(units=options.get("units")),
         source.standardisation(),
         rng=np.random.default_rng(0),
         progress=lambda *_: None,
@@ -154,7 +152,7 @@ def test_layers_are_pruned_to_their_widths(activation: str, n: int) -> None:
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])
 def test_a_restart_ends_at_the_true_width_and_says_what_one_unit_fewer_costs(noise) -> None:
-    prepared = workspace_of(n=2000, noise=noise)
+    prepared = context_of(n=2000, noise=noise)
     end = next(restarts(prepared))
     assert end.fit.parameters.units == TRUTH.units
     assert "were pruned to 4; with 3, refined, the residual is" in end.evidence
@@ -163,18 +161,18 @@ def test_a_restart_ends_at_the_true_width_and_says_what_one_unit_fewer_costs(noi
 
 
 def test_known_units_are_where_the_first_restart_starts() -> None:
-    prepared = workspace_of(units=4)
+    prepared = context_of(units=4)
     inside = prepared.standardisation.network_from_user(TRUTH)
     end = next(restarts(prepared, Parameters.of(as_absolute(inside)).theta))
     assert prepared.problem.is_zero(end.fit) and end.evidence.startswith("4 units were pruned")
 
 
 def test_without_time_there_is_no_restart() -> None:
-    assert list(restarts(workspace_of(deadline=-np.inf))) == []
+    assert list(restarts(context_of(deadline=-np.inf))) == []
 
 
 def test_a_narrower_fit_that_time_cut_short_is_no_evidence() -> None:
-    prepared = workspace_of()
+    prepared = context_of()
     end = next(restarts(prepared))
     unfinished = replace(end.fit, ended=Ended.OUT_OF_TIME)
     words = _evidence(prepared, end.fit, end.fit, unfinished)
@@ -213,13 +211,13 @@ def test_all_restarts_but_the_first_run_side_by_side_where_the_samples_are() -> 
     """Each by itself, by the clock there; those that nobody waits for end."""
     X, y = pn.sample(TRUTH, 800, rng=1)
     source = SeveralAtOnce(X, y)
-    prepared = replace(workspace_of(deadline=working_time() + 60), source=source)
+    prepared = replace(context_of(deadline=working_time() + 60), source=source)
     found = restarts(prepared)
     first, second, third = (next(found) for _ in range(3))
     assert source.dropped == 0
     found.close()
     assert source.dropped == 1
-    alone = next(restarts(workspace_of()))
+    alone = next(restarts(context_of()))
     np.testing.assert_array_equal(first.fit.parameters.theta, alone.fit.parameters.theta)
     assert all(prepared.problem.is_zero(end.fit) for end in (first, second, third))
     assert not np.array_equal(second.fit.parameters.theta, third.fit.parameters.theta)

@@ -104,7 +104,7 @@ class HttpClient:
             if deadline.passed:
                 raise TooLate from None
             raise Unreachable(len(tries.history) + 1, problem.reason) from None
-        wait = max(tries.get_backoff_time(), FIRST_WAIT, _wish(tries, problem.response))
+        wait = max(tries.get_backoff_time(), FIRST_WAIT, _retry_after(tries, problem.response))
         if wait >= deadline.left:
             raise TooLate
         self._sleep(wait)
@@ -214,7 +214,7 @@ class _TryAgain(Exception):
         self.reason, self.response = reason, response
 
 
-def _wish(tries: Retry, response: BaseHTTPResponse | None) -> float:
+def _retry_after(tries: Retry, response: BaseHTTPResponse | None) -> float:
     """Seconds of a Retry-After header, a number or a date, within reason."""
     try:
         return 0.0 if response is None else tries.get_retry_after(response) or 0.0

@@ -18,7 +18,7 @@ import numpy as np
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
-from provenet.extraction.aiming import Wish, aimed, best_starts
+from provenet.extraction.aiming import Aim, aimed, best_starts
 from provenet.extraction.box import Box
 from provenet.extraction.layers.known import Frame, KnownLayers
 from provenet.extraction.layers.near_exact import NearlyExact, Newton, WeightedSamples
@@ -228,5 +228,5 @@ def _where_they_show(
         for j, i in np.argwhere(errors > wanted)
     ]
     for _, layer, j, i in sorted(poor)[:AIMED_WEIGHTS]:
-        wishes = [Wish(layer - 1, i), Wish(layer, j)]
-        yield aimed(network, wishes, best_starts(network, wishes, U, AIM_STARTS), box)
+        aims = [Aim(layer - 1, i), Aim(layer, j)]
+        yield aimed(network, aims, best_starts(network, aims, U, AIM_STARTS), box)

@@ -40,6 +40,7 @@ import numpy as np
 
 from provenet.common.typing import TINY, AnyArray, Array
 from provenet.data.passes import working_time
+from provenet.fitting.context import Context
 from provenet.fitting.final_fit import Polished, describe_reversal, settled_from, settled_with_signs
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.linalg import solve_scaled
@@ -55,7 +56,6 @@ from provenet.fitting.tolerances import (
     REFIT_TOLERANCE,
     RIDGE_OF_POOL,
 )
-from provenet.fitting.workspace import Workspace
 from provenet.networks.activations import Symmetry
 from provenet.networks.canonical import match_units
 from provenet.networks.network import Network
@@ -271,37 +271,37 @@ class Round:
     last: LastRound
 
 
-def search_onward(workspace: Workspace, polished: Polished) -> tuple[Polished, LastRound]:
+def search_onward(context: Context, polished: Polished) -> tuple[Polished, LastRound]:
     """The answer after which no rival gained, or that the budget or the width asked for allows.
 
     On all samples that were drawn; the answer is then fitted anew to those that are not held out.
     The first round is part of the certificate: it has a few seconds even if the budget is used up,
     unless even these would be too late.
     """
-    everything = with_held_out(workspace)
+    everything = with_held_out(context)
     best = finished(everything, polished)
     for _ in range(4):
         found = one_round(everything, best)
-        if found.best is best or workspace.out_of_time:
+        if found.best is best or context.out_of_time:
             break
         best = found.best
     last = found.last
-    if best.network.linear is None and workspace.problem.has_linear_term:
+    if best.network.linear is None and context.problem.has_linear_term:
         best = replace(best, ambiguities=last.ambiguities)
-    return finished(workspace, best), last
+    return finished(context, best), last
 
 
-def with_held_out(workspace: Workspace) -> Workspace:
+def with_held_out(context: Context) -> Context:
     """The same recovery, its samples to fit being all that were drawn; it has some time left."""
-    late = max(workspace.problem.deadline, working_time() + RIVAL_SECONDS)
-    deadline = min(late, workspace.problem.latest)
-    problem = replace(workspace.problem, samples=workspace.drawn, deadline=deadline)
-    return replace(workspace, problem=problem)
+    late = max(context.problem.deadline, working_time() + RIVAL_SECONDS)
+    deadline = min(late, context.problem.latest)
+    problem = replace(context.problem, samples=context.drawn, deadline=deadline)
+    return replace(context, problem=problem)
 
 
-def finished(workspace: Workspace, polished: Polished) -> Polished:
-    """Least squares from an answer, on the samples of a workspace."""
-    network, problem = polished.network, workspace.problem
+def finished(context: Context, polished: Polished) -> Polished:
+    """Least squares from an answer, on the samples of a context."""
+    network, problem = polished.network, context.problem
     own = replace(problem, activation=network.activation)
     fit = own.refine(Parameters.of(network), POLISH_LAST_STEPS, REFIT_TOLERANCE)
     found = fit.parameters.network(network.activation)
@@ -309,35 +309,35 @@ def finished(workspace: Workspace, polished: Polished) -> Polished:
 
 
 def one_round(
-    workspace: Workspace,
+    context: Context,
     polished: Polished,
     kinds: Collection[Kind] = tuple(Kind),
     clearly_worse: float = CLEARLY_WORSE,
 ) -> Round:
-    """Rivals of an answer on the samples of a workspace; signs are open unless clearly worse."""
+    """Rivals of an answer on the samples of a context; signs are open unless clearly worse."""
     best, gain, tries = polished, RIVAL_GAIN, 0
     gains = dict.fromkeys(kinds, -np.inf)
     ambiguities: tuple[str, ...] = ()
-    for model in _models(workspace, polished):
+    for model in _models(context, polished):
         wanted = [kind for kind in model.kinds if kind in kinds]
         if not wanted:
             continue
-        found, tried = rivals(model.problem, model.fit, workspace.rng, wanted)
+        found, tried = rivals(model.problem, model.fit, context.rng, wanted)
         tries += tried
         for rival in found:
             gained = model.value - model.problem.bic(rival.fit, zero=0.0)
             if gained > 0:
-                other = model.settled(workspace, rival.fit)
-                gained = schwarz(workspace, polished) - schwarz(workspace, other)
-                if gained > gain and _may_be_returned(workspace, other):
+                other = model.settled(context, rival.fit)
+                gained = schwarz(context, polished) - schwarz(context, other)
+                if gained > gain and _may_be_returned(context, other):
                     best, gain = other, gained
             if rival.kind is Kind.SIGNS and gained > -clearly_worse:
-                ambiguities += _reversal(workspace, polished.network, model.network(rival.fit))
+                ambiguities += _reversal(context, polished.network, model.network(rival.fit))
             gains[rival.kind] = max(gains[rival.kind], gained)
-    return Round(best, LastRound(tries, gains, ambiguities, not workspace.out_of_time))
+    return Round(best, LastRound(tries, gains, ambiguities, not context.out_of_time))
 
 
-def _reversal(workspace: Workspace, network: Network, other: Network) -> tuple[str, ...]:
+def _reversal(context: Context, network: Network, other: Network) -> tuple[str, ...]:
     """Which units a rival of other signs has not, if it did not come back to the answer."""
     first = network.canonical()
     mine, theirs = match_units(network, other)
@@ -345,12 +345,12 @@ def _reversal(workspace: Workspace, network: Network, other: Network) -> tuple[s
     size = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     turned = np.zeros(first.units, dtype=bool)
     turned[mine] = np.einsum("uw,uw->u", a, b) < 0.98 * size
-    return (describe_reversal(workspace, first, turned),) if turned.any() else ()
+    return (describe_reversal(context, first, turned),) if turned.any() else ()
 
 
-def schwarz(workspace: Workspace, polished: Polished) -> float:
+def schwarz(context: Context, polished: Polished) -> float:
     """Schwarz's criterion of a network as it would be returned."""
-    n, p = workspace.problem.samples.labels, polished.network.free_parameters
+    n, p = context.problem.samples.labels, polished.network.free_parameters
     return float(n * np.log(max(polished.rss, TINY)) + p * np.log(n))
 
 
@@ -367,19 +367,19 @@ class _InUnits:
         """A rival in these units."""
         return fit.parameters.network(self.problem.activation)
 
-    def settled(self, workspace: Workspace, fit: Fit) -> Polished:
+    def settled(self, context: Context, fit: Fit) -> Polished:
         """A rival as it would be returned."""
-        problem = replace(workspace.problem, activation=self.problem.activation)
+        problem = replace(context.problem, activation=self.problem.activation)
         whole = problem.refine(fit.parameters, POLISH_LAST_STEPS, 1 / problem.samples.labels)
         if fit.parameters.has_linear or not problem.has_linear_term:
-            return settled_from(workspace, whole)
-        return settled_with_signs(workspace, whole, problem.activation)
+            return settled_from(context, whole)
+        return settled_with_signs(context, whole, problem.activation)
 
 
-def _models(workspace: Workspace, polished: Polished) -> Iterator[_InUnits]:
+def _models(context: Context, polished: Polished) -> Iterator[_InUnits]:
     """The problem's own, and where that knows no signs the network's units without linear term."""
     network = polished.network
-    problem = affordable(workspace.problem, Parameters.of(network))
+    problem = affordable(context.problem, Parameters.of(network))
     if not problem.has_linear_term:
         fit = _fitted(problem, network)
         yield _InUnits(problem, fit, problem.bic(fit, zero=0.0))
@@ -399,5 +399,5 @@ def _fitted(problem: Problem, network: Network) -> Fit:
     return problem.refine(Parameters.of(network), POLISH_LAST_STEPS, 1 / problem.samples.labels)
 
 
-def _may_be_returned(workspace: Workspace, polished: Polished) -> bool:
-    return workspace.units is None or polished.network.units <= workspace.units
+def _may_be_returned(context: Context, polished: Polished) -> bool:
+    return context.units is None or polished.network.units <= context.units

@@ -33,12 +33,12 @@ import numpy as np
 
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
+from provenet.fitting.context import Context
 from provenet.fitting.least_squares import Ended, Fit
 from provenet.fitting.losses import SQUARES
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.moves import drops, random_start, swapped, widened, without_cheapest
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.workspace import Workspace
 
 Propose = Callable[[Fit, int], Iterable[Parameters]]
 """Starts from a fit, after so many rounds that found none."""
@@ -253,63 +253,63 @@ class _Unwanted(Exception):
     """Another restart had the answer meanwhile."""
 
 
-def restarts(workspace: Workspace, known: Array | None = None) -> Iterator[End]:
+def restarts(context: Context, known: Array | None = None) -> Iterator[End]:
     """One restart after the other until time is over; whoever takes them decides when to stop.
 
     `known` are units (weights and bias on standardised inputs) to start the first from. Where the
     samples are on a cluster all after the first run there, as many at once as it takes.
     """
-    at_once, patience = workspace.source.jobs_at_once, 2
-    if not workspace.out_of_time:
-        yield _restart(workspace, 1, known)
-    while not workspace.out_of_time:
+    at_once, patience = context.source.jobs_at_once, 2
+    if not context.out_of_time:
+        yield _restart(context, 1, known)
+    while not context.out_of_time:
         if at_once == 1:
-            yield _restart(workspace, patience)
+            yield _restart(context, patience)
         else:
-            yield from _side_by_side(workspace, patience, at_once)
+            yield from _side_by_side(context, patience, at_once)
         patience = min(2 * patience, 32)
 
 
-def _side_by_side(workspace: Workspace, patience: int, at_once: int) -> Iterator[End]:
+def _side_by_side(context: Context, patience: int, at_once: int) -> Iterator[End]:
     """Restarts elsewhere, each with random numbers of its own."""
-    seconds, seeds = workspace.seconds_left, workspace.rng.integers(2**63, size=at_once)
+    seconds, seeds = context.seconds_left, context.rng.integers(2**63, size=at_once)
     jobs = [
-        partial(_elsewhere, workspace.travelling(np.random.default_rng(seed)), patience, seconds)
+        partial(_elsewhere, context.travelling(np.random.default_rng(seed)), patience, seconds)
         for seed in seeds
     ]
-    with closing(workspace.source.side_by_side(jobs)) as ends:
+    with closing(context.source.side_by_side(jobs)) as ends:
         for _ in jobs:
-            with workspace.stage("search", f"{len(jobs)} restarts side by side"):
+            with context.stage("search", f"{len(jobs)} restarts side by side"):
                 end = next(ends)
             yield end
 
 
 def _elsewhere(
-    workspace: Workspace, patience: int, seconds: float, is_wanted: Callable[[], bool]
+    context: Context, patience: int, seconds: float, is_wanted: Callable[[], bool]
 ) -> End:
     def stop_unless_wanted(*_: object) -> None:
         if not is_wanted():
             raise _Unwanted
 
-    return _restart(replace(workspace.within(seconds), progress=stop_unless_wanted), patience)
+    return _restart(replace(context.within(seconds), progress=stop_unless_wanted), patience)
 
 
-def _restart(workspace: Workspace, patience: int, known: Array | None = None) -> End:
+def _restart(context: Context, patience: int, known: Array | None = None) -> End:
     """Grown from a few random units, or from known ones, and pruned."""
-    problem, rng, fits = workspace.problem.searching(), workspace.rng, list[Fit]()
-    first, widest = first_width(problem, workspace.units), widest_of(problem, workspace.units)
+    problem, rng, fits = context.problem.searching(), context.rng, list[Fit]()
+    first, widest = first_width(problem, context.units), widest_of(problem, context.units)
     # Wide networks learn labels by heart, so half of what labels are enough for is tried first, and
     # of kinked units in every other restart.
-    if workspace.units is None and (patience in (1, 4, 16) or not problem.is_kinked):
+    if context.units is None and (patience in (1, 4, 16) or not problem.is_kinked):
         widest = max(first, widest // 2)
     free = problem.with_free_norms()
-    with workspace.stage("search"):
+    with context.stage("search"):
         if known is not None:
             start = problem.with_no_output(known)
         else:
             start = random_start(problem, _shared_out(first, problem.layers), rng)
         for fit in growth(problem, start, widest, rng, patience):
-            report_progress(workspace, fit)
+            report_progress(context, fit)
             if fit.labels != problem.samples.labels:
                 fit = problem.refine(fit.parameters, 1, 1.0)
             fits.append(fit)
@@ -317,7 +317,7 @@ def _restart(workspace: Workspace, patience: int, known: Array | None = None) ->
                 fits.append(pruned_to_zero(free, fit, rng))
                 if problem.is_zero(fits[-1]):
                     break
-    return pruned(workspace, min(fits, key=problem.bic), fits[-1])
+    return pruned(context, min(fits, key=problem.bic), fits[-1])
 
 
 def is_near_zero(problem: Problem, fit: Fit) -> bool:
@@ -325,24 +325,24 @@ def is_near_zero(problem: Problem, fit: Fit) -> bool:
     return problem.loss is SQUARES and fit.rms <= NEAR * problem.spread
 
 
-def pruned(workspace: Workspace, fit: Fit, wide: Fit | None = None) -> End:
+def pruned(context: Context, fit: Fit, wide: Fit | None = None) -> End:
     """A fit without the units that it does not need; `wide` is the one that it comes from."""
-    with workspace.stage("prune"):
-        end, rejected = prune(workspace.problem, fit, workspace.units)
-        if workspace.problem.layers == 1 and not workspace.problem.is_zero(end):
-            widest = widest_of(workspace.problem, workspace.units)
-            better = stepwise_selection(workspace.problem, end, widest, workspace.rng)
+    with context.stage("prune"):
+        end, rejected = prune(context.problem, fit, context.units)
+        if context.problem.layers == 1 and not context.problem.is_zero(end):
+            widest = widest_of(context.problem, context.units)
+            better = stepwise_selection(context.problem, end, widest, context.rng)
             if better is not end:
-                end, rejected = prune(workspace.problem, better, workspace.units)
+                end, rejected = prune(context.problem, better, context.units)
     tried = rejected is not None and rejected.ended is not Ended.OUT_OF_TIME
     narrower = rejected.rms if tried and rejected is not None else np.inf
-    return End(end, _evidence(workspace, wide or fit, end, rejected), narrower)
+    return End(end, _evidence(context, wide or fit, end, rejected), narrower)
 
 
-def report_progress(workspace: Workspace, fit: Fit) -> None:
+def report_progress(context: Context, fit: Fit) -> None:
     """Width and residual."""
-    message = f"{in_words(fit.parameters.widths)} units, residual {fit.rms / workspace.spread:.2g}"
-    workspace.progress("search", workspace.budget_used, message)
+    message = f"{in_words(fit.parameters.widths)} units, residual {fit.rms / context.spread:.2g}"
+    context.progress("search", context.budget_used, message)
 
 
 def first_width(problem: Problem, units: int | None) -> int:
@@ -361,7 +361,7 @@ def _shared_out(units: int, layers: int) -> tuple[int, ...]:
     return tuple(units // layers + int(k < units % layers) for k in range(layers))
 
 
-def _evidence(workspace: Workspace, wide: Fit, fit: Fit, rejected: Fit | None) -> str:
+def _evidence(context: Context, wide: Fit, fit: Fit, rejected: Fit | None) -> str:
     units = sum(fit.parameters.widths)
     pruned = f"{in_words(wide.parameters.widths)} units were pruned to "
     pruned += in_words(fit.parameters.widths)
@@ -371,7 +371,7 @@ def _evidence(workspace: Workspace, wide: Fit, fit: Fit, rejected: Fit | None) -
         return f"{pruned}; time was over before fewer were tried to the end."
     return (
         f"{pruned}; with {units - 1}, refined, the residual is "
-        f"{rejected.rms / workspace.spread:.2g} of the labels' spread."
+        f"{rejected.rms / context.spread:.2g} of the labels' spread."
     )
 
 

@@ -18,7 +18,7 @@ from provenet.certify.layer import LayerCandidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.common.words import counted
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.lowest_layer.fit import LayerFit
 from provenet.lowest_layer.tolerances import (
     EXPONENTIAL_MOST_MONOMIALS,
@@ -128,7 +128,7 @@ def monomials(units: int) -> Array:
 
 
 def units_alone(
-    workspace: Workspace, weights: Array, way: str, notes: tuple[str, ...]
+    context: Context, weights: Array, way: str, notes: tuple[str, ...]
 ) -> LayerCandidate:
     """Units without a polynomial above them, which no label confirms."""
     layer = open_top(lowest_layer(weights, 0.0, "exp"))
@@ -139,10 +139,10 @@ def units_alone(
         what=what,
         angle_errors=user.angle_errors,
         threshold_errors=user.threshold_errors,
-        samples=np.full(len(weights), workspace.source.size),
+        samples=np.full(len(weights), context.source.size),
         way=way,
         unrefined=f"{what} on sets of features; no polynomial was fitted above them.",
-        notes=(*notes, workspace.gaussian.message),
+        notes=(*notes, context.gaussian.message),
         ambiguities=AMBIGUITIES,
     )
 

@@ -28,13 +28,13 @@ import numpy as np
 from provenet.certify.candidate import Candidate
 from provenet.certify.found_activation import FoundActivation, OtherActivation
 from provenet.data.passes import working_time
+from provenet.fitting.context import Context
 from provenet.fitting.final_fit import settled_from
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.alternatives import RIVAL_SECONDS, schwarz
 from provenet.fitting.search.driver import End, first_width, growth, is_near_zero, pruned, widest_of
 from provenet.fitting.search.moves import random_start, reset_norms
-from provenet.fitting.workspace import Workspace
 from provenet.methods.tolerances import HEAD_START, TRANSFER_STEPS
 from provenet.networks.activations import ABS, LEAKY_RELU, RELU, Activation, get_activation
 
@@ -44,18 +44,18 @@ FIRST = (KINKED, "tanh", "silu", "sin", "elu")
 """Kinked, odd, mirrored, periodic and without symmetry: all others are near relations of one."""
 TRIED = (*FIRST, "erf", "gelu", "gelu_tanh", "softplus")
 
-Field = Mapping[str, Workspace]
+Field = Mapping[str, Context]
 """The same recovery with each activation that takes part."""
 
 
-def activation_found(workspace: Workspace) -> Iterator[Candidate]:
+def activation_found(context: Context) -> Iterator[Candidate]:
     """A candidate a race; each race starts afresh and is more patient than the last."""
-    spaces = {name: workspace.with_activation(get_activation(name)) for name in TRIED}
+    spaces = {name: context.with_activation(get_activation(name)) for name in TRIED}
     racing: tuple[str, ...] = FIRST
     swaps = 1
-    while not workspace.out_of_time:
+    while not context.out_of_time:
         race = Race(spaces)
-        with workspace.stage("search"):
+        with context.stage("search"):
             race.run(racing, swaps)
         if race.best:
             yield _exact(race) if race.winner else _by_criterion(race)
@@ -99,7 +99,7 @@ class Race:
         """Who has the least criterion."""
         return min(self.best, key=lambda name: self._criterion(name, self.best[name]))
 
-    def pruned(self, name: str, space: Workspace) -> End:
+    def pruned(self, name: str, space: Context) -> End:
         """The best fit of an activation without the units that it does not need."""
         if name not in self.ends or self.ends[name].fit is not self.best[name]:
             self.ends[name] = pruned(space, self.best[name])
@@ -161,7 +161,7 @@ class Race:
         space.progress("search", space.budget_used, message)
 
 
-def handed_on(space: Workspace, units: Parameters) -> Fit:
+def handed_on(space: Context, units: Parameters) -> Fit:
     """Least squares from the units of another activation; output weights start from nothing."""
     problem = space.problem.searching()
     calm = reset_norms(problem, problem.with_no_output(units.theta), space.rng)
@@ -215,14 +215,14 @@ def _by_criterion(race: Race) -> Candidate:
     return _candidate(spaces[best], chains[best], standings.pop(best), standings)
 
 
-def _own_best(race: Race, space: Workspace, name: str, leader: End) -> End:
+def _own_best(race: Race, space: Context, name: str, leader: End) -> End:
     """From the leader's units, or from its own where they are better, without what it can spare."""
     fits = [handed_on(space, leader.fit.parameters), *filter(None, [race.best.get(name)])]
     return pruned(space, min(fits, key=space.problem.bic))
 
 
 def _standing(
-    space: Workspace, activation: Activation, fit: Fit, rss: float, criterion: float
+    space: Context, activation: Activation, fit: Fit, rss: float, criterion: float
 ) -> Standing:
     return Standing(
         activation,
@@ -238,7 +238,7 @@ def _with_some_time(spaces: Field) -> Field:
     """The others are part of the certificate: they have a few seconds even after the budget."""
     late = working_time() + RIVAL_SECONDS
 
-    def later(space: Workspace) -> Workspace:
+    def later(space: Context) -> Context:
         deadline = max(space.problem.deadline, late)
         return replace(space, problem=replace(space.problem, deadline=deadline))
 
@@ -246,7 +246,7 @@ def _with_some_time(spaces: Field) -> Field:
 
 
 def _candidate(
-    space: Workspace, chain: End, mine: Standing, others: Mapping[str, Standing]
+    space: Context, chain: End, mine: Standing, others: Mapping[str, Standing]
 ) -> Candidate:
     in_time = [
         OtherActivation(
@@ -267,7 +267,7 @@ def _candidate(
     return Candidate(network, chain.evidence, found=found)
 
 
-def _which(space: Workspace, fit: Fit) -> Activation:
+def _which(space: Context, fit: Fit) -> Activation:
     """The activation of a fit; of kinked units the one that needs no linear term beside it."""
     if space.activation is not RELU:
         return space.activation

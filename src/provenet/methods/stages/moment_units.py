@@ -18,7 +18,7 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import Array
 from provenet.data.parallel import available_memory
-from provenet.fitting.workspace import Workspace
+from provenet.fitting.context import Context
 from provenet.moments.decomposition import (
     MomentFit,
     fit_moments,
@@ -43,17 +43,17 @@ from provenet.networks.network import Network
 from provenet.networks.signs import fix_signs
 
 
-def find_span(workspace: Workspace) -> Span:
+def find_span(context: Context) -> Span:
     """The span of the units, from `T_2`."""
-    with workspace.stage("moments", "order 2"):
-        full = estimate_moments(workspace.source, MomentRequest(workspace.standardisation, order=2))
-    return span_of_units(full.tensors[2], full.errors[2], workspace.units)
+    with context.stage("moments", "order 2"):
+        full = estimate_moments(context.source, MomentRequest(context.standardisation, order=2))
+    return span_of_units(full.tensors[2], full.errors[2], context.units)
 
 
-def projected_moments(workspace: Workspace, span: Span) -> Moments:
+def projected_moments(context: Context, span: Span) -> Moments:
     """`T_0 .. T_4` inside the span of the units."""
-    with workspace.stage("moments", f"orders 3 and 4 in {span.rank} dimensions"):
-        return moments_in_span(workspace.source, workspace.standardisation, span)
+    with context.stage("moments", f"orders 3 and 4 in {span.rank} dimensions"):
+        return moments_in_span(context.source, context.standardisation, span)
 
 
 def spectrum_evidence(span: Span) -> str:
@@ -64,13 +64,13 @@ def spectrum_evidence(span: Span) -> str:
     )
 
 
-def moment_fit(workspace: Workspace, moments: Moments, random: bool, starts: int = 10) -> MomentFit:
+def moment_fit(context: Context, moments: Moments, random: bool, starts: int = 10) -> MomentFit:
     """A fit in moment space from the power iteration, or the best of several random starts.
 
     Biases of random starts are within 1.5: a unit beyond changes sides on fewer than 7% of normal
     inputs.
     """
-    rng, T = workspace.rng, moments.tensors
+    rng, T = context.rng, moments.tensors
     rank = len(T[2])
     if random:
         drawn = [
@@ -82,9 +82,9 @@ def moment_fit(workspace: Workspace, moments: Moments, random: bool, starts: int
     return fit_moments(T, RELU, W, np.clip(recover_scalars(T, W)[1], -2.5, 2.5))
 
 
-def network_of(workspace: Workspace, fit: MomentFit, basis: Array) -> Network:
+def network_of(context: Context, fit: MomentFit, basis: Array) -> Network:
     """A fit in moment space as a network on standardised inputs, signs and constant settled."""
-    s = workspace.standardisation
+    s = context.standardisation
     b = np.clip(fit.b, -4, 4)  # a unit beyond changes sides on 3 normal inputs of 100,000
     signs = fix_signs(basis @ s.linear, fit.a, fit.W)
     W, b = fit.W * signs[:, None], b * signs
@@ -92,14 +92,12 @@ def network_of(workspace: Workspace, fit: MomentFit, basis: Array) -> Network:
     return Network(W @ basis, b, fit.a, c)
 
 
-def faithful_directions(workspace: Workspace) -> tuple[Moments, Array, str]:
+def faithful_directions(context: Context) -> tuple[Moments, Array, str]:
     """The moments and Algorithm 4's directions, up to sign; what was seen, in words."""
-    with workspace.stage("moments", "orders 3 and 4"):
-        moments = estimate_moments(
-            workspace.source, MomentRequest(workspace.standardisation, order=4)
-        )
-    with workspace.stage("decompose"):
-        return moments, *algorithm_4(moments, workspace.units, workspace.rng)
+    with context.stage("moments", "orders 3 and 4"):
+        moments = estimate_moments(context.source, MomentRequest(context.standardisation, order=4))
+    with context.stage("decompose"):
+        return moments, *algorithm_4(moments, context.units, context.rng)
 
 
 def algorithm_4(moments: Moments, units: int | None, rng: np.random.Generator) -> tuple[Array, str]:
@@ -122,17 +120,17 @@ class UnitsUpToSign:
     """What was seen in the two tensors, in words."""
 
 
-def units_of_order(workspace: Workspace, order: int) -> UnitsUpToSign:
+def units_of_order(context: Context, order: int) -> UnitsUpToSign:
     """Algorithm 1 (from a population) or 4 (from samples); no units if none stands out."""
-    _check_memory(workspace.source.features, order)
+    _check_memory(context.source.features, order)
     top = 2 * order + 2
-    with workspace.stage("moments", f"up to order {top}"):
-        moments = high_moments(workspace.source, workspace.standardisation, top)
-    if workspace.out_of_time:
+    with context.stage("moments", f"up to order {top}"):
+        moments = high_moments(context.source, context.standardisation, top)
+    if context.out_of_time:
         raise NoAnswer(f"The budget was used up by the moments up to order {top}: give budget=.")
-    with workspace.stage("decompose"):
+    with context.stage("decompose"):
         T, errors = moments.tensors, moments.errors[top - 1 :]
-        W, evidence = unit_directions(T[top - 1 :], errors, order, workspace.units, workspace.rng)
+        W, evidence = unit_directions(T[top - 1 :], errors, order, context.units, context.rng)
         if len(W) == 0:
             return UnitsUpToSign(Network(W), moments, evidence)
         a, b = scalars_by(lambda j: T[j].coefficients(W), order)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provenet.certify.candidate import Candidate
+from provenet.fitting.context import Context
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
-from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.moment_units import (
     faithful_directions,
     find_span,
@@ -26,40 +26,40 @@ from provenet.networks.piecewise import as_absolute
 from provenet.networks.signs import fix_signs
 
 
-def from_moments(workspace: Workspace) -> Iterator[Candidate]:
+def from_moments(context: Context) -> Iterator[Candidate]:
     """Candidates from the moments; then units that the moments could not show are searched for."""
-    if workspace.faithful:
-        yield from _algorithm_6(workspace)
+    if context.faithful:
+        yield from _algorithm_6(context)
         return
-    span = find_span(workspace)
+    span = find_span(context)
     if span.rank > 0:
-        yield from from_span(workspace, span)
+        yield from from_span(context, span)
 
 
-def from_span(workspace: Workspace, span: Span) -> Iterator[Candidate]:
+def from_span(context: Context, span: Span) -> Iterator[Candidate]:
     """Candidates by decomposition inside a span, then by search from the best of them."""
-    moments = projected_moments(workspace, span)
-    part = workspace.problem.for_width(span.rank)
+    moments = projected_moments(context, span)
+    part = context.problem.for_width(span.rank)
     fits: list[Fit] = []
     for attempt in range(MOMENT_FIT_ATTEMPTS):
-        with workspace.stage("decompose"):
-            found = moment_fit(workspace, moments, random=attempt == MOMENT_FIT_ATTEMPTS - 1)
-            network = network_of(workspace, found, span.basis)
-        if not workspace.refine:
+        with context.stage("decompose"):
+            found = moment_fit(context, moments, random=attempt == MOMENT_FIT_ATTEMPTS - 1)
+            network = network_of(context, found, span.basis)
+        if not context.refine:
             yield Candidate(network, spectrum_evidence(span))
             return
-        with workspace.stage("refine"):
+        with context.stage("refine"):
             fits.append(part.refine(Parameters.of(as_absolute(network)), 30, 1e-3))
         if part.is_zero(fits[-1]):
             yield Candidate(fits[-1].parameters.network(ABS), spectrum_evidence(span))
             break
     best = min(fits, key=lambda fit: fit.rss)
-    yield from searched(workspace, best.parameters.theta)
+    yield from searched(context, best.parameters.theta)
 
 
-def _algorithm_6(workspace: Workspace) -> Iterator[Candidate]:
+def _algorithm_6(context: Context) -> Iterator[Candidate]:
     """ATV21, Algorithm 6, on moments in all of the space."""
-    moments, W, evidence = faithful_directions(workspace)
+    moments, W, evidence = faithful_directions(context)
     if len(W) == 0:
         return
     a, b = recover_scalars(moments.tensors, W)

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from provenet.certify.candidate import Candidate
 from provenet.common.typing import Array
+from provenet.fitting.context import Context
 from provenet.fitting.search.driver import restarts
-from provenet.fitting.workspace import Workspace
 
 
-def searched(workspace: Workspace, known: Array | None = None) -> Iterator[Candidate]:
+def searched(context: Context, known: Array | None = None) -> Iterator[Candidate]:
     """A candidate a restart, the first one from units that are known.
 
     `known` are weights and bias on standardised inputs, one unit a row.
     """
-    fitted = workspace.problem.activation
-    for end in restarts(workspace, known):
+    fitted = context.problem.activation
+    for end in restarts(context, known):
         yield Candidate(end.fit.parameters.network(fitted), end.evidence)

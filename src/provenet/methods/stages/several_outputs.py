@@ -13,9 +13,9 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import StandardisedSource
+from provenet.fitting.context import Context
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part
-from provenet.fitting.workspace import Workspace
 from provenet.methods.stages.exact_finish import exact_finish, signs_by_projection
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import LARGEST_START_BIAS, ZERO_MOMENT
@@ -28,50 +28,46 @@ from provenet.networks.hermite import he
 from provenet.networks.network import Network
 
 
-def from_second_moments(workspace: Workspace) -> Iterator[Candidate]:
+def from_second_moments(context: Context) -> Iterator[Candidate]:
     """A candidate from the moments; then units that these could not show are searched for."""
-    with workspace.stage("moments", "order 2, every output"):
-        moments = estimate_moments(
-            workspace.source, MomentRequest(workspace.standardisation, order=2)
-        )
-    with workspace.stage("decompose"):
-        W, evidence = directions(workspace, moments)
-        biased = workspace.activation is RELU and not workspace.faithful
-        b = biases_along(workspace, W) if biased else np.zeros(len(W))
-        network = _finish(workspace, W, b)
+    with context.stage("moments", "order 2, every output"):
+        moments = estimate_moments(context.source, MomentRequest(context.standardisation, order=2))
+    with context.stage("decompose"):
+        W, evidence = directions(context, moments)
+        biased = context.activation is RELU and not context.faithful
+        b = biases_along(context, W) if biased else np.zeros(len(W))
+        network = _finish(context, W, b)
     yield Candidate(network, evidence)
-    if workspace.refine and workspace.activation is RELU and not workspace.faithful:
-        yield from searched(workspace, np.column_stack([W, b]))
+    if context.refine and context.activation is RELU and not context.faithful:
+        yield from searched(context, np.column_stack([W, b]))
 
 
-def directions(workspace: Workspace, moments: Moments) -> tuple[Array, str]:
+def directions(context: Context, moments: Moments) -> tuple[Array, str]:
     """Unit vectors along the units' weights, up to sign, and why there are that many."""
     T = moments.tensors[2]
     d = T.shape[1]
     left, sizes, _ = np.linalg.svd(T.transpose(1, 0, 2).reshape(d, -1), full_matrices=False)
-    y = workspace.problem.samples.y
+    y = context.problem.samples.y
     spectrum = np.linalg.svd(y - y.mean(axis=0), compute_uv=False)
     edge = stacked_noise_edge(moments.errors[2], d, spectrum)
-    units, evidence = _number_of_units(
-        workspace, sizes, max(edge, ZERO_MOMENT * sizes[0]), spectrum
-    )
+    units, evidence = _number_of_units(context, sizes, max(edge, ZERO_MOMENT * sizes[0]), spectrum)
     basis = left[:, :units].T
     inside = np.einsum("ia,qab,jb->qij", basis, T, basis, optimize=True)
     if units == 1:
         return basis, evidence
-    if workspace.faithful:
-        return jennrich(inside.transpose(1, 2, 0), units, workspace.rng) @ basis, evidence
+    if context.faithful:
+        return jennrich(inside.transpose(1, 2, 0), units, context.rng) @ basis, evidence
     return np.asarray(congruence(inside).rows @ basis), evidence
 
 
 def _number_of_units(
-    workspace: Workspace, sizes: Array, edge: float, spectrum: Array
+    context: Context, sizes: Array, edge: float, spectrum: Array
 ) -> tuple[int, str]:
     """As asked; as the rank of exact labels says; or as many as stand above the moments' noise."""
     above = int(np.sum(sizes > edge))
     rank = numerical_rank(spectrum)
-    if workspace.units is not None:
-        return workspace.units, f"{workspace.units} units were asked for; {above} show in T_2."
+    if context.units is not None:
+        return context.units, f"{context.units} units were asked for; {above} show in T_2."
     if rank < len(spectrum) and above <= rank <= len(sizes):
         return rank, f"The labels span exactly {rank} dimensions; {above} units show in T_2."
     if above == 0:
@@ -82,13 +78,13 @@ def _number_of_units(
     return above, f"{above} singular values of the second moments stand above their noise."
 
 
-def biases_along(workspace: Workspace, W: Array) -> Array:
+def biases_along(context: Context, W: Array) -> Array:
     """Biases of ReLU units from orders 2 and 3 along their directions: `c_3 / c_2 = -b`.
 
     `E[y_q He_k(w_j.z)] = sum_i A_qi c_k(b_i) <w_i, w_j>^k` is linear in the coefficients.
     """
-    s = workspace.standardisation
-    source = StandardisedSource(workspace.source, s)
+    s = context.standardisation
+    source = StandardisedSource(context.source, s)
 
     def term(Z: Array, y: Array) -> Array:
         r = y - s.label_mean - Z @ s.linear.T
@@ -105,18 +101,18 @@ def biases_along(workspace: Workspace, W: Array) -> Array:
     return np.asarray(np.clip(b, -LARGEST_START_BIAS, LARGEST_START_BIAS))
 
 
-def _finish(workspace: Workspace, W: Array, b: Array) -> Network:
+def _finish(context: Context, W: Array, b: Array) -> Network:
     """Algorithm 5; where that does not serve (noise, more units than outputs), Algorithm 6."""
-    samples, activation = workspace.problem.samples, workspace.activation
+    samples, activation = context.problem.samples, context.activation
     try:
         return exact_finish(samples.X, samples.y, W, b, activation)
     except NoAnswer:
-        return signed_by_projection(workspace, W, b)
+        return signed_by_projection(context, W, b)
 
 
-def signed_by_projection(workspace: Workspace, W: Array, b: Array) -> Network:
+def signed_by_projection(context: Context, W: Array, b: Array) -> Network:
     """Algorithm 6 for the signs, then regression for the output weights (section 5.2)."""
-    samples, activation = workspace.problem.samples, workspace.activation
+    samples, activation = context.problem.samples, context.activation
     signs = signs_by_projection(samples, W, b, activation)
     theta = np.column_stack([W, b]) * signs[:, None]
     beta = np.zeros((len(W) + 1, *samples.label_shape))

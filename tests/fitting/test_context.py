@@ -8,17 +8,17 @@ import pytest
 import provenet as pn
 from provenet.common.exceptions import NoAnswer
 from provenet.data.sources import Source
-from provenet.fitting.workspace import Wishes, Workspace, _enough, prepare, row_keys
+from provenet.fitting.context import Context, Options, _enough, prepare, row_keys
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3000, 2))
 NETWORK = pn.Network(np.eye(2), [0.1, -0.2])
 
 
-def prepared(source: Source) -> Workspace:
+def prepared(source: Source) -> Context:
     return prepare(
         source,
-        Wishes(),
+        Options(),
         source.standardisation(),
         rng=np.random.default_rng(1),
         progress=lambda stage, fraction, message: None,
@@ -27,11 +27,11 @@ def prepared(source: Source) -> Workspace:
 
 
 def test_held_out_rows_are_the_numbers_of_the_samples_held_out() -> None:
-    workspace = prepared(pn.ArraySource(X, NETWORK(X)))
-    rows = workspace.held_out_rows
-    assert len(rows) == len(set(rows)) == workspace.held_out.size == 300
-    np.testing.assert_array_equal(X[rows], workspace.held_out.X)
-    np.testing.assert_array_equal(NETWORK(X[rows]), workspace.held_out.y)
+    context = prepared(pn.ArraySource(X, NETWORK(X)))
+    rows = context.held_out_rows
+    assert len(rows) == len(set(rows)) == context.held_out.size == 300
+    np.testing.assert_array_equal(X[rows], context.held_out.X)
+    np.testing.assert_array_equal(NETWORK(X[rows]), context.held_out.y)
 
 
 @pytest.mark.parametrize(
@@ -46,32 +46,32 @@ def test_many_features_are_given_samples_for_half_as_many_units(
 
 def test_repeated_inputs_are_held_out_together() -> None:
     twice = np.repeat(X, 2, axis=0)
-    workspace = prepared(pn.ArraySource(twice, NETWORK(twice)))
-    rows = np.sort(workspace.held_out_rows)
-    assert workspace.unseen == 300 and len(rows) == 600
+    context = prepared(pn.ArraySource(twice, NETWORK(twice)))
+    rows = np.sort(context.held_out_rows)
+    assert context.unseen == 300 and len(rows) == 600
     np.testing.assert_array_equal(rows[::2] + 1, rows[1::2])
     np.testing.assert_array_equal(rows[::2] % 2, 0)
 
 
 def test_samples_made_afresh_have_no_numbers() -> None:
-    workspace = prepared(pn.QuerySource(NETWORK, 2, 3000, rng=0))
-    assert workspace.held_out.size > 0 and workspace.held_out_rows.shape == (0,)
+    context = prepared(pn.QuerySource(NETWORK, 2, 3000, rng=0))
+    assert context.held_out.size > 0 and context.held_out_rows.shape == (0,)
 
 
 def test_twins_that_were_not_drawn_are_hidden_too() -> None:
     """Each input twenty times, three times as many samples as are drawn."""
     many = np.tile(X, (20, 1))
-    workspace = prepared(pn.ArraySource(many, NETWORK(many)))
-    held_out = {tuple(x) for x in workspace.held_out.X}
-    hidden = workspace.hidden_rows
-    assert len(hidden) == 20 * workspace.unseen > len(workspace.held_out_rows)
+    context = prepared(pn.ArraySource(many, NETWORK(many)))
+    held_out = {tuple(x) for x in context.held_out.X}
+    hidden = context.hidden_rows
+    assert len(hidden) == 20 * context.unseen > len(context.held_out_rows)
     assert {tuple(x) for x in many[hidden]} == held_out
 
 
 def test_repaired_labels_that_are_all_the_same_are_no_problem_to_fit() -> None:
-    workspace = prepared(pn.ArraySource(X, NETWORK(X)))
+    context = prepared(pn.ArraySource(X, NETWORK(X)))
     with pytest.raises(NoAnswer, match="nothing is left to explain"):
-        workspace.on(pn.ArraySource(X, np.full(len(X), 2.0)))
+        context.on(pn.ArraySource(X, np.full(len(X), 2.0)))
 
 
 def test_a_row_has_the_same_key_wherever_it_stands() -> None:

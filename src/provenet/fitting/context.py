@@ -32,7 +32,7 @@ from provenet.networks.activations import RELU, Activation
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Options:
     """What the user asked for."""
 
     units: int | tuple[int, ...] | None = None
@@ -57,8 +57,8 @@ class Wishes:
 
 
 @dataclass(frozen=True)
-class Workspace:
-    """One recovery: its data, its wishes and its clock."""
+class Context:
+    """One recovery: its data, its options and its clock."""
 
     source: Source
     standardisation: Standardisation
@@ -75,7 +75,7 @@ class Workspace:
     unseen: int
     """How many different inputs no fit sees."""
     gaussian: GaussianCheck
-    wishes: Wishes
+    options: Options
     rng: np.random.Generator
     progress: Progress
     started: float
@@ -84,42 +84,42 @@ class Workspace:
     @property
     def units(self) -> int | None:
         """Number of units that was asked for, of all layers."""
-        return self.wishes.total_units
+        return self.options.total_units
 
     @property
     def noise(self) -> float | None:
         """Standard deviation of the label noise, if it was given."""
-        return self.wishes.noise
+        return self.options.noise
 
     @property
     def activation(self) -> Activation:
         """Activation of the units."""
-        return self.wishes.activation
+        return self.options.activation
 
     @property
     def refine(self) -> bool:
-        """Whether to finish with least squares: as wished, or unless the paper's answer is."""
-        return not self.faithful if self.wishes.refine is None else self.wishes.refine
+        """Whether to finish with least squares: as asked, or unless the paper's answer is."""
+        return not self.faithful if self.options.refine is None else self.options.refine
 
     @property
     def faithful(self) -> bool:
         """Whether the paper's algorithm is to run, and nothing of ours in its place."""
-        return self.wishes.faithful
+        return self.options.faithful
 
     @property
     def objective(self) -> str:
         """Name of the objective to minimise."""
-        return self.wishes.objective
+        return self.options.objective
 
     @property
     def threshold(self) -> float | None:
         """Threshold of the lowest layer's units, if it was given."""
-        return self.wishes.threshold
+        return self.options.threshold
 
     @property
     def order(self) -> int | None:
         """Order l of the decomposition of moments, if it was given."""
-        return self.wishes.order
+        return self.options.order
 
     @property
     def fitted_samples(self) -> ArraySource:
@@ -162,26 +162,26 @@ class Workspace:
         total = self.problem.deadline - self.started
         return float(np.clip((working_time() - self.started) / total, 0.0, 1.0))
 
-    def wishing(self, **wishes: Any) -> Workspace:
-        """The same recovery with other wishes."""
-        return replace(self, wishes=replace(self.wishes, **wishes))
+    def with_options(self, **options: Any) -> Context:
+        """The same recovery with other options."""
+        return replace(self, options=replace(self.options, **options))
 
-    def with_activation(self, activation: Activation) -> Workspace:
+    def with_activation(self, activation: Activation) -> Context:
         """The same recovery, by the same clock, of units whose activation is this one."""
-        fitted = fitted_form(activation, self.wishes.layers)
+        fitted = fitted_form(activation, self.options.layers)
         problem = replace(self.problem, activation=fitted)
-        known = self.wishing(activation=activation, open_activation=False)
+        known = self.with_options(activation=activation, open_activation=False)
         return replace(known, problem=problem)
 
-    def with_loss(self, loss: Loss) -> Workspace:
+    def with_loss(self, loss: Loss) -> Context:
         """The same recovery of labels that are told by another loss."""
         return replace(self, problem=replace(self.problem, loss=loss))
 
-    def fitting_all(self) -> Workspace:
+    def fitting_all(self) -> Context:
         """The same recovery, all samples being there to fit: none is unseen."""
         return replace(self, problem=replace(self.problem, samples=self.drawn), unseen=0)
 
-    def on(self, source: Source) -> Workspace:
+    def on(self, source: Source) -> Context:
         """The same recovery on other samples, such as repaired ones, by the same clock."""
         standardisation = source.standardisation()
         if standardisation.label_spread == 0:
@@ -191,7 +191,7 @@ class Workspace:
             )
         other = prepare(
             source,
-            self.wishes,
+            self.options,
             standardisation,
             rng=self.rng,
             progress=self.progress,
@@ -199,7 +199,7 @@ class Workspace:
         )
         return replace(other, started=self.started, timings=self.timings)
 
-    def travelling(self, rng: np.random.Generator) -> Workspace:
+    def travelling(self, rng: np.random.Generator) -> Context:
         """What a search elsewhere needs: the samples drawn, and random numbers of its own.
 
         Its clock is the one there: `within` sets it.
@@ -211,7 +211,7 @@ class Workspace:
         """Until the budget is used up."""
         return self.problem.deadline - working_time()
 
-    def within(self, seconds: float) -> Workspace:
+    def within(self, seconds: float) -> Context:
         """The same recovery with so much time from now on."""
         now = working_time()
         return replace(self, problem=replace(self.problem, deadline=now + seconds), started=now)
@@ -245,14 +245,14 @@ def _enough(features: int) -> int:
 
 def prepare(
     source: Source,
-    wishes: Wishes,
+    options: Options,
     standardisation: Standardisation,
     *,
     rng: np.random.Generator,
     progress: Progress,
     deadline: float,
     latest: float = np.inf,
-) -> Workspace:
+) -> Context:
     """Draw samples to fit and samples to hold out, and look at the inputs."""
     started = working_time()
     drawn = source.draw(min(source.size, _enough(source.features)), rng)
@@ -264,12 +264,12 @@ def prepare(
     count = int(np.clip(distinct // 10, fewest, MOST_HELD_OUT))
     held = np.isin(group, rng.permutation(distinct)[:count])
     samples = ArraySource(standardisation.apply(X[~held]), y[~held])
-    fitted = fitted_form(wishes.activation, wishes.layers)
+    fitted = fitted_form(options.activation, options.layers)
     precision = drawn.precision or label_precision(y)
     spread = standardisation.label_spread
     rounding = precision.rms
     fine = rounding <= FINE * spread
-    return Workspace(
+    return Context(
         source=source,
         standardisation=standardisation,
         problem=Problem(
@@ -278,7 +278,7 @@ def prepare(
             deadline,
             fitted,
             rounding if fine else 0.0,
-            layers=wishes.layers,
+            layers=options.layers,
             latest=latest,
         ),
         held_out=ArraySource(X[held], y[held]),
@@ -287,7 +287,7 @@ def prepare(
         inputs=X if distinct == len(X) else X[first],
         unseen=count,
         gaussian=check_gaussian(X, standardisation),
-        wishes=wishes,
+        options=options,
         rng=rng,
         progress=progress,
         started=started,
