@@ -107,10 +107,10 @@ def _pruned_by_bic(problem: Problem, fit: Fit) -> tuple[Fit, Fit | None]:
     tried = list[Fit]()
 
     def refine(start: Parameters) -> Fit:
-        # Units to spare leave a residual of zero behind after a few steps, or never. Else fits end
-        # where BIC gains less than one.
-        steps = (8, 0.05) if problem.is_zero(fit) else (40, 1 / problem.samples.labels)
-        tried.append(problem.refine_in_steps(start, *steps, 4))
+        # Without spare units a residual of zero comes back after a few steps, or never. Else fits
+        # end where BIC gains less than one.
+        steps = (8, 0.05, 0) if problem.is_zero(fit) else (40, 1 / problem.samples.labels, 4)
+        tried.append(problem.refine_in_steps(start, *steps))
         return tried[-1]
 
     search = local_search(problem, fit, partial(_drops, problem), refine, lowers_bic(problem))
@@ -119,7 +119,7 @@ def _pruned_by_bic(problem: Problem, fit: Fit) -> tuple[Fit, Fit | None]:
         tried.clear()
     width = sum(fit.parameters.widths)
     one_fewer = [trial for trial in tried if sum(trial.parameters.widths) == width - 1]
-    return fit, min(one_fewer, key=lambda trial: trial.rss, default=None)
+    return fit, min(one_fewer, key=lambda trial: trial.rms, default=None)
 
 
 def _drops(problem: Problem, fit: Fit, failures: int) -> Iterator[Parameters]:
@@ -172,15 +172,18 @@ def growth(
 ) -> Iterator[Fit]:
     """Double the widths while that pays, then swap units; fits end well below what is near zero."""
 
+    deep = problem.layers > 1
+
     def part_of(widths: Sequence[int]) -> Problem:
-        return problem.for_width(*(min(3 * w, max(widest // problem.layers, w)) for w in widths))
+        times = 1 if deep else 3
+        return problem.for_width(*(min(times * w, max(widest // problem.layers, w)) for w in widths))
 
     def refine(steps: tuple[int, float], start: Parameters) -> Fit:
         return part_of(start.widths).refine(start, *steps, zero=NEAR / 10)
 
     def doubled(fit: Fit, failures: int) -> Iterator[Parameters]:
         widths = fit.parameters.widths
-        counts = tuple(min(w, widest // problem.layers - w) for w in widths)
+        counts = tuple(min(1 + w // 3 if deep else w, widest // problem.layers - w) for w in widths)
         if max(counts) > 0:
             part = part_of([w + max(c, 0) for w, c in zip(widths, counts, strict=True)])
             yield widened(part, fit.parameters, tuple(max(c, 0) for c in counts), rng)
@@ -188,7 +191,8 @@ def growth(
     def swap(fit: Fit, failures: int) -> Iterator[Parameters]:
         yield swapped(part_of(fit.parameters.widths), fit.parameters, failures, rng)
 
-    probe, coarse, pays = partial(refine, PROBE), partial(refine, COARSE), lowers_variance(problem)
+    probe = partial(refine, (60, 3e-3) if deep else PROBE)
+    coarse, pays = partial(refine, COARSE), lowers_variance(problem)
     from_span = _start_from_span(problem, len(start.theta), widest, rng)
     fit = probe(start) if from_span is None else coarse(from_span)
     yield fit
@@ -315,7 +319,7 @@ def _restart(context: Context, patience: int, known: Array | None = None) -> End
             fits.append(fit)
             if is_near_zero(problem, fit):
                 fits.append(pruned_to_zero(free, fit, rng))
-                if problem.is_zero(fits[-1]):
+                if problem.is_zero(fits[-1]) or problem.layers > 1:
                     break
     return pruned(context, min(fits, key=problem.bic), fits[-1])
 

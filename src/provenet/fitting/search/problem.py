@@ -147,7 +147,7 @@ class Problem:
         p, misfit = self.parameters(*fit.parameters.widths), fit.rss
         if self.loss is SQUARES:
             floor = self.zero if zero is None else zero
-            misfit = n * np.log(max(fit.rss, n * floor**2, TINY))
+            misfit = n * np.log(max(n * fit.rms**2, n * floor**2, TINY))
         return float(misfit + price * p * np.log(n))
 
     def variance(self, fit: Fit) -> float:
@@ -217,10 +217,18 @@ class Problem:
     def refine_in_steps(
         self, parameters: Parameters, iterations: int, tolerance: float, last: int
     ) -> Fit:
-        """Refine on as many samples as the width needs, then by `last` iterations on all."""
+        """Refine on as many samples as the width needs, then by `last` iterations on all.
+
+        A fit that is zero on the first samples is the network, but for units that are seldom active
+        there: it is refined to the end.
+        """
         part = self.for_width(*parameters.widths)
         fit = part.refine(parameters, iterations, tolerance)
-        return fit if part is self else self.refine(fit.parameters, last, tolerance)
+        if part.is_zero(fit):
+            last, tolerance = 40, min(tolerance, 1e-2)
+        if part is self or last == 0:
+            return fit
+        return self.refine(fit.parameters, last, tolerance)
 
     def with_no_output(self, *layers: Array) -> Parameters:
         """Units, their output weights and the linear part zero."""
