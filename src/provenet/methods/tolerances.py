@@ -296,9 +296,3 @@ of roundings."""
 
 # ---------------------------------------------------------------- an activation that is open
 
-HEAD_START = 6
-"""Convention: fits by which kinked units are ahead of others: some twenty units, in the time of one
-smooth fit or two."""
-TRANSFER_STEPS = 40
-"""Convention: least squares from the units of another activation, which takes some ten steps where
-it is the right one."""

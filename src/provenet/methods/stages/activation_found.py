@@ -33,9 +33,8 @@ from provenet.fitting.final_fit import settled_from
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.alternatives import RIVAL_SECONDS, schwarz
-from provenet.fitting.search.driver import End, first_width, growth, is_near_zero, pruned, widest_of
+from provenet.fitting.search.driver import End, first_width, growth, is_near_zero, pruned, pruned_to_zero, widest_of
 from provenet.fitting.search.moves import random_start, reset_norms
-from provenet.methods.tolerances import HEAD_START, TRANSFER_STEPS
 from provenet.networks.activations import ABS, LEAKY_RELU, RELU, Activation, get_activation
 
 KINKED = "relu"
@@ -76,11 +75,13 @@ class Race:
     """Who leaves nothing; empty while nobody does."""
     ends: dict[str, End] = field(default_factory=dict)
     """Of those that were pruned."""
+    tried: dict[str, Fit] = field(default_factory=dict)
+    """Fits near zero that were pruned on their way there."""
 
-    def run(self, racing: tuple[str, ...], swaps: int) -> None:
+    def run(self, racing: tuple[str, ...], swaps: int, *, head_start: int = 3) -> None:
         """Until one leaves nothing, or growing pays for none, or time is over."""
         chains = {name: self._chain(name, swaps) for name in racing}
-        self._advance(chains, (KINKED,) * HEAD_START)
+        self._advance(chains, (KINKED,) * head_start)
         width = 0
         while chains and not self.winner:
             self._advance(chains, tuple(chains))
@@ -106,12 +107,14 @@ class Race:
         return self.ends[name]
 
     def _prune_leader(self) -> None:
-        """Units so much alike that least squares crawls on its way to zero go on as fewer."""
+        """Near zero spare units are in the way of least squares."""
         if not self.best or self.winner:
             return
         name = self.leader
-        if is_near_zero(self.spaces[name].problem, self.best[name]):
-            self._enter(name, self.pruned(name, self.spaces[name]).fit)
+        problem, fit = self.spaces[name].problem, self.best[name]
+        if is_near_zero(problem, fit) and self.tried.get(name) is not fit:
+            self.tried[name] = fit
+            self._enter(name, pruned_to_zero(problem, fit, self.spaces[name].rng))
 
     def _criterion(self, name: str, fit: Fit) -> float:
         return self.spaces[name].problem.bic(fit, 0.75)
@@ -161,11 +164,11 @@ class Race:
         space.progress("search", space.budget_used, message)
 
 
-def handed_on(space: Context, units: Parameters) -> Fit:
+def handed_on(space: Context, units: Parameters, *, steps: int = 40) -> Fit:
     """Least squares from the units of another activation; output weights start from nothing."""
     problem = space.problem.searching()
     calm = reset_norms(problem, problem.with_no_output(units.theta), space.rng)
-    return problem.refine_in_steps(calm, TRANSFER_STEPS, 1e-3, TRANSFER_STEPS)
+    return problem.refine_in_steps(calm, steps, 1e-3, steps)
 
 
 # ---------------------------------------------------------------- what comes of it
