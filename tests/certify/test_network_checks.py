@@ -17,7 +17,7 @@ from provenet.data.sources import ArraySource
 from provenet.fitting.context import Options, prepare
 from provenet.fitting.final_fit import Polished, polish
 from provenet.fitting.least_squares import Ended
-from provenet.fitting.search.alternatives import Kind, LastRound
+from provenet.fitting.search.alternatives import Comparison, Kind
 
 FEATURES, UNITS, SAMPLES = 6, 4, 1200
 
@@ -237,5 +237,5 @@ def test_rivals_that_were_cut_short_prove_nothing(truth):
     evidence = evidence_of(context, truth)
     gains = dict.fromkeys(Kind, -10.0)
     for in_time, words in ((True, set()), (False, {"rivals were tried in time"})):
-        last = LastRound(5, gains, (), in_time)
+        last = Comparison(5, gains, (), in_time)
         assert failed(context, replace(evidence, last_round=last)) == words

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from provenet.certify.rivals import RivalQuestions
-from provenet.fitting.search.alternatives import Kind, LastRound
+from provenet.fitting.search.alternatives import Comparison, Kind
 
 
 @pytest.mark.parametrize("asked_for", [True, False])
 def test_units_are_left_out_only_by_who_gave_them(asked_for: bool) -> None:
-    last = LastRound(4, dict.fromkeys(Kind, 100.0), ())
+    last = Comparison(4, dict.fromkeys(Kind, 100.0), ())
     further, split, *_ = RivalQuestions(last, 3, asked_for).no_better("Much is left")
     assert not further.holds and not split.holds
     for advice in (further.advice, split.advice):

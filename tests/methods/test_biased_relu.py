@@ -96,7 +96,7 @@ def test_a_paper_s_answer_is_polished_and_not_searched_on_from(monkeypatch):
     def searched(*_):
         raise AssertionError("a search of ours")
 
-    monkeypatch.setattr("provenet.certify.rivals.search_onward", searched)
+    monkeypatch.setattr("provenet.certify.rivals.improve", searched)
     X, y = pn.sample(BENIGN, 50_000, noise=0.1, rng=1)
     options = {"units": 3, "method": "biased-relu", "refine": True, "rng": 0}
     result = pn.recover(X, y, faithful=True, **options)

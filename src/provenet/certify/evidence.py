@@ -62,7 +62,7 @@ from provenet.fitting.rounded_labels import (
     explained_by_rounding,
     fit_rounded_labels,
 )
-from provenet.fitting.search.alternatives import LastRound
+from provenet.fitting.search.alternatives import Comparison
 from provenet.networks.canonical import apply_symmetry, conventional_symmetry, unit_order
 from provenet.networks.network import Network
 
@@ -104,7 +104,7 @@ class Evidence:
     """Signs that are open."""
     remarks: tuple[str, ...] = ()
     """What else is known less well than it looks."""
-    last_round: LastRound | None = None
+    last_round: Comparison | None = None
     """The last rivals of an answer that was searched on from."""
     uneven: bool = False
     """Whether the size of the noise depends on the inputs."""
@@ -142,7 +142,7 @@ def gather(
     context: Context,
     candidate: Candidate,
     polished: Polished,
-    last_round: LastRound | None = None,
+    last_round: Comparison | None = None,
 ) -> Evidence:
     """Settle the network, and measure it on the samples that it was fitted to."""
     problem, samples = context.problem, context.problem.samples

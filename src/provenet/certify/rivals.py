@@ -20,21 +20,12 @@ from provenet.certify.tolerances import BLURRED, ROUNDED_WORSE, SMALL_RESIDUAL
 from provenet.common.words import counted
 from provenet.fitting.context import Context
 from provenet.fitting.final_fit import Polished, excess_on_unseen
-from provenet.fitting.search.alternatives import (
-    RIVAL_GAIN,
-    Kind,
-    LastRound,
-    finished,
-    one_round,
-    search_onward,
-    with_held_out,
-)
-from provenet.fitting.tolerances import CLEARLY_WORSE
+from provenet.fitting.search.alternatives import Comparison, Kind, compare, improve, refitted
 
 
 def searched_on(
     context: Context, candidate: Candidate, polished: Polished
-) -> tuple[Polished, LastRound | None]:
+) -> tuple[Polished, Comparison | None]:
     """The answer that no rival betters, where what is left may be noise; else the one given."""
     problem = context.problem
     left = float(np.sqrt(polished.rss / problem.samples.labels))
@@ -47,16 +38,16 @@ def searched_on(
     if excess_on_unseen(context, polished.network, polished.rss) is not None:
         return polished, None
     if not too_few_to_tell(context, polished.network):
-        return search_onward(context, polished)
+        return improve(context, polished)
     if left > SMALL_RESIDUAL * context.spread:
         return polished, None
     return _with_open_signs(context, polished)
 
 
-def _with_open_signs(context: Context, polished: Polished) -> tuple[Polished, LastRound]:
+def _with_open_signs(context: Context, polished: Polished) -> tuple[Polished, Comparison]:
     """One round: few samples tell no units from noise, but signs that may as well be others."""
-    everything = with_held_out(context)
-    last = one_round(everything, finished(everything, polished)).last
+    everything = context.with_held_out()
+    _, last = compare(everything, refitted(everything, polished))
     return replace(polished, ambiguities=(*polished.ambiguities, *last.ambiguities)), last
 
 
@@ -73,16 +64,16 @@ def named_signs(context: Context, evidence: Evidence) -> Evidence:
     )
 
 
-def _last_round(context: Context, evidence: Evidence) -> LastRound:
+def _last_round(context: Context, evidence: Evidence) -> Comparison:
     """A round of rivals, for an answer of which none were tried."""
-    everything = with_held_out(context)
-    answer = finished(everything, Polished(evidence.own, np.inf))
-    kinds, clearly_worse = tuple(Kind), CLEARLY_WORSE
+    everything = context.with_held_out()
+    answer = refitted(everything, Polished(evidence.own, np.inf))
+    kinds, clearly_worse = tuple(Kind), 15.0
     if evidence.certificate.rounded:  # further units would follow the rounding
         kinds = (Kind.OTHER, Kind.SIGNS, Kind.FEWER)
     if _is_rounding(evidence):
-        clearly_worse = max(CLEARLY_WORSE, ROUNDED_WORSE * everything.problem.samples.labels)
-    return one_round(everything, answer, kinds, clearly_worse).last
+        clearly_worse = max(clearly_worse, ROUNDED_WORSE * everything.problem.samples.labels)
+    return compare(everything, answer, kinds, clearly_worse)[1]
 
 
 def _is_rounding(evidence: Evidence) -> bool:
@@ -96,7 +87,7 @@ def _is_rounding(evidence: Evidence) -> bool:
 class RivalQuestions:
     """The questions that the last rivals of an answer are asked."""
 
-    last: LastRound
+    last: Comparison
     units: int
     asked_for: bool = False
     """Whether so many units were asked for."""
@@ -166,9 +157,9 @@ class RivalQuestions:
         told = f"Schwarz's criterion gains {gain:.3g} by the best of {self.last.tried} rivals"
         return Check(
             name,
-            gain <= RIVAL_GAIN,
+            gain <= self.last.least,
             told if np.isfinite(gain) else "there is no such rival",
-            f"no gain beyond {RIVAL_GAIN:g}",
+            f"no gain beyond {self.last.least:g}",
             advice,
             otherwise,
         )

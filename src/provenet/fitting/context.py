@@ -177,6 +177,21 @@ class Context:
         """The same recovery of labels that are told by another loss."""
         return replace(self, problem=replace(self.problem, loss=loss))
 
+    def with_seconds(self, seconds: float = 3.0) -> Context:
+        """The same recovery with so much time at least, unless even that would be too late.
+
+        For what is part of the certificate.
+        """
+        later = max(self.problem.deadline, working_time() + seconds)
+        return replace(
+            self, problem=replace(self.problem, deadline=min(later, self.problem.latest))
+        )
+
+    def with_held_out(self) -> Context:
+        """The same recovery, its samples to fit being all that were drawn; it has some time."""
+        some = self.with_seconds()
+        return replace(some, problem=replace(some.problem, samples=self.drawn))
+
     def fitting_all(self) -> Context:
         """The same recovery, all samples being there to fit: none is unseen."""
         return replace(self, problem=replace(self.problem, samples=self.drawn), unseen=0)

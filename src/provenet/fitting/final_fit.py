@@ -117,11 +117,15 @@ def settled_from(context: Context, free: Fit) -> Polished:
     return Polished.of(settled, settled.parameters.network(network.activation), *ambiguities)
 
 
-def settled_with_signs(context: Context, own: Fit, activation: Activation) -> Polished:
-    """A fit without a linear term, its signs given, or one with a linear term if it needs that."""
+def settled_again(context: Context, own: Fit, activation: Activation) -> Polished:
+    """The network of a fit in units of the activation, with the linear term that it needs."""
     network, problem = own.parameters.network(activation), context.problem
+    if not problem.has_linear_term:
+        return Polished.of(own, network)
     start = Parameters.of(with_free_linear_part(network, problem.activation))
     free = problem.refine(start, 20, 1 / problem.samples.labels)
+    if network.linear is not None:
+        return settled_from(context, free)
     if not _linear_term_needed(context, free, own):
         return Polished.of(own, network)
     unsettled = in_activation(free.parameters.network(problem.activation), activation)

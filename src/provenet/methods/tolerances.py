@@ -295,4 +295,3 @@ SINGULAR_ROUNDING = 1e-12
 of roundings."""
 
 # ---------------------------------------------------------------- an activation that is open
-

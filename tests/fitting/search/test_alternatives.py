@@ -11,15 +11,7 @@ import provenet as pn
 from provenet.data.sources import ArraySource
 from provenet.fitting.context import Options, prepare
 from provenet.fitting.final_fit import Polished, polish
-from provenet.fitting.search.alternatives import (
-    RIVAL_GAIN,
-    Kind,
-    finished,
-    schwarz,
-    search_onward,
-    with_held_out,
-)
-from provenet.fitting.tolerances import CLEARLY_WORSE
+from provenet.fitting.search.alternatives import Comparison, Kind, bic_of, improve, refitted
 from provenet.networks.canonical import match_units
 
 FEATURES, UNITS = 4, 3
@@ -42,32 +34,32 @@ def context_of(truth, noise, n=2500, seed=0, **options):
 
 def went_on(context, network):
     own = context.standardisation.network_from_user(network)
-    return search_onward(context, polish(context, own))
+    return improve(context, polish(context, own))
 
 
 def scored(context, network):
-    """Schwarz's criterion of a network's least-squares fit on all samples."""
-    everything = with_held_out(context)
+    """BIC of a network's least-squares fit on all samples."""
+    everything = context.with_held_out()
     own = everything.standardisation.network_from_user(network)
-    return schwarz(everything, finished(everything, Polished(own, np.inf)))
+    return bic_of(everything, refitted(everything, Polished(own, np.inf)))
 
 
 def beats(context, answer, truth):
-    """The answer is as good as the truth by the criterion, but for where least squares rests."""
-    everything = with_held_out(context)
-    return schwarz(everything, finished(everything, answer)) <= scored(context, truth) + 2.0
+    """The answer is as good as the truth by BIC, but for where least squares rests."""
+    everything = context.with_held_out()
+    return bic_of(everything, refitted(everything, answer)) <= scored(context, truth) + 2.0
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_unit_that_was_missed_is_found(seed):
-    # Output weights are at least 0.5 of a spread of about 1, noise is half of it: the criterion
+    # Output weights are at least 0.5 of a spread of about 1, noise is half of it: BIC
     # prefers the truth by tens (asserted through `beats`).
     truth = pn.random_network(UNITS, FEATURES, bias_scale=0.5, rng=seed).canonical()
     context = context_of(truth, 0.5, seed=seed)
     found, last = went_on(context, truth.keep(np.arange(UNITS - 1)))
     assert found.network.units == UNITS
     assert beats(context, found, truth)
-    assert max(last.gains.values()) <= RIVAL_GAIN and last.tried > 10
+    assert max(last.gains.values()) <= Comparison.least and last.tried > 10
 
 
 def close_pair(seed, angle=0.5):
@@ -88,7 +80,7 @@ def test_two_close_units_are_not_taken_for_one(seed):
     weights = np.array([truth.output_weights[0] + truth.output_weights[1], truth.output_weights[2]])
     merged = truth.keep(np.array([0, 2])).replace(output_weights=weights)
     context = context_of(truth, 0.1, seed=seed)
-    assert scored(context, truth) < scored(context, merged) - CLEARLY_WORSE  # it can be told
+    assert scored(context, truth) < scored(context, merged) - 15.0  # it can be told
     found, _ = went_on(context, merged)
     assert found.network.units == UNITS and beats(context, found, truth)
 
@@ -111,7 +103,7 @@ def test_the_width_that_was_asked_for_is_kept_and_said_to_be_too_small():
     context = context_of(truth, 0.3, seed=1, units=UNITS - 1)
     found, last = went_on(context, truth.keep(np.arange(UNITS - 1)))
     assert found.network.units == UNITS - 1
-    assert last.gains[Kind.FURTHER] > CLEARLY_WORSE
+    assert last.gains[Kind.FURTHER] > 15.0
 
 
 def test_a_sign_that_is_wrong_is_turned():
@@ -120,8 +112,8 @@ def test_a_sign_that_is_wrong_is_turned():
     sign = np.array([-1.0, 1.0, 1.0])
     wrong = truth.replace(weights=truth.weights * sign[:, None], biases=truth.biases * sign)
     own = context.standardisation.network_from_user(wrong)
-    start = finished(context, Polished(own, np.inf))
-    found, _ = search_onward(context, start)
+    start = refitted(context, Polished(own, np.inf))
+    found, _ = improve(context, start)
     assert beats(context, found, truth)
     user = context.standardisation.network_to_user(found.network).canonical()
     mine, theirs = match_units(user, truth)
@@ -132,7 +124,7 @@ def test_time_that_is_over_leaves_what_a_round_gained_to_the_checks():
     truth = pn.random_network(UNITS, FEATURES, bias_scale=0.5, rng=1).canonical()
     context = context_of(truth, 0.3, seed=1)
     own = context.standardisation.network_from_user(truth.keep(np.arange(UNITS - 1)))
-    start = finished(context, Polished(own, np.inf))
+    start = refitted(context, Polished(own, np.inf))
     over = replace(context, problem=replace(context.problem, deadline=-np.inf))
-    found, last = search_onward(over, start)
-    assert found.network.units == UNITS - 1 and max(last.gains.values()) > RIVAL_GAIN
+    found, last = improve(over, start)
+    assert found.network.units == UNITS - 1 and max(last.gains.values()) > Comparison.least

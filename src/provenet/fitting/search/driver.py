@@ -176,7 +176,9 @@ def growth(
 
     def part_of(widths: Sequence[int]) -> Problem:
         times = 1 if deep else 3
-        return problem.for_width(*(min(times * w, max(widest // problem.layers, w)) for w in widths))
+        return problem.for_width(
+            *(min(times * w, max(widest // problem.layers, w)) for w in widths)
+        )
 
     def refine(steps: tuple[int, float], start: Parameters) -> Fit:
         return part_of(start.widths).refine(start, *steps, zero=NEAR / 10)

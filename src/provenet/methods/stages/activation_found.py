@@ -27,13 +27,20 @@ import numpy as np
 
 from provenet.certify.candidate import Candidate
 from provenet.certify.found_activation import FoundActivation, OtherActivation
-from provenet.data.passes import working_time
 from provenet.fitting.context import Context
 from provenet.fitting.final_fit import settled_from
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
-from provenet.fitting.search.alternatives import RIVAL_SECONDS, schwarz
-from provenet.fitting.search.driver import End, first_width, growth, is_near_zero, pruned, pruned_to_zero, widest_of
+from provenet.fitting.search.alternatives import bic_of
+from provenet.fitting.search.driver import (
+    End,
+    first_width,
+    growth,
+    is_near_zero,
+    pruned,
+    pruned_to_zero,
+    widest_of,
+)
 from provenet.fitting.search.moves import random_start, reset_norms
 from provenet.networks.activations import ABS, LEAKY_RELU, RELU, Activation, get_activation
 
@@ -190,7 +197,7 @@ class Standing:
 
 def _exact(race: Race) -> Candidate:
     """The winner without units that it does not need, and the others with as many units."""
-    spaces = _with_some_time(race.spaces)
+    spaces = {name: space.with_seconds() for name, space in race.spaces.items()}
     chain = race.pruned(race.winner, spaces[race.winner])
     standings = {}
     for name, space in spaces.items():
@@ -204,14 +211,14 @@ def _exact(race: Race) -> Candidate:
 
 def _by_criterion(race: Race) -> Candidate:
     """The activation of the least criterion, each at its own best and its signs settled."""
-    spaces, chains, standings = _with_some_time(race.spaces), {}, {}
+    spaces, chains, standings = {n: s.with_seconds() for n, s in race.spaces.items()}, {}, {}
     leader = race.pruned(race.leader, spaces[race.leader])
     for name, space in spaces.items():
         chain = leader if name == race.leader else _own_best(race, space, name, leader)
         activation = _which(space, chain.fit)
         known = space.with_activation(activation)
         settled = settled_from(known, chain.fit)
-        value = schwarz(known, settled)
+        value = bic_of(known, settled)
         chains[name] = chain
         standings[name] = _standing(space, activation, chain.fit, settled.rss, value)
     best = min(standings, key=lambda name: standings[name].criterion)
@@ -235,17 +242,6 @@ def _standing(
         space.problem.is_zero(fit),
         not space.out_of_time,
     )
-
-
-def _with_some_time(spaces: Field) -> Field:
-    """The others are part of the certificate: they have a few seconds even after the budget."""
-    late = working_time() + RIVAL_SECONDS
-
-    def later(space: Context) -> Context:
-        deadline = max(space.problem.deadline, late)
-        return replace(space, problem=replace(space.problem, deadline=deadline))
-
-    return {name: later(space) for name, space in spaces.items()}
 
 
 def _candidate(
