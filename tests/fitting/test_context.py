@@ -8,7 +8,7 @@ import pytest
 import provenet as pn
 from provenet.common.exceptions import NoAnswer
 from provenet.data.sources import Source
-from provenet.fitting.context import Context, Options, _enough, prepare, row_keys
+from provenet.fitting.context import Context, Options, prepare, row_keys, samples_to_draw
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3000, 2))
@@ -41,7 +41,7 @@ def test_many_features_are_given_samples_for_half_as_many_units(
     features: int, samples: int
 ) -> None:
     """Five a weight, as far as memory goes, and always some for each feature."""
-    assert _enough(features) == samples
+    assert samples_to_draw(features) == samples
 
 
 def test_repeated_inputs_are_held_out_together() -> None:

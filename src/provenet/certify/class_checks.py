@@ -37,7 +37,6 @@ from provenet.fitting.context import Context
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.moves import promising_units
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.tolerances import POLISH_TOLERANCE
 from provenet.networks.network import probabilities
 
 
@@ -266,7 +265,7 @@ def _further_units_gain_nothing(context: Context, evidence: ClassEvidence) -> Ch
     problem = Problem(
         samples, problem.spread, problem.deadline, activation, loss=problem.loss
     ).searching()
-    before = problem.refine(own, 1, POLISH_TOLERANCE).rss
+    before = problem.refine(own, 1, 1e-9).rss
     price = evidence.network.parameters_a_unit * np.log(samples.size)
     gains = []
     for _ in range(FURTHER_TRIES):
@@ -285,4 +284,4 @@ def _further_units_gain_nothing(context: Context, evidence: ClassEvidence) -> Ch
 
 
 def _refined(problem: Problem, wider: Parameters) -> float:
-    return problem.refine(wider, 30, POLISH_TOLERANCE).rss
+    return problem.refine(wider, 30, 1e-9).rss

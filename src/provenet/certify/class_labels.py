@@ -32,7 +32,6 @@ from provenet.fitting.final_fit import Polished, most_likely, refined
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.losses import Loss
 from provenet.fitting.model import Parameters
-from provenet.fitting.tolerances import UNLIKELY
 from provenet.networks.canonical import apply_symmetry, conventional_symmetry, unit_order
 from provenet.networks.network import Network, probabilities
 
@@ -155,7 +154,7 @@ def _is_dependent(p: Array, labels: Array, parameters: int) -> bool:
     own = np.maximum(np.sum(p * labels, axis=1), TINY)
     gained = 2 * float(np.log(own).sum() - len(labels) * np.sum(shares * np.log(shares)))
     spare = max(parameters - labels.shape[1] + 1, 1)
-    return bool(chi2.sf(gained, spare) < UNLIKELY)
+    return bool(chi2.sf(gained, spare) < 1e-4)
 
 
 def _in_order(context: Context, network: Network) -> Network:

@@ -22,7 +22,6 @@ from provenet.fitting.covariance import Covariance, DeepErrors, covariance
 from provenet.fitting.least_squares import Ended, Fit
 from provenet.fitting.model import Linearisation, Parameters
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.tolerances import POLISH_LAST_STEPS, POLISH_STEPS, POLISH_TOLERANCE
 from provenet.networks.network import DeepNetwork
 
 
@@ -149,7 +148,7 @@ def _finished(problem: Problem, parameters: Parameters) -> Fit:
     if problem.out_of_time:
         r = parameters.deep_network(problem.activation)(problem.samples.X) - problem.samples.y
         return Fit(parameters, float(np.vdot(r, r)), problem.samples.labels, 0, Ended.OUT_OF_TIME)
-    return problem.refine_in_steps(parameters, POLISH_STEPS, POLISH_TOLERANCE, POLISH_LAST_STEPS)
+    return problem.refine_in_steps(parameters, 100, 1e-9, 20)
 
 
 def switching_sides(network: DeepNetwork, X: Array) -> list[AnyArray]:

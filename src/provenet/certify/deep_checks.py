@@ -43,7 +43,6 @@ from provenet.certify.tolerances import (
 from provenet.common.typing import TINY, Array
 from provenet.fitting.context import Context
 from provenet.fitting.search.moves import widened
-from provenet.fitting.tolerances import POLISH_TOLERANCE
 from provenet.networks.activations import Symmetry
 
 SWITCHES = "every unit switches on enough samples"
@@ -265,7 +264,7 @@ def _every_unit_is_clear(evidence: DeepEvidence) -> Check:
 def _further_units_gain_nothing(context: Context, evidence: DeepEvidence) -> Check:
     """Do further units, one a layer, lower Schwarz's criterion?"""
     problem = context.problem
-    before = problem.refine(evidence.own.parameters, 1, POLISH_TOLERANCE)
+    before = problem.refine(evidence.own.parameters, 1, 1e-9)
     one_a_layer, own = (1,) * problem.layers, evidence.own.parameters
     starts = [widened(problem, own, one_a_layer, context.rng) for _ in range(FURTHER_TRIES)]
     wider = [problem.refine_in_steps(start, 30, 1e-3, 30) for start in starts]

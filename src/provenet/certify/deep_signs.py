@@ -16,7 +16,6 @@ from provenet.common.typing import AnyArray
 from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
-from provenet.fitting.tolerances import POLISH_TOLERANCE
 from provenet.networks.activations import Symmetry
 from provenet.networks.network import DeepNetwork
 
@@ -78,7 +77,7 @@ def _as_good(
         own.activation,
         spread=float(np.std(samples.y)),
         iterations=30,
-        tolerance=POLISH_TOLERANCE,
+        tolerance=1e-9,
         deadline=deadline,
     )
     if rss <= n * zero**2:

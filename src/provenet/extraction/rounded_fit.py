@@ -38,12 +38,6 @@ from provenet.fitting.least_squares import Fit
 from provenet.fitting.model import Parameters
 from provenet.fitting.output_layer import fit_linear_part, linear_part, without_each_unit
 from provenet.fitting.search.problem import Problem
-from provenet.fitting.tolerances import (
-    FREE_TOLERANCE,
-    POLISH_LAST_STEPS,
-    POLISH_STEPS,
-    REFIT_TOLERANCE,
-)
 from provenet.networks.activations import ABS
 from provenet.networks.canonical import parameter_error
 from provenet.networks.network import Network
@@ -164,7 +158,7 @@ class FitOfUnits:
 
     def _refined(self, theta: Array) -> Fit:
         start, _ = self._with_outputs(theta)
-        return self.problem.refine_in_steps(start, POLISH_STEPS, FREE_TOLERANCE, POLISH_LAST_STEPS)
+        return self.problem.refine_in_steps(start, 100, 1e-5, 20)
 
     def _of_inputs(self, parameters: Parameters) -> Network:
         """The same network of the inputs themselves."""
@@ -203,7 +197,7 @@ def sharper(found: Recovery, asked: Answered, deadline: Deadline) -> Recovery | 
     samples = ArraySource(asked.X, asked.y)
     spread, end = float(np.std(asked.y)), working_time() + deadline.left
     problem = Problem(samples, spread, end, network.activation)
-    fit = problem.refine(Parameters.of(network), POLISH_LAST_STEPS, REFIT_TOLERANCE)
+    fit = problem.refine(Parameters.of(network), 20, 1e-8)
     own = fit.parameters.network(network.activation).normalised()
     parts = errors.weights, errors.biases, errors.output_weights
     largest = max(float(np.max(part, initial=0.0)) for part in parts)

@@ -1,4 +1,5 @@
-"""What every method is given: the samples in the forms it needs, limits, and a line to the user."""
+"""What every method is given: the options, the samples to fit and to hold out, limits, a progress
+line."""
 
 from __future__ import annotations
 
@@ -19,14 +20,6 @@ from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.losses import Loss
 from provenet.fitting.search.problem import Problem, fitted_form
-from provenet.fitting.tolerances import (
-    DRAWN_A_FEATURE,
-    DRAWN_A_SQUARE,
-    FINE,
-    MOST_HELD_OUT,
-    MOST_NUMBERS_DRAWN,
-    SAMPLES_DRAWN,
-)
 from provenet.moments.hermite import GaussianCheck, check_gaussian
 from provenet.networks.activations import RELU, Activation
 
@@ -36,19 +29,22 @@ class Options:
     """What the user asked for."""
 
     units: int | tuple[int, ...] | None = None
-    """In all, or a layer."""
+    """In all, or for each layer."""
     noise: float | None = None
     activation: Activation = RELU
     refine: bool | None = None
-    """None: unless faithful."""
+    """Whether to finish with least squares; None: unless faithful."""
     faithful: bool = False
+    """Whether to run the paper's algorithm and nothing after it."""
     objective: str = "auto"
     threshold: float | None = None
+    """Of the lowest layer's units."""
     order: int | None = None
+    """l of ATV21: moments up to 2l + 2."""
     open_activation: bool = False
     """Whether the activation is to be found; `activation` is only the first to try then."""
     layers: int = 1
-    """Hidden layers."""
+    """Number of hidden layers."""
 
     @property
     def total_units(self) -> int | None:
@@ -65,21 +61,23 @@ class Context:
     problem: Problem
     """The samples to fit, standardised, in random order."""
     held_out: ArraySource
-    """Samples that no fit sees, in the user's coordinates."""
+    """Samples that no fit uses, in the user's coordinates."""
     held_out_rows: AnyArray
-    """Their numbers in the source; none if they were made afresh."""
+    """Their row numbers in the source; none if they were generated."""
     precision: LabelPrecision
     """How finely the labels drawn are written: those to fit, then those held out."""
     inputs: Array
-    """All inputs drawn, in the user's coordinates, each once however often it is repeated."""
+    """All distinct inputs that were drawn, in the user's coordinates."""
     unseen: int
-    """How many different inputs no fit sees."""
+    """Number of distinct inputs that are held out."""
     gaussian: GaussianCheck
     options: Options
     rng: np.random.Generator
     progress: Progress
     started: float
     timings: dict[str, float] = field(default_factory=dict)
+
+    # ---- options
 
     @property
     def units(self) -> int | None:
@@ -97,45 +95,22 @@ class Context:
         return self.options.activation
 
     @property
-    def refine(self) -> bool:
-        """Whether to finish with least squares: as asked, or unless the paper's answer is."""
-        return not self.faithful if self.options.refine is None else self.options.refine
-
-    @property
     def faithful(self) -> bool:
-        """Whether the paper's algorithm is to run, and nothing of ours in its place."""
+        """Whether to run the paper's algorithm and nothing after it."""
         return self.options.faithful
 
     @property
-    def objective(self) -> str:
-        """Name of the objective to minimise."""
-        return self.options.objective
+    def refine(self) -> bool:
+        """Whether to finish with least squares."""
+        return not self.faithful if self.options.refine is None else self.options.refine
 
-    @property
-    def threshold(self) -> float | None:
-        """Threshold of the lowest layer's units, if it was given."""
-        return self.options.threshold
-
-    @property
-    def order(self) -> int | None:
-        """Order l of the decomposition of moments, if it was given."""
-        return self.options.order
+    # ---- samples
 
     @property
     def fitted_samples(self) -> ArraySource:
         """The samples to fit, in the user's coordinates."""
         samples = self.problem.samples
         return ArraySource(self.standardisation.undo(samples.X), samples.y)
-
-    @cached_property
-    def hidden_rows(self) -> AnyArray:
-        """Numbers of all samples whose inputs are held out, their twins that were not drawn too."""
-        source, held_out = self.source, row_keys(self.held_out.X)
-        if not len(self.held_out_rows) or source.size == len(held_out) + self.problem.samples.size:
-            return self.held_out_rows
-        blocks = row_blocks(source.size)
-        found = (np.isin(row_keys(source.rows(b.start, b.stop)[0]), held_out) for b in blocks)
-        return np.flatnonzero(np.concatenate(list(found)))
 
     @property
     def drawn(self) -> ArraySource:
@@ -146,14 +121,26 @@ class Context:
         X = np.concatenate([samples.X, self.standardisation.apply(held_out.X)])
         return ArraySource(X, np.concatenate([samples.y, held_out.y]))
 
+    @cached_property
+    def hidden_rows(self) -> AnyArray:
+        """Row numbers of all samples whose inputs are held out, drawn or not."""
+        source, held_out = self.source, row_keys(self.held_out.X)
+        if not len(self.held_out_rows) or source.size == len(held_out) + self.problem.samples.size:
+            return self.held_out_rows
+        blocks = row_blocks(source.size)
+        found = (np.isin(row_keys(source.rows(b.start, b.stop)[0]), held_out) for b in blocks)
+        return np.flatnonzero(np.concatenate(list(found)))
+
     @property
     def spread(self) -> float:
         """Standard deviation of the labels."""
         return self.standardisation.label_spread
 
+    # ---- the clock
+
     @property
     def out_of_time(self) -> bool:
-        """Whether the budget is used up."""
+        """Whether the budget is exhausted."""
         return self.problem.out_of_time
 
     @property
@@ -162,42 +149,54 @@ class Context:
         total = self.problem.deadline - self.started
         return float(np.clip((working_time() - self.started) / total, 0.0, 1.0))
 
+    def stage(self, name: str, message: str = "") -> AbstractContextManager[None]:
+        """Time a stage, and report that it has begun."""
+        return Stages(self.progress, self.timings).stage(name, message)
+
+    # ---- the same recovery, but for something
+
     def with_options(self, **options: Any) -> Context:
-        """The same recovery with other options."""
+        """With other options."""
         return replace(self, options=replace(self.options, **options))
 
+    def with_problem(self, **changes: Any) -> Context:
+        """With a problem that differs in something."""
+        return replace(self, problem=replace(self.problem, **changes))
+
     def with_activation(self, activation: Activation) -> Context:
-        """The same recovery, by the same clock, of units whose activation is this one."""
+        """With units of a known activation, by the same clock."""
         fitted = fitted_form(activation, self.options.layers)
-        problem = replace(self.problem, activation=fitted)
         known = self.with_options(activation=activation, open_activation=False)
-        return replace(known, problem=problem)
+        return known.with_problem(activation=fitted)
 
     def with_loss(self, loss: Loss) -> Context:
-        """The same recovery of labels that are told by another loss."""
-        return replace(self, problem=replace(self.problem, loss=loss))
+        """With another loss of the labels."""
+        return self.with_problem(loss=loss)
 
     def with_seconds(self, seconds: float = 3.0) -> Context:
-        """The same recovery with so much time at least, unless even that would be too late.
-
-        For what is part of the certificate.
-        """
+        """With so much time at least, for the certificate, unless even that would be too late."""
         later = max(self.problem.deadline, working_time() + seconds)
-        return replace(
-            self, problem=replace(self.problem, deadline=min(later, self.problem.latest))
-        )
+        return self.with_problem(deadline=min(later, self.problem.latest))
 
     def with_held_out(self) -> Context:
-        """The same recovery, its samples to fit being all that were drawn; it has some time."""
-        some = self.with_seconds()
-        return replace(some, problem=replace(some.problem, samples=self.drawn))
+        """With all samples that were drawn to fit, and some time."""
+        return self.with_seconds().with_problem(samples=self.drawn)
 
     def fitting_all(self) -> Context:
-        """The same recovery, all samples being there to fit: none is unseen."""
-        return replace(self, problem=replace(self.problem, samples=self.drawn), unseen=0)
+        """With all samples that were drawn to fit, and none held out."""
+        return replace(self.with_problem(samples=self.drawn), unseen=0)
+
+    def within(self, seconds: float) -> Context:
+        """With so much time from now on."""
+        now = working_time()
+        return replace(self.with_problem(deadline=now + seconds), started=now)
+
+    def travelling(self, rng: np.random.Generator) -> Context:
+        """What a search on another machine needs: the samples drawn and its own random numbers."""
+        return replace(self, source=self.problem.samples, progress=_silent, timings={}, rng=rng)
 
     def on(self, source: Source) -> Context:
-        """The same recovery on other samples, such as repaired ones, by the same clock."""
+        """On other samples, such as repaired ones, by the same clock."""
         standardisation = source.standardisation()
         if standardisation.label_spread == 0:
             raise NoAnswer(
@@ -214,48 +213,28 @@ class Context:
         )
         return replace(other, started=self.started, timings=self.timings)
 
-    def travelling(self, rng: np.random.Generator) -> Context:
-        """What a search elsewhere needs: the samples drawn, and random numbers of its own.
 
-        Its clock is the one there: `within` sets it.
-        """
-        return replace(self, source=self.problem.samples, progress=_unheard, timings={}, rng=rng)
-
-    @property
-    def seconds_left(self) -> float:
-        """Until the budget is used up."""
-        return self.problem.deadline - working_time()
-
-    def within(self, seconds: float) -> Context:
-        """The same recovery with so much time from now on."""
-        now = working_time()
-        return replace(self, problem=replace(self.problem, deadline=now + seconds), started=now)
-
-    def stage(self, name: str, message: str = "") -> AbstractContextManager[None]:
-        """Time a stage and tell the user that it has begun."""
-        return Stages(self.progress, self.timings).stage(name, message)
-
-
-def _unheard(stage: str, fraction: float, message: str) -> None:
-    """Progress where there is nobody to be told."""
+def _silent(stage: str, fraction: float, message: str) -> None:
+    """Progress that nobody follows."""
 
 
 def row_keys(X: Array) -> Array:
-    """A number a row, equal for equal rows and, but for chance, for these only.
+    """A number for each row: equal for equal rows and, almost surely, only for these.
 
     Not a matrix product, which rounds the same row differently in different places.
     """
-    by = np.random.default_rng(0).standard_normal(X.shape[1])
+    factors = np.random.default_rng(0).standard_normal(X.shape[1])
     keys = np.empty(len(X))
     for rows in row_blocks(len(X)):
-        keys[rows] = (X[rows] * by).sum(axis=1)
+        keys[rows] = (X[rows] * factors).sum(axis=1)
     return keys
 
 
-def _enough(features: int) -> int:
-    """Samples that are drawn, if there are so many."""
-    of_many_units = min(DRAWN_A_SQUARE * features**2, MOST_NUMBERS_DRAWN / features)
-    return max(SAMPLES_DRAWN, DRAWN_A_FEATURE * features, int(of_many_units))
+def samples_to_draw(features: int) -> int:
+    """Samples for some hundred parameters, 50 a feature, and where units are as many as features
+    five for each of their `features^2 / 2` weights, up to 160 MB."""
+    of_many_units = min(2.5 * features**2, 2e7 / features)
+    return max(20_000, 50 * features, int(of_many_units))
 
 
 def prepare(
@@ -267,35 +246,35 @@ def prepare(
     progress: Progress,
     deadline: float,
     latest: float = np.inf,
+    most_held_out: int = 20_000,
 ) -> Context:
-    """Draw samples to fit and samples to hold out, and look at the inputs."""
+    """Draw samples; fit nine tenths of the distinct inputs and hold out the rest."""
     started = working_time()
-    drawn = source.draw(min(source.size, _enough(source.features)), rng)
+    drawn = source.draw(min(source.size, samples_to_draw(source.features)), rng)
     X, y = drawn.X, drawn.y
     _, first, group = np.unique(row_keys(X), return_index=True, return_inverse=True)
-    # Repeated inputs are held out together: a sample that was fitted tells nothing about its twin.
+    # Repeated inputs are held out together: one that was fitted tells nothing about its copy.
     distinct = len(first)
-    fewest = max(1, min(10, distinct // 3))  # a check needs a sample
-    count = int(np.clip(distinct // 10, fewest, MOST_HELD_OUT))
+    fewest = max(1, min(10, distinct // 3))
+    count = int(np.clip(distinct // 10, fewest, most_held_out))
     held = np.isin(group, rng.permutation(distinct)[:count])
-    samples = ArraySource(standardisation.apply(X[~held]), y[~held])
-    fitted = fitted_form(options.activation, options.layers)
     precision = drawn.precision or label_precision(y)
     spread = standardisation.label_spread
-    rounding = precision.rms
-    fine = rounding <= FINE * spread
+    # No bad minimum leaves so little; coarser rounding is noise to the search.
+    fine = precision.rms <= 1e-3 * spread
+    problem = Problem(
+        ArraySource(standardisation.apply(X[~held]), y[~held]),
+        spread,
+        deadline,
+        fitted_form(options.activation, options.layers),
+        precision.rms if fine else 0.0,
+        layers=options.layers,
+        latest=latest,
+    )
     return Context(
         source=source,
         standardisation=standardisation,
-        problem=Problem(
-            samples,
-            spread,
-            deadline,
-            fitted,
-            rounding if fine else 0.0,
-            layers=options.layers,
-            latest=latest,
-        ),
+        problem=problem,
         held_out=ArraySource(X[held], y[held]),
         held_out_rows=np.empty(0, int) if drawn.rows is None else drawn.rows[held],
         precision=precision.of(np.argsort(held, kind="stable")),

@@ -42,7 +42,7 @@ class StepOne:
 
 def step_one(context: Context, activation: Activation, size: float = 1.0) -> StepOne:
     """Directions of units whose labels are `size` times those of the layer."""
-    source, t, way = context.source, context.threshold, _way(context)
+    source, t, way = context.source, context.options.threshold, _way(context)
     span = layer_span(context)
     with context.stage("moments", f"orders 3 and 4 in {counted(span.rank, 'dimension')}"):
         found = moments_in_span(source, context.standardisation, span)
@@ -63,8 +63,8 @@ def step_one(context: Context, activation: Activation, size: float = 1.0) -> Ste
 
 
 def _way(context: Context) -> str:
-    if context.objective != "auto":
-        return context.objective
+    if context.options.objective != "auto":
+        return context.options.objective
     return "one-by-one" if context.faithful else "decomposition"
 
 

@@ -88,9 +88,9 @@ def _remark(context: Context, found: HalfspaceSet) -> str:
             f" Far from all faces {100 * found.flip_rate:.2g}% of the labels are wrong: flipped at "
             "random, or of halfspaces that show too rarely to be found."
         )
-    if context.threshold is not None:
+    if context.options.threshold is not None:
         remark += " The threshold given was not used: every offset is estimated."
-    if context.objective != "auto":
+    if context.options.objective != "auto":
         remark += " The objective given was not used: it is one of faithful=True."
     return remark
 
@@ -102,7 +102,7 @@ def _as_printed(context: Context, low: float, high: float) -> LayerCandidate:
     """Theorem 6: both steps of the paper on the labels of the union, or of the complement."""
     mostly = bool(context.standardisation.label_mean > (low + high) / 2)
     start = step_one(context, _STEP, (low - high) if mostly else high - low)
-    if context.threshold is None:
+    if context.options.threshold is None:
         units = replace(start.units, thresholds=_thresholds(start.moments, start.inside))
         start = replace(start, units=units)
     level, sign, top = (low + high) / 2, -1.0 if mostly else 1.0, intersection if mostly else union

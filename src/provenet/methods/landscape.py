@@ -150,8 +150,8 @@ def _check_positive(context: Context, span: Span) -> None:
 
 def _name(context: Context, span: Span) -> str:
     """The objective that was asked for, or the one that serves networks of this shape."""
-    if context.objective != "auto":
-        return context.objective
+    if context.options.objective != "auto":
+        return context.options.objective
     return "F" if span.rank == context.source.features else "F-undercomplete"
 
 

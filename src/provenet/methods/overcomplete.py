@@ -42,7 +42,7 @@ def overcomplete(context: Context) -> Iterator[Candidate]:
 def by_moments(context: Context) -> Candidate:
     """ATV21, Algorithm 1 (from a population) or 4 (from samples), order l."""
     source = context.source
-    order = order_for(source.features, context.units, context.order)
+    order = order_for(source.features, context.units, context.options.order)
     if source.population is not None:
         _refuse_parallel(source.population)
     found = units_of_order(context, order)

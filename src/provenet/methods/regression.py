@@ -63,7 +63,7 @@ from provenet.networks.risk import second_moment
 
 def regression(context: Context) -> Iterator[Candidate]:
     """Predictors from sets of resolved units, each from a search of its own."""
-    by_order = context.faithful or context.order is not None
+    by_order = context.faithful or context.options.order is not None
     for candidate in _of_order(context) if by_order else _resolved(context):
         with context.stage("regress"):
             network = _regressed(context, candidate.network)
@@ -75,7 +75,7 @@ def regression(context: Context) -> Iterator[Candidate]:
 
 def order_of(context: Context) -> int:
     """The order that was asked for, or the smallest with room for the units."""
-    return context.order or smallest_order(context.source.features, context.units or 1)
+    return context.options.order or smallest_order(context.source.features, context.units or 1)
 
 
 def _of_order(context: Context) -> Iterator[Candidate]:

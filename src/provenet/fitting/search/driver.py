@@ -32,6 +32,7 @@ from functools import partial
 import numpy as np
 
 from provenet.common.typing import Array
+from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
 from provenet.fitting.context import Context
 from provenet.fitting.least_squares import Ended, Fit
@@ -278,7 +279,8 @@ def restarts(context: Context, known: Array | None = None) -> Iterator[End]:
 
 def _side_by_side(context: Context, patience: int, at_once: int) -> Iterator[End]:
     """Restarts elsewhere, each with random numbers of its own."""
-    seconds, seeds = context.seconds_left, context.rng.integers(2**63, size=at_once)
+    seconds = context.problem.deadline - working_time()
+    seeds = context.rng.integers(2**63, size=at_once)
     jobs = [
         partial(_elsewhere, context.travelling(np.random.default_rng(seed)), patience, seconds)
         for seed in seeds
