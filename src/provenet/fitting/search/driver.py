@@ -1,24 +1,25 @@
-"""One driver: moves, an acceptance rule and a schedule; restarts and pruning are the same driver.
+"""The search: one driver with moves, an acceptance rule and a schedule.
 
 A state is a fit. A move proposes starts, the most promising first; least squares runs from each,
-and the first that is accepted becomes the state.
+and the first fit that is accepted becomes the state.
 
-*Growth* doubles the widths, a few steps each, while the variance `rss / (labels - parameters)`
-falls: units to spare remove bad minima, and without noise the way down is all that matters. Then
-the least useful units are swapped while that helps. The samples are those that a width three times
-as large needs: few of them would be learned by heart.
+*Growth.* New units are added and the model refitted while the variance `rss / (labels -
+parameters)` falls: spare units remove bad minima. One layer doubles, a few steps each, on the
+samples that three times its width needs: on fewer it would learn labels by heart. Several layers
+grow by a third on the samples that their own width needs, with more steps each: wide ones are
+expensive. Then the least useful units are swapped while that helps.
 
-*Near zero* a fit is next to the network, so that units are told apart by what they are worth: those
-to spare cost no more than a multiple of what is left and go at once, and from there the fit falls
-to zero in a few steps or not at all. Where none gets there labels have noise, or the search failed:
-the best fit by Schwarz's criterion (BIC) is pruned while dropping units lowers it. Restarts are
-more patient each time.
+*Near zero* a fit is next to the network, and the cost of dropping a unit tells which are spare:
+those that cost no more than a multiple of the residual go at once. From there the fit falls to zero
+in a few steps, or never. If no fit reaches zero, the labels have noise or the search failed: the
+best fit by BIC is pruned while dropping units lowers BIC. Each restart is more patient than the
+last.
 
-*Many features.* Of a unit among many each sample says little, and least squares in all dimensions
-learns samples by heart. But what the linear term leaves of the labels, r, has a second moment
+*Many features.* A sample says little about each of many weights, and least squares in all
+dimensions learns labels by heart. But the residual r of a linear fit has a second moment
 `mean(r (x x^T - 1))`, for normal inputs the sum of the units' `a phi(b) w w^T`: its eigenvectors
-beyond `2 std(r) sqrt(features / samples)`, where chance ends, span most of the units with a part of
-the parameters. Layers grow in that span first, and start from there in all dimensions. Inputs need
+beyond `2 std(r) sqrt(features / samples)`, the size of chance, span most of the units with fewer
+parameters. One layer grows in that span first, and starts from there in all dimensions. Inputs need
 not be normal: it is only a start.
 """
 
@@ -42,15 +43,10 @@ from provenet.fitting.search.moves import drops, random_start, swapped, widened,
 from provenet.fitting.search.problem import Problem
 
 Propose = Callable[[Fit, int], Iterable[Parameters]]
-"""Starts from a fit, after so many rounds that found none."""
+"""Starts from a fit, given how many rounds in a row have failed."""
 Refine = Callable[[Parameters], Fit]
 Accept = Callable[[Fit, Fit], bool]
-"""Whether the first is to take the place of the second."""
-
-PROBE, COARSE = (8, 1e-3), (40, 1e-2)
-"""Steps, and the fall of the loss at which they end, of a width that is to grow, and of others."""
-NEAR = 1e-2
-"""Of the labels' spread: a fit that leaves less is next to the network, or next to noise."""
+"""Whether the first fit takes the place of the second."""
 
 
 def local_search(
@@ -62,8 +58,8 @@ def local_search(
     *,
     patience: int = 1,
 ) -> Generator[Fit, None, Fit]:
-    """Yield each accepted fit, until `patience` rounds in a row found none or time is over; return
-    the last."""
+    """Yield each accepted fit until `patience` rounds in a row fail or time is over; return the
+    last."""
     failures = 0
     while failures < patience and not problem.out_of_time:
         failures += 1
@@ -78,24 +74,24 @@ def local_search(
     return fit
 
 
-def lowers_variance(problem: Problem, share: float = 0.95) -> Accept:
-    """Whether the variance falls to a share or less."""
-    return lambda new, old: problem.variance(new) < share * problem.variance(old)
+def lowers_variance(problem: Problem) -> Accept:
+    """Whether the variance falls, by 2% at least."""
+    return lambda new, old: problem.variance(new) < 0.98 * problem.variance(old)
 
 
 def lowers_bic(problem: Problem) -> Accept:
-    """Whether Schwarz's criterion falls."""
+    """Whether BIC falls."""
     return lambda new, old: problem.bic(new) < problem.bic(old)
 
 
-# ---------------------------------------------------------------- pruning
+# ---------------------------------------------------------------- pruning, by BIC
 
 
 def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit | None]:
     """Drop units while that lowers BIC, and until at most `most` are left.
 
     Returns the narrowest good fit, and the best fit with one unit fewer that was rejected. At most
-    `most` are left also where time is over: the cheapest go then.
+    `most` are left also when time is over: the cheapest go then.
     """
     while True:
         fit, rejected = _pruned_by_bic(problem, fit)
@@ -107,15 +103,17 @@ def prune(problem: Problem, fit: Fit, most: int | None = None) -> tuple[Fit, Fit
 def _pruned_by_bic(problem: Problem, fit: Fit) -> tuple[Fit, Fit | None]:
     tried = list[Fit]()
 
+    def propose(fit: Fit, failures: int) -> Iterator[Parameters]:
+        return drops(problem, fit)
+
     def refine(start: Parameters) -> Fit:
-        # Without spare units a residual of zero comes back after a few steps, or never. Else fits
+        # Without a spare unit a residual of zero comes back after a few steps, or never. Else fits
         # end where BIC gains less than one.
         steps = (8, 0.05, 0) if problem.is_zero(fit) else (40, 1 / problem.samples.labels, 4)
         tried.append(problem.refine_in_steps(start, *steps))
         return tried[-1]
 
-    search = local_search(problem, fit, partial(_drops, problem), refine, lowers_bic(problem))
-    for better in search:
+    for better in local_search(problem, fit, propose, refine, lowers_bic(problem)):
         fit = better
         tried.clear()
     width = sum(fit.parameters.widths)
@@ -123,25 +121,19 @@ def _pruned_by_bic(problem: Problem, fit: Fit) -> tuple[Fit, Fit | None]:
     return fit, min(one_fewer, key=lambda trial: trial.rms, default=None)
 
 
-def _drops(problem: Problem, fit: Fit, failures: int) -> Iterator[Parameters]:
-    return drops(problem, fit)
-
-
 def pruned_to_zero(problem: Problem, fit: Fit, rng: np.random.Generator) -> Fit:
-    """From next to zero, without units to spare or with one that is missing: a fit that falls by
-    less than a tenth a step does not get there."""
+    """From near zero, without spare units or with a missing one, to zero if it gets there."""
 
-    def moves(fit: Fit, failures: int) -> Iterator[Parameters]:
+    def propose(fit: Fit, failures: int) -> Iterator[Parameters]:
         yield from drops(problem, fit)
-        one_more = np.eye(problem.layers, dtype=int).tolist()
         if sum(fit.parameters.widths) < problem.widest and not problem.out_of_time:
-            yield from (widened(problem, fit.parameters, tuple(more), rng) for more in one_more)
+            for one_more in np.eye(problem.layers, dtype=int).tolist():
+                yield widened(problem, fit.parameters, tuple(one_more), rng)
 
-    def refine(start: Parameters) -> Fit:
+    def refine(start: Parameters) -> Fit:  # a fit that falls by less a step does not get there
         return problem.refine_in_steps(start, 40, 0.1, 4)
 
-    search = local_search(problem, fit, moves, refine, lowers_bic(problem))
-    for better in search:
+    for better in local_search(problem, fit, propose, refine, lowers_bic(problem)):
         fit = better
         if problem.is_zero(fit):
             break
@@ -149,9 +141,9 @@ def pruned_to_zero(problem: Problem, fit: Fit, rng: np.random.Generator) -> Fit:
 
 
 def stepwise_selection(problem: Problem, fit: Fit, widest: int, rng: np.random.Generator) -> Fit:
-    """Further units, other units and fewer units, each time that one of them lowers BIC."""
+    """More units, other units and fewer units, while one of these lowers BIC."""
 
-    def moves(fit: Fit, failures: int) -> Iterator[Parameters]:
+    def propose(fit: Fit, failures: int) -> Iterator[Parameters]:
         if fit.parameters.units < widest:
             yield widened(problem, fit.parameters, (1,), rng)
         yield swapped(problem, fit.parameters, failures, rng)
@@ -160,7 +152,7 @@ def stepwise_selection(problem: Problem, fit: Fit, widest: int, rng: np.random.G
     def refine(start: Parameters) -> Fit:
         return problem.refine_in_steps(start, 40, 1 / problem.samples.labels, 4)
 
-    for better in local_search(problem, fit, moves, refine, lowers_bic(problem), patience=2):
+    for better in local_search(problem, fit, propose, refine, lowers_bic(problem), patience=2):
         fit = better
     return fit
 
@@ -169,53 +161,65 @@ def stepwise_selection(problem: Problem, fit: Fit, widest: int, rng: np.random.G
 
 
 def growth(
-    problem: Problem, start: Parameters, widest: int, rng: np.random.Generator, patience: int
+    problem: Problem,
+    start: Parameters,
+    widest: int,
+    rng: np.random.Generator,
+    patience: int,
+    *,
+    near: float = 1e-3,
 ) -> Iterator[Fit]:
-    """Double the widths while that pays, then swap units; fits end well below what is near zero."""
+    """Widen while that pays, then swap units; fits end below `near` of the labels' spread.
 
-    deep = problem.layers > 1
+    After `patience` swaps in a row that do not help it gives up.
+    """
+    layers = problem.layers
+    probe = (8, 1e-3) if layers == 1 else (60, 3e-3)
 
     def part_of(widths: Sequence[int]) -> Problem:
-        times = 1 if deep else 3
-        return problem.for_width(
-            *(min(times * w, max(widest // problem.layers, w)) for w in widths)
-        )
+        times = 3 if layers == 1 else 1
+        return problem.for_width(*(min(times * w, max(widest // layers, w)) for w in widths))
 
     def refine(steps: tuple[int, float], start: Parameters) -> Fit:
-        return part_of(start.widths).refine(start, *steps, zero=NEAR / 10)
+        return part_of(start.widths).refine(start, *steps, zero=near)
 
-    def doubled(fit: Fit, failures: int) -> Iterator[Parameters]:
+    def wider(fit: Fit, failures: int) -> Iterator[Parameters]:
         widths = fit.parameters.widths
-        counts = tuple(min(1 + w // 3 if deep else w, widest // problem.layers - w) for w in widths)
-        if max(counts) > 0:
-            part = part_of([w + max(c, 0) for w, c in zip(widths, counts, strict=True)])
-            yield widened(part, fit.parameters, tuple(max(c, 0) for c in counts), rng)
+        room = [max(widest // layers - w, 0) for w in widths]
+        counts = [
+            min(w if layers == 1 else 1 + w // 3, r) for w, r in zip(widths, room, strict=True)
+        ]
+        if any(counts):
+            part = part_of([w + more for w, more in zip(widths, counts, strict=True)])
+            yield widened(part, fit.parameters, tuple(counts), rng)
 
     def swap(fit: Fit, failures: int) -> Iterator[Parameters]:
         yield swapped(part_of(fit.parameters.widths), fit.parameters, failures, rng)
 
-    probe = partial(refine, (60, 3e-3) if deep else PROBE)
-    coarse, pays = partial(refine, COARSE), lowers_variance(problem)
+    grow, settle, helps = (
+        partial(refine, probe),
+        partial(refine, (40, 1e-2)),
+        lowers_variance(problem),
+    )
     from_span = _start_from_span(problem, len(start.theta), widest, rng)
-    fit = probe(start) if from_span is None else coarse(from_span)
+    fit = grow(start) if from_span is None else settle(from_span)
     yield fit
     if from_span is not None:
-        # A few of these units are right at first, and every one that is makes others show: swaps
-        # go on while they help a little, and until growing finds the few that are missing.
-        helps = lowers_variance(problem, 0.98)
-        for better in local_search(problem, fit, swap, coarse, helps, patience=2):
+        # A few of these units are right at first, and each that is makes others visible: swaps go
+        # on until so few are missing that growth finds them.
+        for better in local_search(problem, fit, swap, settle, helps, patience=2):
             fit = better
             yield fit
             if fit.rms < 0.05 * problem.spread:
                 break
-    fit = yield from local_search(problem, fit, doubled, probe, pays, patience=2)
-    yield from local_search(problem, fit, swap, coarse, pays, patience=patience)
+    fit = yield from local_search(problem, fit, wider, grow, helps, patience=2)
+    yield from local_search(problem, fit, swap, settle, helps, patience=patience)
 
 
 def _start_from_span(
     problem: Problem, first: int, widest: int, rng: np.random.Generator, *, features: int = 80
 ) -> Parameters | None:
-    """Units that were grown in the span that shows; None where that is no help."""
+    """Units that were grown in the span of the second moment; None where that is no help."""
     many = problem.is_kinked and problem.samples.features >= features and problem.outputs == 1
     if not many or problem.loss is not SQUARES:
         return None
@@ -230,7 +234,7 @@ def _start_from_span(
 
 
 def signal_span(problem: Problem) -> tuple[Array, Array]:
-    """Directions that stand out in the second moment, one a row; what the linear term leaves."""
+    """Directions, in rows, whose second moment is beyond chance; the residual of a linear fit."""
     X, y = problem.samples.X, problem.samples.y
     nothing = problem.with_no_output(np.empty((0, X.shape[1] + 1)))
     linear = problem.best_linear_part(nothing)[0].beta
@@ -252,33 +256,35 @@ class End:
     evidence: str
     """Why it has that many units."""
     narrower: float
-    """What the best fit with a unit fewer left, root mean square; infinite where none was tried to
+    """Root mean square residual of the best fit with one unit fewer; infinite if none was fitted to
     the end."""
 
 
 class _Unwanted(Exception):
-    """Another restart had the answer meanwhile."""
+    """Another restart has found the answer."""
 
 
 def restarts(context: Context, known: Array | None = None) -> Iterator[End]:
-    """One restart after the other until time is over; whoever takes them decides when to stop.
+    """One restart after another until time is over; the caller decides when to stop.
 
-    `known` are units (weights and bias on standardised inputs) to start the first from. Where the
-    samples are on a cluster all after the first run there, as many at once as it takes.
+    The first starts from the units `known` (weights and bias on standardised inputs), if given.
+    Where the samples are on a cluster all later ones run there, as many at once as it takes.
     """
-    at_once, patience = context.source.jobs_at_once, 2
+    at_once, problem = context.source.jobs_at_once, context.problem
+    # One layer of smooth units has many bad minima that growth does not leave, and swaps do.
+    patience = 1 if problem.is_kinked or problem.layers > 1 else 4
     if not context.out_of_time:
-        yield _restart(context, 1, known)
+        yield _restart(context, patience, known)
     while not context.out_of_time:
+        patience = min(2 * patience, 32)
         if at_once == 1:
             yield _restart(context, patience)
         else:
             yield from _side_by_side(context, patience, at_once)
-        patience = min(2 * patience, 32)
 
 
 def _side_by_side(context: Context, patience: int, at_once: int) -> Iterator[End]:
-    """Restarts elsewhere, each with random numbers of its own."""
+    """Restarts on other machines, each with its own random numbers."""
     seconds = context.problem.deadline - working_time()
     seeds = context.rng.integers(2**63, size=at_once)
     jobs = [
@@ -306,11 +312,10 @@ def _restart(context: Context, patience: int, known: Array | None = None) -> End
     """Grown from a few random units, or from known ones, and pruned."""
     problem, rng, fits = context.problem.searching(), context.rng, list[Fit]()
     first, widest = first_width(problem, context.units), widest_of(problem, context.units)
-    # Wide networks learn labels by heart, so half of what labels are enough for is tried first, and
-    # of kinked units in every other restart.
+    # Wide networks learn labels by heart: so half of the width that labels suffice for is tried
+    # first, and in every other restart of kinked units.
     if context.units is None and (patience in (1, 4, 16) or not problem.is_kinked):
         widest = max(first, widest // 2)
-    free = problem.with_free_norms()
     with context.stage("search"):
         if known is not None:
             start = problem.with_no_output(known)
@@ -322,7 +327,7 @@ def _restart(context: Context, patience: int, known: Array | None = None) -> End
                 fit = problem.refine(fit.parameters, 1, 1.0)
             fits.append(fit)
             if is_near_zero(problem, fit):
-                fits.append(pruned_to_zero(free, fit, rng))
+                fits.append(pruned_to_zero(problem.with_free_norms(), fit, rng))
                 if problem.is_zero(fits[-1]) or problem.layers > 1:
                     break
     return pruned(context, min(fits, key=problem.bic), fits[-1])
@@ -330,7 +335,7 @@ def _restart(context: Context, patience: int, known: Array | None = None) -> End
 
 def is_near_zero(problem: Problem, fit: Fit) -> bool:
     """Whether a fit is next to the network, or to noise."""
-    return problem.loss is SQUARES and fit.rms <= NEAR * problem.spread
+    return problem.loss is SQUARES and fit.rms <= 1e-2 * problem.spread
 
 
 def pruned(context: Context, fit: Fit, wide: Fit | None = None) -> End:

@@ -55,6 +55,7 @@ def random_units(
     return np.column_stack([w, -np.einsum("ud,ud->u", w, through)])
 
 
+@np.errstate(over="ignore", invalid="ignore")  # units that overflow are not chosen
 def promising_units(
     problem: Problem,
     parameters: Parameters,
@@ -75,7 +76,10 @@ def promising_units(
     _, Phi = model_features(parameters, problem.activation, X)
     root, Y = working_labels(problem.loss, Phi @ parameters.beta.reshape(Phi.shape[1], -1), Y)
     Phi *= root
-    residual = Y - Phi @ solve_scaled(Phi.T @ Phi, Phi.T @ Y, 1e-10)
+    gram = Phi.T @ Phi
+    if not np.isfinite(gram).all():  # the model overflows: any units will do
+        return random_units(layer_inputs(parameters, problem.activation, X)[-1], units, rng)
+    residual = Y - Phi @ solve_scaled(gram, Phi.T @ Y, 1e-10)
     worst = np.sum(residual**2, axis=1)
     inputs = layer_inputs(parameters, problem.activation, X)[-1]
     new = [
@@ -97,12 +101,11 @@ def greedy_selection(F: Array, Phi: Array, residual: Array, count: int) -> list[
     A Cholesky factorisation of F^T F, Phi eliminated, that pivots on the gain. In single precision:
     a few digits are enough.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # columns that overflow are not chosen
-        F = F.astype(np.float32)
-        single = Phi.astype(np.float32)
-        overlap = solve_scaled(Phi.T @ Phi, (single.T @ F).astype(float), 1e-10)
-        F -= single @ overlap.astype(np.float32)
-        energy = np.einsum("nf,nf->f", F, F).astype(float)
+    F = F.astype(np.float32)
+    single = Phi.astype(np.float32)
+    overlap = solve_scaled(Phi.T @ Phi, (single.T @ F).astype(float), 1e-10)
+    F -= single @ overlap.astype(np.float32)
+    energy = np.einsum("nf,nf->f", F, F).astype(float)
     finite = np.isfinite(energy)
     F, energy = np.where(finite, F, np.float32(0)), np.where(finite, energy, 0.0)
     match = (residual.T.astype(np.float32) @ F).astype(float)
