@@ -16,6 +16,7 @@ give the gradient.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -180,6 +181,18 @@ def describe_reversal(context: Context, network: Network, units: AnyArray) -> st
         f"The units with output weights {np.round(weights[..., units], 4).tolist()} may as well "
         "all have the opposite sign: the samples do not tell."
     )
+
+
+def described_reversals(context: Context, network: Network, other: Network) -> Iterator[str]:
+    """Name the units that another network has reversed; none if a fit reversed them again."""
+    first, second = network.canonical(), other.canonical()
+    mine, theirs = match_units(first, second)
+    reverse = np.zeros(first.units, dtype=bool)
+    a, b = Parameters.of(first).theta[mine], Parameters.of(second).theta[theirs]
+    size = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    reverse[mine] = np.einsum("ud,ud->u", a, b) < 0.98 * size
+    if reverse.any():
+        yield describe_reversal(context, first, reverse)
 
 
 def _signs_are_free(network: Network) -> tuple[str, ...]:
@@ -371,19 +384,9 @@ def most_likely(
     if chi2.sf(best.rss - free.rss, extra) < level:
         why = "The network has a linear term, so the sign of each unit is a convention."
         return Polished.of(free, network, why)
-    shown, told = best.parameters.network(network.activation).canonical(), list[str]()
+    answer, sentences = best.parameters.network(network.activation), list[str]()
     for other in fits.values():
         if other.rss - best.rss < ruled_out:
-            alternative = other.parameters.network(network.activation).canonical()
-            reversed_ = _reversed(shown, alternative)
-            if reversed_.any():
-                told.append(describe_reversal(context, shown, reversed_))
-    return Polished.of(best, best.parameters.network(network.activation), *told)
-
-
-def _reversed(network: Network, other: Network) -> AnyArray:
-    """Which units look the other way in another canonical network; others may have ended alike."""
-    mine, theirs = match_units(network, other)
-    found = np.zeros(network.units, dtype=bool)
-    found[mine] = np.einsum("ud,ud->u", network.weights[mine], other.weights[theirs]) < 0
-    return found
+            alternative = other.parameters.network(network.activation)
+            sentences += described_reversals(context, answer, alternative)
+    return Polished.of(best, answer, *sentences)

@@ -34,16 +34,14 @@ import numpy as np
 
 from provenet.common.typing import TINY, AnyArray, Array
 from provenet.fitting.context import Context
-from provenet.fitting.final_fit import Polished, describe_reversal, settled_again
+from provenet.fitting.final_fit import Polished, described_reversals, settled_again
 from provenet.fitting.least_squares import Fit
 from provenet.fitting.linalg import solve_scaled
 from provenet.fitting.model import Parameters, model_features
 from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.search.moves import costs_without_each, promising_units, without
-from provenet.fitting.search.problem import Problem
+from provenet.fitting.search.problem import Problem, zero_level
 from provenet.networks.activations import Symmetry
-from provenet.networks.canonical import match_units
-from provenet.networks.network import Network
 from provenet.networks.signs import nearest_signs
 
 
@@ -115,10 +113,10 @@ def compare(
     problem = _affordable(own, Parameters.of(network))
     fit = problem.refine(Parameters.of(network), 20, 1 / problem.samples.labels)
     found, tried = _alternatives(problem, fit, context.rng, kinds)
-    value, best, gains = problem.bic(fit, zero=0.0), answer, dict.fromkeys(kinds, -np.inf)
+    value, best, gains = _bic(problem, fit), answer, dict.fromkeys(kinds, -np.inf)
     gain, ambiguities = Comparison.least, list[str]()
     for kind, trial in found:
-        gained = value - problem.bic(trial, zero=0.0)
+        gained = value - _bic(problem, trial)
         if gained > 0:
             whole = own.refine(trial.parameters, 20, 1 / own.samples.labels)
             other = settled_again(context, whole, network.activation)
@@ -128,7 +126,7 @@ def compare(
                 best, gain = other, gained
         if kind is Kind.SIGNS and gained > -clearly_worse:
             other_signs = trial.parameters.network(network.activation)
-            ambiguities += _reversal(context, network, other_signs)
+            ambiguities += described_reversals(context, network, other_signs)
         gains[kind] = max(gains[kind], gained)
     return best, Comparison(tried, gains, tuple(ambiguities), not context.out_of_time)
 
@@ -136,19 +134,13 @@ def compare(
 def bic_of(context: Context, answer: Polished) -> float:
     """BIC of a network as it would be returned."""
     n, p = context.problem.samples.labels, answer.network.free_parameters
-    return float(n * np.log(max(answer.rss, TINY)) + p * np.log(n))
+    least = n * zero_level(context.spread) ** 2
+    return float(n * np.log(max(answer.rss, least, TINY)) + p * np.log(n))
 
 
-def _reversal(context: Context, network: Network, other: Network) -> Iterator[str]:
-    """Which units a network of other signs has reversed, if its fit did not reverse them again."""
-    first = network.canonical()
-    mine, theirs = match_units(network, other)
-    a, b = Parameters.of(first).theta[mine], Parameters.of(other.canonical()).theta[theirs]
-    size = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    reverse = np.zeros(first.units, dtype=bool)
-    reverse[mine] = np.einsum("uw,uw->u", a, b) < 0.98 * size
-    if reverse.any():
-        yield describe_reversal(context, first, reverse)
+def _bic(problem: Problem, fit: Fit) -> float:
+    """Below the rounding of labels residuals still count, for they show signs."""
+    return problem.bic(fit, zero=zero_level(problem.spread))
 
 
 # ---------------------------------------------------------------- fits from all starts
@@ -199,7 +191,7 @@ def _work(problem: Problem, parameters: Parameters) -> float:
 
 def _to_the_end(problem: Problem, fit: Fit, trial: Fit) -> Fit:
     """Least squares to the end, unless a trial is behind by more than the price of a unit."""
-    behind = problem.bic(trial, zero=0.0) - problem.bic(fit, zero=0.0)
+    behind = _bic(problem, trial) - _bic(problem, fit)
     if behind > problem.a_unit * np.log(problem.samples.labels):
         return trial
     return problem.refine(trial.parameters, 40, 1 / problem.samples.labels)
