@@ -30,16 +30,16 @@ from provenet.fitting.least_squares import (
     fisher_information,
     refine,
 )
-from provenet.fitting.linalg import solver_scaled
-from provenet.fitting.losses import LOGISTIC, SOFTMAX, SQUARES, Loss
-from provenet.fitting.model import Linearisation, Parameters
-from provenet.fitting.output_layer import (
+from provenet.fitting.linear import (
     dropped_in_turn,
     fit_linear_part,
     linear_part,
+    solver_scaled,
     with_output_layer,
     without_each_unit,
 )
+from provenet.fitting.losses import LOGISTIC, SOFTMAX, SQUARES, Loss
+from provenet.fitting.model import Linearisation, Parameters
 from provenet.networks.activations import ABS, RELU, get_activation
 from provenet.networks.piecewise import as_absolute, with_free_linear_part
 

@@ -10,8 +10,8 @@ from provenet.certify.tolerances import SMOOTH_SIGMAS, UNKNOWN_DIRECTION
 from provenet.common.typing import TINY, AnyArray, Array
 from provenet.data.sources import Source
 from provenet.fitting.covariance import StandardErrors
+from provenet.fitting.linear import linear_part, without_each_unit
 from provenet.fitting.model import Parameters
-from provenet.fitting.output_layer import linear_part, without_each_unit
 from provenet.moments.hermite import GaussianCheck
 from provenet.networks.network import Network
 

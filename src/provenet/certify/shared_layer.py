@@ -27,7 +27,7 @@ from provenet.common.typing import Array
 from provenet.common.words import counted
 from provenet.data.sources import ArraySource
 from provenet.fitting.context import Context
-from provenet.fitting.output_layer import with_output_layer
+from provenet.fitting.linear import with_output_layer
 from provenet.networks.canonical import matched_layers
 from provenet.networks.layered import LayeredNetwork
 from provenet.networks.network import DeepNetwork, Network

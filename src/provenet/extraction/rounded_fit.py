@@ -35,8 +35,8 @@ from provenet.extraction.tolerances import (
     WITHIN_ERRORS,
 )
 from provenet.fitting.least_squares import Fit
+from provenet.fitting.linear import fit_linear_part, linear_part, without_each_unit
 from provenet.fitting.model import Parameters
-from provenet.fitting.output_layer import fit_linear_part, linear_part, without_each_unit
 from provenet.fitting.search.problem import Problem
 from provenet.networks.activations import ABS
 from provenet.networks.canonical import parameter_error

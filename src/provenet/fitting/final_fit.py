@@ -30,8 +30,8 @@ from provenet.data.sources import ArraySource, Source, StandardisedSource
 from provenet.fitting.context import Context
 from provenet.fitting.covariance import Covariance, covariance, covariance_bound
 from provenet.fitting.least_squares import Ended, Fit, refine
+from provenet.fitting.linear import fit_linear_part
 from provenet.fitting.model import Parameters
-from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.residuals import residual_on, rounding_level, scale_outputs
 from provenet.networks.activations import Activation, Symmetry, leaky_relu
 from provenet.networks.canonical import apply_symmetry, match_units

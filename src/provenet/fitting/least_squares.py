@@ -49,10 +49,9 @@ from provenet.common.typing import EPS, TINY, Array
 from provenet.data.parallel import sum_over
 from provenet.data.passes import Sums, working_time
 from provenet.data.sources import ArraySource, Source
-from provenet.fitting.linalg import Solver, conjugate_gradients, solve_scaled, solver_scaled
+from provenet.fitting.linear import RIDGE, Solver, solve_scaled, solver_scaled
 from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.model import Linearisation, Parameters, with_ones
-from provenet.fitting.output_layer import RIDGE
 from provenet.networks.activations import Activation
 
 Sum = TypeVar("Sum")
@@ -605,6 +604,30 @@ class Products(Curvature):
             lambda v: self.product(v) + extra * v, self.rhs, precondition, accuracy
         )
         return self.finished(move, damping, solved)
+
+
+def conjugate_gradients(
+    product: Solver, rhs: Array, precondition: Solver, accuracy: float, most: int = 200
+) -> tuple[Array, bool]:
+    """`M x = rhs` to a relative residual of `accuracy` in at most so many products, and if it was.
+
+    An iterate that ends early is still a direction of descent, orthogonal to its residual.
+    """
+    x, r = np.zeros_like(rhs), rhs
+    direction = precondition(r)
+    size = first = float(r @ direction)
+    for _ in range(most):
+        if size <= accuracy**2 * first:
+            return x, True
+        image = product(direction)
+        bend = float(direction @ image)
+        if bend <= 0:  # rounding: M is positive semidefinite
+            break
+        x, r = x + size / bend * direction, r - size / bend * image
+        scaled = precondition(r)
+        size, before = float(r @ scaled), size
+        direction = scaled + size / before * direction
+    return x, False
 
 
 # ---------------------------------------------------------------- information

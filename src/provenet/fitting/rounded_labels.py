@@ -34,8 +34,8 @@ from provenet.fitting.context import Context
 from provenet.fitting.covariance import null_directions
 from provenet.fitting.final_fit import polish, refined
 from provenet.fitting.least_squares import Ended
+from provenet.fitting.linear import linear_part, without_each_unit
 from provenet.fitting.model import Linearisation, Parameters
-from provenet.fitting.output_layer import linear_part, without_each_unit
 from provenet.fitting.search.moves import widened
 from provenet.networks.activations import ABS, Activation
 from provenet.networks.network import Network

@@ -59,8 +59,8 @@ from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.context import Context
 from provenet.fitting.final_fit import without_linear
+from provenet.fitting.linear import with_output_layer
 from provenet.fitting.model import Parameters
-from provenet.fitting.output_layer import with_output_layer
 from provenet.fitting.robust.huber import (
     HUBER,
     RobustFit,

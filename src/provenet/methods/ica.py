@@ -43,7 +43,7 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.context import Context
-from provenet.fitting.output_layer import with_output_layer
+from provenet.fitting.linear import with_output_layer
 from provenet.fitting.search.problem import zero_level
 from provenet.methods.stages.exact_finish import exact_finish
 from provenet.methods.tolerances import (

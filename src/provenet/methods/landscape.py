@@ -36,7 +36,7 @@ from provenet.common.words import duration
 from provenet.data.passes import working_time
 from provenet.data.sources import StandardisedSource
 from provenet.fitting.context import Context
-from provenet.fitting.output_layer import with_output_layer
+from provenet.fitting.linear import with_output_layer
 from provenet.landscape.constants import Constants, constants_for_whitened_F
 from provenet.landscape.designed import Design
 from provenet.landscape.fourth_order import SumOfFourthPowers, eigenvalues

@@ -45,8 +45,8 @@ from provenet.certify.candidate import Candidate
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.fitting.context import Context
+from provenet.fitting.linear import fit_linear_part
 from provenet.fitting.model import Parameters
-from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.residuals import residual_on
 from provenet.methods.rank_one_relations import rank_one_elements
 from provenet.methods.stages.exact_finish import exact_finish

@@ -56,8 +56,8 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.context import Context
+from provenet.fitting.linear import with_output_layer
 from provenet.fitting.model import Parameters
-from provenet.fitting.output_layer import with_output_layer
 from provenet.methods.stages.distinguishing import DistinguishingMatrix, distinguishing
 from provenet.methods.stages.exact_finish import exact_finish
 from provenet.methods.stages.lifted_labels import (

@@ -36,9 +36,8 @@ from provenet.common.typing import TINY, AnyArray, Array
 from provenet.fitting.context import Context
 from provenet.fitting.final_fit import Polished, described_reversals, settled_again
 from provenet.fitting.least_squares import Fit
-from provenet.fitting.linalg import solve_scaled
+from provenet.fitting.linear import fit_linear_part, solve_scaled
 from provenet.fitting.model import Parameters, model_features
-from provenet.fitting.output_layer import fit_linear_part
 from provenet.fitting.search.moves import costs_without_each, promising_units, without
 from provenet.fitting.search.problem import Problem, zero_level
 from provenet.networks.activations import Symmetry

@@ -21,10 +21,9 @@ import numpy as np
 
 from provenet.common.typing import EPS, TINY, AnyArray, Array
 from provenet.fitting.least_squares import Fit
-from provenet.fitting.linalg import solve_scaled
+from provenet.fitting.linear import dropped_in_turn, solve_scaled, without_each_unit
 from provenet.fitting.losses import SQUARES, working_labels
 from provenet.fitting.model import Parameters, layer_inputs, model_features
-from provenet.fitting.output_layer import dropped_in_turn, without_each_unit
 from provenet.fitting.search.problem import Problem
 from provenet.networks.activations import Activation, Symmetry
 

@@ -22,9 +22,9 @@ from provenet.common.typing import EPS, TINY, Array
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import Fit, Samples, refine
+from provenet.fitting.linear import LinearPart, linear_part
 from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.model import Parameters
-from provenet.fitting.output_layer import LinearPart, linear_part
 from provenet.networks.activations import ABS, Activation, Symmetry
 from provenet.networks.network import free_outputs
 

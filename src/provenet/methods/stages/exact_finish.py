@@ -20,13 +20,13 @@ import numpy as np
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import AnyArray, Array
 from provenet.data.sources import Source
-from provenet.fitting.model import Parameters
-from provenet.fitting.output_layer import (
+from provenet.fitting.linear import (
     fit_linear_part,
     linear_part,
     with_output_layer,
     without_each_unit,
 )
+from provenet.fitting.model import Parameters
 from provenet.networks.activations import RELU, Activation
 from provenet.networks.network import Network
 

@@ -14,8 +14,8 @@ from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
 from provenet.data.sources import StandardisedSource
 from provenet.fitting.context import Context
+from provenet.fitting.linear import fit_linear_part
 from provenet.fitting.model import Parameters
-from provenet.fitting.output_layer import fit_linear_part
 from provenet.methods.stages.exact_finish import exact_finish, signs_by_projection
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import LARGEST_START_BIAS, ZERO_MOMENT
