@@ -308,6 +308,7 @@ def _elsewhere(
     return _restart(replace(context.within(seconds), progress=stop_unless_wanted), patience)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # fits that overflow are not accepted
 def _restart(context: Context, patience: int, known: Array | None = None) -> End:
     """Grown from a few random units, or from known ones, and pruned."""
     problem, rng, fits = context.problem.searching(), context.rng, list[Fit]()
