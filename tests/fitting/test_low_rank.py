@@ -8,7 +8,7 @@ import pytest
 import provenet as pn
 from provenet.common.typing import AnyArray, Array
 from provenet.fitting.least_squares import Ended
-from provenet.fitting.robust.low_rank import (
+from provenet.fitting.low_rank import (
     RobustPCA,
     Separation,
     decode,
