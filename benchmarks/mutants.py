@@ -1200,9 +1200,9 @@ _PLACES = "certify/test_noise_checks.py::test_clipped_labels_are_not_noise"
 HONESTY = (
     Mutation(
         "rounded labels: the site is counted among the others",
-        "_update_sites",
-        "others = 1 - variance * precision[:, q]",
-        "others = 1 - 0 * variance * precision[:, q]",
+        "_site_change",
+        "others = 1 - variance * precision",
+        "others = 1 - 0 * variance * precision",
         (_INTERVALS,),
     ),
     Mutation(
@@ -1214,7 +1214,7 @@ HONESTY = (
     ),
     Mutation(
         "rounded labels: a constant counts as often as it is repeated",
-        "_different",
+        "different",
         "np.append(np.flatnonzero(~off), constant[first])",
         "np.append(np.flatnonzero(~off), constant)",
         (_INTERVALS,),

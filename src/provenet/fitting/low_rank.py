@@ -1,27 +1,26 @@
-"""Labels of low rank with arbitrary errors in a few entries: which entries, and what was there.
+"""Labels of low rank with arbitrary errors in a few entries: finding and repairing these entries.
 
 `Y = L + S` with `L` of low rank and `S` sparse (BJW19, section 8: its `A` is our `Y^T`). Theorem 14
-takes both from principal component pursuit (the weight is missing in the paper: ERRATA 12),
+obtains both by principal component pursuit (the weight is missing in the paper: ERRATA 12),
 
     min |L|_* + |S|_1 / sqrt(max(Y.shape))   subject to   L + S = Y.
 
-That is exact only for incoherent labels of
-a rank far below the outputs, and it shrinks what it finds; so here it only gives the rank and a
-first column space (of outputs). What follows is exact wherever the clean entries determine the
-answer:
+That is exact only for incoherent labels of a rank far below the number of outputs, and it shrinks
+L; so here it only gives the rank and a first column space (of outputs). The rest is exact wherever
+the clean entries determine the answer:
 
-1. *Screening.* Entries ten times the usual size of their output count as missing, not as wrong.
+1. *Screening.* Entries ten times the usual size of their output are missing, not wrong.
 2. *Column space.* From a basis V (outputs, rank): z of every row and then V by weighted least
-   squares, in turn, with weights that make it the fit of least absolute residuals; or with the
-   largest residuals trimmed. The best of these fits is kept, at the rank that explains the labels.
+   squares, in turn, with weights that make it the fit of least absolute residuals, or without the
+   largest residuals (heavy tails need that); at the rank that explains the labels.
 3. *Decoding.* Given V, a row `y = V z + s` with sparse s is reweighted least squares: first for
    `|s|_1`, then for `sum log |s|`, whose minimum is at the sparsest s.
 4. *Completion.* Entries whose residual stands above rounding (with noise: above 5 standard
    deviations) are corrupted; V and z are least squares on all others.
 
 All rows at once: one product with the rank^2 products of V's columns, one batch of small solves.
-The column space is taken from a few thousand rows, all others are only decoded. Cost: n outputs
-rank^2 a round of decoding; memory: a few copies of Y.
+The column space comes from a few thousand rows, all others are only decoded. Cost: n outputs rank^2
+a round of decoding; memory: a few copies of Y.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 
 import numpy as np
 
@@ -38,10 +36,10 @@ from provenet.common.typing import EPS, TINY, AnyArray, Array
 from provenet.fitting.least_squares import Ended
 
 SPACE_ROUNDING = 1e-11
-"""What rounding leaves of residuals and of moves of a space, in units of an output's usual size:
-sums over thousands of rows."""
+"""Rounding of residuals and of moves of a space, in units of an output's usual size: sums over
+thousands of rows."""
 ROUNDING = 1e-9
-"""Residuals below this, in the same units, are no noise."""
+"""Residuals below this, in the same units, are not noise."""
 
 
 class Separation(StrEnum):
@@ -58,18 +56,16 @@ class Separation(StrEnum):
 
 @dataclass(frozen=True)
 class RobustPCA:
-    """Labels taken apart; the same fields whatever the status.
+    """Labels as a part of low rank, corrupted entries and noise.
 
-    Labels are `low_rank + sparse` and noise; `sparse` is zero but for the corrupted entries. In a
-    row that is not `determined` every entry counts as corrupted, and `low_rank` is a guess.
+    In a row that is not `determined` every entry counts as corrupted, and `low_rank` is a guess.
     """
 
     low_rank: Array
-    sparse: Array
     rank: int
     status: Separation
     ended: Ended
-    """How the column space came to rest; the pursuit before it only gives a start."""
+    """How the iteration for the column space ended."""
     corrupted: AnyArray
     """Boolean (n, outputs)."""
     determined: AnyArray
@@ -77,21 +73,59 @@ class RobustPCA:
     noise: Array
     """Standard deviation, an output, of what is neither of low rank nor sparse; 0 for rounding."""
     gap: float
-    """The smallest singular value kept over the largest of what is left on clean entries."""
-    unchecked: AnyArray
-    """Boolean (outputs,): outputs in which corruption cannot be told."""
+    """The smallest singular value kept over the largest of the residual on clean entries."""
 
 
-@dataclass(frozen=True)
-class _Space:
-    """An orthonormal basis (outputs, rank) of a column space, and what it leaves in most rows."""
+def robust_pca(
+    Y: Array,
+    rng: np.random.Generator,
+    out_of_time: Callable[[], bool] = lambda: False,
+    gross: float = 10.0,
+    rows_for_space: int = 3000,
+) -> RobustPCA:
+    """Separate labels (n, outputs) with at least three outputs.
 
-    basis: Array
-    residual: float
+    Entries above `gross` times the usual size of their output, the median of its non-zero labels,
+    are missing. A rank is low if singular values fall to a third, half of the rows are determined,
+    and a twentieth of every output's entries is clean.
+    """
+    size = np.where(Y == 0, np.nan, np.abs(Y))
+    size[0, (Y == 0).all(axis=0)] = 1.0
+    size = np.nanmedian(size, axis=0)
+    scaled = Y / size
+    usable = np.abs(scaled) <= gross
+    some = np.sort(rng.permutation(len(Y))[:rows_for_space])
+    pursuit = principal_component_pursuit(scaled[some], usable[some], out_of_time)
+    rank = min(pursuit.rank, Y.shape[1] - 2)
+    first = np.linalg.eigh(pursuit.low_rank.T @ pursuit.low_rank)[1][:, -rank:]
+    V = column_space(scaled[some], usable[some], first, out_of_time)
+    V, noise, ended = complete_space(scaled[some], usable[some], V, out_of_time)
+    L, clean, determined = np.empty_like(Y), np.empty(Y.shape, bool), np.empty(len(Y), bool)
+    for rows in row_blocks(len(Y), max(64, 2**22 // (len(V) + V.shape[1] ** 2))):
+        Z, clean[rows] = complete_rows(scaled[rows], usable[rows], V, noise)
+        L[rows] = Z @ V.T
+        determined[rows] = _is_determined(clean[rows], V)
+    usual = determined & (np.abs(L).max(axis=1) <= gross)
+    gap = _gap(L[usual], np.where(clean, scaled - L, 0.0)[usual], V.shape[1])
+    fewest = max(0.05 * len(Y), V.shape[1] + 2)
+    status = Separation.SEPARATED
+    if gap < 3:
+        status = Separation.NO_LOW_RANK
+    elif determined.mean() < 0.5:
+        status = Separation.TOO_CORRUPTED
+    elif np.any((np.sum(V**2, axis=1) > 1 - 1e-6) | (clean.sum(axis=0) < fewest)):
+        status = Separation.UNCHECKED_OUTPUT
+    corrupted = ~(clean & determined[:, None])
+    return RobustPCA(L * size, V.shape[1], status, ended, corrupted, determined, noise * size, gap)
 
-    @property
-    def exact(self) -> bool:
-        return self.residual <= ROUNDING
+
+def _gap(L: Array, residual: Array, rank: int) -> float:
+    """The smallest of `rank` singular values of L over the largest of the residual."""
+    if len(L) == 0:
+        return 0.0
+    kept = np.sqrt(max(np.linalg.eigvalsh(L.T @ L)[-rank], 0.0))
+    lost = np.sqrt(max(np.linalg.eigvalsh(residual.T @ residual)[-1], 0.0))
+    return float(kept / max(lost, SPACE_ROUNDING * np.linalg.norm(L), TINY))
 
 
 # ------------------------------------------------------------------ principal component pursuit
@@ -99,12 +133,11 @@ class _Space:
 
 @dataclass(frozen=True)
 class Pursuit:
-    """What principal component pursuit gave."""
+    """The result of principal component pursuit."""
 
     low_rank: Array
     sparse: Array
     ended: Ended
-    iterations: int
 
     @property
     def rank(self) -> int:
@@ -134,18 +167,21 @@ def principal_component_pursuit(
     largest = np.sqrt(max(np.linalg.eigvalsh(Y.T @ Y)[-1], TINY))
     S, penalty = np.zeros_like(Y), 1.25 / largest  # as Lin, Chen and Ma (2010) begin
     multiplier = Y / max(largest, np.abs(Y).max() * np.sqrt(max(Y.shape)))  # dual feasible
-    for iteration in range(1, steps + 1):
+    ended = Ended.OUT_OF_STEPS
+    for _ in range(steps):
         L = _shrink_singular_values(Y - S + multiplier / penalty, 1 / penalty)
         T = Y - L + multiplier / penalty
         S = T - np.clip(T, -weight / penalty, weight / penalty)
-        left = Y - L - S
-        multiplier += penalty * left
+        residual = Y - L - S
+        multiplier += penalty * residual
         penalty *= 1.2
-        if np.linalg.norm(left) <= tolerance * size:
-            return Pursuit(L, S, Ended.CONVERGED, iteration)
-        if out_of_time():
-            return Pursuit(L, S, Ended.OUT_OF_TIME, iteration)
-    return Pursuit(L, S, Ended.OUT_OF_STEPS, steps)
+        if np.linalg.norm(residual) <= tolerance * size:
+            ended = Ended.CONVERGED
+        elif out_of_time():
+            ended = Ended.OUT_OF_TIME
+        if ended is not Ended.OUT_OF_STEPS:
+            break
+    return Pursuit(L, S, ended)
 
 
 def _shrink_singular_values(M: Array, threshold: float) -> Array:
@@ -203,6 +239,70 @@ def decode(Y: Array, usable: AnyArray, V: Array) -> Array:
 # ------------------------------------------------------------------ the column space
 
 
+def column_space(
+    Y: Array, usable: AnyArray, first: Array, out_of_time: Callable[[], bool] = lambda: False
+) -> Array:
+    """The best basis at the rank of `first`, or at a somewhat larger one that explains far more.
+
+    The pursuit shrinks singular values, so it may lose the smallest of them.
+    """
+    V, least = _best_fit(Y, usable, first)
+    best, in_vain = V, 0
+    while least > ROUNDING and in_vain < 2 and V.shape[1] + 2 < Y.shape[1] and not out_of_time():
+        R = np.where(usable, Y - decode(Y, usable, V) @ V.T, 0.0)
+        level = 3 * np.median(np.abs(R[usable])) + SPACE_ROUNDING
+        R = np.clip(R, -level, level)
+        R -= (R @ V) @ V.T
+        wider = np.column_stack([V, np.linalg.eigh(R.T @ R)[1][:, -1]])
+        V, residual = _best_fit(Y, usable, wider)
+        in_vain += 1
+        if residual < 0.5 * least:
+            best, least, in_vain = V, residual, 0
+    return best
+
+
+def _best_fit(Y: Array, usable: AnyArray, V: Array) -> tuple[Array, float]:
+    """Least absolute residuals; if not exact, trimmed fits too, until two agree. With its residual.
+
+    That is the median residual of a row, in all but the worst 15% of rows.
+    """
+    best, least = V, np.inf
+    for trimmed in (0.0, 0.02, 0.1, 0.25):
+        found = _alternate(Y, usable, V, trimmed)
+        R = np.abs(Y - decode(Y, usable, found) @ found.T)
+        residual = float(np.quantile(_row_levels(R, usable, V.shape[1], 0.5), 0.85))
+        agree = abs(residual - least) <= 0.1 * least < np.inf
+        if residual < least:
+            best, least = found, residual
+        if agree or least <= ROUNDING:
+            break
+    return best, least
+
+
+def _alternate(Y: Array, usable: AnyArray, V: Array, trimmed: float) -> Array:
+    """V and z in turn by weighted least squares, until the residual falls no more.
+
+    Without the largest residuals, a share `trimmed` of them; or, if that is 0, with weights
+    `1 / |residual|`, which level off at each row's usual residual.
+    """
+    weights, levels = usable.astype(float), list[float]()
+    for _ in range(150):
+        Z = weighted_rows(Y, weights, V)
+        R = np.abs(Y - Z @ V.T)
+        levels.append(float(np.median(R[usable])))
+        if len(levels) > 5 and levels[-1] > 0.97 * levels[-6]:
+            break
+        if trimmed:
+            weights = (usable & (np.quantile(R[usable], 1 - trimmed) >= R)).astype(float)
+        else:
+            usual = _row_levels(R, usable, V.shape[1], 0.5) + SPACE_ROUNDING
+            weights = usable / np.hypot(R, usual)
+        before, V = V, _column_step(Y, weights, weighted_rows(Y, weights, V))
+        if _distance(before, V) <= SPACE_ROUNDING:
+            break
+    return V
+
+
 def _column_step(Y: Array, weights: Array, Z: Array) -> Array:
     """Orthonormal basis of the column space: each output regressed on z (whitened first)."""
     values, vectors = np.linalg.eigh(Z.T @ Z)
@@ -210,100 +310,60 @@ def _column_step(Y: Array, weights: Array, Z: Array) -> Array:
     return np.asarray(np.linalg.qr(weighted_rows(Y.T, weights.T, Q))[0])
 
 
-def _alternate(
-    Y: Array, usable: AnyArray, V: Array, weights: Callable[[Array, AnyArray, int], Array]
-) -> Array:
-    """V and z in turn by least squares, weighted by what is left, until that falls no more.
-
-    Where it is stopped is judged by what it leaves.
-    """
-    Z = weighted_rows(Y, usable.astype(float), V)
-    levels: list[float] = []
-    for _ in range(150):
-        R = np.abs(Y - Z @ V.T)
-        levels.append(float(np.median(R[usable])))
-        if len(levels) > 5 and levels[-1] > 0.97 * levels[-6]:
-            break
-        w = weights(R, usable, V.shape[1])
-        Z = weighted_rows(Y, w, V)
-        before, V = V, _column_step(Y, w, Z)
-        Z = weighted_rows(Y, w, V)
-        if np.linalg.norm(V - before @ (before.T @ V)) <= SPACE_ROUNDING:
-            break
-    return V
-
-
-def _absolute_weights(R: Array, usable: AnyArray, rank: int) -> Array:
-    """`1 / |residual|`, levelled off at each row's usual one: the least absolute residuals."""
-    return np.asarray(usable / np.hypot(R, _row_levels(R, usable, rank, 0.5) + SPACE_ROUNDING))
-
-
-def _trimmed_weights(share: float, R: Array, usable: AnyArray, rank: int) -> Array:
-    """Least squares without a given share of the residuals, the largest."""
-    return np.asarray((usable & (np.quantile(R[usable], 1 - share) >= R)).astype(float))
-
-
-def _judged(Y: Array, usable: AnyArray, V: Array) -> _Space:
-    """What a basis leaves: the usual residual of a row, in all but the worst 15% of rows."""
-    Z = decode(Y, usable, V)
-    left = np.quantile(_row_levels(np.abs(Y - Z @ V.T), usable, V.shape[1], 0.5), 0.85)
-    return _Space(V, float(left))
-
-
-def _best_fit(Y: Array, usable: AnyArray, V: Array) -> _Space:
-    """Least absolute residuals; if they leave anything, trimmed fits beside it until two agree."""
-    best = _judged(Y, usable, _alternate(Y, usable, V, _absolute_weights))
-    for share in (0.02, 0.1, 0.25):
-        if best.exact:
-            break
-        space = _judged(Y, usable, _alternate(Y, usable, V, partial(_trimmed_weights, share)))
-        agree = abs(space.residual - best.residual) <= 0.1 * best.residual
-        best = min(best, space, key=lambda space: space.residual)
-        if agree:
-            break
-    return best
-
-
-def column_space(
-    Y: Array, usable: AnyArray, first: Array, out_of_time: Callable[[], bool] = lambda: False
-) -> _Space:
-    """The best space at the rank of `first`, or at a somewhat larger one that explains far more.
-
-    The pursuit shrinks singular values, so it may lose the smallest of them.
-    """
-    best = latest = _best_fit(Y, usable, first)
-    in_vain = 0
-    for _ in range(4):
-        enough = best.exact or in_vain == 2 or latest.basis.shape[1] + 2 >= Y.shape[1]
-        if enough or out_of_time():
-            break
-        latest = _best_fit(Y, usable, _one_more(Y, usable, latest.basis))
-        in_vain += 1
-        if latest.residual < 0.5 * best.residual:
-            best, in_vain = latest, 0
-    return best
-
-
-def _one_more(Y: Array, usable: AnyArray, V: Array) -> Array:
-    """V and the direction of most of what it leaves, large residuals cut off."""
-    R = np.where(usable, Y - decode(Y, usable, V) @ V.T, 0.0)
-    level = 3 * np.median(np.abs(R[usable])) + SPACE_ROUNDING
-    R = np.clip(R, -level, level)
-    R -= (R @ V) @ V.T
-    return np.column_stack([V, np.linalg.eigh(R.T @ R)[1][:, -1]])
+def _distance(before: Array, V: Array) -> float:
+    return float(np.linalg.norm(V - before @ (before.T @ V)))
 
 
 # ------------------------------------------------------------------ completion on clean entries
 
 
-def _is_clean(R: Array, L: Array, noise: Array) -> AnyArray:
+def complete_rows(Y: Array, usable: AnyArray, V: Array, noise: Array) -> tuple[Array, AnyArray]:
+    """z of every row, and its clean entries: decoded, then least squares on the clean ones."""
+    Z = decode(Y, _enough(usable, V.shape[1]), V)
+    clean = _is_clean(Y, Z @ V.T, noise)
+    for _ in range(3):
+        Z = weighted_rows(Y, clean.astype(float), V)
+        clean = _is_clean(Y, Z @ V.T, noise)
+    return Z, clean
+
+
+def complete_space(
+    Y: Array, usable: AnyArray, V: Array, out_of_time: Callable[[], bool] = lambda: False
+) -> tuple[Array, Array, Ended]:
+    """The column space by least squares on clean entries only, and the noise of each output."""
+    Z = decode(Y, _enough(usable, V.shape[1]), V)
+    noise = _noise(Y - Z @ V.T, usable, V)
+    for _ in range(20):
+        Z, clean = complete_rows(Y, usable, V, noise)
+        before, V = V, _least_squares_space(Y, clean, V, Z)
+        noise = _noise(Y - weighted_rows(Y, clean.astype(float), V) @ V.T, clean, V)
+        if _distance(before, V) <= SPACE_ROUNDING + 3e-3 * noise.max():
+            return V, noise, Ended.CONVERGED
+        if out_of_time():
+            return V, noise, Ended.OUT_OF_TIME
+    return V, noise, Ended.OUT_OF_STEPS
+
+
+def _least_squares_space(Y: Array, clean: AnyArray, V: Array, Z: Array) -> Array:
+    """V and z in turn on the clean entries of rows that these determine, to the last digit."""
+    rows = _is_determined(clean, V)
+    Y, weights, Z = Y[rows], clean[rows].astype(float), Z[rows]
+    for _ in range(150 if rows.any() else 0):
+        before, V = V, _column_step(Y, weights, Z)
+        Z = weighted_rows(Y, weights, V)
+        if _distance(before, V) <= SPACE_ROUNDING / 1000:
+            break
+    return V
+
+
+def _is_clean(Y: Array, L: Array, noise: Array) -> AnyArray:
     """Entries whose residual is rounding, or noise of the given standard deviations."""
     rounding = ROUNDING * np.maximum(1.0, np.abs(L).max(axis=1, keepdims=True))
-    return np.asarray(np.abs(R) <= np.maximum(rounding, 5 * noise))
+    return np.asarray(np.abs(Y - L) <= np.maximum(rounding, 5 * noise))
 
 
 def _noise(R: Array, clean: AnyArray, V: Array) -> Array:
-    """Standard deviation of each output's residual on clean entries, the freedom of z allowed for.
+    """Standard deviation of each output's residual on clean entries, the freedom of z corrected.
 
     Medians: a few corrupted entries that passed for clean do not count.
     """
@@ -319,128 +379,7 @@ def _enough(usable: AnyArray, rank: int) -> AnyArray:
     return np.asarray(usable | (usable.sum(axis=1, keepdims=True) < rank + 2))
 
 
-def complete_rows(Y: Array, usable: AnyArray, V: Array, noise: Array) -> tuple[Array, AnyArray]:
-    """z of every row, and its clean entries: decoded, then least squares on the clean ones."""
-    Z = decode(Y, _enough(usable, V.shape[1]), V)
-    clean = _is_clean(Y - Z @ V.T, Z @ V.T, noise)
-    for _ in range(3):
-        Z = weighted_rows(Y, clean.astype(float), V)
-        clean = _is_clean(Y - Z @ V.T, Z @ V.T, noise)
-    return Z, clean
-
-
-def complete_space(
-    Y: Array, usable: AnyArray, V: Array, out_of_time: Callable[[], bool] = lambda: False
-) -> tuple[Array, Array, Ended]:
-    """The column space by least squares on clean entries only, and the noise of each output."""
-    Z = decode(Y, _enough(usable, V.shape[1]), V)
-    noise = _noise(Y - Z @ V.T, usable, V)
-    for _ in range(20):
-        Z, clean = complete_rows(Y, usable, V, noise)
-        before, V = V, _least_squares_space(Y, clean, V, Z)
-        noise = _noise(Y - weighted_rows(Y, clean.astype(float), V) @ V.T, clean, V)
-        if np.linalg.norm(V - before @ (before.T @ V)) <= SPACE_ROUNDING + 3e-3 * noise.max():
-            return V, noise, Ended.CONVERGED
-        if out_of_time():
-            return V, noise, Ended.OUT_OF_TIME
-    return V, noise, Ended.OUT_OF_STEPS
-
-
-def _least_squares_space(Y: Array, clean: AnyArray, V: Array, Z: Array) -> Array:
-    """V and z in turn on the clean entries of rows that these determine."""
-    rows = _is_determined(clean, V)
-    if not rows.any():
-        return V
-    Y, weights, Z = Y[rows], clean[rows].astype(float), Z[rows]
-    for _ in range(150):
-        before, V = V, _column_step(Y, weights, Z)
-        Z = weighted_rows(Y, weights, V)
-        if np.linalg.norm(V - before @ (before.T @ V)) <= SPACE_ROUNDING / 1000:
-            break
-    return V
-
-
 def _is_determined(clean: AnyArray, V: Array) -> AnyArray:
     """Rows with a spare clean entry, whose clean entries see every direction of the space."""
     least = np.linalg.eigvalsh(_grams(clean.astype(float), V))[:, 0]
     return np.asarray((clean.sum(axis=1) > V.shape[1]) & (least > 1e-6))
-
-
-# ------------------------------------------------------------------ the recipe
-
-
-def usual_sizes(Y: Array) -> Array:
-    """Median size of each output's non-zero labels; 1 where there are none."""
-    sizes = np.where(Y == 0, np.nan, np.abs(Y))
-    sizes[0, (Y == 0).all(axis=0)] = 1.0
-    return np.asarray(np.nanmedian(sizes, axis=0))
-
-
-def robust_pca(
-    Y: Array,
-    rng: np.random.Generator,
-    out_of_time: Callable[[], bool] = lambda: False,
-    gross: float = 10.0,
-    rows_for_space: int = 3000,
-) -> RobustPCA:
-    """Take labels (n, outputs) with at least three outputs apart.
-
-    Entries above `gross` times the usual size of their output are missing. A rank is low if
-    singular values fall to a third, half of the rows are determined, and a twentieth of every
-    output's entries is clean.
-    """
-    sizes = usual_sizes(Y)
-    scaled = Y / sizes
-    usable = np.abs(scaled) <= gross
-    some = np.sort(rng.permutation(len(Y))[:rows_for_space])
-    pursuit = principal_component_pursuit(scaled[some], usable[some], out_of_time)
-    rank = min(pursuit.rank, Y.shape[1] - 2)
-    first = np.linalg.eigh(pursuit.low_rank.T @ pursuit.low_rank)[1][:, -rank:]
-    space = column_space(scaled[some], usable[some], first, out_of_time)
-    V, noise, ended = complete_space(scaled[some], usable[some], space.basis, out_of_time)
-    L, clean, determined = _complete_all(scaled, usable, V, noise)
-    corrupted = ~(clean & determined[:, None])
-    usual = determined & (np.abs(L).max(axis=1) <= gross)
-    gap = _gap(L[usual], np.where(clean, scaled - L, 0.0)[usual], V.shape[1])
-    fewest = max(0.05 * len(Y), V.shape[1] + 2)
-    unchecked = (np.sum(V**2, axis=1) > 1 - 1e-6) | (clean.sum(axis=0) < fewest)
-    return RobustPCA(
-        low_rank=L * sizes,
-        sparse=np.where(corrupted, Y - L * sizes, 0.0),
-        rank=V.shape[1],
-        status=_status(determined, gap, unchecked),
-        ended=ended,
-        corrupted=corrupted,
-        determined=determined,
-        noise=noise * sizes,
-        gap=gap,
-        unchecked=unchecked,
-    )
-
-
-def _complete_all(
-    Y: Array, usable: AnyArray, V: Array, noise: Array
-) -> tuple[Array, AnyArray, AnyArray]:
-    L, clean, determined = np.empty_like(Y), np.empty(Y.shape, bool), np.empty(len(Y), bool)
-    for rows in row_blocks(len(Y), max(64, 2**22 // (len(V) + V.shape[1] ** 2))):
-        Z, clean[rows] = complete_rows(Y[rows], usable[rows], V, noise)
-        L[rows] = Z @ V.T
-        determined[rows] = _is_determined(clean[rows], V)
-    return L, clean, determined
-
-
-def _gap(L: Array, left: Array, rank: int) -> float:
-    """The smallest of `rank` singular values of L over the largest of what is left."""
-    if len(L) == 0:
-        return 0.0
-    kept = np.sqrt(max(np.linalg.eigvalsh(L.T @ L)[-rank], 0.0))
-    lost = np.sqrt(max(np.linalg.eigvalsh(left.T @ left)[-1], 0.0))
-    return float(kept / max(lost, SPACE_ROUNDING * np.linalg.norm(L), TINY))
-
-
-def _status(determined: AnyArray, gap: float, unchecked: AnyArray) -> Separation:
-    if gap < 3:
-        return Separation.NO_LOW_RANK
-    if determined.mean() < 0.5:
-        return Separation.TOO_CORRUPTED
-    return Separation.UNCHECKED_OUTPUT if unchecked.any() else Separation.SEPARATED

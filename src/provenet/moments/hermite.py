@@ -39,8 +39,8 @@ from scipy.special import binom
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import TINY, AnyArray, Array
 from provenet.data.parallel import workers
-from provenet.data.passes import Sums, rows_per_block
-from provenet.data.sources import MappedSource, Source
+from provenet.data.passes import Sum, Sums, Term, rows_per_block
+from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation
 from provenet.moments.symmetric import (
     SymmetricTensor,
@@ -115,10 +115,17 @@ def estimate_moments(source: Source, request: MomentRequest) -> Moments:
     return sampled_moments(source, request)
 
 
-def sampled_moments(source: Source, request: MomentRequest) -> Moments:
-    """The moments of the samples, in one pass."""
-    rows = rows_per_block(8 * source.features)
-    return source.total(partial(MomentSums.of, request), rows).finish(request)
+def sampled_moments(
+    source: Source, request: MomentRequest, weights: Weights | None = None
+) -> Moments:
+    """The moments of the samples, in one pass; with weights in place of the labels, if given."""
+    term, rows = partial(MomentSums.of, request), rows_per_block(8 * source.features)
+    term = term if weights is None else partial(_weighted, term, weights)
+    return source.total(term, rows).finish(request)
+
+
+def _weighted(term: Term[Sum], weights: Weights, X: Array, y: Array) -> Sum:
+    return term(X, weights(X, y))
 
 
 def high_moments(source: Source, standardisation: Standardisation, order: int) -> Moments:
@@ -133,7 +140,8 @@ def moment_terms(source: Source, request: MomentRequest) -> Terms:
     """Each sample's term in the moment of the highest order, as `estimate_moments` averages it."""
     if not source.biased:
         return request.residual
-    return partial(_weighted, request, weights_by_order(source, request)[-1])
+    plain = replace(request, quadratic=None)
+    return partial(_weighted, plain.residual, weights_by_order(source, plain)[-1])
 
 
 def population_moments(network: Network, order: int, basis: Array | None = None) -> Moments:
@@ -160,26 +168,14 @@ def population_moments(network: Network, order: int, basis: Array | None = None)
 def _size_biased_moments(source: Source, request: MomentRequest) -> Moments:
     """`T_0 .. T_order` over the labels' mean."""
     request = replace(request, quadratic=None)
-    weights = weights_by_order(source, request)
-    found = {
-        w: sampled_moments(MappedSource(source, partial(_relabelled, w)), request)
-        for w in set(weights)
-    }
+    weights, d = weights_by_order(source, request), request.dimensions
+    found = {w: sampled_moments(source, request, w) for w in set(weights)}
     # The sums take T_1 = 0 as known; it is a plain mean.
     first = source.total(partial(_coordinate_sums, request)) / source.size
-    d = request.dimensions
     lower = SymmetricTensor(d, 0, np.ones(1)), SymmetricTensor(d, 1, first)
     higher = (found[w].symmetric[k] for k, w in enumerate(weights[1:], 2))
     errors = (found[w].errors[k] for k, w in enumerate(weights, 1))
     return Moments((*lower, *higher), (0.0, *errors))
-
-
-def _relabelled(weights: Weights, X: Array, y: Array) -> tuple[Array, Array]:
-    return X, weights(X, y)
-
-
-def _weighted(request: MomentRequest, weights: Weights, X: Array, y: Array) -> tuple[Array, Array]:
-    return request.projected(X), weights(X, y)
 
 
 def _coordinate_sums(request: MomentRequest, X: Array, y: Array) -> Array:
@@ -219,17 +215,17 @@ def _normal_moments(request: MomentRequest, X: Array, y: Array) -> Array:
 
 
 def _control(source: Source, request: MomentRequest, degree: int) -> Weights:
-    """`1 - g(x) / y` with the best g of a degree."""
-    gram, rhs = np.split(source.total(partial(_normal_equations, request, degree)), [-1])
+    """`1 - g(x) / y` with the best g of a degree, by least squares."""
+    gram = source.total(partial(_control_gram, request, degree))
     scale = np.sqrt(np.maximum(np.diag(gram), TINY))
-    g = np.linalg.lstsq(gram / np.outer(scale, scale), rhs[0] / scale, rcond=1e-10)[0] / scale
+    gram = gram / np.outer(scale, scale)
+    g = np.linalg.lstsq(gram[:-1, :-1], gram[:-1, -1], rcond=1e-10)[0] * scale[-1] / scale[:-1]
     return partial(_unexplained, request, degree, g)
 
 
-def _normal_equations(request: MomentRequest, degree: int, X: Array, y: Array) -> Array:
-    """Those of `g(x) / y = 1`, the right side as the last row."""
-    A = _controls(request, degree, X, y)
-    return np.vstack([A.T @ A, A.sum(axis=0)])
+def _control_gram(request: MomentRequest, degree: int, X: Array, y: Array) -> Array:
+    A = np.column_stack([_controls(request, degree, X, y), np.ones(len(y))])
+    return np.asarray(A.T @ A)
 
 
 def _unexplained(request: MomentRequest, degree: int, g: Array, X: Array, y: Array) -> Array:
@@ -425,21 +421,16 @@ class GaussianCheck:
     message: str
 
 
-def check_gaussian(X: Array, standardisation: Standardisation) -> GaussianCheck:
-    """Skewness and kurtosis of each input, and Mardia's kurtosis of all together."""
-    blocks = (standardisation.apply(X[rows]) for rows in row_blocks(len(X)))
-    return _gaussian_check(X, np.concatenate([np.sum(z**2, axis=1) for z in blocks]))
-
-
-def check_standardised(X: Array, z: Array) -> GaussianCheck:
-    """The same of inputs X whose standardised values are z."""
-    return _gaussian_check(X, np.sum(z**2, axis=1))
-
-
 @np.errstate(divide="ignore", invalid="ignore")  # of an input that does not vary: not a number
-def _gaussian_check(X: Array, squares: Array) -> GaussianCheck:
-    """The same of inputs whose standardised values have these squared norms."""
-    n, d = X.shape
+def check_gaussian(X: Array, standardisation: Standardisation | None = None) -> GaussianCheck:
+    """Skewness and kurtosis of each input, and Mardia's kurtosis of all together.
+
+    Without a standardisation the inputs count as independent, each with its own mean and size.
+    """
+    (n, d), squares = X.shape, np.zeros(len(X))
+    if standardisation is not None:
+        for rows in row_blocks(n):
+            squares[rows] = np.sum(standardisation.apply(X[rows]) ** 2, axis=1)
     skewness = kurtosis = 0.0
     for columns in row_blocks(d, max(1, 2**22 // n)):  # a copy of 32 MB at a time
         centred = X[:, columns] - X[:, columns].mean(axis=0)
@@ -448,6 +439,8 @@ def _gaussian_check(X: Array, squares: Array) -> GaussianCheck:
         third, fourth = (np.einsum("nd,nd->d", second, f) / n for f in (centred, second))
         skewness = np.maximum(skewness, np.max(np.abs(third / variance**1.5)))
         kurtosis = np.maximum(kurtosis, np.max(np.abs(fourth / variance**2 - 3)))
+        if standardisation is None:
+            squares += np.sum(second / variance, axis=1)
     # Over the square of its own mean: the inputs may be a draw from those that were standardised.
     radial = float(np.mean(squares**2) / np.mean(squares) ** 2 * d / (d + 2) - 1)
     deviations = {
