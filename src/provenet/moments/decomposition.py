@@ -112,13 +112,17 @@ def congruence(matrices: Array, starts: int = 10) -> Array:
     need be positive. More than k matrices are first replaced by their k leading combinations, which
     hold all the signal. Cost: `min(q, k) k^3` an iteration, some ten iterations a start.
     """
-    M = _leading_combinations((matrices + matrices.transpose(0, 2, 1)) / 2)
+    q, k, _ = matrices.shape
     scale = float(np.linalg.norm(matrices))
     if scale == 0.0:
-        return np.eye(M.shape[1])
-    M = M / scale
+        return np.eye(k)
+    M = matrices / scale
+    if q > k:
+        _, values, rows = np.linalg.svd(M.reshape(q, k * k), full_matrices=False)
+        M = (values[:k, None] * rows[:k]).reshape(k, k, k)
+    M = (M + M.transpose(0, 2, 1)) / 2
     zero, same = 1e-24, 1e-3  # a squared residual that is rounding; relative, between equal minima
-    best = _fit(M, np.eye(M.shape[1]))
+    best = _fit(M, np.eye(k))
     settled = best.loss < zero
     for V in _starts(M, starts, np.random.default_rng(0)):
         found, converged = _descend(M, V)
@@ -128,16 +132,6 @@ def congruence(matrices: Array, starts: int = 10) -> Array:
         if again or best.loss < zero:
             break
     return best.V
-
-
-def _leading_combinations(M: Array) -> Array:
-    """At most k combinations of the matrices that hold as much of them as k can."""
-    q, k, _ = M.shape
-    if q <= k:
-        return M
-    _, values, rows = np.linalg.svd(M.reshape(q, k * k), full_matrices=False)
-    leading = (values[:k, None] * rows[:k]).reshape(k, k, k)
-    return np.asarray((leading + leading.transpose(0, 2, 1)) / 2)
 
 
 def _starts(M: Array, starts: int, rng: np.random.Generator) -> Iterator[Array]:
