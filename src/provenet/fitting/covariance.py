@@ -94,12 +94,6 @@ class DeepErrors:
         pairs = zip(self.weights, self.biases, strict=True)
         return np.concatenate([np.sqrt(np.sum(W**2, axis=1) + b**2) for W, b in pairs])
 
-    @classmethod
-    def of(cls, parameters: Parameters) -> DeepErrors:
-        """Errors stored as parameters."""
-        matrices = (*parameters.layers, np.atleast_2d(parameters.beta.T))
-        return cls(tuple(m[:, :-1] for m in matrices), tuple(m[:, -1] for m in matrices))
-
 
 @dataclass(frozen=True)
 class Covariance:
@@ -132,7 +126,9 @@ class Covariance:
     def deep_errors(self, noise: float, shared: float = 0.0) -> DeepErrors:
         """Of any number of layers, for independent noise and for an error that labels share."""
         flat = np.hypot(noise * np.sqrt(self.variances.ravel()), shared * self.shared)
-        return DeepErrors.of(self.variances.unravel(flat))
+        errors = self.variances.unravel(flat)
+        matrices = (*errors.layers, errors.columns.T)
+        return DeepErrors(tuple(m[:, :-1] for m in matrices), tuple(m[:, -1] for m in matrices))
 
     def times(self, factor: float) -> Covariance:
         """Multiplied by a number, such as the share of all samples that gave it."""
@@ -191,7 +187,9 @@ def covariance(
         scores *= source.labels / max(source.labels - len(inverse), 1)
         inverse = inverse @ scores @ inverse
     shown = in_user_coordinates(inverse, parameters, activation, standardisation, loss.link)
-    off = source.total(partial(_inactive_samples, parameters, activation))
+    off = (
+        source.total(partial(_inactive_samples, parameters, activation)) if parameters.lower else 0
+    )
     return replace(shown, rank_deficiency=free, shared=off * shown.shared)
 
 
@@ -223,9 +221,7 @@ def _scores_term(parameters: Parameters, activation: Activation, X: Array, y: Ar
 
 
 def _inactive_samples(parameters: Parameters, activation: Activation, X: Array, y: Array) -> int:
-    """The number of samples on which the highest of several layers is off."""
-    if not parameters.lower:
-        return 0
+    """The number of samples on which the highest layer is off."""
     at = Linearisation.of(parameters, activation, X)
     return int(np.sum(~np.any(at.top, axis=1)))
 

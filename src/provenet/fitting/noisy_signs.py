@@ -115,20 +115,16 @@ def span_from_bounded_labels(
     do not depend on the inputs but are as noisy.
     """
     # Two smears: one as large as the labels, and one that dominates them.
-    s = np.hstack([responses(values, smear) for smear in (1.0, 3.0)])
+    s, d = np.hstack([responses(values, smear) for smear in (1.0, 3.0)]), X.shape[1]
     second = _second_moments(X, s)
-    _, strengths, vectors = np.linalg.svd(_unfolded(second), full_matrices=False)
+    _, strengths, vectors = np.linalg.svd(second.reshape(-1, d), full_matrices=False)
     shuffled = (_second_moments(X, rng.permutation(s)) for _ in range(3))
-    edge = max(float(np.linalg.norm(_unfolded(T), 2)) for T in shuffled)
+    edge = max(float(np.linalg.norm(T.reshape(-1, d), 2)) for T in shuffled)
     found = int(np.sum(strengths > margin * edge))
     found = found if most is None else min(found, most)
     basis = vectors[:found]
     slices = np.einsum("ia,rab,jb->rij", basis, second, basis, optimize=True)
     return BoundedSpan(basis, slices, float(strengths[found - 1] / edge) if found else 0.0)
-
-
-def _unfolded(T: Array) -> Array:
-    return T.reshape(-1, T.shape[-1])
 
 
 def all_row_guesses(entries: int, finest: int, batch: int = 256) -> Iterator[tuple[int, Array]]:

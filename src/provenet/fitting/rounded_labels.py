@@ -150,10 +150,9 @@ def fit_inside(
         for q, (J, own) in enumerate(before.jacobians()):
             variance = np.einsum("np,np->n", J @ covariance[np.ix_(own, own)], J)
             site, interval = (precision[:, q], pull[:, q]), (used.low[:, q], used.high[:, q])
-            for number, change in zip(
-                site, _site_change(site, interval, at.values[:, q], variance, soft), strict=True
-            ):
-                number += share * change
+            change = _site_change(site, interval, at.values[:, q], variance, soft)
+            precision[:, q] += share * change[0]
+            pull[:, q] += share * change[1]
         soft = max(least, softer * soft)
     values = Linearisation.of(parameters, activation, intervals.X).values
     outside = np.maximum(np.maximum(intervals.low - values, values - intervals.high), 0.0)

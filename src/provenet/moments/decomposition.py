@@ -53,20 +53,12 @@ def jennrich(T: Array, rank: int, rng: np.random.Generator, draws: int = 100) ->
             values, vectors = np.linalg.eig(np.linalg.solve((core @ y).T, (core @ x).T).T)
         except np.linalg.LinAlgError:
             continue
-        gap = _separation(values)
+        real, size = np.sort(values.real), np.abs(values).max()
+        mixed = np.abs(values.imag).max() > 1e-9 * size
+        gap = 0.0 if mixed else float(np.diff(real).min(initial=np.inf) / max(size, TINY))
         if gap > best_gap:
             best_gap, best = gap, vectors.real.T
     return _normalised(best @ basis.T)
-
-
-def _separation(values: Array) -> float:
-    """Smallest relative distance between eigenvalues; zero when some are complex."""
-    if np.abs(values.imag).max() > 1e-9 * np.abs(values).max():
-        return 0.0
-    if len(values) == 1:
-        return 1.0
-    real = np.sort(values.real)
-    return float(np.diff(real).min() / max(np.abs(real).max(), TINY))
 
 
 def _normalised(U: Array) -> Array:
