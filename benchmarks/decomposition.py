@@ -18,7 +18,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -28,9 +28,13 @@ import provenet as pn
 from common import Record, machine, markdown_head, markdown_row, random_problem
 from provenet.common.typing import Array
 from provenet.data.parallel import one_blas_thread
-from provenet.moments.congruence import congruence
-from provenet.moments.decomposition import fit_moments, power_directions, recover_scalars
-from provenet.moments.hermite import MomentRequest, estimate_moments
+from provenet.moments.decomposition import (
+    congruence,
+    fit_moments,
+    power_directions,
+    recover_scalars,
+)
+from provenet.moments.hermite import MomentRequest, Moments, estimate_moments
 from provenet.moments.subspace import span_of_units
 from provenet.networks.activations import RELU
 
@@ -41,17 +45,17 @@ RIVALS = ("CP of T_3", "CP of T_4", "CP of all")
 
 @dataclass(frozen=True)
 class Tensors:
-    """Moments in the span of the units, their errors, and the units' directions there."""
+    """Moments in the span of the units, and the units' directions there."""
 
-    tensors: tuple[Array, ...]
-    errors: tuple[float, ...]
+    moments: Moments
     directions: Array
 
     @property
     def stacked(self) -> Array:
         """All slices (q, k, k), each order over its error."""
         k = len(self.directions)
-        weighted = (self.tensors[i].reshape(-1, k, k) / self.errors[i] for i in (2, 3, 4))
+        T, errors = self.moments.tensors, self.moments.errors
+        weighted = (T[i].reshape(-1, k, k) / errors[i] for i in (2, 3, 4))
         return np.concatenate(list(weighted))
 
 
@@ -65,7 +69,7 @@ def moments_of(features: int, units: int, samples: int, seed: int) -> Tensors:
     found = estimate_moments(source, MomentRequest(s, 4, span.basis, span.quadratic))
     own = s.network_from_user(problem.truth).canonical()
     errors = (*found.errors[:2], second.errors[2], *found.errors[3:])
-    return Tensors(found.tensors, errors, own.weights @ span.basis.T)
+    return Tensors(replace(found, errors=errors), own.weights @ span.basis.T)
 
 
 Solver = Callable[[Tensors, np.random.Generator], Array]
@@ -74,19 +78,18 @@ Solver = Callable[[Tensors, np.random.Generator], Array]
 
 def by_power(t: Tensors, rng: np.random.Generator) -> Array:
     """The first step of the moment route."""
-    T = t.tensors
-    return power_directions(T[2], T[3], T[4], rng, (1 / t.errors[3], 1 / t.errors[4]))
+    return power_directions(t.moments.symmetric, t.moments.errors, rng)
 
 
 def by_fit(t: Tensors, rng: np.random.Generator) -> Array:
     """The moment route's own, with the fit of all moments that follows."""
-    W = by_power(t, rng)
-    return fit_moments(t.tensors, RELU, W, np.clip(recover_scalars(t.tensors, W)[1], -2.5, 2.5)).W
+    W, T = by_power(t, rng), t.moments.symmetric
+    return fit_moments(T, RELU, W, np.clip(recover_scalars(T, W)[1], -2.5, 2.5)).W
 
 
 def by_diagonalisation(t: Tensors, rng: np.random.Generator) -> Array:
     """All slices at once."""
-    return congruence(t.stacked).rows
+    return congruence(t.stacked)
 
 
 def cp(tensor: Callable[[Tensors], Array]) -> Solver:
@@ -114,8 +117,8 @@ def solvers() -> dict[str, Solver]:
     if find_spec("tensorly") is None:
         return ours
     tensors: tuple[Callable[[Tensors], Array], ...] = (
-        lambda t: t.tensors[3],
-        lambda t: t.tensors[4],
+        lambda t: t.moments.tensors[3],
+        lambda t: t.moments.tensors[4],
         lambda t: t.stacked,
     )
     return ours | {name: cp(tensor) for name, tensor in zip(RIVALS, tensors, strict=True)}

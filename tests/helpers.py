@@ -25,7 +25,8 @@ from provenet.data.standardisation import Standardisation
 from provenet.fitting.context import Context
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
-from provenet.moments.hermite import MomentRequest, population_moments
+from provenet.moments.hermite import population_moments
+from provenet.moments.symmetric import SymmetricTensor
 
 ROUNDING = 1e-13
 """A few hundred units in the last place of a number near 1."""
@@ -109,8 +110,12 @@ def _pairings(places: tuple[int, ...]) -> list[tuple[tuple[int, int], ...]]:
 
 def exact_tensors(network: pn.Network, order: int = 4) -> tuple[Array, ...]:
     """`T_0 .. T_order` on standard normal inputs."""
-    request = MomentRequest(identity_standardisation(network.features), order)
-    return population_moments(network.canonical(), request).tensors
+    return population_moments(network.canonical(), order).tensors
+
+
+def symmetric_tensor(coefficients: Array, W: Array, k: int) -> Array:
+    """`sum_i coefficients_i w_i^(x)k` as a full array."""
+    return SymmetricTensor.of_terms(coefficients, W, k).dense
 
 
 def in_span(network: pn.Network) -> pn.Network:

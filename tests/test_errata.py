@@ -13,13 +13,13 @@ from scipy.optimize import brentq
 from scipy.special import factorial2, ndtr, ndtri
 
 import provenet as pn
-from helpers import exact_tensors, identity_standardisation, special_network
+from helpers import exact_tensors, special_network
 from provenet.datasets import condition_pair, conditioned_rows, differing_share
-from provenet.fitting.robust.noisy_signs import all_row_guesses, learn_directions
+from provenet.fitting.noisy_signs import all_row_guesses, learn_directions
 from provenet.landscape import output_weights
 from provenet.methods.stages.moment_units import algorithm_4
 from provenet.moments.decomposition import jennrich, scalars_from_coefficients
-from provenet.moments.hermite import MomentRequest, population_moments
+from provenet.moments.hermite import population_moments
 from provenet.moments.subspace import span_of_units
 from provenet.moments.symmetric import powers
 from provenet.networks.activations import RELU
@@ -119,7 +119,7 @@ def test_atv21_6_the_paper_s_lemma_4_5_is_right_in_its_own_indexing() -> None:
 def test_atv21_7_the_flattening_for_the_rank_of_order_4(seed: int) -> None:
     """Order 2l + 2 = 4 flattens to (l, l + 2) = (1, 3): rank 4, two of six units having b = +-1."""
     net = special_network(seed, 7).canonical()
-    moments = population_moments(net, MomentRequest(identity_standardisation(7), 4))
+    moments = population_moments(net, 4)
     T4 = moments.tensors[4]
     values = np.linalg.svd(T4.reshape(7, 7**3), compute_uv=False)
     assert np.sum(values > 1e-12 * values[0]) == 4

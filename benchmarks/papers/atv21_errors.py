@@ -24,8 +24,8 @@ import provenet as pn
 from figures import Figure, Row, by, column, finish, guide, slope
 from provenet.common.typing import Array
 from provenet.data.sources import Source
-from provenet.moments.decomposition import scalars_by, unit_directions
-from provenet.moments.hermite import HighMoments, MomentRequest, estimate_moments, high_moments
+from provenet.moments.decomposition import recover_scalars, unit_directions
+from provenet.moments.hermite import MomentRequest, Moments, estimate_moments, high_moments
 from provenet.moments.symmetric import SymmetricTensor
 from provenet.networks.activations import RELU
 from provenet.networks.signs import signs_from_linear_part
@@ -125,7 +125,7 @@ def limit_constant(road: Road, network: pn.Network, n: int, seed: int) -> float 
     last = slice(2 * road.order + 1, None)
     rng = np.random.default_rng(seed)
     W, _ = unit_directions(
-        moments.tensors[last], moments.errors[last], road.order, network.units, rng
+        moments.symmetric[last], moments.errors[last], road.order, network.units, rng
     )
     if len(W) != network.units:
         return None
@@ -145,33 +145,29 @@ def whitened_sample(network: pn.Network, n: int, seed: int) -> tuple[Array, Arra
     return X, network(X)
 
 
-def nearer(network: pn.Network, X: Array, y: Array, road: Road) -> HighMoments:
+def nearer(network: pn.Network, X: Array, y: Array, road: Road) -> Moments:
     """The network's moments with the errors of these samples, scaled down."""
     of_samples = moments_of(pn.ArraySource(X, y), road)
     exact = moments_of(pn.PopulationSource(network), road)
     tensors = tuple(
         SymmetricTensor(T.d, T.order, T.entries + SCALED * (t.entries - T.entries))
-        for T, t in zip(exact.tensors, of_samples.tensors, strict=True)
+        for T, t in zip(exact.symmetric, of_samples.symmetric, strict=True)
     )
-    return HighMoments(tensors, tuple(SCALED * error for error in of_samples.errors))
+    return Moments(tensors, tuple(SCALED * error for error in of_samples.errors))
 
 
-def moments_of(source: Source, road: Road) -> HighMoments:
+def moments_of(source: Source, road: Road) -> Moments:
     """Up to order 2l + 2, added up as the road does."""
     standardisation = source.standardisation()
     if road.method != "biased-relu":
         return high_moments(source, standardisation, 2 * road.order + 2)
-    found = estimate_moments(source, MomentRequest(standardisation, order=4))
-    d = source.features
-    constant = SymmetricTensor(d, 0, np.reshape(found.tensors[0], 1))
-    others = (SymmetricTensor.of_dense(T) for T in found.tensors[1:])
-    return HighMoments((constant, *others), tuple(found.errors))
+    return estimate_moments(source, MomentRequest(standardisation, order=4))
 
 
-def settled(moments: HighMoments, W: Array, order: int) -> pn.Network:
+def settled(moments: Moments, W: Array, order: int) -> pn.Network:
     """Algorithm 2 and signs (equation 2) for directions known up to sign."""
-    T = moments.tensors
-    a, b = scalars_by(lambda j: T[j].coefficients(W), order)
+    T = moments.symmetric
+    a, b = recover_scalars(T, W, order)
     linear = T[1].entries - (a * (RELU.hermite(1, b) - 0.5)) @ W
     signs = signs_from_linear_part(a, W, linear).signs
     W, b = W * signs[:, None], b * signs

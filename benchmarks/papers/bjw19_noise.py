@@ -15,12 +15,12 @@ import provenet as pn
 from bjw19_common import COLOURS, draw_medians, quartiles
 from figures import GUIDE_STYLE, Figure, Row, by, column, finish, guide, slope
 from provenet.common.typing import AnyArray, Array
-from provenet.fitting.robust.low_rank import (
+from provenet.fitting.low_rank import (
     Separation,
     principal_component_pursuit,
     robust_pca,
 )
-from provenet.fitting.robust.noisy_signs import learn_directions
+from provenet.fitting.noisy_signs import learn_directions
 
 # ---------------------------------------------------------------- Theorem 14: sparse noise
 

@@ -15,7 +15,7 @@ from provenet.fitting.model import Parameters
 from provenet.fitting.residuals import (
     autocorrelation_factor,
     directions_are_uncertain,
-    is_uneven,
+    is_heteroscedastic,
     residual_on,
     rounding_level,
     wild_bootstrap,
@@ -98,7 +98,7 @@ def test_with_even_noise_both_ways_to_errors_agree(outputs):
     samples = samples_of(truth, even, 1)
     network, rss = fitted(samples, truth)
     usual = linearised(samples, network, rss)
-    found = covariance(samples, network, PLAIN, uneven=True).standard_errors(1.0)
+    found = covariance(samples, network, PLAIN, heteroscedastic=True).standard_errors(1.0)
     for name in ("weights", "biases", "output_weights", "output_bias"):
         np.testing.assert_allclose(getattr(found, name), getattr(usual, name), rtol=0.15)
 
@@ -115,9 +115,11 @@ def test_errors_under_uneven_noise_are_the_scatter_of_estimates():
         network, rss = fitted(samples, truth)
         if seed < 5:
             calm = samples_of(truth, even, seed)
-            assert is_uneven(samples, network) and not is_uneven(calm, fitted(calm, truth)[0])
+            assert is_heteroscedastic(samples, network) and not is_heteroscedastic(
+                calm, fitted(calm, truth)[0]
+            )
         usual = linearised(samples, network, rss)
-        found = covariance(samples, network, PLAIN, uneven=True).standard_errors(1.0)
+        found = covariance(samples, network, PLAIN, heteroscedastic=True).standard_errors(1.0)
         off = (network.biases - truth.biases, network.output_weights - truth.output_weights)
         squares += [off[0] / found.biases, off[1] / found.output_weights]
         usual_squares += [off[0] / usual.biases, off[1] / usual.output_weights]

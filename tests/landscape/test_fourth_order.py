@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers import hermite_tensor
+from helpers import hermite_tensor, symmetric_tensor
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import Array
 from provenet.landscape.fourth_order import (
@@ -20,7 +20,6 @@ from provenet.landscape.fourth_order import (
     Transformed,
     eigenvalues,
 )
-from provenet.moments.symmetric import symmetric_tensor
 
 seeds, sizes = st.integers(0, 10**6), st.integers(1, 5)
 

@@ -10,10 +10,11 @@ import pytest
 from helpers import hermite_tensor
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import Array
-from provenet.data.sources import ArraySource, PopulationSource
+from provenet.data.sources import ArraySource
 from provenet.datasets import conditioned_rows, random_layered
 from provenet.lowest_layer.directions import WAYS, directions, sensitivity
 from provenet.moments.hermite import MomentRequest, Moments, estimate_moments, population_moments
+from provenet.moments.symmetric import SymmetricTensor
 from provenet.networks.activations import Activation, get_activation
 from provenet.networks.layered import LayeredNetwork
 from provenet.networks.network import Network
@@ -26,9 +27,7 @@ def degrees_off(found: Array, truth: Array) -> float:
 
 def exact_moments(layer: Network, slopes: Array) -> Moments:
     """Moments of `sum c_i u(w_i.x - t_i)`: a top without products."""
-    network = layer.replace(output_weights=slopes)
-    s = PopulationSource(network, rng=0).standardisation()
-    return population_moments(network, MomentRequest(s, 4))
+    return population_moments(layer.replace(output_weights=slopes), 4)
 
 
 def sampled_moments(network: LayeredNetwork, n: int, seed: int) -> tuple[Moments, Array]:
@@ -99,11 +98,14 @@ def test_a_small_error_of_the_moments_turns_the_minima_as_predicted(way: str) ->
     plain = replace(exact_moments(layer, rng.uniform(0.5, 1.5, 4)), errors=(0.0,) * 3 + (1e-3,) * 2)
     x, weight = rng.standard_normal(4), 1e-6
     moved = tuple(
-        T + weight * hermite_tensor(k, x) if k in (2, 4) else T for k, T in enumerate(plain.tensors)
+        T.plus(weight * SymmetricTensor.of_dense(hermite_tensor(k, x)).entries)
+        if k in (2, 4)
+        else T
+        for k, T in enumerate(plain.symmetric)
     )
     before, after = (
         directions(moments, layer.activation, 2.0, np.random.default_rng(2), way).weights
-        for moments in (plain, replace(plain, tensors=moved))
+        for moments in (plain, replace(plain, symmetric=moved))
     )
     at = sensitivity(plain, layer.activation, 2.0, before, way)
     turn = weight * at.moves(x[None], np.ones(1), np.ones(1))[0] @ before

@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 
 import provenet as pn
 from provenet.common.typing import AnyArray, Array
+from provenet.fitting.huber import huber_weighted
 from provenet.fitting.model import Parameters
-from provenet.fitting.robust.huber import huber_weighted
 from provenet.methods.arbitrary_noise import agreement, directions_of
 
 Noise = Callable[[np.random.Generator, int, int], Array]

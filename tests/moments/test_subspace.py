@@ -11,7 +11,7 @@ import provenet as pn
 from helpers import exact_tensors, special_network
 from provenet.common.exceptions import NoAnswer
 from provenet.moments.hermite import MomentRequest, estimate_moments
-from provenet.moments.subspace import noise_edge, possible_ranks, possible_widths, span_of_units
+from provenet.moments.subspace import noise_edge, possible_widths, span_of_units
 
 # ---------------------------------------------------------------- whitening
 
@@ -102,17 +102,11 @@ def test_the_number_of_units_from_samples(seed: int) -> None:
     assert span_of_units(moments.tensors[2], moments.errors[2]).rank == 0
 
 
-def test_possible_ranks() -> None:
-    assert possible_ranks(np.array([3.0, 2.0, 1e-12])) == [2]  # rounding
-    assert possible_ranks(np.array([3.0, 2.0, 0.1, 0.09])) == [2, 4]  # noise, or no gap
-    assert possible_ranks(np.array([3.0, 2.0, 1.0])) == [3]
-    assert possible_ranks(np.array([3.0])) == [1]
-
-
 def test_how_many_units_the_labels_may_have() -> None:
-    assert possible_widths(np.array([3.0, 1.0, 1e-15]), None) == [2]
-    assert possible_widths(np.array([3.0, 1.0, 1e-3]), None) == [2, 3]
-    assert possible_widths(np.array([3.0, 1.0, 0.5]), None) == [3]
-    assert possible_widths(np.array([3.0, 1.0, 0.5]), 2) == [2]
+    rounding, noise, full = ([3.0, 2.0, 1e-12], [3.0, 2.0, 0.1, 0.09], [3.0, 2.0, 1.0])
+    expected = ((rounding, [2]), (noise, [2, 4]), (full, [3]), ([3.0], [1]))
+    for sizes, widths in expected:
+        assert possible_widths(np.array(sizes), None) == widths
+    assert possible_widths(np.array(full), 2) == [2]
     with pytest.raises(NoAnswer, match="2 dimensions, fewer than 3"):
-        possible_widths(np.array([3.0, 1.0, 1e-15]), 3)
+        possible_widths(np.array(rounding), 3)

@@ -7,10 +7,9 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from helpers import assert_symmetric
+from helpers import assert_symmetric, symmetric_tensor, symmetrised
 from provenet.common.typing import Array
 from provenet.moments.symmetric import (
-    Contractions,
     SymmetricTensor,
     count,
     monomials,
@@ -19,7 +18,6 @@ from provenet.moments.symmetric import (
     places,
     positions,
     powers,
-    symmetric_tensor,
 )
 
 
@@ -33,7 +31,7 @@ def test_every_entry_of_the_full_tensor_is_counted_once(d: int, k: int) -> None:
     index = places(d, k)
     expected = list(combinations_with_replacement(range(d), k))
     np.testing.assert_array_equal(index, np.reshape(expected, (count(d, k), k)))
-    assert multiplicities(index).sum() == d**k
+    assert multiplicities(d, k).sum() == d**k
     shuffled = np.random.default_rng(0).permutation(len(index))
     np.testing.assert_array_equal(positions(index[shuffled], d), shuffled)
 
@@ -78,9 +76,20 @@ def test_the_direction_of_a_power(k: int) -> None:
     assert abs(nearest_direction(noisy, 4, k) @ w[0]) > 1 - 1e-5
 
 
-def test_contractions_are_those_of_the_dense_tensors() -> None:
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_contractions_are_those_of_the_dense_tensor(k: int) -> None:
     rng = np.random.default_rng(0)
     a, W, V = rng.standard_normal(7), rng.standard_normal((7, 5)), rng.standard_normal((3, 5))
-    found = Contractions(symmetric_tensor(a, W, 3), symmetric_tensor(a, W, 4))
-    for k, contracted in ((3, found.third(V)), (4, found.fourth(V))):
-        np.testing.assert_allclose(contracted, ((V @ W.T) ** (k - 1) * a) @ W, atol=1e-11)
+    found = SymmetricTensor.of_terms(a, W, k).contracted(V)
+    np.testing.assert_allclose(found, ((V @ W.T) ** (k - 1) * a) @ W, atol=1e-11)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+def test_coefficients_are_least_squares(k: int) -> None:
+    rng = np.random.default_rng(k)
+    W = vectors(5, 4, k)
+    T = symmetrised(rng.standard_normal((4,) * k))
+    design = np.column_stack([symmetric_tensor(np.ones(1), w[None], k).ravel() for w in W])
+    expected = np.linalg.lstsq(design, T.ravel(), rcond=None)[0]
+    found = SymmetricTensor.of_dense(T).coefficients(W)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)

@@ -14,10 +14,10 @@ from provenet.certify.certificate import (
 )
 from provenet.certify.deep import switching_sides
 from provenet.certify.traced import TracedCandidate
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import AnyArray
 from provenet.data.sources import ArraySource
 from provenet.fitting.residuals import rounding_level
-from provenet.moments.hermite import check_standardised
+from provenet.moments.hermite import check_gaussian
 from provenet.networks.network import DeepNetwork, Network
 
 
@@ -54,13 +54,8 @@ def certificate_of(candidate: TracedCandidate) -> Certificate:
         rarer_side=_rarer_side(network, fresh),
         width_evidence=candidate.lines,
         coverage=candidate.coverage,
-        gaussian=check_standardised(fresh.X, _scaled(fresh.X)),
+        gaussian=check_gaussian(fresh.X),
     )
-
-
-def _scaled(X: Array) -> Array:
-    """Points that were drawn with independent features."""
-    return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
 
 
 def _rarer_side(network: Network, fresh: Answered) -> AnyArray:

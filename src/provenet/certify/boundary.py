@@ -38,7 +38,7 @@ from provenet.certify.tolerances import CONFIDENCE, MOST_OFF
 from provenet.certify.traced import KNOWN
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted
-from provenet.moments.hermite import check_standardised
+from provenet.moments.hermite import check_gaussian
 from provenet.networks.network import Network
 
 METHOD = "boundary"
@@ -380,7 +380,6 @@ def _certificate(candidate: BoundaryCandidate) -> Certificate:
     sizes = np.abs(network.output_weights)
     residual = float(np.sqrt(np.mean(candidate.distances**2)))
     is_open = network.linear is not None or candidate.alternatives or candidate.untried
-    scaled = (fresh.X - fresh.X.mean(axis=0)) / np.maximum(fresh.X.std(axis=0), 1e-300)
     return Certificate(
         residual=residual,
         relative_residual=residual,
@@ -406,5 +405,5 @@ def _certificate(candidate: BoundaryCandidate) -> Certificate:
         width_evidence=f"{counted(candidate.bends, 'bend')} between "
         f"{counted(candidate.pieces, 'piece')} of the boundary were followed",
         coverage=candidate.room,
-        gaussian=check_standardised(fresh.X, scaled),
+        gaussian=check_gaussian(fresh.X),
     )

@@ -41,8 +41,8 @@ from provenet.common.typing import TINY, AnyArray, Array
 from provenet.common.words import counted
 from provenet.fitting.context import Context
 from provenet.fitting.covariance import StandardErrors
+from provenet.fitting.huber import HUBER, huber_network, robust_scale, whitening
 from provenet.fitting.model import Parameters
-from provenet.fitting.robust.huber import HUBER, huber_network, robust_scale, whitening
 from provenet.moments.subspace import numerical_rank
 from provenet.moments.symmetric import monomials
 from provenet.networks.network import Network

@@ -1,37 +1,41 @@
 """How well the samples determine the parameters: their covariance, standard errors, bounds.
 
-At a least-squares or most likely network the estimate's covariance, for noise of size one, is the
-inverse of the information
+At a least-squares or maximum likelihood network the estimate's covariance, for noise of size one,
+is the inverse of the information
 
     M = sum_n J_n^T R_n^T R_n J_n,
 
 J_n being the derivatives of the outputs by all parameters and R_n the root of the information of
-the outputs themselves (`losses`; 1 for squares). Some directions N change no value: a positively
-homogeneous unit may be scaled, softmax may add one number to all outputs. With N orthonormal where
-the diagonal of M is one, `(M + N N^T)^-1` differs from the pseudo-inverse along N only. Canonical
-parameters, which have weights of norm 1, do not see that, and neither do the errors given here
-(delta method, in the user's coordinates). Any further null vector is a direction that the samples
-do not determine.
+the outputs themselves (`losses`; 1 for squares).
 
-*Noise of any sizes* (White 1980) has covariance `M^-1 (sum_n g_n g_n^T) M^-1`, g_n being the
-gradient of sample n.
+*Gauge directions* n change no value: a positively homogeneous unit may be scaled, softmax may add
+one number to all outputs. With N orthonormal rows that span them where the diagonal of M is one,
+`(M + N^T N)^-1` differs from the pseudo-inverse along N only. Canonical parameters fix a linear
+function s of each, `s.n = 1` (the norm of a unit's weights, the mean of the outputs), so an error e
+of the parameters is an error `e - (s.e) n` of the canonical ones (delta method, in the user's
+coordinates). Any further null vector is a direction that the samples do not determine.
+
+*Heteroscedastic noise* (White 1980) gives the covariance `M^-1 (sum_n g_n g_n^T) M^-1`, g_n being
+the gradient of sample n.
 
 *Many parameters.* A matrix of p parameters and its inverse take 16 p^2 bytes and some p^3
 operations. One hidden layer can do with a bound: with S the information of the units, the output
 layer eliminated, and D^2 the diagonal of M, `S^-1 <= D^-2 / lambda`, where lambda is the smallest
-eigenvalue of `D^-1 S D^-1`, the null directions apart. It takes some tens of products with S.
+eigenvalue of `D^-1 S D^-1` off the gauge directions. It takes some tens of products with S.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, eigh, lapack
+from scipy.linalg import lapack
+from scipy.sparse.linalg import LinearOperator, lobpcg
 
-from provenet.common.typing import EPS, TINY, Array
+from provenet.common.typing import EPS, TINY, AnyArray, Array
 from provenet.data.passes import Sums
 from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation
@@ -40,6 +44,8 @@ from provenet.fitting.losses import SQUARES, Loss
 from provenet.fitting.model import Linearisation, Parameters
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network
+
+# ---------------------------------------------------------------- errors, in shapes of parameters
 
 
 @dataclass(frozen=True)
@@ -55,23 +61,18 @@ class StandardErrors:
     @classmethod
     def none(cls, network: Network) -> StandardErrors:
         """No errors, in the shapes of a network's parameters."""
-        linear = None if network.linear is None else np.zeros_like(network.linear)
-        names = ("weights", "biases", "output_weights", "output_bias")
-        zeros: dict[str, Any] = {name: np.zeros_like(getattr(network, name)) for name in names}
-        return cls(**zeros, linear=linear)
+        parts: list[Any] = [getattr(network, field.name) for field in fields(cls)]
+        zeros: list[Any] = [None if part is None else np.zeros_like(part) for part in parts]
+        return cls(*zeros)
 
-    def times(self, factor: float) -> StandardErrors:
-        """All errors multiplied by a number."""
-        parts = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{k: part * factor for k, part in parts.items() if part is not None})
-
-    def scaled(self, scale: Array) -> StandardErrors:
-        """The errors when each output is multiplied by a number."""
-        return replace(
-            self,
-            output_weights=(self.output_weights.T * scale).T,
-            output_bias=self.output_bias * scale,
-            linear=None if self.linear is None else (self.linear.T * scale).T,
+    def scaled(self, outputs: Array | float, units: float = 1.0) -> StandardErrors:
+        """The errors multiplied by numbers: those of each output, and those of the units."""
+        return StandardErrors(
+            self.weights * units,
+            self.biases * units,
+            (self.output_weights.T * outputs).T,
+            self.output_bias * outputs,
+            None if self.linear is None else (self.linear.T * outputs).T,
         )
 
 
@@ -81,13 +82,6 @@ class DeepErrors:
 
     weights: tuple[Array, ...]
     biases: tuple[Array, ...]
-
-    def times(self, factor: float) -> DeepErrors:
-        """All errors multiplied by a number."""
-        return DeepErrors(
-            tuple(factor * errors for errors in self.weights),
-            tuple(factor * errors for errors in self.biases),
-        )
 
     @property
     def largest(self) -> float:
@@ -100,26 +94,20 @@ class DeepErrors:
         pairs = zip(self.weights, self.biases, strict=True)
         return np.concatenate([np.sqrt(np.sum(W**2, axis=1) + b**2) for W, b in pairs])
 
-    @classmethod
-    def of(cls, parameters: Parameters) -> DeepErrors:
-        """Errors in the place of parameters."""
-        matrices = (*parameters.layers, np.atleast_2d(parameters.beta.T))
-        return cls(tuple(m[:, :-1] for m in matrices), tuple(m[:, -1] for m in matrices))
-
 
 @dataclass(frozen=True)
 class Covariance:
     """Of canonical parameters, in the user's coordinates, for noise of size one."""
 
     variances: Parameters
-    """In the place of the parameters."""
+    """Stored as parameters."""
     units: Array
-    """For each unit of the highest layer the covariance of its weights, bias, output weights."""
+    """For each unit of the highest layer: covariance of its weights, bias and output weights."""
     rank_deficiency: int
-    """How many directions, other than those that change no value, the samples do not determine."""
+    """Number of directions, besides gauge directions, that the samples do not determine."""
     shared: Array
     """How far an error of size one moves the parameters, flat, that all labels share where the
-    highest of several layers is off: there the network is constant, and rounding is alike."""
+    highest of several layers is inactive: there the network is constant, and so is rounding."""
     bounds: bool = False
     """Whether these are upper bounds."""
 
@@ -136,12 +124,14 @@ class Covariance:
         )
 
     def deep_errors(self, noise: float, shared: float = 0.0) -> DeepErrors:
-        """Of any number of layers, for noise and for an error that labels share."""
+        """Of any number of layers, for independent noise and for an error that labels share."""
         flat = np.hypot(noise * np.sqrt(self.variances.ravel()), shared * self.shared)
-        return DeepErrors.of(self.variances.unravel(flat))
+        errors = self.variances.unravel(flat)
+        matrices = (*errors.layers, errors.columns.T)
+        return DeepErrors(tuple(m[:, :-1] for m in matrices), tuple(m[:, -1] for m in matrices))
 
     def times(self, factor: float) -> Covariance:
-        """Multiplied by a number, as a share of the samples tells of that of all."""
+        """Multiplied by a number, such as the share of all samples that gave it."""
         variances = self.variances.unravel(factor * self.variances.ravel())
         return replace(self, variances=variances, units=factor * self.units)
 
@@ -171,55 +161,50 @@ def covariance(
     standardisation: Standardisation | None = None,
     *,
     loss: Loss = SQUARES,
-    uneven: bool = False,
+    heteroscedastic: bool = False,
     largest: int = 3000,
 ) -> Covariance:
     """At a network on standardised inputs, or on the user's where there is no standardisation.
 
-    With `uneven` noise, which is that of the residuals, errors are for noise of size one. Where
-    rank is deficient eigenvectors count it; of more than `largest` weights of one hidden layer, for
-    which they would take minutes, there is a bound.
+    For noise of size one; if `heteroscedastic`, for noise as large as the residuals. A singular
+    matrix of one hidden layer with more than `largest` weights, whose eigenvectors would take
+    minutes, is replaced by a bound.
     """
-    activation = network.activation
-    parameters = Parameters.of(network)
-    by_unit = loss is SQUARES and not parameters.lower  # the same for all outputs
-    weights = np.ones((1, parameters.units)) if by_unit else None
-    M = fisher_information(source, parameters, activation, loss, weights)
-    M = _with_output_weights(M, parameters) if by_unit else M
-    scale = _positive(np.sqrt(np.diag(M)))
-    M /= scale
-    M /= scale[:, None]
-    N = np.linalg.qr((null_directions(parameters, activation, loss.link) * scale).T)[0]
-    M += N @ N.T
-    inverse, free = _inverse_of_regular(M), 0
-    if inverse is None and parameters.theta.size > largest and not parameters.lower:
+    activation, parameters = network.activation, Parameters.of(network)
+    large = parameters.theta.size > largest and not parameters.lower
+    found = invert_information(
+        _information(source, parameters, activation, loss),
+        gauge_directions(parameters, activation, loss.link),
+        np.inf if not large else 0,
+    )
+    if found is None:
         bound = covariance_bound(source, network, standardisation)
         return replace(bound, rank_deficiency=max(bound.rank_deficiency, 1))
-    if inverse is None:
-        inverse, free = _pseudo_inverse(M)
-    inverse /= scale
-    inverse /= scale[:, None]
-    if uneven:
-        spread = source.total(partial(_scores_term, parameters, activation), _rows(len(M)))
-        spread *= source.labels / max(source.labels - len(M), 1)
-        inverse = inverse @ spread @ inverse
-    found = in_user_coordinates(inverse, parameters, activation, standardisation, loss.link)
-    off = source.total(partial(_samples_off, parameters, activation)) if parameters.lower else 0
-    return replace(found, rank_deficiency=free, shared=off * found.shared)
+    inverse, free = found
+    if heteroscedastic:
+        rows = int(np.clip(4e6 / (8 * len(inverse)), 128, 512))  # a processor's cache
+        scores = source.total(partial(_scores_term, parameters, activation), rows)
+        scores *= source.labels / max(source.labels - len(inverse), 1)
+        inverse = inverse @ scores @ inverse
+    shown = in_user_coordinates(inverse, parameters, activation, standardisation, loss.link)
+    off = (
+        source.total(partial(_inactive_samples, parameters, activation)) if parameters.lower else 0
+    )
+    return replace(shown, rank_deficiency=free, shared=off * shown.shared)
 
 
-def _rows(p: int) -> int:
-    """Samples whose derivatives by p parameters fill a processor's cache."""
-    return int(np.clip(4e6 / (8 * p), 128, 512))
-
-
-def _with_output_weights(K: Array, parameters: Parameters) -> Array:
-    """M of one hidden layer: the derivatives of output q are those of the units times A_q."""
+def _information(
+    source: Source, parameters: Parameters, activation: Activation, loss: Loss
+) -> Array:
+    """M. Of squares and one layer the derivatives of output q are those of the units times A_q."""
+    if loss is not SQUARES or parameters.lower:
+        return fisher_information(source, parameters, activation, loss)
     A, t, (m, width) = parameters.output_weights, parameters.nonlinear, parameters.theta.shape
+    K = fisher_information(source, parameters, activation, loss, np.ones((1, m)))
     M = np.zeros(2 * (len(parameters.ravel()),))
     by_unit = K[:t, :t].reshape(m, width, m, width) * (A.T @ A)[:, None, :, None]
     M[:t, :t] = by_unit.reshape(t, t)
-    for q, own in enumerate(np.arange(t, len(M)).reshape(len(A), -1)):
+    for q, own in enumerate(_places(parameters)[1].T):
         M[:t, own] = K[:t, t:] * np.repeat(A[q], width)[:, None]
         M[own, :t] = M[:t, own].T
         M[np.ix_(own, own)] = K[t:, t:]
@@ -235,46 +220,30 @@ def _scores_term(parameters: Parameters, activation: Activation, X: Array, y: Ar
     return np.asarray(scores.T @ scores)
 
 
-def _samples_off(parameters: Parameters, activation: Activation, X: Array, y: Array) -> int:
-    """On how many samples the highest layer is off."""
+def _inactive_samples(parameters: Parameters, activation: Activation, X: Array, y: Array) -> int:
+    """The number of samples on which the highest layer is off."""
     at = Linearisation.of(parameters, activation, X)
     return int(np.sum(~np.any(at.top, axis=1)))
 
 
-def _outgoing(parameters: Parameters) -> list[list[slice]]:
-    """For every hidden unit, layer by layer, which of all parameters its values are fed to."""
-    found, first = list[list[slice]](), 0
-    for layer in parameters.layers:
-        first += layer.size
-        above = len(layer) == parameters.units and layer is parameters.theta
-        step = len(parameters.beta) if above else len(layer) + 1
-        end = None if above else first + step * len(parameters.layers[len(found) + 1])
-        found.append([slice(first + i, end, step) for i in range(len(layer))])
-    return found
+def invert_information(M: Array, gauge: Array, largest: float = np.inf) -> tuple[Array, int] | None:
+    """The inverse with gauge directions (rows) added, and the number of further null directions.
 
-
-def null_directions(
-    parameters: Parameters, activation: Activation, link: str = "identity"
-) -> Array:
-    """One a row: scales of homogeneous units, and what softmax adds to all outputs alike."""
-    flat, found, first = parameters.ravel(), list[Array](), 0
-    for layer, outgoing in zip(parameters.layers, _outgoing(parameters), strict=True):
-        for fed in outgoing if activation.degree is not None else []:
-            own = slice(first, first + layer.shape[1])
-            direction = np.zeros(len(flat))
-            direction[own], direction[fed] = flat[own], -(activation.degree or 0) * flat[fed]
-            found.append(direction)
-            first += layer.shape[1]
-    if link == "softmax":
-        rows, outputs = len(parameters.beta), len(parameters.output_weights)
-        alike = np.zeros((rows, len(flat)))
-        alike[:, parameters.nonlinear :] = np.tile(np.eye(rows), outputs)
-        found += list(alike)
-    return np.array(found).reshape(-1, len(flat))
-
-
-def _positive(scale: Array) -> Array:
-    return np.where(scale > 0, scale, 1.0)
+    M is overwritten. If there are any, the pseudo-inverse; None if M has more than `largest` rows.
+    """
+    scale = _positive(np.sqrt(np.diag(M)))
+    M /= scale
+    M /= scale[:, None]
+    N = np.linalg.qr((gauge * scale).T)[0]
+    M += N @ N.T
+    inverse, free = _inverse_of_regular(M), 0
+    if inverse is None and len(M) > largest:
+        return None
+    if inverse is None:
+        inverse, free = _pseudo_inverse(M)
+    inverse /= scale
+    inverse /= scale[:, None]
+    return inverse, free
 
 
 def _inverse_of_regular(H: Array) -> Array | None:
@@ -304,7 +273,49 @@ def _rounding(H: Array) -> float:
     return 4 * EPS * len(H)
 
 
+def _positive(scale: Array) -> Array:
+    return np.where(scale > 0, scale, 1.0)
+
+
 # ---------------------------------------------------------------- canonical parameters
+
+
+def _places(parameters: Parameters) -> tuple[list[AnyArray], AnyArray]:
+    """Indices of all parameters in one vector: of each layer, and of beta (rows, outputs)."""
+    flat, t = np.arange(len(parameters.ravel())), parameters.nonlinear
+    ends = np.cumsum([layer.size for layer in parameters.layers])
+    pairs = zip(np.split(flat[:t], ends[:-1]), parameters.layers, strict=True)
+    layers = [own.reshape(layer.shape) for own, layer in pairs]
+    return layers, flat[t:].reshape(-1, len(parameters.beta)).T
+
+
+def _gauges(parameters: Parameters, activation: Activation, link: str) -> list[tuple[Array, Array]]:
+    """Gauge directions n and functions s that fix them, one a row: of each layer, and of softmax.
+
+    A layer's come after those of the layers below, which move it.
+    """
+    flat, found = parameters.ravel(), list[tuple[Array, Array]]()
+    layers, columns = _places(parameters)
+    if activation.degree is not None:
+        fed = [*(above[:, :-1].T for above in layers[1:]), columns[: parameters.units]]
+        for own, on in zip(layers, fed, strict=True):
+            unit, (N, S) = np.arange(len(own))[:, None], np.zeros((2, len(own), len(flat)))
+            N[unit, own], N[unit, on] = flat[own], -activation.degree * flat[on]
+            S[unit, own[:, :-1]] = flat[own[:, :-1]]
+            found.append((N, S))
+    if link == "softmax":
+        N = np.zeros((len(columns), len(flat)))
+        N[np.arange(len(N))[:, None], columns] = 1
+        found.append((N, N / columns.shape[1]))
+    return found
+
+
+def gauge_directions(
+    parameters: Parameters, activation: Activation, link: str = "identity"
+) -> Array:
+    """Changes of all parameters, one a row, that change no value of the network."""
+    found = [N for N, _ in _gauges(parameters, activation, link)]
+    return np.vstack([np.empty((0, len(parameters.ravel()))), *found])
 
 
 def in_user_coordinates(
@@ -316,73 +327,48 @@ def in_user_coordinates(
 ) -> Covariance:
     """The covariance of all parameters as that of the canonical ones; the matrix is overwritten.
 
-    First the weights and biases that act on standardised inputs are those that act on the user's.
-    Then the parameters are divided by the norms that canonical ones have not, and a change of a
-    unit's norm moves on to what its value is fed to.
+    The derivative of canonical parameters is a product of three: weights and biases that act on
+    standardised inputs become those that act on the user's, parameters are divided by the norms of
+    units, and gauge directions are taken out.
     """
-    user, degree = parameters, activation.degree
-    d = parameters.layers[0].shape[1] - 1
+    user, (layers, columns) = parameters, _places(parameters)
+    d, m = layers[0].shape[1] - 1, user.units
+    moved = [*layers[0], *(columns[m:].T if user.has_linear else ())]
     T = np.eye(d + 1)
     if standardisation is not None:
         T[:d, :d] = standardisation.whiten.T
         T[d, :d] = -standardisation.whiten @ standardisation.mean
-        beta = user.beta.copy()
-        if user.has_linear:
-            beta[user.units :] = T @ user.linear
-        user = replace(user.with_layers((user.layers[0] @ T.T, *user.layers[1:])), beta=beta)
-    by = _factors(user, degree)
-    shown = user.unravel(by * user.ravel())
-    moved = [slice(i, i + d + 1) for i in range(0, user.layers[0].size, d + 1)]
-    rows, outputs = len(user.beta), len(user.output_weights)
-    if user.has_linear:
-        starts = [user.nonlinear + user.units + rows * q for q in range(outputs)]
-        moved += [slice(i, i + d + 1) for i in starts]
+        flat = user.ravel()
+        for own in moved:
+            flat[own] = T @ flat[own]
+        user = user.unravel(flat)
+    by, shown = _normalising_factors(user, activation.degree), user.normalised(activation)
     for C in (matrix, matrix.T):
         for own in moved:
             C[own] = T @ C[own]
         C *= by[:, None]
-        if degree is not None:
-            _keep_norms(C, shown, degree)
-        if link == "softmax":
-            beta = C[user.nonlinear :].reshape(outputs, rows, -1)
-            C[user.nonlinear :] = (beta - beta.mean(axis=0)).reshape(-1, len(C))
-    (m, width), first = user.theta.shape, user.nonlinear - user.theta.size
-    units = np.empty((m, width + outputs, width + outputs))
-    for i in range(m):
-        start = first + i * width
-        own = np.r_[start : start + width, user.nonlinear + i + rows * np.arange(outputs)]
-        units[i] = matrix[np.ix_(own, own)]
-    constants = matrix[:, user.nonlinear + rows * np.arange(1, outputs + 1) - 1]
-    variances = user.unravel(np.maximum(np.diag(matrix), 0.0))
-    return Covariance(variances, units, 0, np.linalg.norm(constants, axis=1))
+        for N, S in _gauges(shown, activation, link):
+            C -= N.T @ (S @ C)
+    units = np.hstack([layers[-1], columns[:m]])
+    return Covariance(
+        user.unravel(np.maximum(np.diag(matrix), 0.0)),
+        matrix[units[:, :, None], units[:, None]],
+        0,
+        np.linalg.norm(matrix[:, columns[-1]], axis=1),
+    )
 
 
-def _factors(user: Parameters, degree: float | None) -> Array:
-    """What parameters are multiplied by so that weights of homogeneous units have norm 1."""
-    factors = user.unravel(np.ones(len(user.ravel())))
+def _normalising_factors(user: Parameters, degree: float | None) -> Array:
+    """What multiplies each parameter where weights of homogeneous units get norm 1."""
     if degree is None:
-        return factors.ravel()
-    layers, beta = list(factors.layers), factors.beta
-    for k, layer in enumerate(user.layers):
-        norm = _positive(np.linalg.norm((layer * layers[k])[:, :-1], axis=1))
-        layers[k] = layers[k] / norm[:, None]
-        if layer is user.theta:
-            beta[: user.units] = (beta[: user.units].T * norm**degree).T
-        else:
-            layers[k + 1][:, :-1] *= norm**degree
-    return replace(factors.with_layers(tuple(layers)), beta=beta).ravel()
-
-
-def _keep_norms(C: Array, shown: Parameters, degree: float) -> None:
-    """Rows of C: what changes a unit's norm changes what its value is fed to, instead."""
-    flat, first = shown.ravel(), 0
-    for layer, outgoing in zip(shown.layers, _outgoing(shown), strict=True):
-        for fed in outgoing:
-            own = slice(first, first + layer.shape[1])
-            stretch = flat[own][:-1] @ C[own][:-1]
-            C[own] -= np.outer(flat[own], stretch)
-            C[fed] += degree * np.outer(flat[fed], stretch)
-            first += layer.shape[1]
+        return np.ones(len(user.ravel()))
+    factors, incoming = list[Array](), np.ones(user.layers[0].shape[1] - 1)
+    for layer in user.layers:
+        norm = _positive(np.linalg.norm(layer[:, :-1] * incoming, axis=1))
+        factors.append((np.append(incoming, 1.0) / norm[:, None]).ravel())
+        incoming = norm**degree
+    beta = np.append(incoming, np.ones(len(user.beta) - user.units))
+    return np.concatenate([*factors, np.tile(beta, len(user.output_weights))])
 
 
 # ---------------------------------------------------------------- a bound for many parameters
@@ -391,11 +377,11 @@ def _keep_norms(C: Array, shown: Parameters, degree: float) -> None:
 def covariance_of_exact(
     source: Source, network: Network, standardisation: Standardisation, largest: int = 3000
 ) -> Covariance:
-    """Of an answer that leaves nothing: a bound does, and is faster from 500 weights on.
+    """Of an exact answer: a bound is enough, and faster from 500 weights on.
 
-    Not with few samples, where any combination of units may be open, nor of smooth units, of which
-    a loose bound would say that they are hardly known. Where it leaves something open the matrix
-    decides, if it is not too large.
+    Not with few samples, where any combination of units may be undetermined, nor for smooth units,
+    for which the bound is too loose. If it finds undetermined directions the matrix decides, unless
+    it is too large.
     """
     few = source.labels < 3 * network.free_parameters
     size = network.weights.size
@@ -430,7 +416,7 @@ def covariance_bound(
 ) -> Covariance:
     """An upper bound for one hidden layer of many units, without a p x p matrix.
 
-    An eigenvalue below `zero` counts as none. The bound on the output layer follows from that on
+    An eigenvalue below `zero` counts as zero. The bound on the output layer follows from that on
     the units; twice the two bounds is one on both together.
     """
     parameters, activation = Parameters.of(network), network.activation
@@ -444,72 +430,56 @@ def covariance_bound(
     null = parameters.theta * scale.reshape(shape) * float(activation.degree is not None)
     null /= _positive(np.linalg.norm(null, axis=1, keepdims=True))
     follow = sums.cross @ gram
-    own = (sums.blocks - follow @ sums.cross.transpose(0, 2, 1)) * np.sum(A**2, axis=0)[
-        :, None, None
-    ]
+    own = sums.blocks - follow @ sums.cross.transpose(0, 2, 1)
+    own *= np.sum(A**2, axis=0)[:, None, None]
     smallest = _smallest_eigenvalue(curvature, scale, null, own, zero)
     theta = 1 / (max(smallest, zero) * scale**2).reshape(shape)
     beta = np.diag(gram)[:, None] + np.einsum("mwr,mw,qm->rq", follow**2, theta, A**2)
-    units, tail = [], np.arange(parameters.units, len(beta))
-    for i in range(parameters.units):  # units do not meet in the bound
+    found, tail = [], np.arange(parameters.units, len(beta))
+    for i in range(parameters.units):  # the bound does not couple units
         rows = np.append(i, tail)
         one = Parameters(parameters.theta[i : i + 1], parameters.beta[rows])
         bound = np.diag(2 * np.append(theta[i], beta[rows].T))
-        units.append(in_user_coordinates(bound, one, activation, standardisation))
-    last = units[-1].variances
+        found.append(in_user_coordinates(bound, one, activation, standardisation))
     variances = Parameters(
-        np.vstack([unit.variances.theta for unit in units]),
-        np.concatenate([*(unit.variances.beta[:1] for unit in units), last.beta[1:]]),
+        np.vstack([unit.variances.theta for unit in found]),
+        np.concatenate([*(unit.variances.beta[:1] for unit in found), found[-1].variances.linear]),
     )
-    blocks = np.concatenate([unit.units for unit in units])
-    return Covariance(variances, blocks, int(smallest <= zero) + dependent, units[-1].shared, True)
+    blocks, free = np.concatenate([unit.units for unit in found]), int(smallest <= zero)
+    return Covariance(variances, blocks, free + dependent, found[-1].shared, True)
 
 
 def _smallest_eigenvalue(
-    curvature: Products,
-    scale: Array,
-    null: Array,
-    blocks: Array,
-    zero: float,
-    products: int = 300,
+    curvature: Products, scale: Array, null: Array, blocks: Array, zero: float
 ) -> float:
-    """Of `D^-1 S D^-1`, its null directions apart, to a digit; 0 where it is at most `zero`.
+    """Of `D^-1 S D^-1` off its gauge directions, to a digit; 0 if it is at most `zero`.
 
-    Rayleigh's quotient is lowered in the span of a vector, its preconditioned residual and the last
-    move (LOBPCG, Knyazev 2001), until three products in a row take off less than 0.3% each. What
-    the preconditioner is not close to is a unit of which one side has few samples: most of its
-    directions are determined well, and some not at all. So the start is made of what is least
-    determined of each unit by itself, by its own block of S.
+    By LOBPCG (Knyazev 2001), a few products at a time, until these lower it by less than 1%. The
+    preconditioner misses units with few samples on one side: most of their directions are
+    determined well, and some not at all. So the start combines the least determined directions of
+    each unit by itself, from its own block of S.
     """
     shape, precondition = null.shape, curvature.preconditioner(1e-3)
 
     def image(v: Array) -> Array:
         own = null * np.einsum("mw,mw->m", null, v.reshape(shape))[:, None]
-        return np.asarray(curvature.product(v / scale) / scale + own.ravel())
+        return np.asarray(curvature.product(v.ravel() / scale) / scale + own.ravel())
+
+    def inverse(v: Array) -> Array:
+        return scale * precondition(scale * v.ravel())
 
     D = scale.reshape(shape)
     own = blocks / D[:, :, None] / D[:, None, :] + null[:, :, None] * null[:, None, :]
     values, vectors = np.linalg.eigh(own)
     weights = np.random.default_rng(0).standard_normal(shape) / np.maximum(values, zero)
-    x = np.einsum("mwk,mk->mw", vectors, weights).ravel()
-    V = (x / np.linalg.norm(x))[:, None]
-    AV = image(V[:, 0])[:, None]
-    lowest, still = float(V[:, 0] @ AV[:, 0]), 0
-    for _ in range(products):
-        if lowest <= zero or still == 3:
-            return max(lowest, 0.0)
-        residual = scale * precondition(scale * (AV[:, 0] - lowest * V[:, 0]))
-        new = residual / max(float(np.linalg.norm(residual)), TINY)
-        V, AV = np.column_stack([V, new]), np.column_stack([AV, image(new)])
-        try:
-            values, vectors = eigh(V.T @ AV, V.T @ V, subset_by_index=[0, 0])
-        except LinAlgError:  # the last move is as good as parallel to the rest
-            V, AV = V[:, [0, -1]], AV[:, [0, -1]]
-            values, vectors = eigh(V.T @ AV, V.T @ V, subset_by_index=[0, 0])
-        c = vectors[:, 0]
-        both = np.column_stack([c, np.append(0.0, c[1:])])  # the vector, and the move to it
-        both /= np.linalg.norm(V @ both, axis=0)
-        V, AV = V @ both, AV @ both
+    x = np.einsum("mwk,mk->mw", vectors, weights).reshape(-1, 1)
+    A, M = (LinearOperator((len(x), len(x)), f, dtype=float) for f in (image, inverse))
+    lowest = np.inf
+    for _ in range(50):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a few products need not be enough
+            values, x = lobpcg(A, x, M=M, maxiter=6, largest=False)
         before, lowest = lowest, float(values[0])
-        still = still + 1 if before - lowest <= 3e-3 * before else 0
-    return 0.0
+        if lowest <= zero or before - lowest <= 0.01 * lowest:
+            break
+    return lowest

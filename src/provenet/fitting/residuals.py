@@ -1,17 +1,17 @@
-"""What residuals tell of the noise, and standard errors that allow for it.
+"""Residuals: their rounding level, tests of the noise, and robust standard errors.
 
 The covariance of least squares supposes noise of one size, independent from sample to sample, and a
 network that is linear in its parameters as far as these are uncertain. Each is tested:
 
 - *Heteroscedasticity* (White 1980): squared residuals are regressed on the squares and sizes of
   every unit's argument, on the inputs, their length and the network's values. If they depend on
-  these, errors are those of noise of any sizes (`covariance`, `uneven`).
-- *Autocorrelation* (Newey and West 1987): noise like that of the sample before moves the mean, and
-  with it the output bias, by `sqrt(1 + 2 sum_k rho_k)` times as much as independent noise, rho_k
-  being the correlation with the k-th sample before. All errors are widened by that.
-- *Curvature*: a kink that may be here or there, two units that may nearly be one, are not linear.
-  Where a unit's direction is uncertain, labels are made anew from the answer, `f(x) + r v` with
-  residuals r and random signs v (the wild bootstrap: it keeps noise as uneven as it is), and refits
+  these, the covariance is White's (`covariance`).
+- *Autocorrelation* (Newey and West 1987): noise correlated with that of earlier samples moves the
+  mean, and with it the output bias, by `sqrt(1 + 2 sum_k rho_k)` times as much as independent
+  noise, rho_k being the correlation at lag k. All errors are widened by that.
+- *Curvature*: a critical point of uncertain place, or two units that are nearly one, are not
+  linear. If a unit's direction is uncertain, new labels are drawn from the answer, `f(x) + r v`
+  with residuals r and random signs v (the wild bootstrap: it keeps heteroscedasticity), and refits
   to them scatter as far as the estimate does.
 """
 
@@ -39,9 +39,9 @@ def residual_on(samples: ArraySource, network: Network) -> float:
 
 
 def rounding_level(network: Network, X: Array) -> Array:
-    """Root mean square rounding error of the network's own evaluation at the rows of X, an output.
+    """Root mean square rounding error of each output of the network, evaluated at the rows of X.
 
-    What a layer rounds is its sums' terms and its values; the weights above pass it on.
+    A layer rounds the terms of its sums and its values; the weights above propagate that.
     """
     h, error = np.asarray(X, float), np.zeros(np.shape(X))
     *hidden, (A, c) = network.affine_maps
@@ -68,7 +68,7 @@ def scale_outputs(network: Network, scale: Array) -> Network:
 
 @dataclass(frozen=True)
 class RobustErrors:
-    """Standard errors of outputs over their scale, and what is to be said of them."""
+    """Standard errors of outputs over their scale, and why they were widened."""
 
     errors: StandardErrors
     warnings: tuple[str, ...] = ()
@@ -85,9 +85,9 @@ def robust_errors(
     scaled = scale_outputs(network, 1 / scale)
     user = standardisation.network_to_user(network)
     errors, warnings, p = linearised, list[str](), scaled.weights.size + scaled.output_weights.size
-    uneven = p <= 1000 and samples.labels > 2 * p and is_uneven(samples, scaled)
+    uneven = p <= 1000 and samples.labels > 2 * p and is_heteroscedastic(samples, scaled)
     if uneven:
-        found = covariance(samples, scaled, standardisation, uneven=True)
+        found = covariance(samples, scaled, standardisation, heteroscedastic=True)
         errors = found.standard_errors(np.sqrt(samples.size / max(source.size, samples.size)))
         warnings.append(
             "The noise is not of the same size everywhere; standard errors take that into account "
@@ -95,7 +95,7 @@ def robust_errors(
         )
     factor = autocorrelation_factor(source, user)
     if factor > 1:
-        errors = errors.times(factor)
+        errors = errors.scaled(factor, factor)
         warnings.append(
             "The noise of a sample is like that of the one before; standard errors are widened by "
             f"{factor:.1f}, which the output bias needs most."
@@ -115,7 +115,7 @@ def robust_errors(
     return RobustErrors(errors, tuple(warnings), uneven)
 
 
-def is_uneven(samples: ArraySource, network: Network, level: float = 1e-3) -> bool:
+def is_heteroscedastic(samples: ArraySource, network: Network, level: float = 1e-3) -> bool:
     """Whether the size of the residuals depends on the inputs (F-test)."""
     X, y = samples.rows(0, min(5000, samples.size))
     value = network(X).reshape(len(X), -1)
@@ -133,7 +133,7 @@ def is_uneven(samples: ArraySource, network: Network, level: float = 1e-3) -> bo
 
 
 def autocorrelation_factor(source: Source, user: Network, sigmas: float = 4.0) -> float:
-    """By how much errors exceed those of independent noise; 1 where no correlation stands out."""
+    """The factor by which errors exceed those of independent noise; 1 if none is significant."""
     if not source.fixed:
         return 1.0
     X, y = source.rows(0, min(source.size, 20_000))
@@ -151,7 +151,7 @@ def autocorrelation_factor(source: Source, user: Network, sigmas: float = 4.0) -
 
 
 def directions_are_uncertain(user: Network, errors: StandardErrors, angle: float = 0.03) -> bool:
-    """Whether a unit's direction is, in radians, or against its distance from the nearest unit."""
+    """Whether a unit's direction is, in radians or relative to the distance of the nearest unit."""
     w = user.weights / np.maximum(np.linalg.norm(user.weights, axis=1, keepdims=True), TINY)
     apart = np.linalg.norm(w[:, None] - w, axis=2) + np.abs(user.biases[:, None] - user.biases)
     np.fill_diagonal(apart, 1.0)
@@ -170,10 +170,10 @@ def wild_bootstrap(
     steps: int = 12,
     work: float = 2e10,
 ) -> tuple[StandardErrors, Array] | None:
-    """Errors at least as large as the scatter of refits, and for each unit by how much at most.
+    """Errors at least as large as the scatter of refits, and the largest factor of each unit.
 
-    Widened are all of a parameter, or of its unit, by the ratio of root mean squares. None where
-    the refits would take more than `work` multiplications.
+    The factor is a ratio of root mean squares, of a parameter or of its kind over all units. None
+    if the refits would take more than `work` multiplications.
     """
     start = Parameters.of(network)
     if refits * steps * samples.size * start.ravel().size ** 2 > work:

@@ -36,8 +36,7 @@ from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation
 from provenet.landscape.constants import Constants
 from provenet.lowest_layer.tolerances import PRODUCTS_STAND_OUT, ROWS_OF_PAIRS, SMALLEST_COEFFICIENT
-from provenet.moments.decomposition import coefficients_of
-from provenet.moments.hermite import MomentRequest, Moments, Terms, moment_terms, request_in_span
+from provenet.moments.hermite import MomentRequest, Moments, Terms, moment_terms
 from provenet.moments.subspace import Span
 
 
@@ -64,7 +63,7 @@ class Sensitivity:
     ) -> Sensitivity:
         """At the units that were found."""
         c, t = (
-            _positive(coefficients_of(moments.tensors[k], W) / u_k)
+            _positive(moments.symmetric[k].coefficients(W) / u_k)
             for k, u_k in zip((2, 4), u, strict=True)
         )
         dual = np.linalg.pinv(W).T
@@ -154,7 +153,8 @@ def sampling_angles(
     if source.population is not None:
         return np.zeros(len(at.W))
     second = moment_terms(source, MomentRequest(standardisation, 2))
-    fourth = moment_terms(source, request_in_span(standardisation, span))
+    inside = MomentRequest(standardisation, 4, span.basis, span.quadratic)
+    fourth = moment_terms(source, inside)
     total = source.total(partial(SquaredMoves.of, second, fourth, at), ROWS_OF_PAIRS)
     lengths = np.sqrt(total.squares) / total.n
     return np.asarray(np.minimum(lengths, np.pi / 2))

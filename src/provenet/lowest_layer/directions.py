@@ -37,7 +37,7 @@ from provenet.lowest_layer.tolerances import (
     SETTLED_CURVATURE,
     SETTLED_SLOPE,
 )
-from provenet.moments.decomposition import coefficients_of, fit_moments, power_directions
+from provenet.moments.decomposition import fit_moments, power_directions
 from provenet.moments.hermite import MomentRequest, Moments, estimate_moments
 from provenet.moments.subspace import Span, span_of_units
 from provenet.networks.activations import Activation
@@ -96,22 +96,20 @@ def _consistent(moments: Moments, activation: Activation, W: Array, turn: float 
     The objectives need no more of a threshold than this sign; for steps it turns at sqrt(3).
     """
     c_4 = turn * float(activation.hermite(4, -FIRST_THRESHOLD))
-    return bool(np.all(coefficients_of(moments.tensors[4], W) * c_4 > 0))
+    return bool(np.all(moments.symmetric[4].coefficients(W) * c_4 > 0))
 
 
 def _signed(moments: Moments, W: Array) -> Array:
     """Rows turned to where units fire."""
-    second, third = (coefficients_of(moments.tensors[k], W) for k in (2, 3))
+    second, third = (moments.symmetric[k].coefficients(W) for k in (2, 3))
     return np.asarray(W * np.where(second * third < 0, -1.0, 1.0)[:, None])
 
 
 def _by_decomposition(
     moments: Moments, activation: Activation, threshold: float, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    T = moments.tensors
-    trust = (1 / max(moments.errors[3], 1e-12), 1 / max(moments.errors[4], 1e-12))
-    W = _signed(moments, power_directions(T[2], T[3], T[4], rng, trust))
-    fit = fit_moments(T, activation, W, np.full(len(W), -threshold))
+    W = _signed(moments, power_directions(moments.symmetric, moments.errors, rng))
+    fit = fit_moments(moments.symmetric, activation, W, np.full(len(W), -threshold))
     return fit.W, fit.b
 
 
@@ -242,7 +240,7 @@ def angle_errors(moments: Moments, W: Array) -> Array:
     """
     per_order = []
     for k in (3, 4):
-        size = np.maximum(np.abs(coefficients_of(moments.tensors[k], W)), 1e-300)
+        size = np.maximum(np.abs(moments.symmetric[k].coefficients(W)), 1e-300)
         error = moments.errors[k] * np.sqrt(factorial(k - 1) * W.shape[1])
         per_order.append(error / size)
     return np.asarray(np.min(per_order, axis=0))

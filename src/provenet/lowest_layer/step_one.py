@@ -23,7 +23,7 @@ from provenet.lowest_layer.directions import (
     layer_span,
     sensitivity,
 )
-from provenet.moments.hermite import Moments, moments_in_span
+from provenet.moments.hermite import MomentRequest, Moments, estimate_moments
 from provenet.networks.activations import Activation
 
 
@@ -45,7 +45,8 @@ def step_one(context: Context, activation: Activation, size: float = 1.0) -> Ste
     source, t, way = context.source, context.options.threshold, _way(context)
     span = layer_span(context)
     with context.stage("moments", f"orders 3 and 4 in {counted(span.rank, 'dimension')}"):
-        found = moments_in_span(source, context.standardisation, span)
+        request = MomentRequest(context.standardisation, 4, span.basis, span.quadratic)
+        found = estimate_moments(source, request)
         moments = _over(found, size)
     with context.stage("decompose"):
         inside = directions(moments, activation, t, context.rng, way)
@@ -72,6 +73,6 @@ def _over(moments: Moments, size: float) -> Moments:
     """Moments of labels over `size`; complemented where it is negative."""
     return replace(
         moments,
-        tensors=tuple(T / size for T in moments.tensors),
+        symmetric=tuple(replace(T, entries=T.entries / size) for T in moments.symmetric),
         errors=tuple(error / abs(size) for error in moments.errors),
     )

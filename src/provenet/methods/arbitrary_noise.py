@@ -59,9 +59,7 @@ from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.context import Context
 from provenet.fitting.final_fit import without_linear
-from provenet.fitting.linear import with_output_layer
-from provenet.fitting.model import Parameters
-from provenet.fitting.robust.huber import (
+from provenet.fitting.huber import (
     HUBER,
     RobustFit,
     WeightedFit,
@@ -71,13 +69,14 @@ from provenet.fitting.robust.huber import (
     usual_size,
     whitening,
 )
-from provenet.fitting.robust.noisy_signs import (
+from provenet.fitting.linear import with_output_layer
+from provenet.fitting.model import Parameters
+from provenet.fitting.noisy_signs import (
     BoundedSpan,
     SignDirections,
     all_row_guesses,
     best_units,
     learn_directions,
-    merged,
     span_from_bounded_labels,
     surest_directions,
 )
@@ -95,7 +94,7 @@ from provenet.methods.tolerances import (
     SPAN_SEARCH_TOLERANCE,
     UNSURE_DEGREES,
 )
-from provenet.moments.congruence import congruence
+from provenet.moments.decomposition import congruence
 from provenet.networks.activations import ABS, RELU
 from provenet.networks.network import Network
 from provenet.networks.piecewise import as_absolute, in_activation, with_outputs_in_rows
@@ -148,7 +147,9 @@ def _sketch(outputs: int, rows: int, rng: np.random.Generator) -> Array:
     return np.linalg.qr(rng.standard_normal((outputs, rows)))[0].T
 
 
-def _learn_from_guesses(context: Context, X: Array, sketched: Array) -> tuple[SignDirections, str]:
+def _learn_from_guesses(
+    context: Context, X: Array, sketched: Array
+) -> tuple[list[SignDirections], str]:
     """Steps 2 to 3c: a direction from each row and each smear; and how far the guesses went."""
     learned: list[SignDirections] = []
     guesses, entries = 0, sketched.shape[1]
@@ -163,7 +164,7 @@ def _learn_from_guesses(context: Context, X: Array, sketched: Array) -> tuple[Si
         if context.out_of_time:
             break
     stopped = ", when the budget was used up" if context.out_of_time else ""
-    return merged(learned), f"{guesses} rows of the left inverse down to level {level}{stopped}"
+    return learned, f"{guesses} rows of the left inverse down to level {level}{stopped}"
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ class UnitsInSpan:
 
 def fits_in_span(
     X: Array, Z: Array, span: BoundedSpan, units: int, context: Context
-) -> Iterator[tuple[str, RobustFit[Parameters]]]:
+) -> Iterator[tuple[str, RobustFit]]:
     """Huber fits inside the span: from joint diagonalisation, sign step, random directions."""
     k, outputs = span.dimensions, Z.shape[1]
     fit = partial(
@@ -195,7 +196,7 @@ def fits_in_span(
         return Parameters(theta, np.zeros((units + k + 1, outputs))).normalised(ABS)
 
     if k == units and len(span.slices) > 1:
-        first = fit(started(congruence(span.slices).rows))
+        first = fit(started(congruence(span.slices)))
         yield "a joint diagonalisation", first
         if units <= outputs:
             learned = directions_of(X @ span.basis.T, Z, first.model)

@@ -57,7 +57,7 @@ from provenet.methods.tolerances import (
     ROTATION_STEPS,
     VANISHING_COEFFICIENT,
 )
-from provenet.moments.hermite import MomentRequest, estimate_moments, moments_in_span
+from provenet.moments.hermite import MomentRequest, estimate_moments
 from provenet.moments.subspace import Span, span_of_units
 from provenet.networks.activations import Activation
 from provenet.networks.layered import LayeredNetwork, Polynomial
@@ -158,7 +158,9 @@ def _moments(context: Context, u: Coefficients) -> EvenMoments:
         full = estimate_moments(source, MomentRequest(standardisation, order=2))
     span = _span(context, span_of_units(full.tensors[2], full.errors[2], context.units), u)
     with context.stage("moments", f"order 4 in {span.rank} dimensions"):
-        fourth = moments_in_span(source, standardisation, span)
+        fourth = estimate_moments(
+            source, MomentRequest(standardisation, 4, span.basis, span.quadratic)
+        )
     k, d = span.basis.shape
     # Errors are root mean squares over all entries, of which distinct ones are fewer.
     sigma2 = full.errors[2] * sqrt(d / (d + 1))

@@ -32,7 +32,6 @@ from provenet.lowest_layer.step_two import step_two
 from provenet.lowest_layer.unions.halfspace_set import HalfspaceSet
 from provenet.lowest_layer.unions.learn import label_values, learn_union
 from provenet.lowest_layer.user_layer import on_user_inputs
-from provenet.moments.decomposition import coefficients_of
 from provenet.moments.hermite import Moments
 from provenet.networks.activations import get_activation
 from provenet.networks.layered import LayeredNetwork, intersection, union
@@ -154,6 +153,6 @@ def _from_moments(
 
 def _thresholds(moments: Moments, W: Array) -> Array:
     """`u_3 / u_2 = (t^2 - 1) / t` of a step, solved for t."""
-    second, third = (coefficients_of(moments.tensors[k], W) for k in (2, 3))
+    second, third = (moments.symmetric[k].coefficients(W) for k in (2, 3))
     ratio = third / np.where(second == 0, TINY, second)
     return np.asarray((ratio + np.sqrt(ratio**2 + 4)) / 2)

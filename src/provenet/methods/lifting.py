@@ -60,7 +60,7 @@ from provenet.methods.tolerances import (
     ROWS_AN_UNKNOWN,
     SMALLEST_SOLUTION_GAP,
 )
-from provenet.moments.congruence import congruence
+from provenet.moments.decomposition import congruence
 from provenet.moments.subspace import possible_widths
 from provenet.networks.activations import ABS, RELU
 from provenet.networks.network import Network
@@ -251,7 +251,7 @@ def units_behind(
         U, c = rank_one_elements(np.concatenate([P, Q], axis=2), units, rng)
         c /= np.einsum("is,ia,sab,ib->i", c, U, P, U, optimize=True)[:, None]
     else:
-        U = congruence(P).rows if units > 1 else np.ones((1, 1))
+        U = congruence(P) if units > 1 else np.ones((1, 1))
         target = np.einsum("ia,ib->iab", U, U).reshape(units, -1)
         c = np.linalg.lstsq(P.reshape(count, -1).T, target.T, rcond=None)[0].T
     q = np.einsum("is,iu,sud->id", c, U, Q)

@@ -80,7 +80,7 @@ def order_for(features: int, units: int | None, asked: int | None) -> int:
 
 def with_signs(found: UnitsUpToSign, order: int) -> Network:
     """The network of units that are known up to sign."""
-    T, units = found.moments.tensors, found.network
+    T, units = found.moments.symmetric, found.network
     W, b, a = units.weights, units.biases, units.output_weights
     if order == 1:
         signs = fix_signs(T[1].entries, a, W)

@@ -27,7 +27,7 @@ from provenet.common.exceptions import NoAnswer
 from provenet.data.sources import ArraySource
 from provenet.fitting.context import Context
 from provenet.fitting.least_squares import Ended
-from provenet.fitting.robust.low_rank import (
+from provenet.fitting.low_rank import (
     RobustPCA,
     Separation,
     principal_component_pursuit,

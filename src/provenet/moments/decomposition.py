@@ -3,30 +3,27 @@
     T_k = sum_i zeta_k(i) w_i^(x)k,    zeta_k = (-1)^k a phi(b) He_{k-2}(b)   (ReLU, k >= 2)
 
 - `jennrich`: directions from one tensor (ATV21, Claim 4.4 and Theorem A.5).
-- `unit_directions`: from two neighbouring orders with noise (Algorithm 4, steps 1 to 4).
+- `congruence`: from many matrices that share their rank-one terms, with noise (BJW19, section 4).
+- `unit_directions`: from two neighbouring orders with noise (ATV21, Algorithm 4, steps 1 to 4).
 - `power_directions`: from T_2 to T_4 together, one unit after the other; degrades least with units.
-- `recover_scalars`: output weights and biases, directions known (Algorithm 2).
-- `fit_moments`: all at once by least squares, from any of these as the start.
+- `recover_scalars`: output weights and biases of known directions (ATV21, Algorithm 2).
+- `fit_moments`: all at once by least squares, started from any of these.
 
-Directions come up to sign: (w, b) and (-w, -b) have the same moments of order 2 and up.
+Directions are found up to sign: (w, b) and (-w, -b) have the same moments of order 2 and up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import factorial
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse.linalg import LinearOperator, cg
 
-from provenet.common.typing import Array
-from provenet.moments.symmetric import (
-    Contractions,
-    SymmetricTensor,
-    nearest_direction,
-    term_coefficients,
-)
+from provenet.common.typing import TINY, Array
+from provenet.moments.symmetric import SymmetricTensor, nearest_direction
 from provenet.networks.activations import Activation
 from provenet.networks.hermite import he, normal_density
 
@@ -56,34 +53,161 @@ def jennrich(T: Array, rank: int, rng: np.random.Generator, draws: int = 100) ->
             values, vectors = np.linalg.eig(np.linalg.solve((core @ y).T, (core @ x).T).T)
         except np.linalg.LinAlgError:
             continue
-        gap = _separation(values)
+        real, size = np.sort(values.real), np.abs(values).max()
+        mixed = np.abs(values.imag).max() > 1e-9 * size
+        gap = 0.0 if mixed else float(np.diff(real).min(initial=np.inf) / max(size, TINY))
         if gap > best_gap:
             best_gap, best = gap, vectors.real.T
-    directions = best @ basis.T
-    norms = np.linalg.norm(directions, axis=1, keepdims=True)
-    return np.asarray(directions / np.where(norms == 0, 1.0, norms))
+    return _normalised(best @ basis.T)
 
 
-def _separation(values: Array) -> float:
-    """Smallest relative distance between eigenvalues; zero when some are complex."""
-    if np.abs(values.imag).max() > 1e-9 * np.abs(values).max():
-        return 0.0
-    if len(values) == 1:
-        return 1.0
-    real = np.sort(values.real)
-    return float(np.diff(real).min() / max(np.abs(real).max(), np.finfo(float).tiny))
+def _normalised(U: Array) -> Array:
+    return np.asarray(U / (np.linalg.norm(U, axis=-1, keepdims=True) + TINY))
 
 
-# ---------------------------------------------------------------- ATV21, Algorithm 4
+# ---------------------------------------------------------------- joint diagonalisation
 
 
 @dataclass(frozen=True)
-class _Terms:
-    """Rank-one terms of a tensor: their directions, and how far each may be off (radians)."""
+class _AtRows:
+    """Rows V with their best D, the residuals R and the letters of `congruence`."""
 
-    rank: int
-    directions: Array
-    error: Array
+    V: Array
+    D: Array
+    P: Array
+    R: Array
+    loss: float
+
+
+def congruence(matrices: Array, starts: int = 10) -> Array:
+    """The unit rows of V (k, k), up to order and sign, in real symmetric matrices (q, k, k)
+
+        M_j = V^T diag(D_j) V + noise,   j = 1 .. q,   q >= 2,   V regular.
+
+    Two matrices without noise give V as the eigenvectors of `M_1 M_2^-1` (Jennrich), but at many
+    units a little noise makes these complex, and going through `V^-1` multiplies the noise by its
+    condition. So V is fitted instead, by least squares and real throughout (Carroll and Chang's
+    INDSCAL, 1970):
+
+        F(V) = min_D sum_j || M_j - V^T diag(D_j) V ||^2
+
+    D is eliminated (variable projection; Golub and Pereyra 1973). Write `K = V V^T`, `G = D^T D`
+    and `P = (K o K)^-1`, o the entrywise product. Then `D_j = P (v_i^T M_j v_i)_i`, and with
+    residuals `R_j` the gradient in row i is `-4 sum_j D_ji R_j v_i`. The Gauss-Newton matrix of the
+    reduced problem acts on a change X of V as
+
+        4 [ (G o K) X + (G o (X V^T)^T) V - ((G Z P) o K) V ],   Z = 2 (X V^T) o K,
+
+    so conjugate gradients solve for a step at `k^3` a product, whatever q is.
+
+    The best of several fits is kept; the search ends when the best value is reached twice. Nothing
+    need be positive. More than k matrices are first replaced by their k leading combinations, which
+    hold all the signal. Cost: `min(q, k) k^3` an iteration, some ten iterations a start.
+    """
+    q, k, _ = matrices.shape
+    scale = float(np.linalg.norm(matrices))
+    if scale == 0.0:
+        return np.eye(k)
+    M = matrices / scale
+    if q > k:
+        _, values, rows = np.linalg.svd(M.reshape(q, k * k), full_matrices=False)
+        M = (values[:k, None] * rows[:k]).reshape(k, k, k)
+    M = (M + M.transpose(0, 2, 1)) / 2
+    zero, same = 1e-24, 1e-3  # a squared residual that is rounding; relative, between equal minima
+    best = _fit(M, np.eye(k))
+    settled = best.loss < zero
+    for V in _starts(M, starts, np.random.default_rng(0)):
+        found, converged = _descend(M, V)
+        again = settled and abs(found.loss - best.loss) <= same * best.loss
+        if found.loss < best.loss:
+            best, settled = found, converged
+        if again or best.loss < zero:
+            break
+    return best.V
+
+
+def _starts(M: Array, starts: int, rng: np.random.Generator) -> Iterator[Array]:
+    """Approximate V from the eigenvectors of random combinations of the whitened matrices.
+
+    `sum_j M_j^2 = V^T (G o K) V` is positive definite, and whitening by it, repeated, brings V
+    close to orthogonal (for generic D). There the eigenvectors of one combination are close to V,
+    and so are those of a pair of them (real and imaginary parts of complex ones).
+    """
+    L, whitened = np.eye(M.shape[1]), M
+    for _ in range(5):
+        values, vectors = np.linalg.eigh(np.einsum("qij,qlj->il", whitened, whitened))
+        step = (vectors / np.sqrt(np.maximum(values, 1e-14 * values[-1]))) @ vectors.T
+        whitened, L = step @ whitened @ step.T, step @ L
+        whitened = whitened / np.linalg.norm(whitened)
+    L = L / np.linalg.norm(L, 2)
+    whitened = L @ M @ L.T
+    for start in range(starts):
+        first, second = np.tensordot(rng.standard_normal((2, len(M))), whitened, 1)
+        columns = np.linalg.eigh(first)[1]
+        if start % 2 == 0:
+            try:
+                values, pencil = np.linalg.eig(np.linalg.solve(second, first).T)
+                columns = np.where(values.imag >= 0, pencil.real, pencil.imag)
+            except np.linalg.LinAlgError:
+                pass  # `second` is singular: the eigenvectors of `first` remain
+        yield np.linalg.solve(L, columns).T
+
+
+def _fit(M: Array, V: Array) -> _AtRows:
+    """The best D for the directions of the rows of V."""
+    V = _normalised(V)
+    gram = (V @ V.T) ** 2
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > 1e-14 * values[-1]  # 45 eps
+    P = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+    rhs = np.einsum("qki,ki->qk", V @ M, V)
+    D = rhs @ P
+    D = D + (rhs - D @ gram) @ P  # makes up for what nearly parallel rows cost an explicit inverse
+    R = M - (V.T * D[:, None, :]) @ V
+    return _AtRows(V, D, P, R, float(np.sum(R**2)))
+
+
+def _descend(M: Array, V: Array, steps: int = 60) -> tuple[_AtRows, bool]:
+    """Levenberg-Marquardt from V, and whether it converged."""
+    fit, damping = _fit(M, V), 1e-2
+    for _ in range(steps):
+        trial = _fit(M, fit.V + _step(fit, damping))
+        if trial.loss < fit.loss:
+            # A squared residual of (14 eps)^2 is as low as any step can get.
+            converged = fit.loss - trial.loss < 1e-6 * fit.loss or trial.loss < 1e-29
+            fit, damping = trial, max(damping / 5, 1e-9)
+            if converged:
+                return fit, True
+        elif damping > 1e4 or fit.loss < 1e-27:
+            return fit, True
+        else:
+            damping *= 10
+    return fit, False
+
+
+def _step(fit: _AtRows, damping: float) -> Array:
+    """The damped Gauss-Newton step in V, to three digits: all that it is worth.
+
+    Conjugate gradients run on the system scaled by the diagonal of G. Damping takes the length of
+    each row, which F does not see, out of play.
+    """
+    V, P, K, G = fit.V, fit.P, fit.V @ fit.V.T, fit.D.T @ fit.D
+    GK, scale = G * K, np.sqrt(np.maximum(np.diag(G), 1e-30))[:, None]
+
+    def curvature(flat: Array) -> Array:
+        X = flat.reshape(V.shape) / scale
+        XV = X @ V.T
+        coupled = (G @ (2 * XV * K) @ P) * K
+        image = 2 * (GK @ X + (G * XV.T - coupled) @ V)
+        return np.asarray(image / scale + damping * scale * X).ravel()
+
+    downhill = 2 * np.einsum("qk,qki->ki", fit.D, V @ fit.R) / scale
+    system = LinearOperator((V.size, V.size), curvature, dtype=float)
+    move: Array = cg(system, downhill.ravel(), rtol=1e-3, maxiter=200)[0]
+    return move.reshape(V.shape) / scale
+
+
+# ---------------------------------------------------------------- ATV21, Algorithm 4
 
 
 def unit_directions(
@@ -93,7 +217,7 @@ def unit_directions(
     units: int | None,
     rng: np.random.Generator,
 ) -> tuple[Array, str]:
-    """The directions in both tensors, weak terms and duplicates removed; what was seen, in words.
+    """The directions in both tensors, weak terms and duplicates removed; and the evidence as text.
 
     `tensors` are `T_k` for k = 2 order + 1 and 2 order + 2, `errors` those of their entries.
     Flattened to (l, l, 1) and (l, l, 2) places, l the order, they have terms with the factors
@@ -101,19 +225,19 @@ def unit_directions(
     from one of the two where `He_k-2(b_i)` vanishes, but not from both.
     """
     found = [_terms(T, e, order, units, rng) for T, e in zip(tensors, errors, strict=True)]
-    W = np.vstack([terms.directions for terms in found])
-    W = _without_duplicates(W, np.concatenate([terms.error for terms in found]))[:units]
-    (low, high), (third, fourth) = (T.order for T in tensors), (terms.rank for terms in found)
+    ranks, rows, errors = zip(*found, strict=True)
+    W = _without_duplicates(np.vstack(rows), np.concatenate(errors))[:units]
+    low, high = (T.order for T in tensors)
     return W, (
-        f"T_{low} has rank {third} and T_{high} rank {fourth} above the noise; {len(W)} directions "
-        "are distinct."
+        f"T_{low} has rank {ranks[0]} and T_{high} rank {ranks[1]} above the noise; {len(W)} "
+        "directions are distinct."
     )
 
 
 def _terms(
     T: SymmetricTensor, error: float, order: int, units: int | None, rng: np.random.Generator
-) -> _Terms:
-    """Jennrich on one tensor.
+) -> tuple[int, Array, Array]:
+    """Jennrich on one tensor: its rank, the directions of its terms, and their errors in radians.
 
     The singular values that pure sampling error gives a flattening are the scale for everything:
     eta_1 (rank) and eta_2 (weak terms) equal it, and over a term's coefficient it is that term's
@@ -131,7 +255,7 @@ def _terms(
     W = np.array([nearest_direction(u, T.d, order) for u in factors]).reshape(len(factors), T.d)
     alpha = np.abs(T.coefficients(W)) if len(W) else np.empty(0)
     strong = alpha > threshold
-    return _Terms(rank, W[strong], threshold / alpha[strong])
+    return rank, W[strong], threshold / alpha[strong]
 
 
 def _without_duplicates(W: Array, error: Array) -> Array:
@@ -149,15 +273,13 @@ def _without_duplicates(W: Array, error: Array) -> Array:
 
 
 def power_directions(
-    T2: Array,
-    T3: Array,
-    T4: Array,
+    tensors: Sequence[SymmetricTensor],
+    errors: Sequence[float],
     rng: np.random.Generator,
-    weights: tuple[float, float],
     starts: int = 50,
     steps: int = 60,
 ) -> Array:
-    """As many unit directions (rows, up to sign) as `T_2` has rank (it must be regular).
+    """As many unit directions (rows, up to sign) as `T_2` has dimensions (it must be regular).
 
     Write `s_i = <w_i, u>` for independent units w_i. The map `u <- T_2^-1 T_4(u, u, u, .)` acts on
     these coordinates as `s_i <- (b_i^2 - 1) s_i^3`, and `u <- T_2^-1 T_3(u, u, .)` as
@@ -166,23 +288,32 @@ def power_directions(
     signs of the a_i. Then `T_2 u` is parallel to that unit. Units already found are kept out by
     `<w_j, u> = 0`.
 
-    `weights` say how far `T_3` and `T_4` are to be trusted (one over their errors). Half of the
-    starts follow each map; the point that is most nearly a fixed point of both at once is kept, as
-    a unit's is. An iterate that has not settled is a fixed point of neither, and one that settled
-    on the error of a vanishing tensor is one of that map alone.
+    `tensors` and `errors` are those of `T_0 .. T_4`. Half of the starts follow each map; kept is
+    the point that is most nearly a fixed point of both at once, as a unit's is, each weighted by
+    one over its error. An iterate that has not settled is a fixed point of neither, and one that
+    settled on the error of a vanishing tensor is one of that map alone.
     """
-    inverse = np.asarray(np.linalg.inv(T2), dtype=float)
-    higher = Contractions(T3, T4)
+    T2 = tensors[2].dense
+    weights = [1 / max(errors[k], 1e-12) for k in (3, 4)]
+    inverse = np.linalg.inv(T2)
     found = np.empty((0, len(T2)))
     for _ in range(len(T2)):
         outside = np.linalg.svd(found, full_matrices=True)[2][len(found) :]
         project = inverse @ outside.T @ outside
-        U = rng.standard_normal((starts, len(outside))) @ outside
-        for part, contract in ((U[::2], higher.third), (U[1::2], higher.fourth)):
-            _iterate(part, project, contract, steps)
+        U = _normalised(rng.standard_normal((starts, len(outside))) @ outside)
         along, across = np.zeros(starts), np.zeros(starts)
-        for weight, T in zip(weights, (higher.third(U), higher.fourth(U)), strict=True):
-            image = weight * T @ project
+        for part, T in zip((U[::2], U[1::2]), tensors[3:5], strict=True):
+            moving = np.arange(len(part))
+            for _ in range(steps):
+                before = part[moving]
+                part[moving] = _normalised(T.contracted(before) @ project)
+                # 1.4e-5 radians: a cubic step from there ends at rounding.
+                cosine = np.abs(np.einsum("sd,sd->s", part[moving], before))
+                moving = moving[cosine < 1 - 1e-10]
+                if len(moving) == 0:
+                    break
+        for weight, T in zip(weights, tensors[3:5], strict=True):
+            image = weight * T.contracted(U) @ project
             size = np.einsum("sd,sd->s", image, U)
             along = np.hypot(along, size)
             across = np.hypot(across, np.linalg.norm(image - size[:, None] * U, axis=1))
@@ -191,45 +322,17 @@ def power_directions(
     return found
 
 
-def _iterate(U: Array, project: Array, contract: Callable[[Array], Array], steps: int) -> None:
-    """Move every start, in place, to where the power iteration of one order leads."""
-    U[:] = _normalised(U)
-    moving = np.arange(len(U))
-    for _ in range(steps):
-        before = U[moving]
-        U[moving] = _normalised(contract(before) @ project)
-        # 1.4e-5 radians: a cubic step from there ends at rounding.
-        moving = moving[np.abs(np.einsum("sd,sd->s", U[moving], before)) < 1 - 1e-10]
-        if len(moving) == 0:
-            break
-
-
-def _normalised(U: Array) -> Array:
-    return np.asarray(U / (np.linalg.norm(U, axis=-1, keepdims=True) + np.finfo(float).tiny))
-
-
 # ---------------------------------------------------------------- ATV21, Algorithm 2
 
 
-def coefficients_of(T: Array, W: Array) -> Array:
-    """Least-squares zeta with `T = sum_i zeta_i w_i^(x)j`, of a full tensor."""
-    j = T.ndim
-    along = T @ W.T
-    for _ in range(1, j):
-        along = np.einsum("...im,mi->...m", along, W)
-    return term_coefficients(along, W, j)
-
-
-def recover_scalars(tensors: tuple[Array, ...], W: Array, order: int = 1) -> tuple[Array, Array]:
+def recover_scalars(
+    tensors: Sequence[SymmetricTensor], W: Array, order: int = 1
+) -> tuple[Array, Array]:
     """`(a, b)` for the rows of W, from `T_2, T_3` (order 1) or `T_order .. T_order+3`."""
-    return scalars_by(lambda j: coefficients_of(tensors[j], W), order)
-
-
-def scalars_by(zeta: Callable[[int], Array], order: int) -> tuple[Array, Array]:
-    """The same from `zeta_j` of all units as a function of j (RecoverScalars)."""
     if order > 1:
-        return scalars_from_coefficients(np.array([zeta(order + j) for j in range(4)]), order)
-    second, third = zeta(2), zeta(3)
+        zeta = [tensors[order + j].coefficients(W) for j in range(4)]
+        return scalars_from_coefficients(np.array(zeta), order)
+    second, third = (tensors[k].coefficients(W) for k in (2, 3))
     b = _bias(-third, second)
     return second / normal_density(b), b
 
@@ -255,7 +358,7 @@ def _bias(above: Array, below: Array) -> Array:
 
 
 def _away_from_zero(x: Array) -> Array:
-    return np.where(x == 0, 1e-300, x)
+    return np.where(x == 0, TINY, x)
 
 
 # ---------------------------------------------------------------- the fit in moment space
@@ -281,22 +384,20 @@ class MomentRisk:
     out, so that signs of units play no part. Rows of W may have any length: F sees directions.
     """
 
-    def __init__(self, tensors: tuple[Array, ...], activation: Activation, units: int) -> None:
-        """Of the moments `T_0 .. T_4` to fit."""
-        self.activation, self.m, self.d = activation, units, len(tensors[2])
-        self.T2, self.higher = tensors[2], Contractions(tensors[3], tensors[4])
-        self.constant = sum(float(np.sum(tensors[k] ** 2)) / factorial(k) for k in (2, 3, 4))
-
-    def _contractions(self, V: Array) -> list[tuple[int, Array]]:
-        """`T_k(v, .., v, .)` for every row v."""
-        return [(2, V @ self.T2), (3, self.higher.third(V)), (4, self.higher.fourth(V))]
+    def __init__(
+        self, tensors: Sequence[SymmetricTensor], activation: Activation, scale: float = 1.0
+    ) -> None:
+        """Of the moments `T_0 .. T_4` over `scale`."""
+        self.activation, self.d, self.scale = activation, tensors[2].d, scale
+        self.tensors = tensors[2:5]
+        self.constant = sum(T.squared_norm / factorial(T.order) for T in self.tensors) / scale**2
 
     def best_output_weights(self, b: Array, V: Array) -> Array:
         """The a that minimises the risk at given units: a linear problem."""
         gram, rhs = np.zeros((len(b), len(b))), np.zeros(len(b))
         inner = V @ V.T
-        for k, TV in self._contractions(V):
-            c = self.activation.hermite(k, b)
+        for k, T in enumerate(self.tensors, 2):
+            TV, c = T.contracted(V) / self.scale, self.activation.hermite(k, b)
             gram += np.outer(c, c) * inner**k / factorial(k)
             rhs += c * np.einsum("md,md->m", TV, V) / factorial(k)
         ridge = 1e-9 * np.trace(gram) * np.eye(len(b))  # output weights of parallel units
@@ -304,14 +405,14 @@ class MomentRisk:
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         """Value and gradient."""
-        m = self.m
+        m = len(x) // (self.d + 2)
         a, b, W = x[:m], x[m : 2 * m], x[2 * m :].reshape(m, self.d)
         norm = np.linalg.norm(W, axis=1, keepdims=True)
         V = W / norm
         inner = V @ V.T
         value, grad_a, grad_b, grad_V = self.constant, np.zeros(m), np.zeros(m), np.zeros_like(V)
-        for k, TV in self._contractions(V):
-            weight = 1 / factorial(k)
+        for k, T in enumerate(self.tensors, 2):
+            TV, weight = T.contracted(V) / self.scale, 1 / factorial(k)
             unit, slope = self.activation.hermite(k, b), self.activation.hermite(k + 1, b)
             c = a * unit
             power = inner ** (k - 1)
@@ -326,15 +427,21 @@ class MomentRisk:
 
 
 def fit_moments(
-    tensors: tuple[Array, ...], activation: Activation, W: Array, b: Array, iterations: int = 400
+    tensors: Sequence[SymmetricTensor],
+    activation: Activation,
+    W: Array,
+    b: Array,
+    iterations: int = 400,
 ) -> MomentFit:
     """L-BFGS from the given directions and biases; the output weights start at their best."""
-    scale = float(np.linalg.norm(tensors[2]))  # L-BFGS stops at absolute sizes: make them relative
-    m, risk = len(W), MomentRisk(tuple(T / scale for T in tensors), activation, len(W))
-    V = W / np.linalg.norm(W, axis=1, keepdims=True)
+    scale = float(np.sqrt(tensors[2].squared_norm))  # L-BFGS stops at absolute sizes
+    m, risk, V = len(W), MomentRisk(tensors, activation, scale), _normalised(W)
     x = np.concatenate([risk.best_output_weights(b, V), b, V.ravel()])
     options = {"maxiter": iterations, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9}
     found = minimize(risk, x, jac=True, method="L-BFGS-B", options=options)
-    W = found.x[2 * m :].reshape(m, -1)
-    W = W / np.linalg.norm(W, axis=1, keepdims=True)
-    return MomentFit(scale * found.x[:m], found.x[m : 2 * m], W, scale**2 * float(found.fun))
+    return MomentFit(
+        scale * found.x[:m],
+        found.x[m : 2 * m],
+        _normalised(found.x[2 * m :].reshape(m, -1)),
+        scale**2 * float(found.fun),
+    )

@@ -1,4 +1,4 @@
-"""Whitening for any covariance, the span of the units, and how many units there are.
+"""The span of the units, how many units there are, and the noise of both.
 
 With linearly independent weights the range of `T_2 = sum_i a_i phi(b_i) w_i w_i^T` is the span of
 the units, and its rank their number: the coefficient `a phi(b)` never vanishes (ERRATA, ATV21 8).
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from provenet.common.exceptions import NoAnswer
-from provenet.common.typing import Array
+from provenet.common.typing import TINY, Array
 
 
 @dataclass(frozen=True)
 class Span:
-    """Orthonormal rows that span the units, the spectrum they were read from, and its noise."""
+    """Orthonormal rows that span the units, the spectrum they come from, and its noise."""
 
     basis: Array
     eigenvalues: Array
@@ -29,7 +29,7 @@ class Span:
 
     @property
     def rank(self) -> int:
-        """Dimension of the span: the number of units when their weights are independent."""
+        """Dimension of the span: the number of units if their weights are independent."""
         return len(self.basis)
 
     @property
@@ -39,27 +39,31 @@ class Span:
 
     @property
     def gap(self) -> float:
-        """The smallest eigenvalue kept over the largest that was not (or the noise level)."""
+        """The smallest eigenvalue kept over the largest dropped (or the noise level)."""
         if self.rank == 0:
             return 0.0
-        rest = np.abs(self.eigenvalues[self.rank :])
-        floor = max(self.noise_level, rest[0] if len(rest) else 0.0, np.finfo(float).tiny)
-        return float(np.abs(self.eigenvalues[self.rank - 1]) / floor)
+        sizes = np.append(np.abs(self.eigenvalues), 0.0)
+        return float(sizes[self.rank - 1] / max(self.noise_level, sizes[self.rank], TINY))
 
 
 def numerical_rank(sizes: Array) -> int:
-    """How many of the falling singular values are not zero to rounding."""
+    """Number of singular values, falling, that are not zero to rounding."""
     return int(np.sum(sizes > 1e-9 * sizes[0]))
 
 
-def possible_widths(sizes: Array, units: int | None) -> list[int]:
-    """How many units labels of these singular values may have, if output weights are independent.
+def possible_widths(sizes: Array, units: int | None, smallest_gap: float = 5.0) -> list[int]:
+    """Possible numbers of units with independent output weights, likely ones first.
 
-    As many as were asked for, or as there are dimensions.
+    `sizes` are the singular values of the labels, falling. Values at rounding leave no doubt.
+    Otherwise there is noise, and the widest gap shows the rank; or the rank is full, and a gap
+    means nothing.
     """
-    if units is None:
-        return possible_ranks(sizes)
     rank = numerical_rank(sizes)
+    if units is None:
+        ratios = sizes[: rank - 1] / sizes[1:rank]
+        if rank < len(sizes) or len(ratios) == 0 or ratios.max() < smallest_gap:
+            return [rank]
+        return [int(np.argmax(ratios)) + 1, rank]
     if units > rank:
         raise NoAnswer(
             f"The labels span {rank} dimensions, fewer than {units} units: output weights are "
@@ -68,35 +72,19 @@ def possible_widths(sizes: Array, units: int | None) -> list[int]:
     return [units]
 
 
-def possible_ranks(sizes: Array, smallest_gap: float = 5.0) -> list[int]:
-    """Possible ranks of a matrix without its noise, likely ones first, from its singular values.
-
-    Values at rounding leave no doubt. Otherwise there is noise, and the widest gap shows the rank;
-    or the rank is full, and a gap means nothing.
-    """
-    rank = numerical_rank(sizes)
-    if rank < len(sizes):
-        return [rank]
-    ratios = sizes[:-1] / sizes[1:]
-    if len(ratios) == 0 or ratios.max() < smallest_gap:
-        return [rank]
-    return [int(np.argmax(ratios)) + 1, rank]
-
-
 def noise_edge(entry_error: float, d: int) -> float:
-    """Largest eigenvalue to expect of a symmetric d x d matrix of pure sampling error."""
+    """Largest expected eigenvalue of a symmetric d x d matrix of pure sampling error."""
     s = entry_error * np.sqrt(d / (d + 1))  # diagonal entries carry twice the variance
     return float(s * (2 * np.sqrt(d) + 4 * d ** (-1 / 6)))  # four of Tracy and Widom's units
 
 
 def stacked_noise_edge(entry_error: float, d: int, spectrum: Array) -> float:
-    """The same for d x d matrices of several outputs side by side: their largest singular value.
+    """Largest expected singular value of d x d matrices of several outputs side by side.
 
     A d x q matrix of independent errors of size s has `s (sqrt(d) + sqrt(q))`. Errors are as
-    dependent between outputs as the labels are: they fill as many dimensions, effectively, as the
-    squares of the labels' singular values `spectrum` say (their participation ratio). The margin is
-    measured: pure noise reaches 0.8 of this edge from (features, units, outputs) = (10, 3, 2) to
-    (50, 20, 30).
+    dependent between outputs as the labels are: their effective dimensions are the participation
+    ratio of the squares of the labels' singular values `spectrum`. The margin is measured: pure
+    noise reaches 0.8 of this edge from (features, units, outputs) = (10, 3, 2) to (50, 20, 30).
     """
     squares = spectrum**2
     dimensions = float(np.sum(squares) ** 2 / np.sum(squares**2))
@@ -115,5 +103,5 @@ def span_of_units(T2: Array, entry_error: float, rank: int | None = None) -> Spa
 
 
 def complement(w: Array) -> Array:
-    """Orthonormal rows that span what is orthogonal to a unit vector, (d - 1, d)."""
+    """Orthonormal rows that span the orthogonal complement of a unit vector, (d - 1, d)."""
     return np.asarray(np.linalg.svd(w[None], full_matrices=True)[2][1:])

@@ -26,7 +26,7 @@ has the output weights of the absolute values. The factor does not matter perpen
 same problem, and then `rho = v . M xi / |M xi|^2`. Reversing all signs reverses rho, which is taken
 to be positive: -1 <= s < 1. No linear part at all is rho = 0, the absolute value.
 
-BJW19 Algorithm 6 decides each sign by regression instead (`fitting.robust.noisy_signs`).
+BJW19 Algorithm 6 decides each sign by regression instead (`fitting.noisy_signs`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from provenet.common.typing import Array
 from provenet.data.passes import Sums
 from provenet.data.sources import Source
 from provenet.methods.tolerances import CORRELATION_MARGIN, LIFTED_BLOCK_ROWS
-from provenet.moments.congruence import congruence
+from provenet.moments.decomposition import congruence
 from provenet.moments.symmetric import monomials
 
 # ---------------------------------------------------------------- step 2: units and outputs
@@ -203,11 +203,11 @@ def find_directions(sums: LiftedSums, M: Array) -> tuple[Array, NullSpace]:
     null = null_space(equations, units)
     # The factor of q is M x - 2 y, and M x is odd: what is left of it is -2 Cov[y, G].
     label_squares = -equations[-units:, : pairs(M.shape[1])]
-    return unit_directions(congruence(null.P).rows, M, label_squares), null
+    return unit_directions(congruence(null.P), M, label_squares), null
 
 
 def paper_directions(sums: LiftedSums, M: Array, label_mean: Array) -> tuple[Array, NullSpace]:
     """The same from the paper's equations; `label_mean` is that of the reduced labels."""
     null = null_space(sums.moments(), len(M))
-    U = congruence(null.P).rows
+    U = congruence(null.P)
     return np.where(U @ label_mean < 0, -1.0, 1.0)[:, None] * (U @ M), null

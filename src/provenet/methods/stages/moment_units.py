@@ -24,20 +24,17 @@ from provenet.moments.decomposition import (
     fit_moments,
     power_directions,
     recover_scalars,
-    scalars_by,
     unit_directions,
 )
 from provenet.moments.hermite import (
-    HighMoments,
     MomentRequest,
     Moments,
     estimate_moments,
     high_moments,
     memory_needed,
-    moments_in_span,
 )
 from provenet.moments.subspace import Span, span_of_units
-from provenet.moments.symmetric import SymmetricTensor, count
+from provenet.moments.symmetric import count
 from provenet.networks.activations import RELU
 from provenet.networks.network import Network
 from provenet.networks.signs import fix_signs
@@ -53,7 +50,8 @@ def find_span(context: Context) -> Span:
 def projected_moments(context: Context, span: Span) -> Moments:
     """`T_0 .. T_4` inside the span of the units."""
     with context.stage("moments", f"orders 3 and 4 in {span.rank} dimensions"):
-        return moments_in_span(context.source, context.standardisation, span)
+        request = MomentRequest(context.standardisation, 4, span.basis, span.quadratic)
+        return estimate_moments(context.source, request)
 
 
 def spectrum_evidence(span: Span) -> str:
@@ -70,15 +68,14 @@ def moment_fit(context: Context, moments: Moments, random: bool, starts: int = 1
     Biases of random starts are within 1.5: a unit beyond changes sides on fewer than 7% of normal
     inputs.
     """
-    rng, T = context.rng, moments.tensors
-    rank = len(T[2])
+    rng, T = context.rng, moments.symmetric
+    rank = T[2].d
     if random:
         drawn = [
             (rng.standard_normal((rank, rank)), rng.uniform(-1.5, 1.5, rank)) for _ in range(starts)
         ]
         return min((fit_moments(T, RELU, W, b) for W, b in drawn), key=lambda fit: fit.risk)
-    third, fourth = (1 / max(error, 1e-12) for error in moments.errors[3:5])
-    W = power_directions(T[2], T[3], T[4], rng, (third, fourth))
+    W = power_directions(T, moments.errors, rng)
     return fit_moments(T, RELU, W, np.clip(recover_scalars(T, W)[1], -2.5, 2.5))
 
 
@@ -102,8 +99,7 @@ def faithful_directions(context: Context) -> tuple[Moments, Array, str]:
 
 def algorithm_4(moments: Moments, units: int | None, rng: np.random.Generator) -> tuple[Array, str]:
     """Steps 1 to 4 of Algorithm 4, order 1: directions in `T_3` and `T_4`."""
-    third, fourth = (SymmetricTensor.of_dense(moments.tensors[k]) for k in (3, 4))
-    return unit_directions((third, fourth), moments.errors[3:5], 1, units, rng)
+    return unit_directions(moments.symmetric[3:5], moments.errors[3:5], 1, units, rng)
 
 
 # ---------------------------------------------------------------- any order
@@ -115,7 +111,7 @@ class UnitsUpToSign:
 
     network: Network
     """Weights of norm 1 and biases up to a common sign a unit, output weights; no constant."""
-    moments: HighMoments
+    moments: Moments
     evidence: str
     """What was seen in the two tensors, in words."""
 
@@ -129,11 +125,11 @@ def units_of_order(context: Context, order: int) -> UnitsUpToSign:
     if context.out_of_time:
         raise NoAnswer(f"The budget was used up by the moments up to order {top}: give budget=.")
     with context.stage("decompose"):
-        T, errors = moments.tensors, moments.errors[top - 1 :]
+        T, errors = moments.symmetric, moments.errors[top - 1 :]
         W, evidence = unit_directions(T[top - 1 :], errors, order, context.units, context.rng)
         if len(W) == 0:
             return UnitsUpToSign(Network(W), moments, evidence)
-        a, b = scalars_by(lambda j: T[j].coefficients(W), order)
+        a, b = recover_scalars(T, W, order)
     return UnitsUpToSign(Network(W, b, a), moments, evidence)
 
 

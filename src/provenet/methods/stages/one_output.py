@@ -62,7 +62,7 @@ def _algorithm_6(context: Context) -> Iterator[Candidate]:
     moments, W, evidence = faithful_directions(context)
     if len(W) == 0:
         return
-    a, b = recover_scalars(moments.tensors, W)
+    a, b = recover_scalars(moments.symmetric, W)
     signs = fix_signs(moments.tensors[1], a, W)
     W, b = W * signs[:, None], b * signs
     c = moments.tensors[0] - a @ RELU.hermite(0, b)

@@ -19,8 +19,7 @@ from provenet.fitting.model import Parameters
 from provenet.methods.stages.exact_finish import exact_finish, signs_by_projection
 from provenet.methods.stages.searched import searched
 from provenet.methods.tolerances import LARGEST_START_BIAS, ZERO_MOMENT
-from provenet.moments.congruence import congruence
-from provenet.moments.decomposition import jennrich
+from provenet.moments.decomposition import congruence, jennrich
 from provenet.moments.hermite import MomentRequest, Moments, estimate_moments
 from provenet.moments.subspace import numerical_rank, stacked_noise_edge
 from provenet.networks.activations import RELU
@@ -57,7 +56,7 @@ def directions(context: Context, moments: Moments) -> tuple[Array, str]:
         return basis, evidence
     if context.faithful:
         return jennrich(inside.transpose(1, 2, 0), units, context.rng) @ basis, evidence
-    return np.asarray(congruence(inside).rows @ basis), evidence
+    return np.asarray(congruence(inside) @ basis), evidence
 
 
 def _number_of_units(

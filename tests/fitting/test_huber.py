@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -10,45 +12,39 @@ import provenet as pn
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.covariance import StandardErrors
-from provenet.fitting.least_squares import Ended, refine
-from provenet.fitting.model import Parameters
-from provenet.fitting.robust.huber import (
+from provenet.fitting.huber import (
     HUBER,
     RobustFit,
     corrected_residuals,
     evened,
+    huber_network,
     huber_weighted,
-    robust_fit,
     robust_scale,
     scatter,
     usual_size,
     whitening,
 )
+from provenet.fitting.least_squares import Ended, refine
+from provenet.fitting.model import Parameters
 from provenet.networks.activations import RELU
 
 
 def line(seed: int, noise: str, n: int = 2000) -> tuple[Array, Array, Array]:
-    """Regressors with a constant, coefficients for two outputs, and labels with noise."""
+    """Inputs, coefficients with a constant for two outputs, and labels with noise."""
     rng = np.random.default_rng(seed)
-    Phi = np.column_stack([rng.standard_normal((n, 3)), np.ones(n)])
-    B = rng.standard_normal((4, 2))
+    X, B = rng.standard_normal((n, 3)), rng.standard_normal((4, 2))
     e = {
         "cauchy": rng.standard_cauchy((n, 2)),
         "skewed": rng.exponential(size=(n, 2)) ** 3,
         "gaussian": rng.standard_normal((n, 2)),
     }[noise]
-    return Phi, B, Phi @ B + e
+    return X, B, X @ B[:3] + B[3] + e
 
 
-def regression(Phi: Array, Y: Array, **options: object) -> RobustFit[Array]:
-    """The iteration with linear regression as its fit, from zero."""
-    return robust_fit(
-        Y,
-        np.zeros((Phi.shape[1], Y.shape[1])),
-        lambda B: Phi @ B,
-        lambda labels, B: np.linalg.lstsq(Phi, labels, rcond=None)[0],
-        **options,  # type: ignore[arg-type]
-    )
+def regression(X: Array, Y: Array, tolerance: float = 1e-4, **options: Any) -> RobustFit:
+    """A network without units: its linear part is Huber's linear regression."""
+    start = Parameters(np.empty((0, X.shape[1] + 1)), np.zeros((X.shape[1] + 1, Y.shape[1])))
+    return huber_network(X, Y, start, RELU, tolerance=tolerance, **options)
 
 
 def test_scale_of_gaussian_and_of_outliers() -> None:
@@ -62,10 +58,11 @@ def test_scale_of_gaussian_and_of_outliers() -> None:
 @pytest.mark.parametrize("noise", ["cauchy", "skewed", "gaussian"])
 def test_pseudo_labels_lead_to_the_minimum_of_the_loss(noise: str) -> None:
     """Two routes: rounds of least squares, and direct minimisation of Huber's objective."""
-    Phi, _, Y = line(1, noise)
+    X, _, Y = line(1, noise)
     scale = np.array([1.0, 2.0])
-    found = regression(Phi, Y, scale=scale, tolerance=1e-9, iterations=500)
+    found = regression(X, Y, scale=scale, tolerance=1e-9, iterations=500)
     assert found.ended is Ended.CONVERGED
+    Phi = np.column_stack([X, np.ones(len(X))])
 
     def objective(b: Array) -> tuple[float, Array]:
         R = (Y - Phi @ b.reshape(4, 2)) / scale
@@ -73,30 +70,30 @@ def test_pseudo_labels_lead_to_the_minimum_of_the_loss(noise: str) -> None:
         return float(np.sum(psi * (R - psi / 2))), -(Phi.T @ (psi / scale)).ravel()
 
     direct = optimize.minimize(objective, np.zeros(8), jac=True, tol=1e-12)
-    np.testing.assert_allclose(found.model.ravel(), direct.x, atol=1e-5)
+    np.testing.assert_allclose(found.model.beta.ravel(), direct.x, atol=1e-5)
+    assert found.loss == pytest.approx(direct.fun / Y.size)
 
 
 @pytest.mark.parametrize("noise", ["cauchy", "skewed"])
 def test_slopes_are_consistent_without_symmetry_or_variance(noise: str) -> None:
-    Phi, B, Y = line(2, noise, n=40_000)
-    found = regression(Phi, Y)
-    plain = np.linalg.lstsq(Phi, Y, rcond=None)[0]
+    X, B, Y = line(2, noise, n=40_000)
+    found = regression(X, Y).model.beta
+    plain = np.linalg.lstsq(np.column_stack([X, np.ones(len(X))]), Y, rcond=None)[0]
     # Sampling errors of about 0.01; the constant absorbs the noise's location.
-    np.testing.assert_allclose(found.model[:3], B[:3], atol=0.05)
-    assert np.abs(plain[:3] - B[:3]).max() > 2 * np.abs(found.model[:3] - B[:3]).max()
+    np.testing.assert_allclose(found[:3], B[:3], atol=0.05)
+    assert np.abs(plain[:3] - B[:3]).max() > 2 * np.abs(found[:3] - B[:3]).max()
 
 
 def test_corrected_residuals_give_the_variance_of_the_estimate() -> None:
-    """Locations of many samples of Cauchy noise: their spread is the one each sample predicts."""
+    """Slopes of many samples of Cauchy noise: their spread is the one each sample predicts."""
     rng = np.random.default_rng(5)
     repeats, n = 1000, 400
-    Y = rng.standard_cauchy((n, repeats))
-    Phi = np.ones((n, 1))
-    found = regression(Phi, Y, tolerance=1e-4)
-    corrected = corrected_residuals(Y - found.model, found.scale)
+    Y, X = rng.standard_cauchy((n, repeats)), rng.choice([-1.0, 1.0], (n, 1))
+    found = regression(X, Y)
+    corrected = corrected_residuals(Y - found.predicted, found.scale)
     predicted = np.sqrt(np.mean(corrected**2) / n)
     # A standard deviation from 1000 values: 2.2%; four of these.
-    assert np.std(found.model) == pytest.approx(predicted, rel=0.09)
+    assert np.std(found.model.beta[0]) == pytest.approx(predicted, rel=0.09)
 
 
 def test_scatter_of_elliptical_noise_without_moments() -> None:

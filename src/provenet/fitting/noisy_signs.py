@@ -1,21 +1,20 @@
 """Directions of units from very noisy signs (BJW19, section 7.3 and Algorithm 8, steps 3a to 3c).
 
-Let `v = relu(w.x) + e`: one hidden unit seen through noise that is independent of x but otherwise
-anything. Its sign is a noisy label of the halfspace `w.x > 0`. Where |e| is always large the sign
-is that of e and tells nothing, so Gaussian noise is added first: the sign of `v + g` then leans to
-one side by an amount that `relu(w.x)` moves, whatever e is. The direction that correlates best with
-the signs,
+Let `v = relu(w.x) + e`: one hidden unit under noise that is independent of x but otherwise
+arbitrary. Its sign is a noisy label of the halfspace `w.x > 0`. If |e| is always large the sign is
+that of e, so Gaussian noise is added first: then `relu(w.x)` changes the mean of the sign of
+`v + g`, whatever e is. The direction that correlates best with the signs,
 
     max_{|w| <= 1} sum_n s_n <w, x_n>,    s_n = sign(v_n + g_n),    g ~ N(0, smear^2)      (eq. 5)
 
 is the mean of `s x`, normalised. For standard normal x that mean is `lambda w` exactly (eq. 4):
-with `theta(t) = E[s | w.x = t]`, `lambda = E[theta(w.x) w.x] = E[theta'(w.x)]`. With a smear large
-beside v that is `1 / (smear sqrt(2 pi))`. (Proposition 7 drops the derivative of ReLU, which is
-zero on one side, and so states twice as much.)
+with `theta(t) = E[s | w.x = t]`, `lambda = E[theta(w.x) w.x] = E[theta'(w.x)]`. For a smear far
+larger than v that is `1 / (smear sqrt(2 pi))`. (Proposition 7 drops the derivative of ReLU, which
+is zero on one side, and so states twice as much.)
 
 Averaged over the added noise the sign is the bounded function `erf(v / (sqrt(2) smear))`, and the
-same direction comes out with less variance: that is what happens without a generator. Bounded
-functions of any labels can be used so. When `E[s | x]` depends on x through the units `W x` alone,
+same direction comes out with less variance: so it is done without a generator. Any bounded function
+of the labels serves. When `E[s | x]` depends on x through the units `W x` alone,
 
     E[s He_1(x)] = W^T g,    E[s He_2(x)] = W^T H W        (Stein's identity, twice)
 
@@ -23,7 +22,7 @@ for some vector g and matrix H: the span of the units is exact at order 2 howeve
 
 Letters of the paper: its rows p of `M S A` are our columns of `values`, its X our `X^T`, its eta
 our smear, its lambda the `strength`. Cost: n features an entry of a row; order 2 features times as
-much. Memory: a block of samples at a time beside the arguments.
+much.
 """
 
 from __future__ import annotations
@@ -34,14 +33,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from provenet.common.blocks import row_blocks
 from provenet.common.typing import TINY, Array
+from provenet.data.sources import ArraySource
+from provenet.data.standardisation import Standardisation
+from provenet.moments.hermite import MomentRequest, sampled_moments
 from provenet.networks.activations import RELU
 
 
 @dataclass(frozen=True)
 class SignDirections:
-    """Directions learned from signs, one a row, with how far to trust them."""
+    """Directions learned from signs, one a row, with their errors."""
 
     directions: Array
     """(rows, features), of norm 1."""
@@ -78,21 +79,14 @@ def learn_directions(
     return SignDirections(directions, strengths, errors)
 
 
-def hermite_moments(X: Array, s: Array) -> tuple[Array, Array]:
-    """`E[s He_1(x)]` (rows, d) and `E[s He_2(x)]` (rows, d, d), for responses s (n, rows).
+def _second_moments(X: Array, s: Array) -> Array:
+    """`E[s He_2(x)]` (rows, d, d) for responses s (n, rows), less their constant and linear parts.
 
-    The constant and linear parts of s are taken off before order 2: its expectation does not see
-    them, its sampling error does.
+    Its expectation does not see these, its sampling error does.
     """
-    n, d = X.shape
-    first = s.T @ X / n
-    second = np.zeros((s.shape[1], d, d))
-    for rows in row_blocks(n):
-        x = X[rows]
-        left = s[rows] - s.mean(axis=0) - x @ first.T
-        second += np.einsum("nr,na,nb->rab", left, x, x, optimize=True)
-        second -= left.sum(axis=0)[:, None, None] * np.eye(d)
-    return first, second / n
+    (n, d), mean, linear = X.shape, s.mean(axis=0), s.T @ X / len(X)
+    known = Standardisation(np.zeros(d), np.eye(d), mean, 1.0, linear, n)
+    return sampled_moments(ArraySource(X, s), MomentRequest(known, 2)).tensors[2]
 
 
 @dataclass(frozen=True)
@@ -121,11 +115,11 @@ def span_from_bounded_labels(
     do not depend on the inputs but are as noisy.
     """
     # Two smears: one as large as the labels, and one that dominates them.
-    s = np.hstack([responses(values, smear) for smear in (1.0, 3.0)])
-    second = hermite_moments(X, s)[1]
-    _, strengths, vectors = np.linalg.svd(_unfolded(second), full_matrices=False)
-    shuffled = (hermite_moments(X, rng.permutation(s))[1] for _ in range(3))
-    edge = max(float(np.linalg.norm(_unfolded(T), 2)) for T in shuffled)
+    s, d = np.hstack([responses(values, smear) for smear in (1.0, 3.0)]), X.shape[1]
+    second = _second_moments(X, s)
+    _, strengths, vectors = np.linalg.svd(second.reshape(-1, d), full_matrices=False)
+    shuffled = (_second_moments(X, rng.permutation(s)) for _ in range(3))
+    edge = max(float(np.linalg.norm(T.reshape(-1, d), 2)) for T in shuffled)
     found = int(np.sum(strengths > margin * edge))
     found = found if most is None else min(found, most)
     basis = vectors[:found]
@@ -133,58 +127,42 @@ def span_from_bounded_labels(
     return BoundedSpan(basis, slices, float(strengths[found - 1] / edge) if found else 0.0)
 
 
-def _unfolded(T: Array) -> Array:
-    return T.reshape(-1, T.shape[-1])
-
-
-def all_row_guesses(entries: int, finest: int) -> Iterator[tuple[int, Array]]:
+def all_row_guesses(entries: int, finest: int, batch: int = 256) -> Iterator[tuple[int, Array]]:
     """Algorithm 8, step 2: guesses of one row of a left inverse, from coarse to fine, with levels.
 
     Directions whose entries are 0 and +-2^-i, i < level, the largest 1 and the first that is not
-    zero positive, in batches and normalised. Each occurs once in all levels.
+    zero positive, in batches and normalised. Each occurs once in all levels; those of a level come
+    in scattered order, so that a part of them covers the sphere.
     """
     for level in range(1, finest + 1):
-        for rows in _row_guesses(entries, level):
-            yield level, rows
+        powers = 0.5 ** np.arange(level)
+        values = np.concatenate([[0.0], powers, -powers])
+        total = len(values) ** entries
+        step = int(total * 0.618)  # by the golden section, made coprime to the number of codes
+        while np.gcd(step, total) != 1:
+            step += 1
+        for begin in range(0, total, batch):
+            codes = np.arange(begin, min(begin + batch, total)) * step % total
+            rows = values[codes[:, None] // len(values) ** np.arange(entries) % len(values)]
+            size = np.abs(rows)
+            first = rows[np.arange(len(rows)), np.argmax(size > 0, axis=1)]
+            new = (size == powers[-1]).any(axis=1)  # else it belongs to a coarser level
+            rows = rows[(size.max(axis=1) == 1) & (first > 0) & new]
+            if len(rows):
+                yield level, rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def _row_guesses(entries: int, level: int, batch: int = 256) -> Iterator[Array]:
-    """The guesses of one level; in scattered order, so that a part of them covers the sphere."""
-    powers = 0.5 ** np.arange(level)
-    values = np.concatenate([[0.0], powers, -powers])
-    total = len(values) ** entries
-    step = int(total * 0.618)  # by the golden section, made coprime to the number of codes
-    while np.gcd(step, total) != 1:
-        step += 1
-    for begin in range(0, total, batch):
-        codes = np.arange(begin, min(begin + batch, total)) * step % total
-        rows = values[codes[:, None] // len(values) ** np.arange(entries) % len(values)]
-        size = np.abs(rows)
-        first = rows[np.arange(len(rows)), np.argmax(size > 0, axis=1)]
-        new = (size == powers[-1]).any(axis=1)  # else it belongs to a coarser level
-        rows = rows[(size.max(axis=1) == 1) & (first > 0) & new]
-        if len(rows):
-            yield rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def merged(learned: Sequence[SignDirections]) -> SignDirections:
-    """All rows of several results."""
-    return SignDirections(
-        np.concatenate([found.directions for found in learned]),
-        np.concatenate([found.strengths for found in learned]),
-        np.concatenate([found.standard_errors for found in learned]),
-    )
-
-
-def surest_directions(learned: SignDirections, most: int = 300) -> Array:
+def surest_directions(learned: Sequence[SignDirections], most: int = 300) -> Array:
     """Directions up to sign, the surest first, without those within error of a surer one.
 
     A standard error of half a radian means nothing; all pairs of those kept will be compared.
     """
-    order = np.argsort(learned.standard_errors)
-    kept = np.empty((0, learned.directions.shape[1]))
-    for i in order[learned.standard_errors[order] < 0.5]:
-        w, near = learned.directions[i], max(0.05, float(learned.standard_errors[i]))
+    directions = np.concatenate([found.directions for found in learned])
+    errors = np.concatenate([found.standard_errors for found in learned])
+    order = np.argsort(errors)
+    kept = np.empty((0, directions.shape[1]))
+    for i in order[errors[order] < 0.5]:
+        w, near = directions[i], max(0.05, float(errors[i]))
         if np.max(np.abs(kept @ w), initial=0.0) < np.cos(near):
             kept = np.vstack([kept, w])
         if len(kept) == most:

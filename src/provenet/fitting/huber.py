@@ -12,25 +12,23 @@ fixed point of
 shrinks by the share of clipped residuals, and whoever can fit by least squares can fit robustly.
 With a free output bias no symmetry of e is needed: the bias settles where `E psi(e - bias) = 0`,
 and then `E[psi | x] = 0` for every x, because e does not depend on x. The bias itself is therefore
-that of the network plus a location of the noise, which nothing can tell apart.
+that of the network plus a location of the noise, which cannot be distinguished.
 
 Several outputs with structured noise (the same huge offset on all outputs of a sample, say) are
 whitened first, by Tyler's scatter matrix (1987), the fixed point of
 
     S = (m / n) sum_n  r_n r_n^T / (r_n^T S^-1 r_n)       (m outputs),
 
-which exists whatever the tails. In whitened coordinates the noisy directions count little. Labels
-that are far off one by one, not sample by sample, are better left unmixed: the data decide.
+which exists whatever the tails. In whitened coordinates the noisy directions count little. Outliers
+that hit single labels, not whole samples, are better left unmixed: the data decide.
 
-All functions work on arrays in memory: Y (n, outputs); cost n outputs^2 a round of the scatter, and
-what `fit` and `predict` take.
+Arrays are in memory: Y (n, outputs); cost n outputs^2 a round of the scatter, and the fits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -42,16 +40,16 @@ from provenet.fitting.model import Linearisation, Parameters
 from provenet.networks.activations import RELU, Activation
 from provenet.networks.network import Network
 
-Model = TypeVar("Model")
-
 HUBER = 1.345
-"""Threshold in standard deviations that keeps 95% of the efficiency when the noise is Gaussian."""
+"""c, in standard deviations: 95% of the efficiency of least squares when the noise is Gaussian."""
+
+# ---------------------------------------------------------------- scales
 
 
 def robust_scale(R: Array) -> Array:
     """Median absolute residual of each output, scaled to the standard deviation of a Gaussian.
 
-    Where half of the residuals or more are zero: what rounding could make of them; or 1.
+    If half of the residuals or more are zero: their largest rounding error; or 1.
     """
     size = np.abs(R)
     rounding = EPS * np.quantile(size, 0.9, axis=0)
@@ -60,23 +58,23 @@ def robust_scale(R: Array) -> Array:
 
 
 def usual_size(R: Array) -> Array:
-    """The same, but not small because half of the residuals lie close to zero.
-
-    So do the labels of a single unit with hardly any noise: half of them are equal.
-    """
+    """The same of labels, of which half may be equal, as those of a single unit without noise."""
     return np.maximum(robust_scale(R), 0.5 * np.quantile(np.abs(R), 0.6, axis=0))
 
 
-def corrected_residuals(R: Array, scale: Array, threshold: float = HUBER) -> Array:
+def corrected_residuals(R: Array, scale: Array) -> Array:
     """`s psi(r / s) / E[psi']`, output by output: winsorised, then enlarged by what that lost.
 
     Labels `f(x)` plus these have the least-squares fit f where Huber's estimate is f, and give it
     the right standard errors: its variance is that of least squares with noise of the variance
     `s^2 E[psi^2] / E[psi']^2` (Huber 1973).
     """
-    reach = threshold * scale
+    reach = HUBER * scale
     slope = np.mean(np.abs(R) <= reach, axis=0)
     return np.asarray(np.clip(R, -reach, reach) / np.maximum(slope, 0.05))
+
+
+# ---------------------------------------------------------------- whitening
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ class Whitening:
     ) -> tuple[Network, StandardErrors]:
         """A network of whitened labels and its errors as those of the labels, units in their order.
 
-        Errors of different outputs of a unit are taken for unrelated, as whitened noise is.
+        Errors of a unit's different outputs count as uncorrelated, as whitened noise is.
         """
         squares = self.backward.T**2
         moved = replace(
@@ -130,8 +128,7 @@ def _mapped(network: Network, matrix: Array, shift: Array) -> Network:
 def scatter(R: Array, rounds: int = 40) -> Array:
     """Tyler's scatter matrix of the rows of R, of trace `outputs`; positive definite always.
 
-    A direction that hardly any row has a share in gets a small but positive value. The iteration
-    converges linearly, and where it is stopped is no matter: every round is a valid weighting.
+    The iteration converges linearly, and every round is a valid weighting.
     """
     m = R.shape[1]
     norms = np.linalg.norm(R, axis=1)
@@ -152,8 +149,8 @@ def whitening(R: Array) -> Whitening:
 
     By the symmetric root of the scatter, then each coordinate to scale one; or by the scales of the
     outputs alone, unless the scatter encloses the middle of the data more tightly (by the volume
-    1/det). It does where noise is shared by outputs. Where single labels are far off by themselves
-    every mixture of outputs would only spread them.
+    1/det). It does if outputs share noise. Outliers of single labels would be spread by any mixture
+    of outputs.
     """
     middle = np.median(R, axis=0)
     centred = R - middle
@@ -165,87 +162,13 @@ def whitening(R: Array) -> Whitening:
     return Whitening(middle, forward, np.linalg.inv(forward))
 
 
-@dataclass(frozen=True)
-class RobustFit(Generic[Model]):
-    """Where the iteration on pseudo-labels ended."""
-
-    model: Model
-    predicted: Array
-    """The model's values."""
-    labels: Array
-    """The last pseudo-labels."""
-    scale: Array
-    """Scale of the residuals, one an output."""
-    clipped: float
-    """Share of labels that were drawn in."""
-    loss: float
-    """Huber's objective."""
-    iterations: int
-    ended: Ended
-
-
-def robust_fit(
-    Y: Array,
-    start: Model,
-    predict: Callable[[Model], Array],
-    fit: Callable[[Array, Model], Model],
-    *,
-    threshold: float = HUBER,
-    tolerance: float = 1e-3,
-    iterations: int = 40,
-    scale: Array | None = None,
-    out_of_time: Callable[[], bool] = lambda: False,
-) -> RobustFit[Model]:
-    """Huber's estimate: refit by `fit(pseudo_labels, model)` until the predictions rest.
-
-    They rest when they move by less than `tolerance` of the residuals' scale (root mean square),
-    which is taken to be at least a millionth of the labels'.
-    `fit` need not converge: one step that lowers the sum of squares is enough. A `scale` given is
-    kept; otherwise it follows the residuals.
-    """
-    floor = 1e-6 * usual_size(Y - np.median(Y, axis=0))
-    predicted = predict(start)
-    state = _state(start, Y, predicted, floor, scale, threshold, 0, Ended.OUT_OF_STEPS)
-    for iteration in range(1, iterations + 1):
-        if out_of_time():
-            return replace(state, ended=Ended.OUT_OF_TIME)
-        model = fit(state.labels, state.model)
-        new = predict(model)
-        move = float(np.sqrt(np.mean(((new - predicted) / state.scale) ** 2)))
-        predicted = new
-        ended = Ended.CONVERGED if move < tolerance else Ended.OUT_OF_STEPS
-        state = _state(model, Y, predicted, floor, scale, threshold, iteration, ended)
-        if ended is Ended.CONVERGED:
-            break
-    return state
-
-
-@dataclass(frozen=True)
-class WeightedFit:
-    """Huber's estimate of a network, and labels on which plain least squares would find it."""
-
-    network: Network
-    fit: RobustFit[Parameters]
-    """In labels whitened by the scatter."""
-    whitened: Array
-    """These labels."""
-    labels: Array
-    """The network's values plus winsorised, corrected residuals, evened."""
-    white: Whitening | None
-    """What `labels` are whitened by, if they are."""
-    unevenness: float
-    """How much larger their noise was along its worst direction of the outputs than its best."""
-    ended: Ended
-    """How the last of its iterations ended."""
-
-
 def evened(
     predicted: Array, R: Array, uneven: float = 2.0
 ) -> tuple[Array, Whitening | None, float]:
     """Labels `predicted + R` whose noise is about the same in all directions of the outputs.
 
-    Left alone where it is so already; otherwise whitened by the covariance of R, the noise keeping
-    its typical size. Also returned: the whitening, and by how much the noise was uneven.
+    Returned as they are if it is so already; otherwise whitened by the covariance of R, the noise
+    keeping its typical size. Also returned: the whitening, and by how much the noise was uneven.
     """
     values, vectors = np.linalg.eigh(R.T @ R / len(R))
     levels = np.sqrt(np.maximum(values, 1e-10 * values[-1] + TINY))
@@ -258,6 +181,25 @@ def evened(
     return white.apply(predicted + R), white, unevenness
 
 
+# ---------------------------------------------------------------- fits
+
+
+@dataclass(frozen=True)
+class RobustFit:
+    """Where the iteration on pseudo-labels ended."""
+
+    model: Parameters
+    predicted: Array
+    """The model's values."""
+    scale: Array
+    """Scale of the residuals, one an output."""
+    clipped: float
+    """Share of winsorised labels."""
+    loss: float
+    """Huber's objective."""
+    ended: Ended
+
+
 def huber_network(
     X: Array,
     Y: Array,
@@ -266,20 +208,57 @@ def huber_network(
     *,
     tolerance: float,
     scale: Array | None = None,
+    iterations: int = 40,
     out_of_time: Callable[[], bool] = lambda: False,
-) -> RobustFit[Parameters]:
-    """Huber's estimate of a network: rounds of two Levenberg-Marquardt steps on pseudo-labels."""
+) -> RobustFit:
+    """Huber's estimate of a network: rounds of two Levenberg-Marquardt steps on pseudo-labels.
 
-    def predict(p: Parameters) -> Array:
-        return Linearisation.of(p, activation, X).values.reshape(len(X), *p.beta.shape[1:])
+    It ends when predictions move by less than `tolerance` of the residuals' scale (root mean
+    square), which is at least a millionth of the labels'. A given `scale` is kept; otherwise it
+    follows the residuals.
+    """
+    floor = 1e-6 * usual_size(Y - np.median(Y, axis=0))
 
-    def fit(labels: Array, p: Parameters) -> Parameters:
-        samples = ArraySource(X, labels)
-        return refine(samples, p, activation, spread=1.0, iterations=3, tolerance=0.0).parameters
+    def evaluated(model: Parameters) -> RobustFit:
+        predicted = Linearisation.of(model, activation, X).values.reshape(Y.shape)
+        s = np.maximum(robust_scale(Y - predicted), floor) if scale is None else scale
+        t = np.abs(Y - predicted) / s
+        inside = np.minimum(t, HUBER)
+        clipped, loss = float(np.mean(t > HUBER)), float(np.mean(inside * (t - inside / 2)))
+        return RobustFit(model, predicted, s, clipped, loss, Ended.OUT_OF_STEPS)
 
-    return robust_fit(
-        Y, start, predict, fit, tolerance=tolerance, scale=scale, out_of_time=out_of_time
-    )
+    fit = evaluated(start)
+    for _ in range(iterations):
+        if out_of_time():
+            return replace(fit, ended=Ended.OUT_OF_TIME)
+        reach = HUBER * fit.scale
+        labels = fit.predicted + np.clip(Y - fit.predicted, -reach, reach)
+        samples, before = ArraySource(X, labels), fit
+        steps = refine(samples, fit.model, activation, spread=1.0, iterations=3, tolerance=0.0)
+        fit = evaluated(steps.parameters)
+        move = np.sqrt(np.mean(((fit.predicted - before.predicted) / before.scale) ** 2))
+        if move < tolerance:
+            return replace(fit, ended=Ended.CONVERGED)
+    return fit
+
+
+@dataclass(frozen=True)
+class WeightedFit:
+    """Huber's estimate of a network, and labels on which plain least squares would find it."""
+
+    network: Network
+    fit: RobustFit
+    """In labels whitened by the scatter."""
+    whitened: Array
+    """These labels."""
+    labels: Array
+    """The network's values plus winsorised, corrected residuals, evened."""
+    white: Whitening | None
+    """The whitening of `labels`, if their noise was uneven."""
+    unevenness: float
+    """Noise along its worst direction of the outputs, over that along its best."""
+    ended: Ended
+    """How the last of its iterations ended."""
 
 
 def huber_weighted(
@@ -289,7 +268,7 @@ def huber_weighted(
 
     In two rounds: the second has the weights of a fit that was weighted. Then least squares on
     labels evened by the covariance of winsorised residuals; unlike raw labels these can be mixed
-    without spreading what is far off.
+    without spreading outliers.
     """
     for _ in range(2):
         white = whitening(Y - network(X))
@@ -298,46 +277,14 @@ def huber_weighted(
         tolerance = 0.1 / np.sqrt(len(X))  # a tenth of the predictions' standard error
         fit = huber_network(X, Z, start, RELU, tolerance=tolerance, out_of_time=out_of_time)
         network = white.restored(fit.model.network(RELU))
-
-    def repaired() -> tuple[Array, Whitening | None, float]:
+    ended, refits = fit.ended, 0
+    while True:
         predicted = network(X)
         residual = corrected_residuals(Z - white.apply(predicted), fit.scale)
-        return evened(predicted, residual @ white.backward)
-
-    ended, (labels, even, unevenness) = fit.ended, repaired()
-    for _ in range(2):
-        if even is None or out_of_time():
-            break
+        labels, even, unevenness = evened(predicted, residual @ white.backward)
+        if even is None or refits == 2 or out_of_time():
+            return WeightedFit(network, fit, Z, labels, even, unevenness, ended)
         start = Parameters.of(even.whitened(network))
-        samples = ArraySource(X, labels)
+        samples, refits = ArraySource(X, labels), refits + 1
         again = refine(samples, start, RELU, spread=1.0, iterations=10, tolerance=1e-9)
         network, ended = even.restored(again.parameters.network(RELU)), again.ended
-        labels, even, unevenness = repaired()
-    return WeightedFit(network, fit, Z, labels, even, unevenness, ended)
-
-
-def _state(
-    model: Model,
-    Y: Array,
-    predicted: Array,
-    floor: Array,
-    scale: Array | None,
-    threshold: float,
-    iteration: int,
-    ended: Ended,
-) -> RobustFit[Model]:
-    """Pseudo-labels, scale and loss at a model."""
-    R = Y - predicted
-    s = np.maximum(robust_scale(R), floor) if scale is None else scale
-    t = np.abs(R) / s
-    inside = np.minimum(t, threshold)
-    return RobustFit(
-        model,
-        predicted,
-        predicted + np.clip(R, -threshold * s, threshold * s),
-        s,
-        clipped=float(np.mean(t > threshold)),
-        loss=float(np.mean(inside * (t - inside / 2))),
-        iterations=iteration,
-        ended=ended,
-    )

@@ -9,13 +9,11 @@ import pytest
 
 import provenet as pn
 from provenet.common.typing import Array
-from provenet.fitting.robust.noisy_signs import (
+from provenet.fitting.noisy_signs import (
     SignDirections,
     all_row_guesses,
     best_units,
-    hermite_moments,
     learn_directions,
-    merged,
     responses,
     span_from_bounded_labels,
     surest_directions,
@@ -99,53 +97,21 @@ def test_the_mean_costs_less_variance_than_a_draw() -> None:
     assert expected.standard_errors[0] < 0.7 * drawn.standard_errors[0]
 
 
-def test_hermite_moments_of_an_absolute_value() -> None:
-    """`E[|w.x| He_2(x)] = sqrt(2/pi) w w^T` and order 1 vanishes."""
-    X, w, _ = one_unit(8, 200_000)
-    first, second = hermite_moments(X, np.abs(X @ w)[:, None])
-    # Sampling errors of about 0.003; five of them.
-    np.testing.assert_allclose(first[0], 0, atol=0.015)
-    np.testing.assert_allclose(second[0], np.sqrt(2 / np.pi) * np.outer(w, w), atol=0.015)
-
-
-def test_hermite_moments_in_blocks_are_the_plain_formula() -> None:
-    rng = np.random.default_rng(9)
-    X, s = rng.standard_normal((20_000, 3)), rng.standard_normal((20_000, 2))
-    first, second = hermite_moments(X, s)
-    left = s - s.mean(axis=0) - X @ (s.T @ X / len(X)).T
-    expected = np.einsum("nr,na,nb->rab", left, X, X) / len(X)
-    expected -= left.mean(axis=0)[:, None, None] * np.eye(3)
-    np.testing.assert_allclose(first, s.T @ X / len(X), atol=1e-13)
-    np.testing.assert_allclose(second, expected, atol=1e-13)
-
-
 def test_span_under_noise_without_variance() -> None:
+    """As many dimensions as there are units, or as are asked for; none in labels of no network."""
     network = pn.random_network(3, 8, outputs=4, bias_scale=0.0, rng=10)
     rng = np.random.default_rng(11)
     X = rng.standard_normal((20_000, 8))
-    Y = network(X) + rng.standard_cauchy((len(X), 4))
-    span = span_from_bounded_labels(X, Y, None, np.random.default_rng(12))
-    assert span.dimensions == 3 and span.margin > 1.15
+    noise = rng.standard_cauchy((len(X), 4))
+    span, narrow, nothing = (
+        span_from_bounded_labels(X, Y, most, np.random.default_rng(12))
+        for Y, most in ((network(X) + noise, None), (network(X) + noise, 2), (noise, 2))
+    )
+    assert span.dimensions == 3 and span.margin > 1.15 and nothing.dimensions == 0
     outside = network.weights - network.weights @ span.basis.T @ span.basis
     # 0.04 to 0.15 over 20 seeds; a random direction has 0.8.
     assert np.linalg.norm(outside, axis=1).max() < 0.25
-
-
-def test_span_of_labels_that_do_not_depend_on_the_inputs() -> None:
-    rng = np.random.default_rng(13)
-    X, Y = rng.standard_normal((5000, 6)), rng.standard_cauchy((5000, 3))
-    for most in (None, 2):
-        assert span_from_bounded_labels(X, Y, most, rng).dimensions == 0
-
-
-def test_span_of_at_most_so_many_dimensions() -> None:
-    network = pn.random_network(3, 5, outputs=4, rng=16)
-    X = np.random.default_rng(17).standard_normal((5000, 5))
-    wide, narrow = (
-        span_from_bounded_labels(X, network(X), most, np.random.default_rng(18)) for most in (4, 2)
-    )
-    assert wide.dimensions == 3 and narrow.dimensions == 2
-    np.testing.assert_array_equal(wide.basis[:2], narrow.basis)
+    np.testing.assert_array_equal(span.basis[:2], narrow.basis)
     assert narrow.slices.shape[1:] == (2, 2)
 
 
@@ -153,7 +119,9 @@ def test_span_of_at_most_so_many_dimensions() -> None:
 def test_each_guess_once(entries: int) -> None:
     """All directions with entries 0 and +-2^-i up to sign and scale, by brute force."""
     finest = 3
-    rows = np.vstack([rows for _, rows in all_row_guesses(entries, finest)])
+    levels, batches = zip(*all_row_guesses(entries, finest), strict=True)
+    rows = np.vstack(batches)
+    assert list(levels) == sorted(levels)  # from coarse to fine
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1)
     values = [0.0, *(sign * 0.5**i for i in range(finest) for sign in (1, -1))]
     wanted = {
@@ -166,23 +134,13 @@ def test_each_guess_once(entries: int) -> None:
     assert set(found) == wanted
 
 
-def test_coarse_guesses_come_first_and_lazily() -> None:
-    guesses = all_row_guesses(8, 4)
-    level, rows = next(guesses)
-    assert level == 1 and set(np.unique(np.sign(rows))) == {-1.0, 0.0, 1.0}
-    levels = [level for level, _ in all_row_guesses(3, 4)]
-    assert levels == sorted(levels)
-
-
 def test_distinct_directions_keep_the_surest() -> None:
     w = np.array([[1.0, 0.0], [-1.0, 0.001], [0.0, 1.0], [0.6, 0.8]])
     w /= np.linalg.norm(w, axis=1, keepdims=True)
-    learned = merged(
-        [
-            SignDirections(w[:2], np.ones(2), np.array([0.02, 0.01])),
-            SignDirections(w[2:], np.ones(2), np.array([0.03, 0.9])),
-        ]
-    )
+    learned = [
+        SignDirections(w[:2], np.ones(2), np.array([0.02, 0.01])),
+        SignDirections(w[2:], np.ones(2), np.array([0.03, 0.9])),
+    ]
     # The second is the first again, reversed and surer; the last is too unsure to mean anything.
     np.testing.assert_array_equal(surest_directions(learned), w[[1, 2]])
 

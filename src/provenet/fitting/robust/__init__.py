@@ -1,1 +1,0 @@
-"""Fits for labels of which least squares must not believe all."""
