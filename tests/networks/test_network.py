@@ -194,7 +194,7 @@ BAD: list[tuple[type[pn.Network], dict[str, Any], tuple[str, ...]]] = [
     (pn.Network, {"output_weights": np.ones((3, 2)), "linear": [1.0, 1.0]}, ("linear", "(3, 2)")),
     (pn.Network, {"activation": "mish"}, ("mish", "relu")),
     (pn.Network, {"link": "probit"}, ("identity, logit, softmax", "'probit'")),
-    (pn.Network, {"link": "softmax"}, ("one output a class", "'logit'")),
+    (pn.Network, {"link": "softmax"}, ("one output per class", "'logit'")),
     (pn.DeepNetwork, {"weights": 3.0}, ("weights", "list of matrices", "float")),
     (pn.DeepNetwork, {"weights": "two"}, ("weights", "list of matrices", "str")),
     (pn.DeepNetwork, {"weights": EYES[:1]}, ("weights", "at least two matrices", "not 1")),

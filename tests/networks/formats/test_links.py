@@ -151,7 +151,7 @@ def test_a_classifier_that_predicts_otherwise_is_not_read(tmp_path: Path) -> Non
     (tmp_path / "model.onnx").write_bytes(made.SerializeToString())
     with pytest.raises(pn.InvalidInput) as error:
         pn.load_network(tmp_path / "model.onnx")
-    is_a_sentence(error, "different units")
+    is_a_sentence(error, "no activation")
 
 
 @pytest.mark.parametrize(

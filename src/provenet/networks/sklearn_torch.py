@@ -2,8 +2,8 @@
 
 The models are fitted `MLPRegressor`s and `MLPClassifier`s, and `torch.nn.Sequential`s of PyTorch's
 own modules, which load anywhere. Piecewise linear units and a linear term are rewritten as units
-that the model has. The classes of a classifier are the outputs' numbers 0, 1, ...: the names that a
-model was fitted with, a network does not keep.
+that the model has. The classes of a classifier are the outputs' numbers 0, 1, ...: a network does
+not keep the names that a model was fitted with.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import package
 from provenet.common.words import counted
-from provenet.networks.formats.arrays import check_has_name
+from provenet.networks.formats import check_has_name
 from provenet.networks.network import DeepNetwork, Network
 from provenet.networks.piecewise import in_relu_units, linear_as_units
 
 _SKLEARN_UNITS = {"relu": "relu", "sigmoid": "logistic", "tanh": "tanh"}
 _SKLEARN_LINKS = {
-    "MLPRegressor": {"identity": "identity"},
-    "MLPClassifier": {"logistic": "logit", "softmax": "softmax"},
+    "regressor": {"identity": "identity"},
+    "classifier": {"logistic": "logit", "softmax": "softmax"},
 }
 _TORCH_UNITS: dict[str, Callable[[Any, float | None], Any]] = {
     "relu": lambda nn, slope: nn.ReLU(),
@@ -64,25 +64,27 @@ def to_mlp_classifier(network: Network) -> Any:
     return model
 
 
-def from_mlp(model: Any, kind: str) -> DeepNetwork:
-    """The network that a fitted `MLPRegressor` or `MLPClassifier` (the kind) is."""
+def from_mlp(model: Any, kind: str, cls: type[Network]) -> Network:
+    """The network of a fitted MLP "regressor" or "classifier" (the kind), as this class."""
     weights, biases = getattr(model, "coefs_", None), getattr(model, "intercepts_", None)
+    name = f"MLP{kind.capitalize()}"
     if weights is None or biases is None:
         raise InvalidInput(
             f"A {type(model).__name__} that has not been fitted is no network: give an "
-            f"{kind} after fit."
+            f"{name} after fit."
         )
     units = {theirs: ours for ours, theirs in _SKLEARN_UNITS.items()}
     links = _SKLEARN_LINKS[kind]
     if len(weights) < 2 or model.activation not in units or model.out_activation_ not in links:
         raise InvalidInput(
             f"The {type(model).__name__} has {counted(len(weights) - 1, 'hidden layer')} of units "
-            f"{model.activation!r} and the output {model.out_activation_!r}: give an {kind} with "
+            f"{model.activation!r} and the output {model.out_activation_!r}: give an {name} with "
             f"hidden layers of {', '.join(units)} units and the output "
             f"{' or '.join(map(repr, links))}."
         )
     matrices, link = [W.T for W in weights], links[model.out_activation_]
-    return DeepNetwork(matrices, biases, units[model.activation], link=link)
+    network = DeepNetwork(matrices, biases, units[model.activation], link=link)
+    return network if cls is DeepNetwork else network.as_one_layer(f"Network.from_mlp_{kind}")
 
 
 def to_torch(network: Network, dtype: Any = None) -> Any:
@@ -98,8 +100,8 @@ def to_torch(network: Network, dtype: Any = None) -> Any:
     if same is None:
         raise InvalidInput(
             f"torch.nn has no units {_described(network)}: it takes abs, "
-            f"{', '.join(_TORCH_UNITS)}, and a linear term beside those that a sum of two makes "
-            "linear (not sigmoid, tanh, elu); write an .onnx file instead."
+            f"{', '.join(_TORCH_UNITS)}, and a linear term with those of which two sum to a "
+            "linear function (not sigmoid, tanh, elu); write an .onnx file instead."
         )
     modules: list[Any] = []
     for number, (W, b) in enumerate(same.affine_maps):

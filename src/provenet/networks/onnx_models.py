@@ -1,36 +1,152 @@
-"""A network from an ONNX model, written by provenet or exported by another program.
+"""Networks as ONNX models, and back.
 
-A model of provenet has the names of its arrays and of its activation. Any other is evaluated once
-on symbols. A value in its graph is a batch of rows whose entries are `g(a)`, with one function g of
-one number, known by its values on a grid, and `a = M h + c`, h the last layer of units below, or
-the input. Affine nodes (Gemm, MatMul, a bias) work on M and c; nodes that act on each entry by
-itself (Relu, Erf, a product of two values) work on g. Where an affine node meets a g that is not
-linear, g must be `alpha sigma(s z) + beta` for an activation sigma that has a name, and becomes a
-layer of units. So `0.5 z (1 + Erf(z / 1.414))` is gelu and `Max(z, 0.1 z)` is a leaky ReLU without
-a list of spellings. Nodes that reshape are taken to keep the rows.
+*Written*: input `x` (N, features), output `y` (N, outputs), in one chain.
 
-What was read is compared with ONNX's reference evaluation of the model: it is the model's function,
-or the file is refused. No code is run.
+    x -> Gemm (W, b) -> activation -> .. -> Gemm (A, c) -> y
+
+A linear term is a second Gemm of `x`, added at the end; a link is a Sigmoid or Softmax. The nodes
+are those of opset 13 that runtimes evaluate in double precision. So a leaky ReLU is `Max(z, s z)`,
+because the operator LeakyRelu keeps its slope in single precision; and softplus and elu are
+formulas that do not overflow, `relu(z) + log(1 + exp(-|z|))` and `relu(z) + (exp(min(z, 0)) - 1)`,
+because onnxruntime has these operators in single precision only. It has Erf so, too, for which
+there is no formula: it evaluates `erf` and `gelu` in `float32` only.
+
+*Read*: a model of provenet has the names of its arrays and of its activation. Any other, such as
+those that PyTorch, scikit-learn and Keras export, is evaluated once on symbols. A value in its
+graph is a batch of rows whose entries are `g(a)`, with one function g of one number, known by its
+values on a grid, and `a = M h + c`, h the last layer of units below, or the input. Affine nodes
+(Gemm, MatMul, a bias) work on M and c; elementwise nodes (Relu, Erf, a product of two values) work
+on g. Where an affine node meets a g that is not linear, g must be an activation that has a name,
+and becomes a layer of units. So `0.5 z (1 + Erf(z / 1.414))` is gelu and `Max(z, 0.1 z)` is a leaky
+ReLU without a list of spellings. Nodes that reshape are taken to keep the rows.
+
+The network is compared with ONNX's reference evaluation of the model: if they differ, the file is
+refused. No code is run.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from provenet.common import __version__
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import package
 from provenet.common.typing import AnyArray, Array
-from provenet.networks.activations import NAMES, Activation, get_activation, leaky_relu
-from provenet.networks.formats.arrays import network_of_arrays, network_of_layers
-from provenet.networks.formats.onnx_write import METADATA, OPERATORS
+from provenet.networks.activations import GELU_CUBIC, NAMES, Activation, get_activation, leaky_relu
+from provenet.networks.formats import named_arrays, network_of_arrays, network_of_layers
 from provenet.networks.network import Network, probabilities
+
+METADATA = ("provenet.activation", "provenet.link", "provenet.outputs")
+"""The name of the activation, the link, and the number of outputs (empty where labels are plain
+numbers): with these and the names of its constants a model is read as it was written."""
+
+_OPERATORS = {
+    "relu": "Relu",
+    "abs": "Abs",
+    "sigmoid": "Sigmoid",
+    "exp": "Exp",
+    "tanh": "Tanh",
+    "erf": "Erf",
+    "sin": "Sin",
+}
+"""Activations that are a single node."""
+_FORMULAS = {family: f"h = {operator} z" for family, operator in _OPERATORS.items()} | {
+    "leaky_relu": "leak = Mul z slope; h = Max z leak",
+    "step": "fires = Greater z zero; h = Cast fires",
+    "relu2": "positive = Relu z; h = Pow positive two",
+    "relu3": "positive = Relu z; h = Pow positive three",
+    "silu": "gate = Sigmoid z; h = Mul z gate",
+    "gelu": "scaled = Mul z root_half; error = Erf scaled; gate = Add error one; "
+    "halved = Mul z half; h = Mul halved gate",
+    "gelu_tanh": "square = Mul z z; bent = Mul square cubic; stretch = Add bent one; "
+    "stretched = Mul z stretch; argument = Mul stretched steepness; gate = Sigmoid argument; "
+    "h = Mul z gate",
+    "softplus": "size = Abs z; negative = Neg size; small = Exp negative; above = Add small one; "
+    "rest = Log above; positive = Relu z; h = Add positive rest",
+    "elu": "below = Min z zero; fraction = Exp below; loss = Sub fraction one; "
+    "positive = Relu z; h = Add positive loss",
+}
+"""Nodes from the argument `z` of a layer's units to their values `h`."""
+_NUMBERS = {
+    "zero": 0.0,
+    "half": 0.5,
+    "one": 1.0,
+    "two": 2.0,
+    "three": 3.0,
+    "root_half": math.sqrt(0.5),
+    "cubic": GELU_CUBIC,
+    "steepness": math.sqrt(8 / math.pi),
+}
+_OF_OUTPUTS = {"output_weights", "linear"}
+
+
+def to_onnx(
+    network: Network, dtype: Any = "float64", where: str | PathLike[str] = "An ONNX model"
+) -> Any:
+    """The ModelProto; numbers in double precision, or in `float32`."""
+    onnx = package("onnx", where, '"provenet[onnx]"')
+    if str(np.dtype(dtype)) not in ("float64", "float32"):
+        raise InvalidInput(f"An ONNX model is written in float64 or float32, not {dtype}.")
+    helper, kind = onnx.helper, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    arrays = named_arrays(network, where)
+    arrays |= {name: np.atleast_2d(arrays[name]) for name in arrays.keys() & _OF_OUTPUTS}
+    arrays["output_bias"] = np.atleast_1d(arrays["output_bias"])
+    nodes: list[Any] = []
+
+    def node(operator: str, inputs: list[str], output: str, **attributes: Any) -> None:
+        nodes.append(helper.make_node(operator, inputs, [output], name=output, **attributes))
+
+    h = "x"
+    for number in range(network.layers):
+        mark = "" if network.layers == 1 else f".{number}"
+        node("Gemm", [h, f"weights{mark}", f"biases{mark}"], f"z{mark}", transB=1)
+        numbers = {**_NUMBERS, "slope": network.activation.slope}
+        for line in _FORMULAS[network.activation.family].split("; "):
+            output, _, operator, *inputs = line.split()
+            arrays |= {name: np.asarray(numbers[name]) for name in inputs if name in numbers}
+            own = [name if name in numbers else f"{name}{mark}" for name in inputs]
+            node(operator, own, f"{output}{mark}", **({"to": kind} if operator == "Cast" else {}))
+        h = f"h{mark}"
+    u = "y" if network.link == "identity" else "u"
+    last = u if network.linear is None else "units_part"
+    node("Gemm", [h, "output_weights", "output_bias"], last, transB=1)
+    if network.linear is not None:
+        node("Gemm", ["x", "linear"], "linear_part", transB=1)
+        node("Add", [last, "linear_part"], u)
+    if network.link == "logit":
+        node("Sigmoid", [u], "y")
+    elif network.link == "softmax":
+        node("Softmax", [u], "y", axis=1)
+    x, y = (
+        helper.make_tensor_value_info(name, kind, ["N", width])
+        for name, width in (("x", network.features), ("y", network.outputs or 1))
+    )
+    stored = [
+        onnx.numpy_helper.from_array(np.array(array, dtype=dtype, order="C"), name)
+        for name, array in arrays.items()
+    ]
+    model = helper.make_model(
+        helper.make_graph(nodes, "provenet", [x], [y], stored),
+        producer_name="provenet",
+        producer_version=__version__,
+        opset_imports=[helper.make_opsetid("", 13)],
+        ir_version=7,
+    )
+    facts = (network.activation.name, network.link, str(network.outputs or ""))
+    helper.set_model_props(model, dict(zip(METADATA, facts, strict=True)))
+    return model
+
+
+# ---- Reading
 
 
 class NotReadable(Exception):
@@ -58,7 +174,7 @@ def load_onnx(path: Path) -> Network:
         model = _Model(onnx, proto)
         properties = {p.key: p.value for p in proto.metadata_props}
         own = properties.keys() >= set(METADATA)
-        network = _own(model, properties) if own else _network(model)
+        network = _own(model.known, properties) if own else _network(model)
         _check(model, network)
     except NotReadable as problem:
         names = [node.op_type for node in proto.graph.node]
@@ -74,15 +190,11 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(". ")
 
 
-# ---------------------------------------------------------------- values
-
-
 @dataclass(frozen=True, eq=False)
 class _Affine:
     """`M h + c`, h a layer of units or, without an activation, the input.
 
-    A vector M is the diagonal of a matrix: so weights come out bit for bit, and the identity of the
-    input takes no memory.
+    A vector M is the diagonal of a matrix: the identity of the input takes no memory.
     """
 
     M: Array
@@ -108,19 +220,15 @@ _GRID = np.linspace(-4.0, 4.0, 33)
 
 @dataclass(frozen=True, eq=False)
 class _Value:
-    """Entries `g(a)`, g by its values on the grid; with a link, what they are before it.
-
-    `scales` are the s at which some function was taken of `s a`.
-    """
+    """Entries `g(a)`, g by its values on the grid; with a link, what they are before it."""
 
     base: _Affine
     g: Array = field(default_factory=_GRID.copy)
-    scales: tuple[float, ...] = (1.0,)
     link: str = "identity"
 
     @property
     def slope(self) -> float | None:
-        """Of g, if it is linear."""
+        """The slope of g, if it is linear."""
         slope = float(self.g[-1] / _GRID[-1])
         return slope if np.allclose(self.g, slope * _GRID, rtol=1e-13, atol=0) else None
 
@@ -128,43 +236,14 @@ class _Value:
         """The value as an affine function; if g is not linear, of a new layer of units."""
         if self.slope is not None:
             return self.base if self.slope == 1 else self.base.scaled(self.slope)
-        r = self.g[0] / _GRID[0] / (self.g[-1] / _GRID[-1])
-        known = [
-            *map(get_activation, NAMES),
-            *([leaky_relu(r)] if np.isfinite(r) and r < 1 else []),
-        ]
-        fits = [
-            (*_nearest(self.g, sigma(s * _GRID), offset), sigma, s)
-            for offset in (False, True)
-            for s in self.scales
-            for sigma in known
-        ]
-        # The first of those that fit to rounding; constants in half precision leave 1e-3.
-        error, alpha, beta, sigma, s = min(fits, key=lambda fit: max(fit[0], 1e-12))
-        if error > 1e-3:
+        known, leak = [*map(get_activation, NAMES)], self.g[0] / _GRID[0]
+        known += [leaky_relu(leak)] if leak < 1 and self.g[-1] == _GRID[-1] else []
+        errors = [np.abs(self.g - sigma(_GRID)).max() for sigma in known]
+        best = int(np.argmin([np.inf if np.isnan(e) else max(e, 1e-12) for e in errors]))
+        if not errors[best] <= 1e-3 * np.abs(self.g).max():  # as constants in half precision leave
             raise NotReadable("after a formula that is no activation with a name")
-        one, below = np.ones(self.base.c.shape), self.base if s == 1 else self.base.scaled(s)
-        return _Affine(alpha * one, beta * one, below, sigma)
-
-
-def _nearest(g: Array, sigma: Array, offset: bool) -> tuple[float, float, float]:
-    """The relative error of the nearest `alpha sigma + beta`, alpha, and beta (0 without offset).
-
-    Powers of two and zero are preferred: single precision leaves 0.49999997 of a half.
-    """
-    if not (np.isfinite(g).all() and np.isfinite(sigma).all()):
-        return np.inf, 0.0, 0.0
-    design = np.column_stack([sigma, np.full_like(sigma, float(offset))])
-    exact = np.linalg.lstsq(design, g, rcond=None)[0]
-    with np.errstate(divide="ignore"):
-        plain = np.sign(exact) * 2.0 ** np.rint(np.log2(np.abs(exact)))
-    plain[1] *= abs(exact[1]) > 1e-3 * abs(exact[0])
-    errors = [float(np.abs(design @ pair - g).max() / np.abs(g).max()) for pair in (exact, plain)]
-    chosen = plain if errors[1] < 10 * errors[0] + 1e-14 else exact
-    return min(errors), float(chosen[0]), float(chosen[1])
-
-
-# ---------------------------------------------------------------- nodes
+        one = np.ones(self.base.c.shape)
+        return _Affine(one, 0 * one, self.base, known[best])
 
 
 def _pointwise(function: Callable[..., Any], *arguments: Any) -> _Value:
@@ -175,8 +254,7 @@ def _pointwise(function: Callable[..., Any], *arguments: Any) -> _Value:
     if not all(isinstance(a, _Value) or _is_number(a) for a in arguments):
         raise NotReadable("with a constant that differs from unit to unit")
     g = function(*(a.g if isinstance(a, _Value) else float(np.ravel(a)[0]) for a in arguments))
-    scales = dict.fromkeys(s for v in values for s in (*v.scales, v.slope) if s)
-    return _Value(values[0].base, np.asarray(g, dtype=float), tuple(scales))
+    return _Value(values[0].base, np.asarray(g, dtype=float))
 
 
 def _is_number(constant: AnyArray | float) -> bool:
@@ -191,6 +269,10 @@ def _add(*terms: Any) -> _Value:
     return _Value(reduce(_Affine.shifted, constants, values[0].affine()))
 
 
+def _subtract(a: Any, b: Any) -> _Value:
+    return _add(a, _multiply(b, -1.0) if isinstance(b, _Value) else -b)
+
+
 def _multiply(a: Any, b: Any) -> _Value:
     value, factors = (a, b) if isinstance(a, _Value) else (b, a)
     if isinstance(factors, _Value) or _is_number(factors):
@@ -200,10 +282,6 @@ def _multiply(a: Any, b: Any) -> _Value:
 
 def _divide(a: Any, b: Any) -> _Value:
     return _pointwise(np.divide, a, b) if isinstance(b, _Value) else _multiply(a, 1 / b)
-
-
-def _subtract(a: Any, b: Any) -> _Value:
-    return _add(a, _multiply(b, -1.0) if isinstance(b, _Value) else -b)
 
 
 def _gemm(
@@ -220,10 +298,6 @@ def _gemm(
     W = b if transB else b.reshape(len(b), -1).T
     product = _Value(a.affine().times(alpha * W))
     return product if c is None else _add(product, beta * c)
-
-
-def _greater(a: Any, b: Any) -> _Value:
-    return _pointwise(get_activation("step").function, _Value(_subtract(a, b).affine()))
 
 
 def _columns(a: Any, b: Any, axis: int) -> _Value:
@@ -243,20 +317,18 @@ _AFFINE: Mapping[str, Callable[..., _Value]] = {
     "Gemm": _gemm,
     "MatMul": _gemm,
     "Scaler": lambda a, offset, scale: _multiply(_subtract(a, np.array(offset)), np.array(scale)),
-    "Greater": _greater,
-    "Less": lambda a, b: _greater(b, a),
     "Concat": _columns,
     "Softmax": lambda a, axis=-1: _Value(a.affine(), link="softmax"),
 }
 """Their arguments are values and constants, and the node's attributes by name."""
-_LEAK = float(np.float32(0.01))
-_GELU = {b"none": get_activation("gelu"), b"tanh": get_activation("gelu_tanh")}
 _POINTWISE: Mapping[str, Callable[..., Any]] = {
-    **{operator: get_activation(name).function for name, operator in OPERATORS.items()},
-    "Softplus": lambda z: np.logaddexp(0.0, z),
-    "Gelu": lambda z, approximate=b"none": _GELU[approximate](z),
+    **{operator: get_activation(name).function for name, operator in _OPERATORS.items()},
+    "Softplus": get_activation("softplus").function,
+    "Gelu": lambda z, approximate=b"": get_activation(
+        "gelu_tanh" if approximate == b"tanh" else "gelu"
+    )(z),
     "Elu": lambda z, alpha=1.0: np.where(z > 0, z, alpha * np.expm1(z)),
-    "LeakyRelu": lambda z, alpha=_LEAK: np.where(z > 0, z, alpha * z),
+    "LeakyRelu": lambda z, alpha=0.01: np.where(z > 0, z, alpha * z),
     "PRelu": lambda z, slope: np.where(z > 0, z, slope * z),
     "Max": lambda *values: reduce(np.maximum, values),
     "Min": lambda *values: reduce(np.minimum, values),
@@ -264,8 +336,8 @@ _POINTWISE: Mapping[str, Callable[..., Any]] = {
     "Log": np.log,
 }
 _RESHAPING = ("Identity", "Cast", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze")
-_KNOWN = {*_AFFINE, *_POINTWISE, *_RESHAPING, "Constant", "Transpose"}
-"""The last two of constants alone."""
+_KNOWN = {*_AFFINE, *_POINTWISE, *_RESHAPING, "Constant", "Transpose", "Greater"}
+"""The last of provenet's own models alone, the two before it of constants."""
 
 
 def _evaluated(op: str, arguments: Sequence[Any], attributes: Mapping[str, Any]) -> _Value:
@@ -285,13 +357,11 @@ def _evaluated(op: str, arguments: Sequence[Any], attributes: Mapping[str, Any])
         raise NotReadable(f"has a node {op} whose arguments do not fit") from None
 
 
-# ---------------------------------------------------------------- the graph
-
 _FLOATS = {1: "float32", 10: "float16", 11: "float64"}
 
 
 class _Model:
-    """What leads from a model's one input to its one output of real numbers."""
+    """The part of a model that leads from its one input to its one output of real numbers."""
 
     def __init__(self, onnx: Any, proto: Any) -> None:
         graph = proto.graph
@@ -324,21 +394,18 @@ class _Model:
                     raise NotReadable(f"has a node {node.op_type} {node.domain}".rstrip())
                 self.nodes.insert(0, node)
                 needed.update(node.input)
-        reduced = onnx.ModelProto()
-        reduced.CopyFrom(proto)
-        del reduced.graph.node[:], reduced.graph.output[:]
-        reduced.graph.node.extend(self.nodes)
-        reduced.graph.output.append(onnx.helper.make_tensor_value_info(self.result, 1, None))
-        self.proto = reduced
+        self.proto = onnx.ModelProto()
+        self.proto.CopyFrom(proto)
+        del self.proto.graph.node[:], self.proto.graph.output[:]
+        self.proto.graph.node.extend(self.nodes)
+        self.proto.graph.output.append(onnx.helper.make_tensor_value_info(self.result, 1, None))
         used = sorted({*stored, *(name for node in self.nodes for name in node.output if name)})
         arrays = dict(zip(used, map(np.asarray, self.run(self.zeros, used)[0]), strict=True))
         self.known: dict[str, Any] = {"": None}
-        self.known |= {n: a.astype(float) for n, a in arrays.items() if a.dtype.kind in "fiub"}
         """Constants; of what depends on the input, its value at zero."""
-        kinds = {self.zeros.dtype, *(a.dtype for a in arrays.values() if a.dtype.kind == "f")}
-        if {node.op_type for node in self.nodes} & {"Scaler", "Erf", "Gelu"}:
-            kinds.add(np.dtype("float32"))  # in which the reference evaluates these
-        self.precision = max((np.finfo(kind) for kind in kinds), key=lambda finfo: finfo.eps)
+        self.known |= {n: a.astype(float) for n, a in arrays.items() if a.dtype.kind in "fiub"}
+        half = np.dtype("float16") in {self.zeros.dtype, *(a.dtype for a in arrays.values())}
+        self.eps = float(np.finfo("float16" if half else "float32").eps)
         self.attributes = [
             {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
             for node in self.nodes
@@ -355,12 +422,12 @@ class _Model:
             raise NotReadable(f"cannot be evaluated by ONNX ({_first_line(error)})") from None
 
 
-def _own(model: _Model, properties: Mapping[str, str]) -> Network:
+def _own(known: Mapping[str, Any], properties: Mapping[str, str]) -> Network:
     """A network that provenet wrote, by the names of its arrays."""
-    arrays, (activation, link, outputs) = dict(model.known), (properties[key] for key in METADATA)
+    arrays, (activation, link, outputs) = dict(known), (properties[key] for key in METADATA)
     try:
         if not outputs:
-            names = arrays.keys() & {"output_weights", "output_bias", "linear"}
+            names = arrays.keys() & {"output_bias", *_OF_OUTPUTS}
             arrays |= {name: arrays[name][0] for name in names}
         return network_of_arrays(arrays, activation, link)
     except (KeyError, IndexError) as name:
@@ -378,62 +445,53 @@ def _network(model: _Model) -> Network:
     output = known.get(model.result)
     if not isinstance(output, _Value):
         raise NotReadable("has an output that does not depend on its input")
+    link, layers = output.link, list[_Affine]()
     layer: _Affine | None = output.affine()
-    assert layer is not None
-    link, below = output.link, layer.below
-    if link == "identity" and layer.activation is get_activation("sigmoid") and below is not None:
-        plain = layer.M.ndim == 1 and (layer.M == 1).all() and not layer.c.any()
-        if plain and below.below is not None:
-            layer, link = below, "logit"
-    weights: list[Array] = []
-    biases: list[Array] = []
-    names: set[str] = set()
     while layer is not None:
-        weights.insert(0, np.diag(layer.M) if layer.M.ndim == 1 else layer.M)
-        biases.insert(0, layer.c)
-        names |= {layer.activation.name} if layer.activation is not None else set()
+        layers.insert(0, layer)
         layer = layer.below
+    last = layers[-1]
+    plain = last.M.ndim == 1 and (last.M == 1).all() and not last.c.any()
+    if plain and len(layers) > 2 and last.activation is get_activation("sigmoid"):
+        link = "logit"
+        layers.pop()
+    names = {layer.activation.name for layer in layers if layer.activation is not None}
     if len(names) != 1:
         units = f"different units ({', '.join(sorted(names))})" if names else "no layer of units"
         raise NotReadable(f"has {units}")
-    return network_of_layers(weights, biases, names.pop(), link)
+    weights = [np.diag(layer.M) if layer.M.ndim == 1 else layer.M for layer in layers]
+    return network_of_layers(weights, [layer.c for layer in layers], names.pop(), link)
 
 
-def _check(model: _Model, network: Network) -> None:
-    """Raise unless the model predicts what the network does, but for rounding.
+def _check(model: _Model, network: Network, roundings: int = 100) -> None:
+    """Compare the network with the model at random inputs, up to rounding in every layer.
 
-    Rounding in a precision eps moves a unit's argument by at most about
-    `d = |W| e + K eps (|W| |h| + |b|)`, where h is what the layer is fed and e its error, nothing
-    for the inputs. Its value moves by what sigma changes within d, and for a smooth unit by `K eps`
-    times numbers as large as `1 + |z|`: that is the e of the next layer. K = 100 leaves room for
-    sums of many terms. A probability moves by at most `exp(2 e) - 1` times itself. A formula may
-    overflow where the function does not: only finite numbers are compared.
+    Errors are measured in the size of the terms that are added. At every second input the arguments
+    of the first units are about standard normal. A formula may overflow where the function does
+    not: only finite numbers are compared.
     """
-    rng, (W, b), sigma = np.random.default_rng(0), network.affine_maps[0], network.activation
+    rng, (W, b) = np.random.default_rng(0), network.affine_maps[0]
     X = rng.standard_normal((-(-32 // model.rows) * model.rows, network.features))
-    # At every second input the arguments of the first units are about standard normal.
     X[1::2] += np.linalg.lstsq(W, (rng.standard_normal((len(X[1::2]), len(W))) - b).T)[0].T
     X = X.astype(model.zeros.dtype)
     found = np.concatenate([outputs[0] for outputs in model.run(X, [model.result])])
-    K, eps, largest = 100, float(model.precision.eps), float(model.precision.max)
     with np.errstate(all="ignore"):
-        h, e, (*hidden, (A, c)) = X.astype(float), np.zeros(X.shape), network.affine_maps
+        h = X.astype(float)
         expected = network(h).reshape(len(X), -1)
-        V = np.zeros((1, X.shape[1])) if network.linear is None else np.atleast_2d(network.linear)
-        size = np.abs(h) @ np.abs(V).T + np.abs(c)
-        for W, b in hidden:
-            z, d = h @ W.T + b, e @ np.abs(W).T + K * eps * (np.abs(h) @ np.abs(W).T + np.abs(b))
-            moved = np.maximum(np.abs(sigma(z + d) - sigma(z)), np.abs(sigma(z - d) - sigma(z)))
-            h, e = sigma(z), moved + K * eps * sigma.smooth * (1 + np.abs(z))
-        size = size + np.abs(h) @ np.abs(A).T
-        allowed = np.where(K * size < largest, e @ np.abs(A).T + K * eps * size, np.inf)
-        if network.link != "identity":
+        size = np.abs(h)
+        linear = 0.0 if network.linear is None else size @ np.abs(np.atleast_2d(network.linear)).T
+        for W, b in network.affine_maps[:-1]:
+            h, size = network.activation(h @ W.T + b), size @ np.abs(W).T + np.abs(b)
+            size = np.maximum(size, np.abs(h))
+        A, c = network.affine_maps[-1]
+        allowed = roundings * model.eps * (size @ np.abs(A).T + np.abs(c) + linear)
+        if network.link != "identity":  # a probability moves by no more than the logits
             columns = found.shape[1] if found.ndim == 2 else 1
             expected = probabilities(expected, network.link)[:, -columns:]
-            allowed = expected * np.expm1(2 * allowed.max(axis=1, keepdims=True)) + K * eps
+            allowed = allowed.max(axis=1, keepdims=True) + roundings * model.eps
         if found.shape not in (expected.shape, expected[:, 0].shape):
             raise NotReadable(f"gives outputs of shape {found.shape} for {len(X)} inputs")
         error = np.abs(found.reshape(expected.shape) - expected)
-    compared = np.isfinite(allowed) & np.isfinite(error)
-    if (compared & (error > allowed)).any() or not (compared | np.isinf(allowed)).any(axis=0).all():
+    compared = np.isfinite(error)
+    if (compared & (error > allowed)).any() or not compared.any(axis=0).all():
         raise NotReadable("does not predict what its weights determine, as far as they were read")
