@@ -12,13 +12,12 @@ because onnxruntime has these operators in single precision only. It has Erf so,
 there is no formula: it evaluates `erf` and `gelu` in `float32` only.
 
 *Read*: a model of provenet has the names of its arrays and of its activation. Any other, such as
-those that PyTorch, scikit-learn and Keras export, is evaluated once on symbols. A value in its
-graph is a batch of rows whose entries are `g(a)`, with one function g of one number, known by its
-values on a grid, and `a = M h + c`, h the last layer of units below, or the input. Affine nodes
-(Gemm, MatMul, a bias) work on M and c; elementwise nodes (Relu, Erf, a product of two values) work
-on g. Where an affine node meets a g that is not linear, g must be an activation that has a name,
-and becomes a layer of units. So `0.5 z (1 + Erf(z / 1.414))` is gelu and `Max(z, 0.1 z)` is a leaky
-ReLU without a list of spellings. Nodes that reshape are taken to keep the rows.
+those that PyTorch, scikit-learn and Keras export, is a chain of affine maps and activations. Nodes
+that multiply by a matrix, add or multiply constants (a bias, a standardisation) make up an affine
+map. The nodes from there to the next matrix are evaluated on a grid of numbers, the same for all
+units: they must be an activation that has a name. So `0.5 z (1 + Erf(z / 1.414))` is gelu and
+`Max(z, 0.1 z)` is a leaky ReLU without a list of spellings. Nodes that reshape are taken to keep
+the rows.
 
 The network is compared with ONNX's reference evaluation of the model: if they differ, the file is
 refused. No code is run.
@@ -27,9 +26,7 @@ refused. No code is run.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -174,7 +171,7 @@ def load_onnx(path: Path) -> Network:
         model = _Model(onnx, proto)
         properties = {p.key: p.value for p in proto.metadata_props}
         own = properties.keys() >= set(METADATA)
-        network = _own(model.known, properties) if own else _network(model)
+        network = _own(model.arrays, properties) if own else _network(model)
         _check(model, network)
     except NotReadable as problem:
         names = [node.op_type for node in proto.graph.node]
@@ -190,174 +187,17 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(". ")
 
 
-@dataclass(frozen=True, eq=False)
-class _Affine:
-    """`M h + c`, h a layer of units or, without an activation, the input.
-
-    A vector M is the diagonal of a matrix: the identity of the input takes no memory.
-    """
-
-    M: Array
-    c: Array
-    below: _Affine | None = None
-    """The arguments of the units h."""
-    activation: Activation | None = None
-
-    def times(self, W: Array) -> _Affine:
-        return replace(self, M=W * self.M if self.M.ndim == 1 else W @ self.M, c=W @ self.c)
-
-    def scaled(self, factors: AnyArray | float) -> _Affine:
-        d = np.broadcast_to(np.ravel(factors), self.c.shape)
-        return replace(self, M=(d * self.M.T).T, c=d * self.c)
-
-    def shifted(self, constant: AnyArray | float) -> _Affine:
-        return replace(self, c=self.c + np.broadcast_to(np.ravel(constant), self.c.shape))
-
-
+_FLOATS = {1: "float32", 10: "float16", 11: "float64"}
+_PRODUCTS = ("Gemm", "MatMul")
+_RESHAPING = ("Identity", "Cast", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze")
+_KNOWN = {
+    *("Add", "Concat", "Constant", "Div", "Elu", "Gelu", "Greater", "LeakyRelu", "Log", "Max"),
+    *("Min", "Mul", "Neg", "Pow", "PRelu", "Scaler", "Softmax", "Softplus", "Sub", "Sum"),
+    *("Transpose", *_OPERATORS.values(), *_PRODUCTS, *_RESHAPING),
+}
+"""Operators that are evaluated: none of them loops."""
 _GRID = np.linspace(-4.0, 4.0, 33)
 """Where functions of one number are compared: as far as activations bend, in binary fractions."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Value:
-    """Entries `g(a)`, g by its values on the grid; with a link, what they are before it."""
-
-    base: _Affine
-    g: Array = field(default_factory=_GRID.copy)
-    link: str = "identity"
-
-    @property
-    def slope(self) -> float | None:
-        """The slope of g, if it is linear."""
-        slope = float(self.g[-1] / _GRID[-1])
-        return slope if np.allclose(self.g, slope * _GRID, rtol=1e-13, atol=0) else None
-
-    def affine(self) -> _Affine:
-        """The value as an affine function; if g is not linear, of a new layer of units."""
-        if self.slope is not None:
-            return self.base if self.slope == 1 else self.base.scaled(self.slope)
-        known, leak = [*map(get_activation, NAMES)], self.g[0] / _GRID[0]
-        known += [leaky_relu(leak)] if leak < 1 and self.g[-1] == _GRID[-1] else []
-        errors = [np.abs(self.g - sigma(_GRID)).max() for sigma in known]
-        best = int(np.argmin([np.inf if np.isnan(e) else max(e, 1e-12) for e in errors]))
-        if not errors[best] <= 1e-3 * np.abs(self.g).max():  # as constants in half precision leave
-            raise NotReadable("after a formula that is no activation with a name")
-        one = np.ones(self.base.c.shape)
-        return _Affine(one, 0 * one, self.base, known[best])
-
-
-def _pointwise(function: Callable[..., Any], *arguments: Any) -> _Value:
-    """A function of each entry by itself, of values of one base and constant numbers."""
-    values = [a for a in arguments if isinstance(a, _Value)]
-    if any(value.base is not values[0].base for value in values):
-        raise NotReadable("of two values that depend on the input")
-    if not all(isinstance(a, _Value) or _is_number(a) for a in arguments):
-        raise NotReadable("with a constant that differs from unit to unit")
-    g = function(*(a.g if isinstance(a, _Value) else float(np.ravel(a)[0]) for a in arguments))
-    return _Value(values[0].base, np.asarray(g, dtype=float))
-
-
-def _is_number(constant: AnyArray | float) -> bool:
-    return np.unique(constant).size == 1
-
-
-def _add(*terms: Any) -> _Value:
-    values = [term for term in terms if isinstance(term, _Value)]
-    constants = [term for term in terms if not isinstance(term, _Value)]
-    if len(values) > 1 or (values[0].slope is None and all(map(_is_number, constants))):
-        return _pointwise(lambda *numbers: reduce(np.add, numbers), *terms)
-    return _Value(reduce(_Affine.shifted, constants, values[0].affine()))
-
-
-def _subtract(a: Any, b: Any) -> _Value:
-    return _add(a, _multiply(b, -1.0) if isinstance(b, _Value) else -b)
-
-
-def _multiply(a: Any, b: Any) -> _Value:
-    value, factors = (a, b) if isinstance(a, _Value) else (b, a)
-    if isinstance(factors, _Value) or _is_number(factors):
-        return _pointwise(np.multiply, value, factors)
-    return _Value(value.affine().scaled(factors))
-
-
-def _divide(a: Any, b: Any) -> _Value:
-    return _pointwise(np.divide, a, b) if isinstance(b, _Value) else _multiply(a, 1 / b)
-
-
-def _gemm(
-    a: Any,
-    b: Any,
-    c: Any = None,
-    alpha: Any = 1.0,
-    beta: Any = 1.0,
-    transA: Any = 0,
-    transB: Any = 0,
-) -> _Value:
-    if not isinstance(a, _Value) or isinstance(b, _Value) or transA:
-        raise NotReadable("that is not of rows by a matrix")
-    W = b if transB else b.reshape(len(b), -1).T
-    product = _Value(a.affine().times(alpha * W))
-    return product if c is None else _add(product, beta * c)
-
-
-def _columns(a: Any, b: Any, axis: int) -> _Value:
-    """`1 - p` and `p` of a classifier, which stand for p."""
-    if a.base is not b.base or not np.allclose(a.g + b.g, 1.0):
-        raise NotReadable("of columns that are not 1 - p and p")
-    return b  # type: ignore[no-any-return]
-
-
-_AFFINE: Mapping[str, Callable[..., _Value]] = {
-    "Add": _add,
-    "Sum": _add,
-    "Sub": _subtract,
-    "Mul": _multiply,
-    "Div": _divide,
-    "Neg": lambda a: _multiply(a, -1.0),
-    "Gemm": _gemm,
-    "MatMul": _gemm,
-    "Scaler": lambda a, offset, scale: _multiply(_subtract(a, np.array(offset)), np.array(scale)),
-    "Concat": _columns,
-    "Softmax": lambda a, axis=-1: _Value(a.affine(), link="softmax"),
-}
-"""Their arguments are values and constants, and the node's attributes by name."""
-_POINTWISE: Mapping[str, Callable[..., Any]] = {
-    **{operator: get_activation(name).function for name, operator in _OPERATORS.items()},
-    "Softplus": get_activation("softplus").function,
-    "Gelu": lambda z, approximate=b"": get_activation(
-        "gelu_tanh" if approximate == b"tanh" else "gelu"
-    )(z),
-    "Elu": lambda z, alpha=1.0: np.where(z > 0, z, alpha * np.expm1(z)),
-    "LeakyRelu": lambda z, alpha=0.01: np.where(z > 0, z, alpha * z),
-    "PRelu": lambda z, slope: np.where(z > 0, z, slope * z),
-    "Max": lambda *values: reduce(np.maximum, values),
-    "Min": lambda *values: reduce(np.minimum, values),
-    "Pow": np.power,
-    "Log": np.log,
-}
-_RESHAPING = ("Identity", "Cast", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze")
-_KNOWN = {*_AFFINE, *_POINTWISE, *_RESHAPING, "Constant", "Transpose", "Greater"}
-"""The last of provenet's own models alone, the two before it of constants."""
-
-
-def _evaluated(op: str, arguments: Sequence[Any], attributes: Mapping[str, Any]) -> _Value:
-    """The value of a node of which some argument depends on the input."""
-    try:
-        if op in _RESHAPING and isinstance(arguments[0], _Value):
-            return arguments[0]
-        if any(isinstance(a, _Value) and a.link != "identity" for a in arguments):
-            raise NotReadable("after a Softmax")
-        with np.errstate(all="ignore"):
-            if op in _AFFINE:
-                return _AFFINE[op](*arguments, **attributes)
-            return _pointwise(lambda *z: _POINTWISE[op](*z, **attributes), *arguments)
-    except NotReadable as problem:
-        raise NotReadable(f"has a node {op} {problem}") from None
-    except (TypeError, ValueError, IndexError, AttributeError, KeyError):
-        raise NotReadable(f"has a node {op} whose arguments do not fit") from None
-
-
-_FLOATS = {1: "float32", 10: "float16", 11: "float64"}
 
 
 class _Model:
@@ -378,89 +218,172 @@ class _Model:
             raise NotReadable(f"has {len(inputs)} inputs and {len(outputs)} real outputs")
         self.result, (self.input, kind) = outputs[0], (inputs[0].name, inputs[0].type.tensor_type)
         sizes = [d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim]
-        self.rows = sizes[0] or 32 if len(sizes) == 2 and sizes[1] else 0
-        if not 1 <= self.rows <= 4096 or kind.elem_type not in _FLOATS:
+        rows = sizes[0] or 32 if len(sizes) == 2 and sizes[1] else 0
+        if not 1 <= rows <= 4096 or kind.elem_type not in _FLOATS:
             names = ", ".join(str(d.dim_value or d.dim_param or "?") for d in kind.shape.dim)
             raise NotReadable(
                 f"has an input ({names}) of {onnx.TensorProto.DataType.Name(kind.elem_type)}, not "
                 "(samples, features) of real numbers"
             )
-        self.zeros: AnyArray = np.zeros((self.rows, int(sizes[1] or 0)), _FLOATS[kind.elem_type])
+        self.proto, needed = proto, {self.result}
         self.nodes: list[Any] = []
-        needed: set[str] = {self.result}
         for node in reversed(graph.node):
             if needed.intersection(node.output):
                 if node.op_type not in _KNOWN or node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
                     raise NotReadable(f"has a node {node.op_type} {node.domain}".rstrip())
                 self.nodes.insert(0, node)
                 needed.update(node.input)
-        self.proto = onnx.ModelProto()
-        self.proto.CopyFrom(proto)
-        del self.proto.graph.node[:], self.proto.graph.output[:]
-        self.proto.graph.node.extend(self.nodes)
-        self.proto.graph.output.append(onnx.helper.make_tensor_value_info(self.result, 1, None))
-        used = sorted({*stored, *(name for node in self.nodes for name in node.output if name)})
-        arrays = dict(zip(used, map(np.asarray, self.run(self.zeros, used)[0]), strict=True))
-        self.known: dict[str, Any] = {"": None}
-        """Constants; of what depends on the input, its value at zero."""
-        self.known |= {n: a.astype(float) for n, a in arrays.items() if a.dtype.kind in "fiub"}
-        half = np.dtype("float16") in {self.zeros.dtype, *(a.dtype for a in arrays.values())}
-        self.eps = float(np.finfo("float16" if half else "float32").eps)
-        self.attributes = [
-            {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-            for node in self.nodes
-        ]
+        zeros = np.zeros((rows, int(sizes[1] or 0)), _FLOATS[kind.elem_type])
+        every = [*stored, *(name for node in self.nodes for name in node.output if name)]
+        self.arrays = {self.input: zeros, **self.run(self.nodes, {self.input: zeros}, every)}
+        """All values in the graph where the input is zero."""
 
-    def run(self, X: AnyArray, names: Sequence[str]) -> list[Any]:
-        """The values of these names in the graph, by ONNX's reference evaluation."""
+    def run(
+        self, nodes: Sequence[Any], feeds: Mapping[str, AnyArray], names: Sequence[str]
+    ) -> dict[str, AnyArray]:
+        """The values of these names from the values fed, by ONNX's reference evaluation."""
+        part = type(self.proto)()
+        part.CopyFrom(self.proto)
+        del part.graph.node[:], part.graph.output[:]
+        part.graph.node.extend(nodes)
         try:
-            evaluator = import_module("onnx.reference").ReferenceEvaluator(self.proto)
-            batches = [X[i : i + self.rows] for i in range(0, len(X), self.rows)]
+            evaluator = import_module("onnx.reference").ReferenceEvaluator(part)
             with np.errstate(all="ignore"):
-                return [evaluator.run(list(names), {self.input: rows}) for rows in batches]
+                values = evaluator.run(list(names), dict(feeds))
+            return dict(zip(names, map(np.asarray, values), strict=True))
         except Exception as error:  # of the many that an evaluator of any model may raise
             raise NotReadable(f"cannot be evaluated by ONNX ({_first_line(error)})") from None
 
+    def values(
+        self,
+        nodes: Sequence[Any],
+        constants: Mapping[str, AnyArray],
+        at: str,
+        X: AnyArray,
+        end: str,
+    ) -> AnyArray:
+        """Values at `end` for rows at `at`, as many at a time as the model takes."""
+        rows = len(self.arrays[at])
+        n = -(-len(X) // rows) * rows
+        X = X[np.arange(n) % len(X)]
+        feeds = [{**constants, at: X[i : i + rows]} for i in range(0, n, rows)]
+        return np.concatenate([self.run(nodes, some, [end])[end] for some in feeds])
 
-def _own(known: Mapping[str, Any], properties: Mapping[str, str]) -> Network:
+
+def _own(arrays: Mapping[str, AnyArray], properties: Mapping[str, str]) -> Network:
     """A network that provenet wrote, by the names of its arrays."""
-    arrays, (activation, link, outputs) = dict(known), (properties[key] for key in METADATA)
+    activation, link, outputs = (properties[key] for key in METADATA)
+    named = {name: np.asarray(array, dtype=float) for name, array in arrays.items()}
     try:
         if not outputs:
-            names = arrays.keys() & {"output_bias", *_OF_OUTPUTS}
-            arrays |= {name: arrays[name][0] for name in names}
-        return network_of_arrays(arrays, activation, link)
+            names = named.keys() & {"output_bias", *_OF_OUTPUTS}
+            named |= {name: named[name][0] for name in names}
+        return network_of_arrays(named, activation, link)
     except (KeyError, IndexError) as name:
         raise NotReadable(f"lacks {name}, which models of provenet have") from None
 
 
 def _network(model: _Model) -> Network:
-    """The network whose outputs are the graph's, its layers from the output down."""
-    one = np.ones(model.zeros.shape[1])
-    known = model.known | {model.input: _Value(_Affine(one, 0 * one))}
-    for node, attributes in zip(model.nodes, model.attributes, strict=True):
-        arguments = [known.get(name) for name in node.input]
-        if any(isinstance(a, _Value) for a in arguments):
-            known[node.output[0]] = _evaluated(node.op_type, arguments, attributes)
-    output = known.get(model.result)
-    if not isinstance(output, _Value):
+    """The network whose outputs are the graph's, its layers from the input on."""
+    live, nodes = {model.input}, list[Any]()  # names and nodes that depend on the input
+    for node in model.nodes:
+        if live.intersection(node.input):
+            nodes.append(node)
+            live.update(node.output)
+    if model.result not in live:
         raise NotReadable("has an output that does not depend on its input")
-    link, layers = output.link, list[_Affine]()
-    layer: _Affine | None = output.affine()
-    while layer is not None:
-        layers.insert(0, layer)
-        layer = layer.below
-    last = layers[-1]
-    plain = last.M.ndim == 1 and (last.M == 1).all() and not last.c.any()
-    if plain and len(layers) > 2 and last.activation is get_activation("sigmoid"):
-        link = "logit"
-        layers.pop()
-    names = {layer.activation.name for layer in layers if layer.activation is not None}
+    layers, found, link = list[tuple[Array, Array]](), list[Activation](), "identity"
+    at, (M, c) = model.input, _identity(model.arrays[model.input])
+    while nodes:
+        node, op = nodes[0], nodes[0].op_type
+        if link == "softmax" and op not in _RESHAPING:
+            raise NotReadable(f"has a node {op} after a Softmax")
+        if [*node.input].count(at) == 1 and sum(at in other.input for other in nodes) == 1:
+            others = [name for name in node.input if name and name != at]
+            constants = [model.arrays[name].astype(float) for name in others if name not in live]
+            moved = _moved(node, constants, at, M, c) if len(constants) == len(others) else None
+            link = "softmax" if op == "Softmax" else link
+            if moved is not None:
+                at, (M, c) = node.output[0], moved
+                nodes = nodes[1:]
+                continue
+        k = next((i for i, other in enumerate(nodes) if other.op_type in _PRODUCTS), len(nodes))
+        if k == 0:
+            raise NotReadable(f"has a node {op} that is not fed by the layer below alone")
+        end = nodes[k].input[0] if k < len(nodes) else model.result
+        layers.append((M, c))
+        found.append(_activation(model, nodes[:k], at, end))
+        nodes, at, (M, c) = nodes[k:], end, _identity(model.arrays[end])
+    layers.append((M, c))
+    untouched = M.ndim == 1 and (M == 1).all() and not c.any()
+    if len(found) > 1 and found[-1].name == "sigmoid" and untouched:
+        layers, found, link = layers[:-1], found[:-1], "logit"
+    names = {sigma.name for sigma in found}
     if len(names) != 1:
         units = f"different units ({', '.join(sorted(names))})" if names else "no layer of units"
         raise NotReadable(f"has {units}")
-    weights = [np.diag(layer.M) if layer.M.ndim == 1 else layer.M for layer in layers]
-    return network_of_layers(weights, [layer.c for layer in layers], names.pop(), link)
+    weights = [np.diag(M) if M.ndim == 1 else M for M, _ in layers]
+    return network_of_layers(weights, [c for _, c in layers], names.pop(), link)
+
+
+def _identity(values: AnyArray) -> tuple[Array, Array]:
+    """`M h + c` with M = 1; a vector M is the diagonal of a matrix, so it takes no memory."""
+    size = values[0].size
+    return np.ones(size), np.zeros(size)
+
+
+def _moved(
+    node: Any, constants: list[Array], at: str, M: Array, c: Array
+) -> tuple[Array, Array] | None:
+    """`M h + c` after a node that is affine in it, or None."""
+    op, first = node.op_type, node.input[0] == at
+    more: dict[str, Any] = {a.name: list(a.floats) or a.f or a.i for a in node.attribute}
+    factor, shift = np.ones(1), np.zeros(1)
+    try:
+        if op in ("Add", "Sum"):
+            shift = sum(constants, shift)
+        elif op == "Sub" and first:
+            shift = -constants[0]
+        elif op == "Mul":
+            factor = constants[0]
+        elif op == "Div" and first:
+            factor = 1 / constants[0]
+        elif op == "Scaler":
+            factor, shift = np.array(more["scale"]), -np.multiply(more["scale"], more["offset"])
+        elif op in _PRODUCTS and first and not more.get("transA"):
+            W = constants[0].reshape(len(constants[0]), -1)
+            W = more.get("alpha", 1.0) * (W if more.get("transB") else W.T)
+            with np.errstate(all="ignore"):
+                M, c = W * M if M.ndim == 1 else W @ M, W @ c
+            shift = more.get("beta", 1.0) * constants[1] if constants[1:] else shift
+        elif op not in (*_RESHAPING, "Softmax"):
+            return None
+        d, v = (np.broadcast_to(np.ravel(x), c.shape) for x in (factor, shift))
+    except (ValueError, KeyError, IndexError):
+        raise NotReadable(f"has a node {op} whose arguments do not fit") from None
+    return (d * M.T).T, d * c + v
+
+
+def _activation(model: _Model, nodes: Sequence[Any], at: str, end: str) -> Activation:
+    """What the nodes from `at` to `end` do to numbers that are the same for all units."""
+    shape, n = model.arrays[at].shape[1:], len(_GRID)
+    grid = np.broadcast_to(_GRID.reshape(n, *[1 for _ in shape]), (n, *shape))
+    constants = {  # in double precision
+        name: a.astype(float) if a.dtype.kind == "f" else a for name, a in model.arrays.items()
+    }
+    values = model.values(nodes, constants, at, grid, end)[:n].reshape(n, -1)
+    if shape == (1,) and values.shape[1] == 2 and np.allclose(values.sum(axis=1), 1.0):
+        values = values[:, 1:]  # 1 - p and p of a classifier, which stand for p
+    g, shown = values[:, 0], ", ".join(node.op_type for node in nodes)
+    if not np.allclose(values, g[:, None], rtol=1e-6, atol=0):
+        raise NotReadable(f"has nodes ({shown}) that are not the same function for all units")
+    known, leak = [*map(get_activation, NAMES)], g[0] / _GRID[0]
+    known += [leaky_relu(leak)] if leak < 1 and g[-1] == _GRID[-1] else []
+    errors = [np.abs(g - sigma(_GRID)).max() for sigma in known]
+    best = int(np.argmin(np.maximum(errors, 1e-12)))  # the first of those that fit to rounding
+    if not errors[best] <= 1e-3 * np.abs(g).max():  # as constants in half precision leave
+        raise NotReadable(f"has nodes ({shown}) that are no activation with a name")
+    return known[best]
 
 
 def _check(model: _Model, network: Network, roundings: int = 100) -> None:
@@ -471,10 +394,12 @@ def _check(model: _Model, network: Network, roundings: int = 100) -> None:
     not: only finite numbers are compared.
     """
     rng, (W, b) = np.random.default_rng(0), network.affine_maps[0]
-    X = rng.standard_normal((-(-32 // model.rows) * model.rows, network.features))
+    X = rng.standard_normal((max(32, len(model.arrays[model.input])), network.features))
     X[1::2] += np.linalg.lstsq(W, (rng.standard_normal((len(X[1::2]), len(W))) - b).T)[0].T
-    X = X.astype(model.zeros.dtype)
-    found = np.concatenate([outputs[0] for outputs in model.run(X, [model.result])])
+    X = X.astype(model.arrays[model.input].dtype)
+    found = model.values(model.nodes, {}, model.input, X, model.result)[: len(X)]
+    half = np.dtype("float16") in {array.dtype for array in model.arrays.values()}
+    rounding = roundings * float(np.finfo("float16" if half else "float32").eps)
     with np.errstate(all="ignore"):
         h = X.astype(float)
         expected = network(h).reshape(len(X), -1)
@@ -484,11 +409,11 @@ def _check(model: _Model, network: Network, roundings: int = 100) -> None:
             h, size = network.activation(h @ W.T + b), size @ np.abs(W).T + np.abs(b)
             size = np.maximum(size, np.abs(h))
         A, c = network.affine_maps[-1]
-        allowed = roundings * model.eps * (size @ np.abs(A).T + np.abs(c) + linear)
+        allowed = rounding * (size @ np.abs(A).T + np.abs(c) + linear)
         if network.link != "identity":  # a probability moves by no more than the logits
             columns = found.shape[1] if found.ndim == 2 else 1
             expected = probabilities(expected, network.link)[:, -columns:]
-            allowed = allowed.max(axis=1, keepdims=True) + roundings * model.eps
+            allowed = allowed.max(axis=1, keepdims=True) + rounding
         if found.shape not in (expected.shape, expected[:, 0].shape):
             raise NotReadable(f"gives outputs of shape {found.shape} for {len(X)} inputs")
         error = np.abs(found.reshape(expected.shape) - expected)
