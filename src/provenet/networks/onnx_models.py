@@ -146,8 +146,14 @@ def to_onnx(
 # ---- Reading
 
 
-class NotReadable(Exception):
-    """The graph is not a network that can be read; the message says what was found in it."""
+class NotReadable(InvalidInput):
+    """The graph is not a network that can be read, because of what was found in it."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            f"the model {problem}: export a network of fully connected layers, with the same units "
+            "in all hidden ones and a linear output, or Sigmoid or Softmax of one."
+        )
 
 
 def load_onnx(path: Path) -> Network:
@@ -167,19 +173,10 @@ def load_onnx(path: Path) -> Network:
         raise InvalidInput(
             f"{path} is damaged or not an ONNX model ({_first_line(error)}): export it again."
         ) from None
-    try:
-        model = _Model(onnx, proto)
-        properties = {p.key: p.value for p in proto.metadata_props}
-        own = properties.keys() >= set(METADATA)
-        network = _own(model.arrays, properties) if own else _network(model)
-        _check(model, network)
-    except NotReadable as problem:
-        names = [node.op_type for node in proto.graph.node]
-        shown = ", ".join(names[:12] + ["..."] * (len(names) > 12))
-        raise InvalidInput(
-            f"{path} {problem} ({shown}): export a network of fully connected layers, with the "
-            "same units in all hidden ones and a linear output, or Sigmoid or Softmax of one."
-        ) from None
+    model, properties = _Model(onnx, proto), {p.key: p.value for p in proto.metadata_props}
+    own = properties.keys() >= set(METADATA)
+    network = _own(model.arrays, properties) if own else _network(model)
+    _check(model, network)
     return network
 
 

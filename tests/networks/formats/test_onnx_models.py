@@ -299,7 +299,7 @@ def test_rounding_is_carried_from_layer_to_layer(tmp_path: Path) -> None:
 LOGITS: Nodes = [*GEMMS[:2], ("Gemm", "h A c", "s", {"transB": 1})]
 REFUSED: dict[str, tuple[Nodes, dict[str, Any], dict[str, Any], tuple[str, ...]]] = {
     "a Softmax that is used": ([*LOGITS, ("Softmax", "s", "p"), ("Neg", "p", "y")], WEIGHTS, {},
-        ("Neg", "after a Softmax")),
+        ("node Neg after a Softmax",)),
     "a Softmax of rows": ([*LOGITS, ("Softmax", "s", "y", {"axis": 0})], WEIGHTS, {},
         ("does not predict",)),
     "rows beside rows": ([*LOGITS, ("Concat", "s s", "y", {"axis": 0})], WEIGHTS, {}, ("Concat",)),
@@ -379,7 +379,7 @@ def cut_short(made: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (second_input, ("2 inputs", "Gemm, Relu, Gemm")),
+        (second_input, ("2 inputs",)),
         (second_output, ("2 real outputs",)),
         (foreign_domain, ("Relu", "com.example")),
         (outside, ("another file", "external_data=False")),
