@@ -1,8 +1,7 @@
-"""Networks of any depth: values, shapes, what they refuse, links, files."""
+"""Networks of any depth: values, shapes, what they refuse, links."""
 
 import pickle
 from dataclasses import FrozenInstanceError
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import provenet as pn
-from helpers import ACTIVATIONS, deep_networks, is_a_sentence, networks
+from helpers import deep_networks, is_a_sentence, networks
 from provenet.common.typing import Array
 
 POINTS = np.random.default_rng(0).uniform(-2, 2, (20, 3))
@@ -295,25 +294,3 @@ def test_what_softmax_leaves_open_changes_nothing(name: str, activation: str) ->
     assert pn.parameter_error(other, net) < 1e-13
     assert pn.parameter_error(other.replace(link="identity"), net.replace(link="identity")) > 1
     np.testing.assert_allclose(other.canonical()(POINTS).sum(axis=1), 0, atol=1e-13)
-
-
-# ---- Files (formats: tests/networks/formats)
-
-
-@given(networks(ACTIVATIONS))
-def test_what_is_saved_is_loaded(
-    tmp_path_factory: pytest.TempPathFactory, network: pn.Network
-) -> None:
-    path = tmp_path_factory.mktemp("networks") / "net.npz"
-    network.save(path)
-    loaded = pn.load_network(path)
-    assert loaded.activation.name == network.activation.name and loaded.outputs == network.outputs
-    for name in ("weights", "biases", "output_weights", "output_bias", "linear"):
-        np.testing.assert_array_equal(getattr(loaded, name), getattr(network, name))
-
-
-def test_a_file_that_is_no_network_says_what_it_lacks(tmp_path: Path) -> None:
-    np.savez(tmp_path / "samples.npz", X=np.ones(3), biases=np.ones(3))
-    with pytest.raises(pn.InvalidInput) as error:
-        pn.load_network(tmp_path / "samples.npz")
-    is_a_sentence(error, "samples.npz", "activation", "Network.save")

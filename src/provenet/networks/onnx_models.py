@@ -46,43 +46,30 @@ METADATA = ("provenet.activation", "provenet.link", "provenet.outputs")
 """The name of the activation, the link, and the number of outputs (empty where labels are plain
 numbers): with these and the names of its constants a model is read as it was written."""
 
-_OPERATORS = {
-    "relu": "Relu",
-    "abs": "Abs",
-    "sigmoid": "Sigmoid",
-    "exp": "Exp",
-    "tanh": "Tanh",
-    "erf": "Erf",
-    "sin": "Sin",
-}
-"""Activations that are a single node."""
-_FORMULAS = {family: f"h = {operator} z" for family, operator in _OPERATORS.items()} | {
+_FORMULAS = {
+    "relu": "h = Relu z",
+    "abs": "h = Abs z",
+    "sigmoid": "h = Sigmoid z",
+    "exp": "h = Exp z",
+    "tanh": "h = Tanh z",
+    "erf": "h = Erf z",
+    "sin": "h = Sin z",
     "leaky_relu": "leak = Mul z slope; h = Max z leak",
-    "step": "fires = Greater z zero; h = Cast fires",
-    "relu2": "positive = Relu z; h = Pow positive two",
-    "relu3": "positive = Relu z; h = Pow positive three",
+    "step": "fires = Greater z 0.0; h = Cast fires",
+    "relu2": "positive = Relu z; h = Pow positive 2.0",
+    "relu3": "positive = Relu z; h = Pow positive 3.0",
     "silu": "gate = Sigmoid z; h = Mul z gate",
-    "gelu": "scaled = Mul z root_half; error = Erf scaled; gate = Add error one; "
-    "halved = Mul z half; h = Mul halved gate",
-    "gelu_tanh": "square = Mul z z; bent = Mul square cubic; stretch = Add bent one; "
-    "stretched = Mul z stretch; argument = Mul stretched steepness; gate = Sigmoid argument; "
-    "h = Mul z gate",
-    "softplus": "size = Abs z; negative = Neg size; small = Exp negative; above = Add small one; "
+    "gelu": f"scaled = Mul z {math.sqrt(0.5)}; error = Erf scaled; gate = Add error 1.0; "
+    "halved = Mul z 0.5; h = Mul halved gate",
+    "gelu_tanh": f"square = Mul z z; bent = Mul square {GELU_CUBIC}; stretch = Add bent 1.0; "
+    f"stretched = Mul z stretch; argument = Mul stretched {math.sqrt(8 / math.pi)}; "
+    "gate = Sigmoid argument; h = Mul z gate",
+    "softplus": "size = Abs z; negative = Neg size; small = Exp negative; above = Add small 1.0; "
     "rest = Log above; positive = Relu z; h = Add positive rest",
-    "elu": "below = Min z zero; fraction = Exp below; loss = Sub fraction one; "
+    "elu": "below = Min z 0.0; fraction = Exp below; loss = Sub fraction 1.0; "
     "positive = Relu z; h = Add positive loss",
 }
-"""Nodes from the argument `z` of a layer's units to their values `h`."""
-_NUMBERS = {
-    "zero": 0.0,
-    "half": 0.5,
-    "one": 1.0,
-    "two": 2.0,
-    "three": 3.0,
-    "root_half": math.sqrt(0.5),
-    "cubic": GELU_CUBIC,
-    "steepness": math.sqrt(8 / math.pi),
-}
+"""Nodes from the argument `z` of a layer's units to their values `h`; numbers are constants."""
 _OF_OUTPUTS = {"output_weights", "linear"}
 
 
@@ -106,10 +93,11 @@ def to_onnx(
     for number in range(network.layers):
         mark = "" if network.layers == 1 else f".{number}"
         node("Gemm", [h, f"weights{mark}", f"biases{mark}"], f"z{mark}", transB=1)
-        numbers = {**_NUMBERS, "slope": network.activation.slope}
-        for line in _FORMULAS[network.activation.family].split("; "):
+        formula = _FORMULAS[network.activation.family]
+        for line in formula.replace("slope", str(network.activation.slope)).split("; "):
             output, _, operator, *inputs = line.split()
-            arrays |= {name: np.asarray(numbers[name]) for name in inputs if name in numbers}
+            numbers = {name: float(name) for name in inputs if not name.isidentifier()}
+            arrays |= {name: np.asarray(number) for name, number in numbers.items()}
             own = [name if name in numbers else f"{name}{mark}" for name in inputs]
             node(operator, own, f"{output}{mark}", **({"to": kind} if operator == "Cast" else {}))
         h = f"h{mark}"
@@ -146,14 +134,11 @@ def to_onnx(
 # ---- Reading
 
 
-class NotReadable(InvalidInput):
-    """The graph is not a network that can be read, because of what was found in it."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(
-            f"the model {problem}: export a network of fully connected layers, with the same units "
-            "in all hidden ones and a linear output, or Sigmoid or Softmax of one."
-        )
+def _refused(problem: str) -> InvalidInput:
+    return InvalidInput(
+        f"the model {problem}: export a network of fully connected layers, with the same units in "
+        "all hidden ones and a linear output, or Sigmoid or Softmax of one."
+    )
 
 
 def load_onnx(path: Path) -> Network:
@@ -173,7 +158,7 @@ def load_onnx(path: Path) -> Network:
         raise InvalidInput(
             f"{path} is damaged or not an ONNX model ({_first_line(error)}): export it again."
         ) from None
-    model, properties = _Model(onnx, proto), {p.key: p.value for p in proto.metadata_props}
+    model, properties = _Model(proto), {p.key: p.value for p in proto.metadata_props}
     own = properties.keys() >= set(METADATA)
     network = _own(model.arrays, properties) if own else _network(model)
     _check(model, network)
@@ -188,9 +173,9 @@ _FLOATS = {1: "float32", 10: "float16", 11: "float64"}
 _PRODUCTS = ("Gemm", "MatMul")
 _RESHAPING = ("Identity", "Cast", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze")
 _KNOWN = {
-    *("Add", "Concat", "Constant", "Div", "Elu", "Gelu", "Greater", "LeakyRelu", "Log", "Max"),
-    *("Min", "Mul", "Neg", "Pow", "PRelu", "Scaler", "Softmax", "Softplus", "Sub", "Sum"),
-    *("Transpose", *_OPERATORS.values(), *_PRODUCTS, *_RESHAPING),
+    *("Concat", "Constant", "Div", "Elu", "Gelu", "LeakyRelu", "PRelu", "Scaler", "Softmax"),
+    *("Softplus", "Sum", "Transpose", *_PRODUCTS, *_RESHAPING),
+    *(line.split()[2] for formula in _FORMULAS.values() for line in formula.split("; ")),
 }
 """Operators that are evaluated: none of them loops."""
 _GRID = np.linspace(-4.0, 4.0, 33)
@@ -200,7 +185,7 @@ _GRID = np.linspace(-4.0, 4.0, 33)
 class _Model:
     """The part of a model that leads from its one input to its one output of real numbers."""
 
-    def __init__(self, onnx: Any, proto: Any) -> None:
+    def __init__(self, proto: Any) -> None:
         graph = proto.graph
         stored = [tensor.name for tensor in graph.initializer]
         inputs = [value for value in graph.input if value.name not in stored]
@@ -212,22 +197,21 @@ class _Model:
             if value.type.tensor_type.elem_type in _FLOATS or value.name in maps
         ]
         if len(inputs) != 1 or len(outputs) != 1:
-            raise NotReadable(f"has {len(inputs)} inputs and {len(outputs)} real outputs")
+            raise _refused(f"has {len(inputs)} inputs and {len(outputs)} real outputs")
         self.result, (self.input, kind) = outputs[0], (inputs[0].name, inputs[0].type.tensor_type)
         sizes = [d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim]
         rows = sizes[0] or 32 if len(sizes) == 2 and sizes[1] else 0
         if not 1 <= rows <= 4096 or kind.elem_type not in _FLOATS:
             names = ", ".join(str(d.dim_value or d.dim_param or "?") for d in kind.shape.dim)
-            raise NotReadable(
-                f"has an input ({names}) of {onnx.TensorProto.DataType.Name(kind.elem_type)}, not "
-                "(samples, features) of real numbers"
+            raise _refused(
+                f"has an input ({names}) that is not (samples, features) of real numbers"
             )
         self.proto, needed = proto, {self.result}
         self.nodes: list[Any] = []
         for node in reversed(graph.node):
             if needed.intersection(node.output):
                 if node.op_type not in _KNOWN or node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
-                    raise NotReadable(f"has a node {node.op_type} {node.domain}".rstrip())
+                    raise _refused(f"has a node {node.op_type} {node.domain}".rstrip())
                 self.nodes.insert(0, node)
                 needed.update(node.input)
         zeros = np.zeros((rows, int(sizes[1] or 0)), _FLOATS[kind.elem_type])
@@ -249,7 +233,7 @@ class _Model:
                 values = evaluator.run(list(names), dict(feeds))
             return dict(zip(names, map(np.asarray, values), strict=True))
         except Exception as error:  # of the many that an evaluator of any model may raise
-            raise NotReadable(f"cannot be evaluated by ONNX ({_first_line(error)})") from None
+            raise _refused(f"cannot be evaluated by ONNX ({_first_line(error)})") from None
 
     def values(
         self,
@@ -277,7 +261,7 @@ def _own(arrays: Mapping[str, AnyArray], properties: Mapping[str, str]) -> Netwo
             named |= {name: named[name][0] for name in names}
         return network_of_arrays(named, activation, link)
     except (KeyError, IndexError) as name:
-        raise NotReadable(f"lacks {name}, which models of provenet have") from None
+        raise _refused(f"lacks {name}, which models of provenet have") from None
 
 
 def _network(model: _Model) -> Network:
@@ -288,13 +272,13 @@ def _network(model: _Model) -> Network:
             nodes.append(node)
             live.update(node.output)
     if model.result not in live:
-        raise NotReadable("has an output that does not depend on its input")
+        raise _refused("has an output that does not depend on its input")
     layers, found, link = list[tuple[Array, Array]](), list[Activation](), "identity"
     at, (M, c) = model.input, _identity(model.arrays[model.input])
     while nodes:
         node, op = nodes[0], nodes[0].op_type
         if link == "softmax" and op not in _RESHAPING:
-            raise NotReadable(f"has a node {op} after a Softmax")
+            raise _refused(f"has a node {op} after a Softmax")
         if [*node.input].count(at) == 1 and sum(at in other.input for other in nodes) == 1:
             others = [name for name in node.input if name and name != at]
             constants = [model.arrays[name].astype(float) for name in others if name not in live]
@@ -306,7 +290,7 @@ def _network(model: _Model) -> Network:
                 continue
         k = next((i for i, other in enumerate(nodes) if other.op_type in _PRODUCTS), len(nodes))
         if k == 0:
-            raise NotReadable(f"has a node {op} that is not fed by the layer below alone")
+            raise _refused(f"has a node {op} that is not fed by the layer below alone")
         end = nodes[k].input[0] if k < len(nodes) else model.result
         layers.append((M, c))
         found.append(_activation(model, nodes[:k], at, end))
@@ -318,7 +302,7 @@ def _network(model: _Model) -> Network:
     names = {sigma.name for sigma in found}
     if len(names) != 1:
         units = f"different units ({', '.join(sorted(names))})" if names else "no layer of units"
-        raise NotReadable(f"has {units}")
+        raise _refused(f"has {units}")
     weights = [np.diag(M) if M.ndim == 1 else M for M, _ in layers]
     return network_of_layers(weights, [c for _, c in layers], names.pop(), link)
 
@@ -357,7 +341,7 @@ def _moved(
             return None
         d, v = (np.broadcast_to(np.ravel(x), c.shape) for x in (factor, shift))
     except (ValueError, KeyError, IndexError):
-        raise NotReadable(f"has a node {op} whose arguments do not fit") from None
+        raise _refused(f"has a node {op} whose arguments do not fit") from None
     return (d * M.T).T, d * c + v
 
 
@@ -373,13 +357,13 @@ def _activation(model: _Model, nodes: Sequence[Any], at: str, end: str) -> Activ
         values = values[:, 1:]  # 1 - p and p of a classifier, which stand for p
     g, shown = values[:, 0], ", ".join(node.op_type for node in nodes)
     if not np.allclose(values, g[:, None], rtol=1e-6, atol=0):
-        raise NotReadable(f"has nodes ({shown}) that are not the same function for all units")
+        raise _refused(f"has nodes ({shown}) that are not the same function for all units")
     known, leak = [*map(get_activation, NAMES)], g[0] / _GRID[0]
     known += [leaky_relu(leak)] if leak < 1 and g[-1] == _GRID[-1] else []
     errors = [np.abs(g - sigma(_GRID)).max() for sigma in known]
     best = int(np.argmin(np.maximum(errors, 1e-12)))  # the first of those that fit to rounding
     if not errors[best] <= 1e-3 * np.abs(g).max():  # as constants in half precision leave
-        raise NotReadable(f"has nodes ({shown}) that are no activation with a name")
+        raise _refused(f"has nodes ({shown}) that are no activation with a name")
     return known[best]
 
 
@@ -412,8 +396,8 @@ def _check(model: _Model, network: Network, roundings: int = 100) -> None:
             expected = probabilities(expected, network.link)[:, -columns:]
             allowed = allowed.max(axis=1, keepdims=True) + rounding
         if found.shape not in (expected.shape, expected[:, 0].shape):
-            raise NotReadable(f"gives outputs of shape {found.shape} for {len(X)} inputs")
+            raise _refused(f"gives outputs of shape {found.shape} for {len(X)} inputs")
         error = np.abs(found.reshape(expected.shape) - expected)
     compared = np.isfinite(error)
     if (compared & (error > allowed)).any() or not compared.any(axis=0).all():
-        raise NotReadable("does not predict what its weights determine, as far as they were read")
+        raise _refused("does not predict what its weights determine, as far as they were read")
