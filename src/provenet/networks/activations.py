@@ -336,26 +336,22 @@ def check_own_activation(activation: Activation) -> None:
     _check_derivative(sigma, name, z, "above")
     if sigma.smooth:
         _check_derivative(sigma, name, np.array([-1e-2, -1e-3, 0.0, 1e-3, 1e-2]), "near")
-    claims: list[tuple[str, str, Array, Array, Array]] = []  # field, problem, z, sigma(z), expected
-    centre = 2 * sigma(np.zeros(1)) if sigma.symmetry is Symmetry.ODD else 0.0
+    claims: list[tuple[str, str, Array, Array, Any]] = []  # field, problem, z, sigma(z), expected
+    odd = sigma.symmetry is Symmetry.ODD
+    centre = 2 * sigma(np.zeros(1)) if odd else 0.0
     if (degree := sigma.degree) is not None:
         problem = f"is not positively homogeneous of degree {degree:g}"
         claims += [("degree", problem, 2 * both, sigma(2 * both), 2.0**degree * sigma(both))]
     if sigma.symmetry is not Symmetry.NONE:
-        reflected = {
-            Symmetry.ODD: centre - sigma(z),
-            Symmetry.MIRROR: sigma(z) - (1 + (sigma.slope or 0.0)) * z,
-            Symmetry.EVEN: sigma(z),
-        }[sigma.symmetry]
+        change = (1 + (sigma.slope or 0.0)) * z * (sigma.symmetry is Symmetry.MIRROR)
+        reflected = centre - sigma(z) if odd else sigma(z) - change
         problem = f"has not the symmetry {sigma.symmetry.value!r}"
         claims += [("symmetry", problem, -z, sigma(-z), reflected)]
     if (P := sigma.period) is not None:
-        problem = f"has not the period {P:.6g}"
+        problem, half = f"has not the period {P:.6g}", both + P / 2
         claims += [("period", problem, both + P, sigma(both + P), sigma(both))]
-        if sigma.symmetry is Symmetry.ODD:
-            problem += " of an odd function, half of which reverses it"
-            half = both + P / 2
-            claims += [("period", problem, half, sigma(half), centre - sigma(both))]
+        problem += " of an odd function, half of which reverses it"
+        claims += [("period", problem, half, sigma(half), centre - sigma(both))] if odd else []
     if sigma.inverse is not None:
         with np.errstate(all="ignore"):
             back, powers = sigma.inverse(sigma(z)), np.log2(sigma(2 * z) / sigma(z))
@@ -383,20 +379,22 @@ def check_own_activation(activation: Activation) -> None:
 
 def _check_derivative(sigma: Activation, name: str, z: Array, where: str) -> None:
     """Compare with differences of values: all of them, or their median, as kinks are no mistake."""
-    with np.errstate(all="ignore"):
-        both = sigma(z), sigma.derivative(z)
-    for what, found in zip(("values", "slopes"), both, strict=True):
+
+    def finite(what: str, function: Callable[[Array], Array], at: Array) -> Array:
         try:
-            bad = np.shape(found) != z.shape or not np.all(np.isfinite(found))
+            with np.errstate(all="ignore"):
+                found = np.asarray(function(at), dtype=float)
         except TypeError:
-            bad = True
-        if bad:
+            found = np.zeros(0)
+        if found.shape != at.shape or not np.all(np.isfinite(found)):
             raise InvalidInput(
                 f"{name} must give finite {what} for arrays of any z, as from {z.min():.3g} to "
                 f"{z.max():.3g}: use np.maximum(z, 0) inside a function that is not defined below "
                 "zero."
             )
-    values, slopes = (np.asarray(found, dtype=float) for found in both)
+        return found
+
+    values, slopes = finite("values", sigma.function, z), finite("slopes", sigma.derivative, z)
     step = 1e-5  # near eps^(1/3), where truncation equals rounding: an error of some 1e-10
     differences = np.subtract(sigma(z + step), sigma(z - step), dtype=float) / (2 * step)
     allowed = 1e-4 * (np.abs(differences) + np.abs(slopes) + np.abs(values))
