@@ -200,8 +200,8 @@ class _Model:
             raise _refused(f"has {len(inputs)} inputs and {len(outputs)} real outputs")
         self.result, (self.input, kind) = outputs[0], (inputs[0].name, inputs[0].type.tensor_type)
         sizes = [d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim]
-        rows = sizes[0] or 32 if len(sizes) == 2 and sizes[1] else 0
-        if not 1 <= rows <= 4096 or kind.elem_type not in _FLOATS:
+        self.rows = sizes[0] or 32 if len(sizes) == 2 and sizes[1] else 0
+        if not 1 <= self.rows <= 4096 or kind.elem_type not in _FLOATS:
             names = ", ".join(str(d.dim_value or d.dim_param or "?") for d in kind.shape.dim)
             raise _refused(
                 f"has an input ({names}) that is not (samples, features) of real numbers"
@@ -214,41 +214,37 @@ class _Model:
                     raise _refused(f"has a node {node.op_type} {node.domain}".rstrip())
                 self.nodes.insert(0, node)
                 needed.update(node.input)
-        zeros = np.zeros((rows, int(sizes[1] or 0)), _FLOATS[kind.elem_type])
+        zeros = np.zeros((self.rows, int(sizes[1] or 0)), _FLOATS[kind.elem_type])
         every = [*stored, *(name for node in self.nodes for name in node.output if name)]
-        self.arrays = {self.input: zeros, **self.run(self.nodes, {self.input: zeros}, every)}
+        found = self.run(self.nodes, every, self.input, zeros)
+        self.arrays = {self.input: zeros, **dict(zip(every, found, strict=True))}
         """All values in the graph where the input is zero."""
 
     def run(
-        self, nodes: Sequence[Any], feeds: Mapping[str, AnyArray], names: Sequence[str]
-    ) -> dict[str, AnyArray]:
-        """The values of these names from the values fed, by ONNX's reference evaluation."""
+        self,
+        nodes: Sequence[Any],
+        names: Sequence[str],
+        at: str,
+        X: AnyArray,
+        constants: Mapping[str, AnyArray] | None = None,
+    ) -> list[AnyArray]:
+        """Values of these names for rows X at `at`, by ONNX's reference evaluation."""
         part = type(self.proto)()
         part.CopyFrom(self.proto)
         del part.graph.node[:], part.graph.output[:]
         part.graph.node.extend(nodes)
+        n = -(-len(X) // self.rows) * self.rows  # as many at a time as the model takes
+        X = X[np.arange(n) % len(X)]
+        feeds = [{**(constants or {}), at: X[i : i + self.rows]} for i in range(0, n, self.rows)]
         try:
             evaluator = import_module("onnx.reference").ReferenceEvaluator(part)
             with np.errstate(all="ignore"):
-                values = evaluator.run(list(names), dict(feeds))
-            return dict(zip(names, map(np.asarray, values), strict=True))
+                batches = [evaluator.run(list(names), some) for some in feeds]
+            return [
+                np.concatenate(v) if v[1:] else np.asarray(v[0]) for v in zip(*batches, strict=True)
+            ]
         except Exception as error:  # of the many that an evaluator of any model may raise
             raise _refused(f"cannot be evaluated by ONNX ({_first_line(error)})") from None
-
-    def values(
-        self,
-        nodes: Sequence[Any],
-        constants: Mapping[str, AnyArray],
-        at: str,
-        X: AnyArray,
-        end: str,
-    ) -> AnyArray:
-        """Values at `end` for rows at `at`, as many at a time as the model takes."""
-        rows = len(self.arrays[at])
-        n = -(-len(X) // rows) * rows
-        X = X[np.arange(n) % len(X)]
-        feeds = [{**constants, at: X[i : i + rows]} for i in range(0, n, rows)]
-        return np.concatenate([self.run(nodes, some, [end])[end] for some in feeds])
 
 
 def _own(arrays: Mapping[str, AnyArray], properties: Mapping[str, str]) -> Network:
@@ -352,7 +348,7 @@ def _activation(model: _Model, nodes: Sequence[Any], at: str, end: str) -> Activ
     constants = {  # in double precision
         name: a.astype(float) if a.dtype.kind == "f" else a for name, a in model.arrays.items()
     }
-    values = model.values(nodes, constants, at, grid, end)[:n].reshape(n, -1)
+    values = model.run(nodes, [end], at, grid, constants)[0][:n].reshape(n, -1)
     if shape == (1,) and values.shape[1] == 2 and np.allclose(values.sum(axis=1), 1.0):
         values = values[:, 1:]  # 1 - p and p of a classifier, which stand for p
     g, shown = values[:, 0], ", ".join(node.op_type for node in nodes)
@@ -375,10 +371,10 @@ def _check(model: _Model, network: Network, roundings: int = 100) -> None:
     not: only finite numbers are compared.
     """
     rng, (W, b) = np.random.default_rng(0), network.affine_maps[0]
-    X = rng.standard_normal((max(32, len(model.arrays[model.input])), network.features))
+    X = rng.standard_normal((max(32, model.rows), network.features))
     X[1::2] += np.linalg.lstsq(W, (rng.standard_normal((len(X[1::2]), len(W))) - b).T)[0].T
     X = X.astype(model.arrays[model.input].dtype)
-    found = model.values(model.nodes, {}, model.input, X, model.result)[: len(X)]
+    found = model.run(model.nodes, [model.result], model.input, X)[0][: len(X)]
     half = np.dtype("float16") in {array.dtype for array in model.arrays.values()}
     rounding = roundings * float(np.finfo("float16" if half else "float32").eps)
     with np.errstate(all="ignore"):
