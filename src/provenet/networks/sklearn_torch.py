@@ -8,7 +8,7 @@ not keep the names that a model was fitted with.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -93,16 +93,7 @@ def to_torch(network: Network, dtype: Any = None) -> Any:
     Doubles unless a torch dtype is given.
     """
     torch = package("torch", "Network.to_torch", "torch")
-    check_has_name(network, "A torch.nn.Sequential")
-    own = network if network.linear is None else linear_as_units(network)
-    has_units = own.linear is None and own.activation.family in _TORCH_UNITS
-    same = own if has_units else in_relu_units(network)
-    if same is None:
-        raise InvalidInput(
-            f"torch.nn has no units {_described(network)}: it takes abs, "
-            f"{', '.join(_TORCH_UNITS)}, and a linear term with those of which two sum to a "
-            "linear function (not sigmoid, tanh, elu); write an .onnx file instead."
-        )
+    same = _in_units_of(network, "A torch.nn.Sequential", _TORCH_UNITS)
     modules: list[Any] = []
     for number, (W, b) in enumerate(same.affine_maps):
         # skip_init draws no random numbers: the caller's random state stays as it is.
@@ -122,14 +113,7 @@ def to_torch(network: Network, dtype: Any = None) -> Any:
 
 def _fitted(kind: type[Any], network: Network, out_activation: str) -> Any:
     """A model in the state that `fit` with the solver lbfgs leaves it in; its loss is unknown."""
-    check_has_name(network, f"An {kind.__name__}")
-    has_units = network.activation.name in _SKLEARN_UNITS and network.linear is None
-    same = network if has_units else in_relu_units(network)
-    if same is None:
-        raise InvalidInput(
-            f"An {kind.__name__} has no units {_described(network)}: it takes relu, leaky_relu and "
-            "abs, or sigmoid and tanh without a linear term; write an .onnx file instead."
-        )
+    same = _in_units_of(network, f"An {kind.__name__}", _SKLEARN_UNITS)
     name = _SKLEARN_UNITS[same.activation.name]
     model = kind(hidden_layer_sizes=same.widths, activation=name, solver="lbfgs")
     model.coefs_ = [W.T.copy() for W, _ in same.affine_maps]
@@ -140,6 +124,18 @@ def _fitted(kind: type[Any], network: Network, out_activation: str) -> Any:
     return model
 
 
-def _described(network: Network) -> str:
-    linear = " with a linear term" if network.linear is not None else ""
-    return f"{network.activation.name}{linear}"
+def _in_units_of(network: Network, what: str, units: Collection[str]) -> Network:
+    """The same function in units that the model has, without a linear term."""
+    check_has_name(network, what)
+    own = linear_as_units(network)
+    if own.linear is None and own.activation.family in units:
+        return own
+    same = in_relu_units(network)
+    if same is None:
+        linear = " with a linear term" if network.linear is not None else ""
+        raise InvalidInput(
+            f"{what} has no units {network.activation.name}{linear}: it takes "
+            f"{', '.join(sorted({*units, 'abs', 'leaky_relu'}))} (a linear term not with sigmoid, "
+            "tanh and elu); write an .onnx file instead."
+        )
+    return same
