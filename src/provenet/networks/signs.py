@@ -85,8 +85,9 @@ def _best_signs(M: Array, v: Array, error: float | None, stopped: Callable[[], b
     """The signs xi that bring `M xi` closest to v.
 
     Signs count as exact if they leave less than 1e-7 of M's norm, which is what the rounding of a
-    fit may leave. Where units are too many for an exact search and none is found, a lattice is
-    reduced if `error`, of v and M in norm, is given; then the best of a local search remains.
+    fit may leave. Where units are too many for an exact search, a lattice is reduced; for more than
+    100 units, in more than a second, only if `error`, of v and M in norm, is given. The best of a
+    local search is the last resort.
     """
     m, size = M.shape[1], float(np.linalg.norm(M))
     if m <= M.shape[0] and np.linalg.matrix_rank(M, tol=1e-8 * size) == m:
@@ -99,8 +100,8 @@ def _best_signs(M: Array, v: Array, error: float | None, stopped: Callable[[], b
     else:
         patterns, complete = sign_solutions(M, v, 1e-7 * size, most=64)
         untried = "" if complete else f"{m} units are too many to try their signs."
-        if len(patterns) == 0 and untried and error is not None:
-            patterns, untried = _lattice_signs(M, v, error, stopped)
+        if len(patterns) == 0 and untried and (error is not None or m <= 100):
+            patterns, untried = _lattice_signs(M, v, error or 1e-7 * size, stopped)
     if len(patterns) == 0:
         xi = _local_search(M, v)
         return Signs(xi, v - M @ xi, untried=untried)
@@ -156,7 +157,7 @@ def sign_solutions(M: Array, v: Array, allowed: float, most: int = 100_000) -> t
     values of k signs are tried that determine the other coordinates there, and those whose other
     coordinates are near signs, too, are checked. Singular values of M below 1000 times what is
     allowed count as zero. The list may be incomplete if the matrix from the k signs to the others
-    is so large that a solution may be off by half a sign. k may be 22: 4 million patterns.
+    is so large that a solution may be off by half a sign. k may be 20: a million patterns.
     """
     m = M.shape[1]
     # All right vectors are needed, the left ones never: of a tall M they would fill memory.
@@ -168,7 +169,7 @@ def sign_solutions(M: Array, v: Array, allowed: float, most: int = 100_000) -> t
     allowed = float(np.sqrt(allowed**2 - outside**2))
     rank = int(np.sum(s > 1000 * max(allowed, EPS * s[0])))
     k = m - rank
-    if k > 22:
+    if k > 20:
         return np.empty((0, m)), False
     null, centre = rows[rank:].T, rows[:rank].T @ (target[:rank] / s[:rank])
     free = qr(null.T, mode="r", pivoting=True)[1][:k]
@@ -213,8 +214,8 @@ def _lattice_signs(
     by chance once in 1e12 (40 bits beyond one per sign), and if the reduced basis has no second
     vector as short as the difference of two patterns that both solve them.
     """
-    m, bits, step = M.shape[1], equation_bits(M, error), 1e-11 * float(np.linalg.norm(M))
-    none = np.empty((0, m))
+    m, bits, none = M.shape[1], equation_bits(M, error), np.empty((0, M.shape[1]))
+    step = max(1e-11 * float(np.linalg.norm(M)), error / 100)
     spare = equation_bits(M, step) / (m**2 / 32)
     if bits < m + 40:
         return none, f"the equations for {m} signs have {max(bits, 0):.0f} bits, too few."
@@ -258,7 +259,7 @@ def _reduced_bases(M: Array, v: Array, step: float, stopped: Callable[[], bool])
     m = M.shape[1]
     U, s, _ = np.linalg.svd(M, full_matrices=False)
     bits = np.cumsum(np.log2(np.maximum(s / step, 1.0)))
-    number = 1 + int(np.searchsorted(bits, 2 * m**2 / 32))
+    number = 1 + int(np.searchsorted(bits, max(2 * m**2 / 32, m + 40)))
     equations = np.column_stack([U.T @ M, -U.T @ v])[:number] / step
     basis: list[list[Any]] = [*(2 * np.eye(m, m + 1, dtype=int)).tolist(), [1] * (m + 1)]
     for start in range(0, len(equations), 10):
@@ -363,7 +364,7 @@ def flip_sets(network: Network, tolerance: float = 1e-9) -> FlipSets:
     """All inclusion-minimal sets of units that may be flipped together.
 
     With independent `a_i w_i` there is none, and an even activation has no signs. `complete` is
-    false if the `a_i w_i` have a null space of more than 22 dimensions, too many for the search.
+    false if the `a_i w_i` have a null space of more than 20 dimensions, too many for the search.
 
     Parameters
     ----------
