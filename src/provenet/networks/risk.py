@@ -47,18 +47,8 @@ Combination = tuple[tuple[float, Network], ...]
 def population_risk(f: Network, g: Network, order: int | None = None) -> float:
     """`E |f(x) - g(x)|^2` for standard normal x, summed over several outputs.
 
-    Parameters
-    ----------
-    f, g
-        Networks with equal numbers of features and outputs; weights of any norm.
-    order
-        The last order of Proposition B.1 that counts: less than the risk by `truncation_bound` at
-        most. None, for piecewise linear units: all of them, in closed form.
-
-    Raises
-    ------
-    InvalidInput
-        If the networks do not compare, or for units that are not piecewise linear without an order.
+    `order` is the last order of Proposition B.1 that counts; the result is less than the risk by
+    `truncation_bound` at most. Without it, for piecewise linear units, all of them in closed form.
     """
     difference = _difference(f, g)
     if order is None:

@@ -365,14 +365,8 @@ def flip_sets(network: Network, tolerance: float = 1e-9) -> FlipSets:
 
     With independent `a_i w_i` there is none, and an even activation has no signs. `complete` is
     false if the `a_i w_i` have a null space of more than 20 dimensions, too many for the search.
-
-    Parameters
-    ----------
-    network
-        With one output or several. Units without effect (`a_i w_i = 0`) are in no set, and sets
-        whose flip only exchanges units are left out.
-    tolerance
-        A sum counts as zero up to this fraction of `sum_i |a_i w_i|`.
+    Units without effect (`a_i w_i = 0`) are in no set, and sets whose flip only exchanges units are
+    left out. A sum counts as zero up to a fraction `tolerance` of `sum_i |a_i w_i|`.
     """
     if not tolerance >= 0:
         raise InvalidInput(f"The tolerance must be at least 0, not {tolerance}.")
