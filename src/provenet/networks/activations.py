@@ -151,7 +151,8 @@ def _power_coefficients(degree: int) -> Coefficients:
         factor, power = math.perm(degree, shared), degree - shared
         if power == 0:
             return factor * _step_coefficients(k - shared, b)
-        below, mean = normal_cdf(b), b * normal_cdf(b) + normal_density(b)
+        below = normal_cdf(b)
+        mean = b * below + normal_density(b)
         for p in range(2, power + 1):
             below, mean = mean, b * mean + (p - 1) * below
         return factor * mean

@@ -183,9 +183,10 @@ class Network:
                 f"{what} takes networks with one hidden layer, and this one has "
                 f"{self.layers} hidden layers: give it one, as network.layer(0), the lowest."
             )
-        (W, b), *_ = self.affine_maps
-        A, c = self.output_weights, self.output_bias
-        return Network(W, b, A, c, self.activation, linear=self.linear, link=self.link)
+        if type(self) is Network:
+            return self
+        (W, b), A, c = self.affine_maps[0], self.output_weights, self.output_bias
+        return Network(W, b, A, c, self.activation, link=self.link)
 
     # ---- Values
 
