@@ -27,6 +27,7 @@ at most once between two of them, where the line through its two values crosses 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -39,16 +40,11 @@ from provenet.networks.network import Network
 
 def as_absolute(network: Network) -> Network:
     """The same function with units `|z|` and a linear term."""
-    slope = network.activation.slope
+    slope, A = network.activation.slope, network.output_weights
     if slope is None:
         raise ValueError(f"{network.activation.name} is not piecewise linear")
-    odd = (1 + slope) / 2 * network.output_weights
-    return network.replace(
-        output_weights=(1 - slope) / 2 * network.output_weights,
-        linear=_linear(network) + odd @ network.weights,
-        output_bias=network.output_bias + odd @ network.biases,
-        activation=ABS,
-    )
+    even, odd = (1 - slope) / 2 * A, (1 + slope) / 2 * A
+    return _plus_linear(network, odd, output_weights=even, activation=ABS)
 
 
 def as_rectified(
@@ -57,18 +53,9 @@ def as_rectified(
     """The inverse of `as_absolute` for given signs (all positive if not given)."""
     slope = activation.slope or 0.0
     xi = np.ones(absolute.units) if signs is None else signs
-    W, b = absolute.weights * xi[:, None], absolute.biases * xi
+    turned = absolute.replace(weights=absolute.weights * xi[:, None], biases=absolute.biases * xi)
     A = 2 / (1 - slope) * absolute.output_weights
-    odd = (1 + slope) / 2 * A
-    return Network(
-        W,
-        b,
-        A,
-        absolute.output_bias - odd @ b,
-        activation,
-        linear=_linear(absolute) - odd @ W,
-        link=absolute.link,
-    )
+    return _plus_linear(turned, -(1 + slope) / 2 * A, output_weights=A, activation=activation)
 
 
 def with_free_linear_part(network: Network, fitted: Activation) -> Network:
@@ -135,11 +122,7 @@ def linear_as_units(network: Network) -> Network:
 
 def merge_signs(units: Network, opposite: Array) -> Network:
     """ReLU `units`, and the same with the other sign and output weights `opposite`, as one each."""
-    return units.replace(
-        output_weights=units.output_weights + opposite,
-        linear=_linear(units) - opposite @ units.weights,
-        output_bias=units.output_bias - opposite @ units.biases,
-    )
+    return _plus_linear(units, -opposite, output_weights=units.output_weights + opposite)
 
 
 def merge_linear_units(network: Network, X: Array, fewest: int = 1) -> Network:
@@ -149,14 +132,8 @@ def merge_linear_units(network: Network, X: Array, fewest: int = 1) -> Network:
     """
     active = np.sum(X @ network.weights.T + network.biases > 0, axis=0)
     on, off = len(X) - active < fewest, active < fewest
-    kept = network.keep(~(on | off))
-    if not on.any():
-        return kept
-    a = network.output_weights * on
-    return kept.replace(
-        linear=_linear(network) + a @ network.weights,
-        output_bias=network.output_bias + a @ network.biases,
-    )
+    merged = _plus_linear(network, network.output_weights * on) if on.any() else network
+    return merged.keep(~(on | off))
 
 
 def with_outputs_in_rows(network: Network) -> Network:
@@ -169,6 +146,12 @@ def with_outputs_in_rows(network: Network) -> Network:
         output_bias=np.atleast_1d(network.output_bias),
         linear=linear,
     )
+
+
+def _plus_linear(network: Network, a: Array, **changes: Any) -> Network:
+    """The network plus `sum_i a_i (w_i.x + b_i)`, then changed."""
+    linear, c = _linear(network) + a @ network.weights, network.output_bias + a @ network.biases
+    return network.replace(linear=linear, output_bias=c, **changes)
 
 
 def _linear(network: Network) -> Array:
