@@ -86,14 +86,13 @@ def _best_signs(M: Array, v: Array, error: float | None, stopped: Callable[[], b
 
     Signs count as exact if they leave less than 1e-7 of M's norm, which is what the rounding of a
     fit may leave. Where units are too many for an exact search, a lattice is reduced; for more than
-    100 units, in more than a second, only if `error`, of v and M in norm, is given. The best of a
-    local search is the last resort.
+    100 units, in more than a second, only if `error`, of v and M in norm, is given. The last resort
+    is the signs of least squares.
     """
-    m, size = M.shape[1], float(np.linalg.norm(M))
+    m, size, untried = M.shape[1], float(np.linalg.norm(M)), ""
+    xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
     if m <= M.shape[0] and np.linalg.matrix_rank(M, tol=1e-8 * size) == m:
-        xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
         return Signs(xi, v - M @ xi)
-    untried = ""
     if m <= 16:  # the best of all, and those as good up to rounding
         patterns, misfits = _ranked_patterns(M, v)
         patterns = patterns[misfits <= misfits[0] + 1e-9 * size]
@@ -103,7 +102,6 @@ def _best_signs(M: Array, v: Array, error: float | None, stopped: Callable[[], b
         if len(patterns) == 0 and untried and (error is not None or m <= 100):
             patterns, untried = _lattice_signs(M, v, error or 1e-7 * size, stopped)
     if len(patterns) == 0:
-        xi = _local_search(M, v)
         return Signs(xi, v - M @ xi, untried=untried)
     best, *others = patterns
     return Signs(best, v - M @ best, tuple(others))
@@ -130,24 +128,6 @@ def _ranked(patterns: Array, M: Array, v: Array) -> tuple[Array, Array]:
     misfits = np.linalg.norm(patterns @ M.T - v, axis=1)
     order = np.argsort(misfits, kind="stable")
     return patterns[order], misfits[order]
-
-
-def _local_search(M: Array, v: Array) -> Array:
-    """Flip the one sign, or the two, that help most, until none does."""
-    xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
-    rounding = M.size * EPS * (v @ v + np.sum(M**2))
-    while True:
-        r = v - M @ xi
-        step = 2 * M * xi  # flipping sign i adds step_i to the remainder
-        gram = step.T @ step
-        single = 2 * step.T @ r + np.diag(gram)
-        pairs = single[:, None] + single + 2 * gram
-        np.fill_diagonal(pairs, single)
-        i, j = np.unravel_index(np.argmin(pairs), pairs.shape)
-        if pairs[i, j] >= -rounding:
-            return xi
-        xi = xi.copy()
-        xi[[i, j]] *= -1
 
 
 def sign_solutions(M: Array, v: Array, allowed: float, most: int = 100_000) -> tuple[Array, bool]:
