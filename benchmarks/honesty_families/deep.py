@@ -36,9 +36,11 @@ def teacher(
 ) -> pn.DeepNetwork:
     """3 to 5 features, 2 to `most` units a layer."""
     widths = tuple(int(w) for w in rng.integers(2, most + 1, layers))
-    return pn.random_network(
+    net = pn.random_network(
         widths, int(rng.integers(3, 6)), activation=activation, outputs=outputs, rng=rng
     )
+    assert isinstance(net, pn.DeepNetwork)
+    return net
 
 
 def normal(rng: np.random.Generator, rows: int, features: int) -> Array:
@@ -191,7 +193,9 @@ def next_wave(rng: np.random.Generator, net: pn.DeepNetwork) -> pn.DeepNetwork:
 
 def of_widths(*widths: int) -> Change:
     def change(rng: np.random.Generator, net: pn.DeepNetwork) -> pn.DeepNetwork:
-        return pn.random_network(widths, net.features, activation=net.activation, rng=rng)
+        other = pn.random_network(widths, net.features, activation=net.activation, rng=rng)
+        assert isinstance(other, pn.DeepNetwork)
+        return other
 
     return change
 

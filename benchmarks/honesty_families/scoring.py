@@ -198,7 +198,7 @@ def compared(result: pn.Recovery, truth: pn.Network, frame: Frame) -> Pairs:
     """
     assert result.network is not None
     found, true = result.network.normalised(), truth.normalised()
-    distances = unit_distances(frame.network(found), frame.network(true))
+    distances = unit_distances(frame.network(found), frame.network(true)).min(axis=0)
     rows, columns = linear_sum_assignment(distances)
     found = _turned_like(found, true, rows, columns)
     errors = result.standard_errors or StandardErrors.none(found)

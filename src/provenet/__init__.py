@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from provenet.methods.identifiability import Identifiability, identifiability
     from provenet.networks.activations import Activation
     from provenet.networks.canonical import parameter_error
+    from provenet.networks.formats import load_network
     from provenet.networks.layered import LayeredNetwork
-    from provenet.networks.network import DeepNetwork, Network, load_network
+    from provenet.networks.network import DeepNetwork, Network
     from provenet.networks.risk import population_risk, truncation_bound
     from provenet.networks.signs import FlipSets, flip_sets
     from provenet.recover import recover
@@ -108,7 +109,7 @@ _HOMES = {
     "flip_sets": "networks.signs",
     "identifiability": "methods.identifiability",
     "learn_top": "learn_top",
-    "load_network": "networks.network",
+    "load_network": "networks.formats",
     "open_samples": "data.files",
     "parameter_error": "networks.canonical",
     "population_risk": "networks.risk",

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.optimize import brentq
 
 import provenet as pn
 from helpers import direction_error, is_a_sentence
@@ -117,19 +116,6 @@ def test_a_minimum_of_interference_strict_but_for_an_arc(delta: float) -> None:
         assert eigenvalues(f, C)[0] == pytest.approx(min(4 * held, 0), abs=1e-12)
 
 
-def test_a_descent_on_interference_comes_back_and_one_on_G_leaves() -> None:
-    example = pn.datasets.spurious_minimum(0.5)
-    P, G = (objective(name, example.network) for name in ("P'", "G"))
-    rng = np.random.default_rng(2)
-    for _ in range(5):
-        near = P.retract(example.B + 0.01 * rng.standard_normal((4, 4)))
-        back = minimise(P, near, slope=1e-9, curvature=1e-6)
-        # On the arc again: within the change, and interference is all that is left of it.
-        assert back.converged and np.linalg.norm(back.B - near) < 0.1
-        assert P.value(back.B) == pytest.approx(2.0, abs=1e-12)
-        assert ends_at_the_truth(G, near, example.network)
-
-
 @pytest.mark.parametrize("delta", DELTAS)
 def test_for_G_it_is_a_saddle(delta: float) -> None:
     """The term that draws each row to one unit bends the arc down: by `-4 mu beta r |b_4|^2`."""
@@ -147,17 +133,6 @@ def test_for_G_it_is_a_saddle(delta: float) -> None:
     assert not found.is_minimum and not found.theorem_applies
     assert G.theorem is not None and found.lowest < -G.theorem.curvature  # bullet 2 of Theorem 2.3
     assert ends_at_the_truth(G, B, example.network)
-
-
-def test_the_curvature_changes_sign_at_two() -> None:
-    """By search, not by formula: the smallest of the eleven eigenvalues across the arc."""
-    B = pn.datasets.spurious_minimum().B
-
-    def smallest(r: float) -> float:
-        values = eigenvalues(objective("P'", the_network([1, r, r, r])), B)
-        return float(np.delete(values, np.argmin(np.abs(values)))[0])
-
-    assert brentq(smallest, 1.6, 2.7) == pytest.approx(2.0, abs=1e-9)
 
 
 def candidate(a: list[float]) -> Array:

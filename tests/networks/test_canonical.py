@@ -18,7 +18,6 @@ from provenet.networks.canonical import (
     apply_symmetry,
     match_units,
     unit_distances,
-    unit_symmetries,
 )
 
 POINTS = np.random.default_rng(0).uniform(-2, 2, (20, 3))
@@ -155,7 +154,8 @@ def test_symmetries_leave_the_function_and_cost_nothing(
 ) -> None:
     for net in (network, network.replace(activation=COS)):
         sigma, units = net.activation, net.units
-        free = len(unit_symmetries(sigma, net.linear is not None)) % 2 == 0
+        free = sigma.symmetry in (Symmetry.ODD, Symmetry.EVEN)
+        free |= sigma.symmetry is Symmetry.MIRROR and net.linear is not None
         own = signs[:units] if free else np.ones(units)
         other = apply_symmetry(net, own, shifts[:units])
         assert (other.linear is None) == (net.linear is None)
@@ -274,15 +274,6 @@ def test_units_of_nearly_the_same_size_are_found_in_another_order(activation: st
     assert pn.parameter_error(first, second) == pytest.approx(expected, rel=1e-6)
 
 
-@given(st.integers(0, 10_000), hnp.arrays(float, 4, elements=st.floats(-3, 3)))
-def test_a_wrong_last_bias_is_seen_whatever_the_disguise(seed: int, change: Array) -> None:
-    net = drawn("sigmoid", outputs=4)
-    other = disguised(net, seed)
-    wrong = other.replace(biases=[*other.biases[:-1], other.biases[-1] + change])
-    expected = np.linalg.norm(change)
-    assert pn.parameter_error(wrong, net) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-
-
 def test_networks_of_different_kinds_are_infinitely_far() -> None:
     for units in (4, (4, 3)):
         net = pn.random_network(units, 3, rng=0)
@@ -296,7 +287,7 @@ def test_networks_of_different_kinds_are_infinitely_far() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_matching_is_the_best_of_all(seed: int) -> None:
     first, second = (pn.random_network(4, 2, rng=10 * seed + i).canonical() for i in (1, 2))
-    distance = unit_distances(first, second)
+    distance = unit_distances(first, second).min(axis=0)
     for i, j in np.ndindex(4, 4):
         explicit = (
             np.linalg.norm(first.weights[i] - second.weights[j])
@@ -323,7 +314,7 @@ def test_units_are_brought_into_the_form_of_their_partners(activation: str) -> N
     assert np.abs(near.weights[rows] - plain.weights[columns]).max() < 5e-3
     assert np.abs(near.linear - plain.linear).max() < 5e-3
     np.testing.assert_allclose(  # the distance is measured at the aligned form
-        unit_distances(other.canonical(), plain)[rows, columns],
+        unit_distances(other.canonical(), plain).min(axis=0)[rows, columns],
         np.linalg.norm(near.weights[rows] - plain.weights[columns], axis=1)
         + np.linalg.norm(near.output_weights[:, rows] - plain.output_weights[:, columns], axis=0)
         + np.abs(near.biases[rows] - plain.biases[columns]),

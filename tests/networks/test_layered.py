@@ -8,7 +8,6 @@ import pytest
 import provenet as pn
 from helpers import is_a_sentence
 from provenet.datasets import random_layered
-from provenet.networks.activations import get_activation
 from provenet.networks.layered import (
     LayeredNetwork,
     Polynomial,
@@ -77,16 +76,3 @@ def test_the_random_weights_have_the_condition_that_was_asked_for() -> None:
     assert 1.5 < np.linalg.cond(harder) <= 3.0 + 1e-9  # rows of norm 1 can only help
     with pytest.raises(pn.InvalidInput):
         random_layered(5, 4)
-
-
-@pytest.mark.parametrize("name", ["relu", "step", "sigmoid", "exp", "abs", "relu2"])
-@pytest.mark.parametrize("threshold", [-0.5, 0.0, 1.0, 2.5])
-def test_hermite_coefficients_at_a_threshold_agree_with_quadrature(
-    name: str, threshold: float
-) -> None:
-    activation = get_activation(name)
-    for k in range(5):
-        closed = float(activation.hermite(k, -threshold))
-        # Gauss-Legendre between the kinks converges to rounding of terms of size e^t at most.
-        by_quadrature = float(activation.hermite_by_quadrature(k, -threshold))
-        assert closed == pytest.approx(by_quadrature, rel=1e-9, abs=1e-11)

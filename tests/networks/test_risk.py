@@ -7,17 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
 from scipy import integrate, special, stats
 
 import provenet as pn
-from helpers import exact_tensors, is_a_sentence, networks
-from provenet.common.typing import Array
+from helpers import exact_tensors, is_a_sentence
 from provenet.networks.risk import (
     _absolute_products,
-    order_part,
     population_risk,
-    second_moment,
     truncation_bound,
 )
 
@@ -162,23 +158,6 @@ def test_no_risk_for_the_same_network_in_another_form(seed: int) -> None:
         linear=F.linear + F.output_weights @ F.weights,
     )
     assert population_risk(F, flipped) < 1e-13
-
-
-@given(networks(("relu", "abs"), outputs=False))
-def test_the_risk_against_zero_is_the_mean_square(network: pn.Network) -> None:
-    zero = pn.Network(np.zeros((1, network.features)))
-    X = np.random.default_rng(0).standard_normal((5_000, network.features))
-    squares = network(X) ** 2
-    slack = 8 * squares.std() / math.sqrt(len(X)) + 1e-9
-    assert abs(population_risk(network, zero) - squares.mean()) <= slack
-
-
-def test_second_moment_is_a_covariance_and_more() -> None:
-    network = pn.random_network(5, 3, outputs=3, rng=5).canonical()
-    M: Array = second_moment(((1.0, network),))
-    np.testing.assert_allclose(M, M.T, rtol=0, atol=1e-14)
-    partial = sum(order_part(((1.0, network),), k) for k in range(10))
-    assert np.linalg.eigvalsh(M - partial)[0] > 0  # the orders that are left
 
 
 def test_bad_input() -> None:

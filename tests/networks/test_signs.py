@@ -44,8 +44,8 @@ def test_first_moments_fix_the_signs(seed: int, hidden: Array, features: int) ->
     np.testing.assert_array_equal(found, hidden)
 
 
-# Independent, tried one by one, by null vectors, by meeting in the middle, by null vectors of many.
-SIZES = [(0, 3), (1, 3), (6, 8), (8, 3), (30, 22), (30, 8), (45, 40)]
+# Independent, tried one by one, by null vectors, by a lattice, by null vectors of many.
+SIZES = [(0, 3), (1, 3), (6, 8), (8, 3), (30, 22), (30, 8), (40, 12), (45, 40)]
 
 
 @pytest.mark.parametrize("units, features", SIZES)
@@ -57,15 +57,7 @@ def test_the_linear_part_determines_the_signs(units: int, features: int) -> None
     assert found.alternatives == () and not found.untried
 
 
-def test_a_linear_term_is_what_the_signs_leave() -> None:
-    a, W, xi = drawn(6, 8)
-    outside = np.linalg.svd(W)[2][6]  # orthogonal to all units
-    found = signs_from_linear_part(a, W, (xi * a) @ W / 2 + 2 * outside)
-    np.testing.assert_array_equal(found.signs, xi)
-    np.testing.assert_allclose(found.remainder, 2 * outside, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("units, features", [(5, 2), (20, 15)])
+@pytest.mark.parametrize("units, features", [(5, 2), (9, 4)])
 def test_without_a_solution_no_reversal_of_one_or_two_does_better(
     units: int, features: int
 ) -> None:
@@ -113,8 +105,10 @@ def test_a_lattice_determines_the_signs_of_many_units(outputs: int | None) -> No
     xi = rng.choice([-1.0, 1.0], 60)
     v = (xi * a) @ W / 2
     v += error_of(a, W) * rng.standard_normal(v.shape) / np.sqrt(v.size) / 2
-    np.testing.assert_array_equal(signs_from_linear_part(a, W, v, error_of(a, W)).signs, xi)
-    assert signs_from_linear_part(a, W, v).untried
+    for error in (error_of(a, W), None):
+        found = signs_from_linear_part(a, W, v, error)
+        np.testing.assert_array_equal(found.signs, xi)
+        assert not found.untried
 
 
 def test_units_that_may_be_reversed_together_are_open() -> None:
@@ -266,13 +260,6 @@ def test_the_set_is_found_among_many_units(units: int, features: int) -> None:
 
 def test_a_search_that_cannot_be_complete_says_so() -> None:
     assert not flip_sets(pn.random_network(60, 3, rng=0)).complete
-
-
-def test_several_outputs_settle_signs_that_one_does_not() -> None:
-    one, _ = sign_ambiguous_network(5, 3, rng=0)
-    second = np.random.default_rng(1).standard_normal(5)
-    two = one.replace(output_weights=np.vstack([one.output_weights, second]))
-    assert flip_sets(one).sets and flip_sets(two) == pn.FlipSets((), True)
 
 
 def test_units_without_effect_and_mere_exchanges_are_left_out() -> None:

@@ -20,8 +20,8 @@ from provenet.common.files import check_writable
 from provenet.data.files import save_mask
 from provenet.datasets import random_network
 from provenet.networks.canonical import parameter_error
-from provenet.networks.formats import check_network_name
-from provenet.networks.network import Network, load_network
+from provenet.networks.formats import check_network_name, load_network
+from provenet.networks.network import Network
 from provenet.report import check_report
 from provenet.validation import OPEN
 

@@ -1,4 +1,4 @@
-"""What long work tells its user: the seconds of its stages, and a progress bar on stderr."""
+"""What long work shows its user: the seconds of its stages, and a progress bar on stderr."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Stages:
 
     @contextmanager
     def stage(self, name: str, message: str = "") -> Iterator[None]:
-        """Time a stage; one that comes again is added up."""
+        """Time a stage; the seconds of several runs add up."""
         if self.progress is not None:
             self.progress(name, -1.0, message)
         begin = time.monotonic()
@@ -49,7 +49,7 @@ class StageProgress:
     """Takes `(stage, fraction, message)` calls; a negative fraction is unknown and pulses.
 
     On a terminal it is a bar that vanishes when the work ends; elsewhere it is one plain line for
-    each stage that lasts. Nothing is shown in the first second (`patience`).
+    each stage that takes more than a second (`patience`).
     """
 
     def __init__(self, console: Console, *, quiet: bool = False, patience: float = 1.0) -> None:
@@ -63,7 +63,7 @@ class StageProgress:
 
     @classmethod
     def on_stderr(cls) -> StageProgress:
-        """For those who call from Python."""
+        """The progress of a call from Python."""
         from rich.console import Console
 
         return cls(Console(stderr=True))
@@ -111,11 +111,9 @@ class StageProgress:
         self._timer.start()
 
     def _print(self, stage: str, title: str) -> None:
-        from rich.text import Text
-
         if stage == self._stage:
             line = ": ".join(filter(None, (title, self._message)))
-            self._console.print(Text(line), soft_wrap=True)
+            self._console.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def _bar(console: Console) -> Bar:

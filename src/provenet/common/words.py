@@ -54,8 +54,8 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _check(holds: bool, name: str, what: str, value: Any) -> None:
@@ -70,25 +70,22 @@ def check_flag(name: str, value: Any) -> None:
 
 def check_whole(name: str, value: Any, least: int) -> None:
     """A whole number, not below `least`."""
-    holds = is_whole(value) and value >= least
-    _check(holds, name, f"a whole number from {least} on", value)
+    _check(is_whole(value) and value >= least, name, f"a whole number from {least} on", value)
 
 
 def check_finite(name: str, value: Any) -> None:
     """A number that is neither infinite nor not a number."""
-    _check(_is_finite(value), name, "a finite number", value)
+    _check(_is_real(value) and math.isfinite(value), name, "a finite number", value)
 
 
 def check_seconds(name: str, value: Any) -> None:
-    """A length of time; infinite is one."""
-    infinite = isinstance(value, Real) and value == math.inf
-    holds = infinite or (_is_finite(value) and value > 0)
-    _check(holds, name, "a positive number of seconds", value)
+    """A length of time, which may be infinite."""
+    _check(_is_real(value) and value > 0, name, "a positive number of seconds", value)
 
 
 def check_deviation(name: str, value: Any) -> None:
     """A standard deviation."""
-    if not (_is_finite(value) and value >= 0):
+    if not (_is_real(value) and 0 <= value < math.inf):
         raise InvalidInput(f"{name} is a standard deviation, so at least 0, not {value!r}.")
 
 

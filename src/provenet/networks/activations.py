@@ -139,28 +139,25 @@ def _step_coefficients(k: int, b: Array) -> Array:
     return np.asarray((-1) ** (k - 1) * normal_density(b) * he(k - 1, b))
 
 
-def _relu_coefficients(k: int, b: Array) -> Array:
-    if k == 0:
-        return b * normal_cdf(b) + normal_density(b)
-    return _step_coefficients(k - 1, b)
+def _power_coefficients(degree: int) -> Coefficients:
+    """Coefficients of `relu(z)^p`: `c_k^p = p c_(k-1)^(p-1)`, the derivative of the power.
 
+    The means `m_p = E relu(g + b)^p` obey `m_p = b m_(p-1) + (p-1) m_(p-2)` by parts, with
+    `m_0 = Phi(b)` and `m_1 = b Phi(b) + phi(b)`.
+    """
 
-def _relu2_coefficients(k: int, b: Array) -> Array:
-    if k == 0:
-        return (1 + b**2) * normal_cdf(b) + b * normal_density(b)
-    return 2 * _relu_coefficients(k - 1, b)
+    def coefficients(k: int, b: Array) -> Array:
+        shared = min(k, degree)
+        factor, power = math.perm(degree, shared), degree - shared
+        if power == 0:
+            return factor * _step_coefficients(k - shared, b)
+        below = normal_cdf(b)
+        mean = b * below + normal_density(b)
+        for p in range(2, power + 1):
+            below, mean = mean, b * mean + (p - 1) * below
+        return factor * mean
 
-
-def _relu3_coefficients(k: int, b: Array) -> Array:
-    if k == 0:
-        return (b**3 + 3 * b) * normal_cdf(b) + (b**2 + 2) * normal_density(b)
-    return 3 * _relu2_coefficients(k - 1, b)
-
-
-def _abs_coefficients(k: int, b: Array) -> Array:
-    """|z| = 2 relu(z) - z."""
-    linear = b if k == 0 else np.full_like(b, float(k == 1))
-    return 2 * _relu_coefficients(k, b) - linear
+    return coefficients
 
 
 def _relu(z: Array) -> Array:
@@ -171,15 +168,26 @@ def _step(z: Array) -> Array:
     return (z > 0).astype(float)
 
 
+def _power(degree: int, inverse: Callable[[Array], Array]) -> Activation:
+    return Activation(
+        f"relu{degree}",
+        lambda z: _relu(z) ** degree,
+        lambda z: degree * _relu(z) ** (degree - 1),
+        degree=degree,
+        coefficients=_power_coefficients(degree),
+        inverse=inverse,
+    )
+
+
 def leaky_relu(slope: float) -> Activation:
     """`z` for z > 0 and `slope * z` below: `(1 - slope) relu(z) + slope z`."""
-    slope = float(slope)
+    slope, rectified = float(slope), _power_coefficients(1)
     if not (np.isfinite(slope) and slope < 1):
         raise InvalidInput(f"The slope of a leaky ReLU must be less than 1, not {slope}.")
 
     def coefficients(k: int, b: Array) -> Array:
         linear = b if k == 0 else np.full_like(b, float(k == 1))
-        return (1 - slope) * _relu_coefficients(k, b) + slope * linear
+        return (1 - slope) * rectified(k, b) + slope * linear
 
     return Activation(
         f"leaky_relu({slope!r})",
@@ -192,46 +200,33 @@ def leaky_relu(slope: float) -> Activation:
     )
 
 
-_ROOT_PI, _ROOT_2_PI = math.sqrt(math.pi), math.sqrt(2 / math.pi)
 GELU_CUBIC = 0.044715
-"""Of z^3 in `gelu_tanh`, as Hendrycks and Gimpel write it."""
+"""The factor of z^3 in `gelu_tanh`, as Hendrycks and Gimpel write it."""
 
 
 def _logistic_slope(z: Array) -> Array:
     return np.asarray(special.expit(z) * special.expit(-z))
 
 
-def _gelu_slope(z: Array) -> Array:
-    return np.asarray(normal_cdf(z) + z * normal_density(z))
-
-
 def _gelu_tanh_argument(z: Array) -> Array:
     """`2u`, so that `gelu_tanh(z) = z S(2u)`."""
-    return np.asarray(2 * _ROOT_2_PI * z * (1 + GELU_CUBIC * z * z))
+    return np.asarray(math.sqrt(8 / math.pi) * z * (1 + GELU_CUBIC * z * z))
 
 
 def _gelu_tanh_slope(z: Array) -> Array:
     u = _gelu_tanh_argument(z)
-    inner = 2 * _ROOT_2_PI * (1 + 3 * GELU_CUBIC * z * z)
+    inner = math.sqrt(8 / math.pi) * (1 + 3 * GELU_CUBIC * z * z)
     return np.asarray(special.expit(u) + z * inner * _logistic_slope(u))
-
-
-def _silu_slope(z: Array) -> Array:
-    return np.asarray(special.expit(z) * (1 + z * special.expit(-z)))
-
-
-def _elu(z: Array) -> Array:
-    return np.asarray(_relu(z) + np.expm1(np.minimum(z, 0.0)))
 
 
 def _smooth(
     name: str,
+    symmetry: Symmetry,
     function: Callable[[Array], Array],
     derivative: Callable[[Array], Array],
-    symmetry: Symmetry,
-    period: float | None = None,
+    **more: Any,
 ) -> Activation:
-    return Activation(name, function, derivative, symmetry=symmetry, kinked=False, period=period)
+    return Activation(name, function, derivative, symmetry=symmetry, kinked=False, **more)
 
 
 RELU = Activation(
@@ -240,71 +235,60 @@ RELU = Activation(
     _step,
     degree=1,
     symmetry=Symmetry.MIRROR,
-    coefficients=_relu_coefficients,
+    coefficients=_power_coefficients(1),
     slope=0.0,
     inverse=lambda h: h,
 )
-ABS = Activation(
-    "abs",
-    np.abs,
-    np.sign,
-    degree=1,
-    symmetry=Symmetry.EVEN,
-    coefficients=_abs_coefficients,
-    slope=-1.0,
+ABS = replace(
+    leaky_relu(-1.0), name="abs", function=np.abs, derivative=np.sign, symmetry=Symmetry.EVEN
 )
 LEAKY_RELU = replace(leaky_relu(0.01), name="leaky_relu")
 """In a network: slope 0.01. In `recover`: the slope is found."""
 
+_ODD, _MIRROR, _NONE = Symmetry.ODD, Symmetry.MIRROR, Symmetry.NONE
 _BY_NAME = {
     a.name: a
     for a in (
         RELU,
-        Activation(
-            "relu2",
-            lambda z: _relu(z) ** 2,
-            lambda z: 2 * _relu(z),
-            degree=2,
-            coefficients=_relu2_coefficients,
-            inverse=np.sqrt,
-        ),
-        Activation(
-            "relu3",
-            lambda z: _relu(z) ** 3,
-            lambda z: 3 * _relu(z) ** 2,
-            degree=3,
-            coefficients=_relu3_coefficients,
-            inverse=np.cbrt,
-        ),
+        _power(2, np.sqrt),
+        _power(3, np.cbrt),
         Activation("step", _step, np.zeros_like, degree=0, coefficients=_step_coefficients),
-        _smooth("sigmoid", special.expit, _logistic_slope, Symmetry.ODD),
-        Activation(
-            "exp",
-            np.exp,
-            np.exp,
-            kinked=False,
-            coefficients=lambda k, b: np.exp(b + 0.5),
-        ),
+        _smooth("sigmoid", _ODD, special.expit, _logistic_slope),
+        _smooth("exp", _NONE, np.exp, np.exp, coefficients=lambda k, b: np.exp(b + 0.5)),
         ABS,
         LEAKY_RELU,
-        _smooth("tanh", np.tanh, lambda z: 4 * _logistic_slope(2 * z), Symmetry.ODD),
-        _smooth("erf", special.erf, lambda z: 2 / _ROOT_PI * np.exp(-z * z), Symmetry.ODD),
-        _smooth("gelu", lambda z: z * normal_cdf(z), _gelu_slope, Symmetry.MIRROR),
+        _smooth("tanh", _ODD, np.tanh, lambda z: 4 * _logistic_slope(2 * z)),
+        _smooth("erf", _ODD, special.erf, lambda z: 2 / math.sqrt(math.pi) * np.exp(-z * z)),
+        _smooth(
+            "gelu",
+            _MIRROR,
+            lambda z: z * normal_cdf(z),
+            lambda z: normal_cdf(z) + z * normal_density(z),
+        ),
         _smooth(
             "gelu_tanh",
+            _MIRROR,
             lambda z: z * special.expit(_gelu_tanh_argument(z)),
             _gelu_tanh_slope,
-            Symmetry.MIRROR,
         ),
-        _smooth("silu", lambda z: z * special.expit(z), _silu_slope, Symmetry.MIRROR),
-        _smooth("softplus", lambda z: np.logaddexp(0.0, z), special.expit, Symmetry.MIRROR),
-        _smooth("elu", _elu, lambda z: np.exp(np.minimum(z, 0.0)), Symmetry.NONE),
-        _smooth("sin", np.sin, np.cos, Symmetry.ODD, period=2 * math.pi),
+        _smooth(
+            "silu",
+            _MIRROR,
+            lambda z: z * special.expit(z),
+            lambda z: special.expit(z) * (1 + z * special.expit(-z)),
+        ),
+        _smooth("softplus", _MIRROR, lambda z: np.logaddexp(0.0, z), special.expit),
+        _smooth(
+            "elu",
+            _NONE,
+            lambda z: _relu(z) + np.expm1(np.minimum(z, 0.0)),
+            lambda z: np.exp(np.minimum(z, 0.0)),
+        ),
+        _smooth("sin", _ODD, np.sin, np.cos, period=2 * math.pi),
     )
 }
 NAMES = tuple(_BY_NAME)
-"""Of all activations that have one."""
-_LEAKY = re.compile(r"leaky_relu\((?P<slope>[^()]+)\)")
+"""The names of all activations of the package."""
 
 
 def is_own(activation: Activation) -> bool:
@@ -317,102 +301,101 @@ def get_activation(activation: str | Activation | Any) -> Activation:
     """The activation of that name, or the object itself if it is one."""
     if isinstance(activation, Activation):
         return activation
-    found = _BY_NAME.get(activation) if isinstance(activation, str) else None
-    leaky = _LEAKY.fullmatch(activation) if isinstance(activation, str) else None
-    if leaky is not None:
-        return leaky_relu(_number(leaky["slope"]))
-    if found is None:
+    name = activation if isinstance(activation, str) else ""
+    if leaky := re.fullmatch(r"leaky_relu\(([^()]+)\)", name):
+        try:
+            slope = float(leaky[1])
+        except ValueError:
+            raise InvalidInput(
+                f"The slope of a leaky ReLU must be a number, not {leaky[1]!r}."
+            ) from None
+        return leaky_relu(slope)
+    if name not in _BY_NAME:
         raise InvalidInput(
             f"The activation {activation!r} is unknown: use one of {', '.join(_BY_NAME)}, "
             "or a provenet.Activation of your own."
         )
-    return found
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidInput(f"The slope of a leaky ReLU must be a number, not {text!r}.") from None
+    return _BY_NAME[name]
 
 
 # ---- Activations of the user's own
 
 
 def check_own_activation(activation: Activation) -> None:
-    """Raise where an activation of the user's own contradicts what it states.
+    """Raise where an activation of the user's own contradicts its declared properties.
 
     Its function must be finite everywhere, its derivative the function's, its degree, symmetry and
-    period true, and an inverse is for a function that is zero below zero. A mistake there would
-    raise nothing later: it would be a wrong slope in every step. So a few values are compared, as
-    far as standard inputs and weights usually reach.
+    period true, and its inverse undo it above zero, where a rectified function has one. A mistake
+    there would raise nothing later: it would be a wrong slope in every step. So values are compared
+    at some points, as far as standard inputs and weights usually reach.
     """
     if not is_own(activation):
         return
     sigma, z = activation, np.geomspace(0.05, 5.0, 25)
-    name, both, zero = f"The activation {sigma.name!r}", np.append(-z, z), np.zeros(1)
+    name, both = f"The activation {sigma.name!r}", np.append(-z, z)
     _check_derivative(sigma, name, -z, "below")
     _check_derivative(sigma, name, z, "above")
     if sigma.smooth:
         _check_derivative(sigma, name, np.array([-1e-2, -1e-3, 0.0, 1e-3, 1e-2]), "near")
-
-    def agree(problem: str, field: str, at: Array, found: Any, expected: Any) -> None:
-        """A relative 1e-9 is above the rounding of a function's evaluation."""
-        found, expected = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
-        error = np.abs(found - expected)
-        if not np.max(error) <= 1e-9 * np.max(np.abs(found) + np.abs(expected)):
+    claims: list[tuple[str, str, Array, Array, Any]] = []  # field, problem, z, sigma(z), expected
+    odd = sigma.symmetry is Symmetry.ODD
+    centre = 2 * sigma(np.zeros(1)) if odd else 0.0
+    if (degree := sigma.degree) is not None:
+        problem = f"is not positively homogeneous of degree {degree:g}"
+        claims += [("degree", problem, 2 * both, sigma(2 * both), 2.0**degree * sigma(both))]
+    if sigma.symmetry is not Symmetry.NONE:
+        change = (1 + (sigma.slope or 0.0)) * z * (sigma.symmetry is Symmetry.MIRROR)
+        reflected = centre - sigma(z) if odd else sigma(z) - change
+        problem = f"has not the symmetry {sigma.symmetry.value!r}"
+        claims += [("symmetry", problem, -z, sigma(-z), reflected)]
+    if (P := sigma.period) is not None:
+        problem, half = f"has not the period {P:.6g}", both + P / 2
+        claims += [("period", problem, both + P, sigma(both + P), sigma(both))]
+        problem += " of an odd function, half of which reverses it"
+        claims += [("period", problem, half, sigma(half), centre - sigma(both))] if odd else []
+    if sigma.inverse is not None:
+        with np.errstate(all="ignore"):
+            back, powers = sigma.inverse(sigma(z)), np.log2(sigma(2 * z) / sigma(z))
+        claims += [
+            ("inverse", "has an inverse and is not zero below zero", -z, sigma(-z), 0 * z),
+            ("inverse", "has an inverse that does not undo it", z, back, z),
+        ]
+    for field, problem, at, values, expected in claims:
+        found, wanted = np.asarray(values, dtype=float), np.asarray(expected, dtype=float)
+        error = np.abs(found - wanted)
+        # A relative 1e-9 is above the rounding of a function's evaluation.
+        if not np.max(error) <= 1e-9 * np.max(np.abs(found) + np.abs(wanted)):
             i = int(np.argmax(error))
             raise InvalidInput(
                 f"{name} {problem}: at z = {at[i]:.3g} it is {found[i]:.6g}, not "
-                f"{expected[i]:.6g}. Correct {field}=, or leave it out."
+                f"{wanted[i]:.6g}. Correct {field}=, or leave it out."
             )
-
-    if sigma.degree is not None:
-        problem = f"is not positively homogeneous of degree {sigma.degree:g}"
-        agree(problem, "degree", 2 * both, sigma(2 * both), 2.0**sigma.degree * sigma(both))
-    if sigma.symmetry is not Symmetry.NONE:
-        reflected = {
-            Symmetry.ODD: 2 * sigma(zero) - sigma(z),
-            Symmetry.MIRROR: sigma(z) - (1 + (sigma.slope or 0.0)) * z,
-            Symmetry.EVEN: sigma(z),
-        }[sigma.symmetry]
-        problem = f"has not the symmetry {sigma.symmetry.value!r}"
-        agree(problem, "symmetry", -z, sigma(-z), reflected)
-    if sigma.period is not None:
-        problem, P = f"has not the period {sigma.period:.6g}", sigma.period
-        agree(problem, "period", both + P, sigma(both + P), sigma(both))
-        if sigma.symmetry is Symmetry.ODD:
-            problem += " of an odd function, half of which reverses it"
-            reversed_ = 2 * sigma(zero) - sigma(both)
-            agree(problem, "period", both + P / 2, sigma(both + P / 2), reversed_)
-    if sigma.inverse is not None:
-        agree("has an inverse and is not zero below zero", "inverse", -z, sigma(-z), 0 * z)
-        with np.errstate(all="ignore"):
-            back, powers = sigma.inverse(sigma(z)), np.log2(sigma(2 * z) / sigma(z))
-        agree("has an inverse that does not undo it", "inverse", z, back, z)
-        if sigma.degree is None and np.allclose(powers, powers[0], rtol=0, atol=1e-4):
-            raise InvalidInput(
-                f"{name} is positively homogeneous of degree {powers[0]:.4g} and does not say so: "
-                f"give degree={powers[0]:.4g}, without which the scale of its units is open."
-            )
+    homogeneous = sigma.inverse is not None and np.allclose(powers, powers[0], rtol=0, atol=1e-4)
+    if homogeneous and sigma.degree is None:
+        raise InvalidInput(
+            f"{name} is positively homogeneous of degree {powers[0]:.4g} and does not say so: "
+            f"give degree={powers[0]:.4g}, without which the scale of its units is open."
+        )
 
 
 def _check_derivative(sigma: Activation, name: str, z: Array, where: str) -> None:
-    """By every difference of values, or by their median: kinks elsewhere are no mistake then."""
-    with np.errstate(all="ignore"):
-        both = sigma(z), sigma.derivative(z)
-    for what, found in zip(("values", "slopes"), both, strict=True):
+    """Compare with differences of values: all of them, or their median, as kinks are no mistake."""
+
+    def finite(what: str, function: Callable[[Array], Array], at: Array) -> Array:
         try:
-            bad = np.shape(found) != z.shape or not np.all(np.isfinite(found))
+            with np.errstate(all="ignore"):
+                found = np.asarray(function(at), dtype=float)
         except TypeError:
-            bad = True
-        if bad:
+            found = np.zeros(0)
+        if found.shape != at.shape or not np.all(np.isfinite(found)):
             raise InvalidInput(
                 f"{name} must give finite {what} for arrays of any z, as from {z.min():.3g} to "
                 f"{z.max():.3g}: use np.maximum(z, 0) inside a function that is not defined below "
                 "zero."
             )
-    values, slopes = (np.asarray(found, dtype=float) for found in both)
+        return found
+
+    values, slopes = finite("values", sigma.function, z), finite("slopes", sigma.derivative, z)
     step = 1e-5  # near eps^(1/3), where truncation equals rounding: an error of some 1e-10
     differences = np.subtract(sigma(z + step), sigma(z - step), dtype=float) / (2 * step)
     allowed = 1e-4 * (np.abs(differences) + np.abs(slopes) + np.abs(values))

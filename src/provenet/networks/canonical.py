@@ -13,12 +13,12 @@ between w and a. Its sign and period move as follows, with `z = w.x + b`, `m = 1
 So a symmetry of a unit is a sign and a number of *shifts* of its bias, by half a period each for
 odd activations and by a whole one for others. By convention the first non-zero weight of an odd or
 even unit is positive and its bias at most half a shift from zero. The sign of a mirrored unit is no
-convention: without a linear term the function determines it, and beside one it stays as it is.
+convention: without a linear term the function determines it, and next to one it stays as it is.
 
 At the borders of these conventions two units that are nearly the same have forms far apart: a
 first weight just above zero or just below it. So the distance of two units is the least over all
 symmetries of one of them. Deep networks are compared from the inputs on: the units of a hidden
-layer are matched by weights and biases alone, because what they feed is in an order that is not
+layer are matched by weights and biases alone, because the order of the next layer's units is not
 known yet; then they are put into the order and form of their partners, so that the weights of the
 next layer can be compared.
 """
@@ -46,7 +46,7 @@ def normal_form(layer: Network) -> Network:
     """The same function with each unit in its fixed form, units in the order they have."""
 
     def centred(outputs: Array | float) -> Array:
-        """Of softmax, whose outputs sum to zero by convention, less the mean over the outputs."""
+        """Softmax leaves a common shift of the outputs open; by convention they sum to zero."""
         rows = np.asarray(outputs, dtype=float)
         return np.asarray(rows - rows.mean(axis=0)) if layer.link == "softmax" else rows
 
@@ -60,13 +60,12 @@ def normal_form(layer: Network) -> Network:
     if sigma.degree is not None:
         W, b, A = W / norm[:, None], b / norm, A * norm**sigma.degree
     V = None if layer.linear is None else centred(layer.linear)
-    return by_convention(
-        layer.replace(weights=W, biases=b, output_weights=A, output_bias=c, linear=V)
-    )
+    layer = layer.replace(weights=W, biases=b, output_weights=A, output_bias=c, linear=V)
+    return apply_symmetry(layer, *conventional_symmetry(layer))
 
 
 def unit_order(layer: Network) -> AnyArray:
-    """The units of a layer in normal form by falling size of their output weights.
+    """The units of a layer in normal form by decreasing size of their output weights.
 
     Sizes and weights are rounded to nine digits, so that the last digits of equal ones do not
     reorder units.
@@ -82,9 +81,11 @@ def unit_order(layer: Network) -> AnyArray:
 def apply_symmetry(layer: Network, signs: Array, shifts: Array) -> Network:
     """The same function, with a sign and whole shifts of the bias applied to every unit.
 
-    A mirrored unit whose sign changes needs a linear term: the network has one then.
+    A mirrored unit whose sign changes adds to the linear term.
     """
     sigma, W, b, A = layer.activation, layer.weights, layer.biases, layer.output_weights
+    if not ((signs < 0).any() or shifts.any()):
+        return layer
     if sigma.symmetry is Symmetry.NONE and (signs < 0).any():
         raise ValueError(f"units of {sigma.name} have no symmetry of sign")
     size = _shift_size(sigma)
@@ -103,7 +104,7 @@ def apply_symmetry(layer: Network, signs: Array, shifts: Array) -> Network:
 
 
 def conventional_symmetry(layer: Network) -> tuple[Array, Array]:
-    """The signs and shifts that lead to the conventional form."""
+    """The signs and shifts that lead to the conventional form; no unit may lack weights."""
     W, signs = layer.weights, np.ones(layer.units)
     if layer.units and layer.activation.symmetry in (Symmetry.ODD, Symmetry.EVEN):
         signs = np.sign(W[np.arange(len(W)), np.argmax(W != 0, axis=1)])
@@ -115,22 +116,17 @@ def conventional_symmetry(layer: Network) -> tuple[Array, Array]:
     return signs, np.asarray(shifts - (rest >= size / 2) + (rest < -size / 2))
 
 
-def by_convention(layer: Network) -> Network:
-    """The same function with signs and biases by the conventions; no unit without weights."""
-    signs, shifts = conventional_symmetry(layer)
-    moved = (signs < 0).any() or shifts.any()
-    return apply_symmetry(layer, signs, shifts) if moved else layer
+def _symmetries(first: Network, second: Network) -> Array:
+    """Signs and shifts by which matched units may differ near the borders of the conventions.
 
-
-def unit_symmetries(activation: Activation, linear: bool) -> list[tuple[float, int]]:
-    """Signs and shifts by which a unit near the borders of the conventions may differ from another.
-
-    The identity is first. `linear` says whether a linear term can absorb the sign of a mirrored
-    unit.
+    One pair per row, the identity first. The sign of a mirrored unit needs linear terms that can
+    compensate.
     """
-    signs_free = {Symmetry.ODD: True, Symmetry.EVEN: True, Symmetry.MIRROR: linear}
-    signs = (1.0, -1.0) if signs_free.get(activation.symmetry) else (1.0,)
-    return list(product(signs, (0, 1, -1) if _shift_size(activation) else (0,)))
+    linear = first.linear is not None and second.linear is not None
+    symmetry = first.activation.symmetry
+    free = symmetry in (Symmetry.ODD, Symmetry.EVEN) or (symmetry is Symmetry.MIRROR and linear)
+    shifts = (0.0, 1.0, -1.0) if _shift_size(first.activation) else (0.0,)
+    return np.array(list(product((1.0, -1.0) if free else (1.0,), shifts)))
 
 
 def _shift_size(activation: Activation) -> float:
@@ -145,9 +141,9 @@ def _shift_size(activation: Activation) -> float:
 def parameter_error(estimate: Network, truth: Network) -> float:
     """Largest `|w-w'| + |a-a'| + |b-b'|` over matched units of the canonical forms.
 
-    Infinite when the networks differ in shape, activation or link. The output bias and a linear
-    term count too, with units in the form of their partners: their own error is taken if it is
-    larger. Of a deep network the output weights a are those of the last hidden layer.
+    Infinite when the networks differ in shape, activation or link. The errors of the output bias
+    and of a linear term count too, with units in the form of their partners: the maximum is over
+    all of these. In a deep network the output weights a are those of the last hidden layer.
     """
     estimate, truth = estimate.canonical(), truth.canonical()
     if _kind(estimate) != _kind(truth):
@@ -167,14 +163,8 @@ def parameter_error(estimate: Network, truth: Network) -> float:
 
 def _kind(network: Network) -> tuple[object, ...]:
     """Shape, link, activation; a ReLU is a leaky one of slope 0, one output is a plain number."""
-    family = network.activation.family
-    return (
-        network.features,
-        network.widths,
-        network.outputs or 1,
-        network.link,
-        "relu" if family == "leaky_relu" else family,
-    )
+    family = network.activation.family.replace("leaky_relu", "relu")
+    return network.features, network.widths, network.outputs or 1, network.link, family
 
 
 @dataclass(frozen=True)
@@ -186,8 +176,9 @@ class MatchedLayer:
     truth."""
     truth: Network
     rows: AnyArray
+    """Units of the estimate that have a partner."""
     columns: AnyArray
-    """Units of the estimate, and their partners in the truth."""
+    """Their partners in the truth."""
     distances: Array
     """Of those pairs; below the last hidden layer of weights and biases alone."""
 
@@ -200,16 +191,15 @@ def matched_layers(estimate: Network, truth: Network) -> tuple[MatchedLayer, ...
     estimate, truth = estimate.canonical(), truth.canonical()
     layer, matched = estimate.layer(0), list[MatchedLayer]()
     for number in range(truth.layers):
-        goal, last = truth.layer(number), number == truth.layers - 1
-        pairs = _match(layer, goal, with_outputs=last)
-        matched.append(
-            MatchedLayer(pairs.align(layer), goal, pairs.rows, pairs.columns, pairs.distances)
-        )
-        if last or layer.units != goal.units:
+        last = number == truth.layers - 1
+        pairs = _match(layer, truth.layer(number), with_outputs=last)
+        matched.append(pairs)
+        if last or layer.units != pairs.truth.units:
             break
-        fed = matched[-1].estimate.keep(pairs.rows[np.argsort(pairs.columns)])
-        above = estimate.layer(number + 1)
-        layer = by_convention(above.replace(weights=fed.output_weights, biases=fed.output_bias))
+        fed = pairs.estimate.keep(pairs.rows[np.argsort(pairs.columns)])
+        layer = estimate.layer(number + 1)
+        layer = layer.replace(weights=fed.output_weights, biases=fed.output_bias)
+        layer = apply_symmetry(layer, *conventional_symmetry(layer))
     return tuple(matched)
 
 
@@ -221,26 +211,41 @@ def match_units(estimate: Network, truth: Network) -> tuple[AnyArray, AnyArray]:
 
 def align_to(estimate: Network, truth: Network) -> Network:
     """The estimate's canonical form, but each unit in the form nearest to its partner's."""
-    estimate = estimate.canonical()
-    return _match(estimate, truth.canonical()).align(estimate)
+    return _match(estimate.canonical(), truth.canonical()).estimate
 
 
 def align_in_place(estimate: Network, truth: Network) -> Network:
     """The estimate, each unit in the form nearest to the unit of the same number."""
-    symmetries = _common_symmetries(estimate, truth)
-    if len(symmetries) == 1:
-        return estimate
-    distances = _distances(estimate, truth)
-    nearest = np.diagonal(distances, axis1=1, axis2=2).argmin(axis=0)
-    return apply_symmetry(estimate, *np.array(symmetries)[nearest].T)
+    distances = np.diagonal(unit_distances(estimate, truth), axis1=1, axis2=2)
+    return apply_symmetry(estimate, *_symmetries(estimate, truth)[distances.argmin(axis=0)].T)
 
 
-def unit_distances(first: Network, second: Network) -> Array:
-    """`|w-w'| + |a-a'| + |b-b'|` for every pair of units of two canonical networks.
+def _match(first: Network, second: Network, with_outputs: bool = True) -> MatchedLayer:
+    """Pair the units of two layers in canonical form."""
+    by_symmetry = unit_distances(first, second, with_outputs)
+    distances = by_symmetry.min(axis=0)
+    rows, columns = linear_sum_assignment(distances)
+    chosen = np.zeros(first.units, dtype=int)
+    chosen[rows] = by_symmetry[:, rows, columns].argmin(axis=0)
+    aligned = apply_symmetry(first, *_symmetries(first, second)[chosen].T)
+    return MatchedLayer(aligned, second, rows, columns, distances[rows, columns])
 
-    The least over the symmetries of a unit.
+
+def unit_distances(first: Network, second: Network, with_outputs: bool = True) -> Array:
+    """`|w-w'| + |a-a'| + |b-b'|` for every pair of units of two layers in canonical form.
+
+    (symmetries, units of the first, units of the second), the identity first.
     """
-    return np.asarray(_distances(first, second).min(axis=0))
+    distances = []
+    for sign, shift in _symmetries(first, second):
+        image = apply_symmetry(first, np.full(first.units, sign), np.full(first.units, shift))
+        distance = np.linalg.norm(image.weights[:, None] - second.weights, axis=2)
+        distance += np.abs(image.biases[:, None] - second.biases)
+        if with_outputs:
+            a, b = np.atleast_2d(image.output_weights), np.atleast_2d(second.output_weights)
+            distance += np.linalg.norm(a[:, :, None] - b[:, None, :], axis=0)
+        distances.append(distance)
+    return np.stack(distances)
 
 
 def permutation_error(B: Array, truth: Array) -> float:
@@ -252,50 +257,3 @@ def permutation_error(B: Array, truth: Array) -> float:
     Q = np.abs(B @ np.linalg.pinv(truth))
     Q /= np.linalg.norm(Q, axis=1, keepdims=True)
     return float(1 - max(Q.max(axis=1).min(), Q.max(axis=0).min()))
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    """Units of one layer, their partners in another, and the symmetries that bring them near."""
-
-    rows: AnyArray
-    columns: AnyArray
-    distances: Array
-    signs: Array
-    shifts: Array
-
-    def align(self, first: Network) -> Network:
-        """The first layer, its units in the form of their partners."""
-        moved = (self.signs < 0).any() or self.shifts.any()
-        return apply_symmetry(first, self.signs, self.shifts) if moved else first
-
-
-def _match(first: Network, second: Network, with_outputs: bool = True) -> _Pairs:
-    """Pair the units of two layers in canonical form."""
-    by_symmetry = _distances(first, second, with_outputs)
-    distances = by_symmetry.min(axis=0)
-    rows, columns = linear_sum_assignment(distances)
-    signs, shifts = np.ones(first.units), np.zeros(first.units)
-    symmetries = np.array(_common_symmetries(first, second))
-    signs[rows], shifts[rows] = symmetries[by_symmetry[:, rows, columns].argmin(axis=0)].T
-    return _Pairs(rows, columns, distances[rows, columns], signs, shifts)
-
-
-def _common_symmetries(first: Network, second: Network) -> list[tuple[float, int]]:
-    """Those of a unit of the first for which both networks can compensate."""
-    linear = first.linear is not None and second.linear is not None
-    return unit_symmetries(first.activation, linear)
-
-
-def _distances(first: Network, second: Network, with_outputs: bool = True) -> Array:
-    """(symmetries, units of the first, units of the second); the identity first."""
-    ones, distances = np.ones(first.units), []
-    for sign, shifts in _common_symmetries(first, second):
-        image = apply_symmetry(first, sign * ones, shifts * ones)
-        distance = np.linalg.norm(image.weights[:, None] - second.weights, axis=2)
-        distance += np.abs(image.biases[:, None] - second.biases)
-        if with_outputs:
-            a, b = np.atleast_2d(image.output_weights), np.atleast_2d(second.output_weights)
-            distance += np.linalg.norm(a[:, :, None] - b[:, None, :], axis=0)
-        distances.append(distance)
-    return np.stack(distances)

@@ -80,7 +80,4 @@ def quadrature_coefficient(
     return float(np.sum(half * weight * values))
 
 
-@cache
-def _legendre(nodes: int) -> tuple[Array, Array]:
-    """Gauss-Legendre nodes and weights: an eigenvalue problem, so solved once."""
-    return leggauss(nodes)
+_legendre = cache(leggauss)  # an eigenvalue problem, so solved once

@@ -13,6 +13,7 @@ from math import comb
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput
@@ -44,7 +45,7 @@ class LayeredNetwork:
 
     @property
     def thresholds(self) -> Array:
-        """`t_i`: a unit fires where `w_i.x > t_i`."""
+        """`t_i`: a unit is active where `w_i.x > t_i`."""
         return -self.layer.biases
 
     @property
@@ -63,14 +64,14 @@ class LayeredNetwork:
 
 
 def lowest_layer(weights: Any, thresholds: Any, activation: str | Activation = "relu") -> Network:
-    """Units `u(w_i.x - t_i)`; one threshold for all, or one a unit."""
+    """Units `u(w_i.x - t_i)`; one threshold for all, or one each."""
     W = np.asarray(weights, dtype=float)
     t = np.broadcast_to(np.asarray(thresholds, dtype=float), (len(W),))
     return Network(W, -t, activation=activation)
 
 
 def unit_values(layer: Network, X: Array) -> Array:
-    """What each unit of a layer says to each row of X, (n, units)."""
+    """Values of the units at the rows of X, (n, units)."""
     return layer.activation(X @ layer.weights.T + layer.biases)
 
 
@@ -78,15 +79,12 @@ class UnitProducts(dict[tuple[int, ...], Array]):
     """Products of the columns of H by their numbers; each is formed once, from a shorter one."""
 
     def __init__(self, H: Array) -> None:
-        """Of no column and of each one."""
-        super().__init__()
-        self.shape = H.shape
-        self[()] = np.ones(len(H))
-        for i, column in enumerate(np.ascontiguousarray(H.T)):
-            self[(i,)] = column
+        """Start with the empty product and the columns."""
+        super().__init__({(i,): column for i, column in enumerate(np.ascontiguousarray(H.T))})
+        self[()], self.shape = np.ones(len(H)), H.shape
 
     def __missing__(self, monomial: tuple[int, ...]) -> Array:
-        """By its last factor."""
+        """Multiply by the last factor."""
         self[monomial] = self[monomial[:-1]] * self[monomial[-1:]]
         return self[monomial]
 
@@ -95,10 +93,8 @@ def slopes_of(terms: Mapping[tuple[int, ...], float], products: UnitProducts) ->
     """Derivatives of a sum of monomials by every unit's value, (n, units)."""
     slopes = np.zeros(products.shape[::-1])
     for monomial, c in terms.items():
-        for i in set(monomial):
-            at = monomial.index(i)
-            others = monomial[:at] + monomial[at + 1 :]
-            slopes[i] += c * monomial.count(i) * products[others]
+        for at, i in enumerate(monomial):
+            slopes[i] += c * products[monomial[:at] + monomial[at + 1 :]]
     return slopes.T
 
 
@@ -114,18 +110,16 @@ class Polynomial:
         for monomial in terms:
             if any(not 0 <= i < units for i in monomial):
                 raise InvalidInput(
-                    f"The monomial {monomial} names a unit that is not there: units are numbered "
-                    f"from 0 to {units - 1}."
+                    f"The monomial {monomial} has an unknown unit: units are numbered from 0 to "
+                    f"{units - 1}."
                 )
         self.units = units
         self.terms = {tuple(sorted(key)): float(c) for key, c in terms.items()}
 
     def __call__(self, H: Array) -> Array:
         """Values at the rows of H (n, units)."""
-        products, total = UnitProducts(H), np.zeros(len(H))
-        for monomial, c in self.terms.items():
-            total += c * products[monomial]
-        return total
+        products = UnitProducts(H)
+        return sum((c * products[key] for key, c in self.terms.items()), np.zeros(len(H)))
 
     def gradient(self, H: Array) -> Array:
         """Derivatives by every unit's value at the rows of H, (n, units)."""
@@ -148,7 +142,7 @@ class Polynomial:
 
 
 def union(H: Array) -> Array:
-    """OR: `1 - prod(1 - X_i)`, 1 where any unit of a layer of steps fires."""
+    """OR: `1 - prod(1 - X_i)`, 1 where any unit of a layer of steps is active."""
     return np.asarray(1 - np.prod(1 - H, axis=1))
 
 
@@ -158,10 +152,6 @@ def intersection(H: Array) -> Array:
 
 
 def sigmoid_of_sum(weights: Any, bias: float = 0.0) -> Top:
-    """`1 / (1 + exp(-(v.X - bias)))`, less its value where no unit fires."""
+    """`1 / (1 + exp(-(v.X - bias)))`, less its value where no unit is active."""
     v = np.asarray(weights, dtype=float)
-
-    def top(H: Array) -> Array:
-        return np.asarray(1 / (1 + np.exp(bias - H @ v)) - 1 / (1 + np.exp(bias)))
-
-    return top
+    return lambda H: np.asarray(expit(H @ v - bias) - expit(-bias))

@@ -1,18 +1,18 @@
 """Networks of any depth: `h_0 = x`, `h_l = sigma(W_l h_(l-1) + b_l)`, `f(x) = A h_L + V x + c`.
 
 There is one class. `Network` is built from the arguments of one hidden layer, and its attributes
-are those arrays; `DeepNetwork` is built from lists with an entry a layer, and its `weights` and
-`biases` are those lists. Everything else is the same code for any depth L >= 1. The linear term
-`V x` exists for one hidden layer only: a network that was drawn or trained usually has none, a
-recovered one has it when some units cannot be told apart from a linear function.
+are those arrays; `DeepNetwork` is built from lists with one entry per layer, and its `weights` and
+`biases` are those lists. Everything else is the same code for any depth L >= 1. Only one hidden
+layer may have a linear term `V x`: a network that was drawn or trained usually has none, a
+recovered one has it when some units cannot be distinguished from a linear function.
 
 A classifier is a network with a link, which turns the outputs u into probabilities:
 
     identity    none; u itself are the labels
-    logit       p = 1 / (1 + exp(-u)), the probability of class 1; of several outputs, one each
-    softmax     p_k = exp(u_k) / sum_j exp(u_j), one output a class
+    logit       p = 1 / (1 + exp(-u)), the probability of class 1; one each for several outputs
+    softmax     p_k = exp(u_k) / sum_j exp(u_j), one output per class
 
-The logit is determined by p. Softmax leaves open a function that is added to all outputs alike; by
+p determines the logit. Softmax leaves open a function that is added to all outputs alike; by
 convention the outputs of a canonical network sum to zero at every input.
 """
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from os import PathLike
 from typing import Any, ClassVar, Self, cast
 
@@ -30,7 +31,6 @@ from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import check_whole
-from provenet.networks import formats
 from provenet.networks.activations import Activation, get_activation
 from provenet.networks.canonical import normal_form, unit_order
 
@@ -49,21 +49,14 @@ class Network:
     """
 
     affine_maps: tuple[AffineMap, ...]
-    """Weights and biases of every hidden layer from the inputs on, last those of the outputs, one
-    row each."""
+    """Weights and biases of the hidden layers from the inputs on, then of the outputs in rows."""
     outputs: int | None
     """Number of outputs; None when labels are plain numbers."""
     activation: Activation
     linear: Array | None
     link: str
     argument_names: ClassVar[tuple[str, ...]] = (
-        "weights",
-        "biases",
-        "output_weights",
-        "output_bias",
-        "activation",
-        "linear",
-        "link",
+        *("weights", "biases", "output_weights", "output_bias", "activation", "linear", "link"),
     )
 
     def __init__(
@@ -78,14 +71,12 @@ class Network:
         link: str = "identity",
     ) -> None:
         """Check the shapes and store the arrays; biases default to 0, output weights to 1."""
-        W = _array(weights, "weights", (2,))
+        W, b = _affine_map(weights, biases)
         units, features = W.shape
-        b = _array(np.zeros(units) if biases is None else biases, "biases", (1,))
         A = np.ones(units) if output_weights is None else output_weights
         A = _array(A, "output_weights", (1, 2))
         c = _array(output_bias, "output_bias", (0, 1))
         rows = A.shape[:-1]
-        _check(b.shape == (units,), f"biases must have shape ({units},), not {b.shape}")
         _check(
             A.shape[-1] == units,
             f"output_weights must have {units} entries in the last axis, not shape {A.shape}",
@@ -98,8 +89,8 @@ class Network:
             linear, shape = _array(linear, "linear", (1, 2)), (*rows, features)
             _check(linear.shape == shape, f"linear must have shape {shape}, not {linear.shape}")
         A = np.atleast_2d(A)
-        c = np.broadcast_to(c, (len(A),))
-        self._store(((W, b), (A, c)), rows[0] if rows else None, activation, link, linear)
+        maps = (W, b), (A, np.broadcast_to(c, len(A)))
+        self._store(maps, rows[0] if rows else None, activation, link, linear)
 
     def _store(
         self,
@@ -109,41 +100,36 @@ class Network:
         link: Any,
         linear: Array | None = None,
     ) -> None:
-        if link not in LINKS:
-            raise InvalidInput(
-                f"The network's link must be one of {', '.join(LINKS)}, not {link!r}."
-            )
-        if link == "softmax" and (outputs or 1) < 2:
-            raise InvalidInput(
-                "The network's link 'softmax' needs one output a class, at least two: use 'logit' "
-                "for two classes and one output."
-            )
-        values = (maps, outputs, get_activation(activation), linear, str(link))
-        names = ("affine_maps", "outputs", "activation", "linear", "link")
-        for name, value in zip(names, values, strict=True):
-            object.__setattr__(self, name, value)  # the dataclass is frozen
+        _check(link in LINKS, f"link must be one of {', '.join(LINKS)}, not {link!r}")
+        _check(
+            link != "softmax" or (outputs or 1) > 1,
+            "link 'softmax' needs one output per class, at least two: use 'logit' for two classes "
+            "and one output",
+        )
+        own = {"affine_maps": maps, "outputs": outputs, "linear": linear, "link": str(link)}
+        self.__dict__.update(own, activation=get_activation(activation))  # the class is frozen
 
     # ---- What it consists of
 
     @property
     def weights(self) -> Array:
-        """Of the units, one a row."""
+        """Weights of the units, one row each."""
         return self.affine_maps[0][0]
 
     @property
     def biases(self) -> Array:
-        """Of the units."""
+        """Biases of the units."""
         return self.affine_maps[0][1]
 
     @property
     def output_weights(self) -> Array:
-        """Of the outputs, in rows; one row where labels are plain numbers is (units,)."""
+        """Weights of the outputs: (outputs, units), or (units,) where labels are plain numbers."""
         A = self.affine_maps[-1][0]
         return A[0] if self.outputs is None else A
 
     @property
     def output_bias(self) -> Array | float:
-        """Of the outputs; a number where labels are plain numbers."""
+        """Biases of the outputs; a number where labels are plain numbers."""
         c = self.affine_maps[-1][1]
         return float(c[0]) if self.outputs is None else c
 
@@ -169,10 +155,10 @@ class Network:
 
     @property
     def free_parameters(self) -> int:
-        """Parameters that the function determines.
+        """Number of parameters that the function determines.
 
-        All weights, biases and the linear term, less one scale of every hidden unit where the
-        activation is positively homogeneous, and less one of softmax's outputs.
+        All weights, biases and the linear term, less one scale per hidden unit where the activation
+        is positively homogeneous, and less one output's share under softmax.
         """
         hidden = sum(W.size + b.size for W, b in self.affine_maps[:-1])
         scales = 0 if self.activation.degree is None else self.units
@@ -181,7 +167,7 @@ class Network:
 
     @property
     def parameters_a_unit(self) -> int:
-        """How many of these a unit has, with one hidden layer."""
+        """How many of these belong to each unit of a single hidden layer."""
         scale = 1 if self.activation.degree is None else 0
         return self.features + scale + free_outputs(self.outputs, self.link)
 
@@ -191,20 +177,23 @@ class Network:
         return self
 
     def as_one_layer(self, what: str = "This step") -> Network:
-        """The network with one hidden layer that this is; `what` needs one, says the message."""
+        """The same network as a `Network`; the message says that `what` needs one hidden layer."""
         if self.layers > 1:
             raise InvalidInput(
                 f"{what} takes networks with one hidden layer, and this one has "
                 f"{self.layers} hidden layers: give it one, as network.layer(0), the lowest."
             )
-        return self
+        if type(self) is Network:
+            return self
+        (W, b), A, c = self.affine_maps[0], self.output_weights, self.output_bias
+        return Network(W, b, A, c, self.activation, link=self.link)
 
     # ---- Values
 
     def __call__(self, X: Any) -> Array:
         """Outputs for the rows of `X`: (n, features) -> (n,) or (n, outputs), in bounded memory.
 
-        They are those before the link: of a classifier log-odds, or logits.
+        They are those before the link: for a classifier log-odds, or logits.
         """
         inputs, (A, c) = self._inputs(X), self.affine_maps[-1]
         y = np.empty((len(inputs), len(A)))
@@ -243,8 +232,8 @@ class Network:
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, (n, classes), for a network with a link.
 
-        A logit of one output has two columns, of class 0 and of class 1; several outputs are as
-        many separate yes-or-no labels, with one column each: that of yes.
+        A logit of one output gives two columns, of class 0 and of class 1. Several logits are
+        separate yes-or-no labels, with one column each: the probability of yes.
         """
         if self.link == "identity":
             raise InvalidInput(
@@ -258,8 +247,9 @@ class Network:
     def canonical(self) -> Self:
         """The same function with each unit in a fixed form, and the units in a fixed order.
 
-        See `normalised`. The units of a layer are ordered by falling size of what they feed, which
-        is settled only once the next layer is normalised: so a deep network is normalised first.
+        See `normalised`. The units of a layer are ordered by decreasing size of their output
+        weights, which is final only once the next layer is normalised: so a deep network is
+        normalised first.
         """
 
         def ordered(layer: Network) -> Network:
@@ -273,15 +263,15 @@ class Network:
 
         Where the activation is positively homogeneous, rows of weights have norm 1 and the norms
         move up into the output weights. A unit without weights is a constant and moves into the
-        biases above, so a layer may be narrower than it was. Signs and periods that the function
-        leaves open follow conventions (see `canonical`), and softmax's outputs sum to zero.
+        biases above, so a layer may become narrower. Signs and periods that the function leaves
+        open follow conventions (see `canonical`), and softmax's outputs sum to zero.
         """
         return self.rewritten(normal_form)
 
     def rewritten(self, rewrite: Callable[[Network], Network]) -> Self:
         """Each hidden layer, from the inputs on, replaced by another with the same outputs.
 
-        `rewrite` is given a layer as of `layer(number)` and may change its units and outputs.
+        `rewrite` gets a layer as `layer(number)` gives it and may change its units and outputs.
         """
         return cast(Self, rewrite(self))
 
@@ -291,7 +281,7 @@ class Network:
         return type(self)(**{**own, **changes})
 
     def keep(self, units: AnyArray) -> Self:
-        """The network of some units of its one hidden layer (a mask or indices); the rest stays."""
+        """The network of some units of its one hidden layer (a mask or indices)."""
         return self.replace(
             weights=self.weights[units],
             biases=self.biases[units],
@@ -313,60 +303,64 @@ class Network:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the network to an .npz, .safetensors or .onnx file, whole or not at all."""
-        formats.save_network(self, path)
+        from provenet.networks.formats import save_network
+
+        save_network(self, path)
 
     def to_onnx(self, dtype: Any = "float64") -> Any:
         """The network as an `onnx.ModelProto`, in double precision or in `float32`.
 
-        onnxruntime runs units `gelu` and `erf` in `float32` only.
+        onnxruntime evaluates `gelu` and `erf` units in `float32` only.
         """
-        from provenet.networks.formats.onnx_write import to_onnx
+        from provenet.networks.onnx_models import to_onnx
 
         return to_onnx(self, dtype)
 
     def to_torch(self, dtype: Any = None) -> Any:
         """The network as a `torch.nn.Sequential`, in `torch.float64` or the dtype given.
 
-        Units `|z|` become ReLU units and a linear term two units for each output, so there may be
-        more units than here.
+        Units `|z|` and a linear term become ReLU units, so there may be more units than here.
         """
-        from provenet.networks.formats.sklearn_torch import to_torch
+        from provenet.networks.sklearn_torch import to_torch
 
         return to_torch(self, dtype)
 
     def to_mlp_regressor(self) -> Any:
         """The network as a fitted `sklearn.neural_network.MLPRegressor`.
 
-        Leaky units, `|z|` and a linear term become ReLU units, so there may be more units than
-        here.
+        Leaky units, `|z|` and a linear term become ReLU units.
         """
-        from provenet.networks.formats.sklearn_torch import to_mlp_regressor
+        from provenet.networks.sklearn_torch import to_mlp_regressor
 
         return to_mlp_regressor(self)
 
     def to_mlp_classifier(self) -> Any:
         """The network as a fitted `sklearn.neural_network.MLPClassifier` of classes 0, 1, ...
 
-        It needs a link, "logit" with one output or "softmax"; units as of `to_mlp_regressor`.
+        It needs a link, "logit" with one output or "softmax"; units as in `to_mlp_regressor`.
         """
-        from provenet.networks.formats.sklearn_torch import to_mlp_classifier
+        from provenet.networks.sklearn_torch import to_mlp_classifier
 
         return to_mlp_classifier(self)
 
-    @staticmethod
-    def from_mlp_regressor(model: Any) -> Network:
-        """The network that a fitted `MLPRegressor` with one hidden layer is."""
-        return DeepNetwork.from_mlp_regressor(model).as_one_layer("Network.from_mlp_regressor")
+    @classmethod
+    def from_mlp_regressor(cls, model: Any) -> Self:
+        """The network of a fitted `MLPRegressor`; a `Network` has one hidden layer."""
+        from provenet.networks.sklearn_torch import from_mlp
 
-    @staticmethod
-    def from_mlp_classifier(model: Any) -> Network:
-        """The network that a fitted `MLPClassifier` with one hidden layer is, with its link."""
-        return DeepNetwork.from_mlp_classifier(model).as_one_layer("Network.from_mlp_classifier")
+        return cast(Self, from_mlp(model, "regressor", cls))
+
+    @classmethod
+    def from_mlp_classifier(cls, model: Any) -> Self:
+        """The network of a fitted `MLPClassifier`, with its link."""
+        from provenet.networks.sklearn_torch import from_mlp
+
+        return cast(Self, from_mlp(model, "classifier", cls))
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class DeepNetwork(Network):
-    """A network with any number of hidden layers, from lists with an entry a layer.
+    """A network with any number of hidden layers, from lists with one entry per layer.
 
     `weights[l]` has the shape (units of layer l, units of the layer below or features),
     `biases[l]` (units of layer l,); the last of both are those of the outputs.
@@ -387,8 +381,27 @@ class DeepNetwork(Network):
 
         One row in the last matrix means plain labels, unless `outputs=1` asks for rows of one.
         """
-        maps = _affine_maps(weights, biases)
+        matrices = _items(weights, "weights", "matrices")
+        depth = len(matrices)
+        vectors = [None] * depth if biases is None else _items(biases, "biases", "vectors")
+        _check(
+            depth >= 2,
+            f"weights must be at least two matrices, a hidden layer and the outputs, not {depth}",
+        )
+        _check(
+            len(vectors) == depth,
+            f"biases must be {depth} vectors, as many as weights, not {len(vectors)}",
+        )
+        pairs = enumerate(zip(matrices, vectors, strict=True))
+        maps = tuple(_affine_map(M, v, f"[{number}]") for number, (M, v) in pairs)
+        for number, ((below, _), (W, _)) in enumerate(pairwise(maps), 1):
+            _check(
+                W.shape[1] == len(below),
+                f"weights[{number}] must have {len(below)} columns, the units of the layer below, "
+                f"not shape {W.shape}",
+            )
         rows = len(maps[-1][0])
+        _check(rows > 0, "weights must end in a matrix of at least one row, an output")
         if outputs is not None:
             check_whole("outputs", outputs, 1)
             _check(
@@ -400,12 +413,12 @@ class DeepNetwork(Network):
 
     @property
     def weights(self) -> tuple[Array, ...]:  # type: ignore[override]
-        """Of every layer, last of the outputs."""
+        """Weights of every layer, last of the outputs."""
         return tuple(W for W, _ in self.affine_maps)
 
     @property
     def biases(self) -> tuple[Array, ...]:  # type: ignore[override]
-        """Of every layer, last of the outputs."""
+        """Biases of every layer, last of the outputs."""
         return tuple(b for _, b in self.affine_maps)
 
     def layer(self, number: int) -> Network:
@@ -418,20 +431,8 @@ class DeepNetwork(Network):
         link = self.link if number == self.layers - 1 else "identity"
         return Network(W, b, A, c, self.activation, link=link)
 
-    def as_one_layer(self, what: str = "This step") -> Network:
-        """The network with one hidden layer that this is; `what` needs one, says the message."""
-        super().as_one_layer(what)
-        layer, (A, c) = self.layer(0), self.affine_maps[-1]
-        return (
-            layer.replace(output_weights=A[0], output_bias=c[0]) if self.outputs is None else layer
-        )
-
     def rewritten(self, rewrite: Callable[[Network], Network]) -> Self:
-        """Each hidden layer, from the inputs on, replaced by another with the same outputs.
-
-        `rewrite` is given a layer as of `layer(number)` and may change its units and outputs; a
-        linear term has no place.
-        """
+        """See `Network.rewritten`; a layer must not get a linear term."""
         maps, activation = list(self.affine_maps), self.activation
         for number in range(self.layers):
             layer = rewrite(self._layer(maps, number))
@@ -449,37 +450,14 @@ class DeepNetwork(Network):
     @staticmethod
     def of(network: Network) -> DeepNetwork:
         """A network with one hidden layer as a deep one; it must not have a linear term."""
-        if network.linear is not None:
-            raise InvalidInput(
-                "A DeepNetwork has no linear term: write it as units first, or leave it out with "
-                "replace(linear=None)."
-            )
-        weights, biases = zip(*network.affine_maps, strict=True)
-        return DeepNetwork(
-            weights, biases, network.activation, outputs=network.outputs, link=network.link
+        _check(
+            network.linear is None,
+            "linear term has no place in a DeepNetwork: write it as units, or use "
+            "replace(linear=None)",
         )
-
-    @staticmethod
-    def from_mlp_regressor(model: Any) -> DeepNetwork:
-        """The network that a fitted `MLPRegressor` with any number of hidden layers is."""
-        from provenet.networks.formats.sklearn_torch import from_mlp
-
-        return from_mlp(model, "MLPRegressor")
-
-    @staticmethod
-    def from_mlp_classifier(model: Any) -> DeepNetwork:
-        """The network that a fitted `MLPClassifier` with hidden layers is, with its link."""
-        from provenet.networks.formats.sklearn_torch import from_mlp
-
-        return from_mlp(model, "MLPClassifier")
-
-
-def load_network(path: str | PathLike[str]) -> Network:
-    """Read a network from an .npz, .safetensors or .onnx file.
-
-    A `Network` if it has one hidden layer, a `DeepNetwork` if it has more.
-    """
-    return formats.load_network(path)
+        (W, b), (A, c) = network.affine_maps
+        sigma, outputs, link = network.activation, network.outputs, network.link
+        return DeepNetwork([W, A], [b, c], sigma, outputs=outputs, link=link)
 
 
 def probabilities(u: Array, link: str) -> Array:
@@ -497,46 +475,21 @@ def free_outputs(outputs: int | None, link: str) -> int:
     return (outputs or 1) - (link == "softmax")
 
 
-def _affine_maps(weights: Any, biases: Any) -> tuple[AffineMap, ...]:
-    """One for each matrix, each fed by the one before."""
-    matrices = _items(weights, "weights", "matrices")
-    layers = len(matrices)
-    vectors = [None] * layers if biases is None else _items(biases, "biases", "vectors")
-    _check(
-        layers >= 2,
-        f"weights must be at least two matrices, a hidden layer and the outputs, not {layers}",
-    )
-    _check(
-        len(vectors) == layers,
-        f"biases must be {layers} vectors, as many as weights, not {len(vectors)}",
-    )
-    maps = list[AffineMap]()
-    for number, (matrix, vector) in enumerate(zip(matrices, vectors, strict=True)):
-        W = _array(matrix, f"weights[{number}]", (2,))
-        name, below = f"biases[{number}]", len(maps[-1][0]) if maps else W.shape[1]
-        b = _array(np.zeros(len(W)) if vector is None else vector, name, (1,))
-        _check(
-            W.shape[1] == below,
-            f"weights[{number}] must have {below} columns, the units of the layer below, "
-            f"not shape {W.shape}",
-        )
-        _check(b.shape == (len(W),), f"{name} must have shape ({len(W)},), not {b.shape}")
-        maps.append((W, b))
-    _check(len(maps[-1][0]) > 0, "weights must end in a matrix of at least one row, an output")
-    return tuple(maps)
+def _affine_map(weights: Any, biases: Any, mark: str = "") -> AffineMap:
+    """One layer; biases that are None are 0."""
+    W = _array(weights, f"weights{mark}", (2,))
+    b = _array(np.zeros(len(W)) if biases is None else biases, f"biases{mark}", (1,))
+    _check(b.shape == (len(W),), f"biases{mark} must have shape ({len(W)},), not {b.shape}")
+    return W, b
 
 
 def _items(value: Any, name: str, of: str) -> list[Any]:
     """The items of any sequence, but not the letters of a string."""
-    try:
-        items = None if isinstance(value, (str, bytes)) else list(value)
-    except TypeError:
-        items = None
-    if items is None:
-        raise InvalidInput(
-            f"The network's {name} must be a list of {of}, one a layer, not {type(value).__name__}."
-        )
-    return items
+    _check(
+        np.iterable(value) and not isinstance(value, (str, bytes)),
+        f"{name} must be a list of {of}, one per layer, not {type(value).__name__}",
+    )
+    return list(value)
 
 
 def _array(value: Any, name: str, ndims: tuple[int, ...]) -> Array:

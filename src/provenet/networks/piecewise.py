@@ -7,28 +7,27 @@
     (1 + s) z = sigma(z) - sigma(-z)                        `linear_as_units`, all mirrored units
     a r(z) + a' r(-z) = (a + a') r(z) - a' z                `merge_signs`
 
-and a unit that is on its usual side at every sample is linear there, or nothing
+and a unit that is on the same side at every sample is linear there, or nothing
 (`merge_linear_units`). A mirrored unit, `sigma(-z) = sigma(z) - m z`, is `e(z) + m/2 z` with e even
-(ReLU: half the absolute value, m = 1), so beside a linear term its sign is a convention, and
+(ReLU: half the absolute value, m = 1), so with a linear term its sign is a convention, and
 without one the linear part determines it (`even_linear_part`). Absolute values have no sign,
-`|z| = |-z|`: the way back is given the signs, and what of the linear term they do not explain
-stays.
+`|z| = |-z|`: the way back needs the signs, and the part of the linear term that they do not
+explain stays.
 
-ATV21, Claim D.14, is the last two together: m units of both signs beside `v.x + c` are m + 2 units
+ATV21, Claim D.14, is the last two together: m units of both signs and `v.x + c` are m + 2 units
 of ReLU. The constant stays with the output bias: the paper has none and puts it into the bias of
 the two, which is ill-conditioned where v is small.
 
 *Linear regions.* In a region every unit of every layer is on or off, and the network is linear.
-`slopes` are the derivatives of the outputs by the values of the units, `row_gradients` those of
-what goes into a unit by the inputs, `sum_gradients` those of sums of a layer's values. Along a line
-the regions are intervals: `kinks_along` finds their ends a layer at a time. What goes into a layer
-is linear between the kinks of the layers below, so each of its units switches at most once between
-two of them, where the line through its two values crosses zero.
+Along a line the regions are intervals: `kinks_along` finds their ends, layer by layer. The
+arguments of a layer's units are linear between the kinks of the layers below, so each unit switches
+at most once between two of them, where the line through its two values crosses zero.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,39 +40,22 @@ from provenet.networks.network import Network
 
 def as_absolute(network: Network) -> Network:
     """The same function with units `|z|` and a linear term."""
-    slope = network.activation.slope
+    slope, A = network.activation.slope, network.output_weights
     if slope is None:
         raise ValueError(f"{network.activation.name} is not piecewise linear")
-    odd = (1 + slope) / 2 * network.output_weights
-    return network.replace(
-        output_weights=(1 - slope) / 2 * network.output_weights,
-        linear=_linear(network) + odd @ network.weights,
-        output_bias=network.output_bias + odd @ network.biases,
-        activation=ABS,
-    )
+    even, odd = (1 - slope) / 2 * A, (1 + slope) / 2 * A
+    return _plus_linear(network, odd, output_weights=even, activation=ABS)
 
 
 def as_rectified(
     absolute: Network, signs: Array | None = None, activation: Activation = RELU
 ) -> Network:
-    """The inverse of `as_absolute` for given signs (all positive if not given).
-
-    What of the linear term they do not explain stays linear.
-    """
+    """The inverse of `as_absolute` for given signs (all positive if not given)."""
     slope = activation.slope or 0.0
     xi = np.ones(absolute.units) if signs is None else signs
-    W, b = absolute.weights * xi[:, None], absolute.biases * xi
+    turned = absolute.replace(weights=absolute.weights * xi[:, None], biases=absolute.biases * xi)
     A = 2 / (1 - slope) * absolute.output_weights
-    odd = (1 + slope) / 2 * A
-    return Network(
-        W,
-        b,
-        A,
-        absolute.output_bias - odd @ b,
-        activation,
-        linear=_linear(absolute) - odd @ W,
-        link=absolute.link,
-    )
+    return _plus_linear(turned, -(1 + slope) / 2 * A, output_weights=A, activation=activation)
 
 
 def with_free_linear_part(network: Network, fitted: Activation) -> Network:
@@ -91,9 +73,9 @@ def in_activation(fitted: Network, activation: Activation) -> Network:
 
 
 def even_linear_part(network: Network) -> tuple[Array, Array]:
-    """`m A`, and the linear part of mirrored units and a linear term once all is even beside it.
+    """`m A`, and the linear part v of mirrored units and a linear term, next to even functions.
 
-    The network has no linear term for signs xi if that part is `sum_i xi_i m a_i w_i / 2`.
+    With signs xi the network has no linear term if `v = sum_i xi_i m a_i w_i / 2`.
     """
     A = (1 + (network.activation.slope or 0.0)) * network.output_weights
     return A, _linear(network) + A / 2 @ network.weights
@@ -139,33 +121,19 @@ def linear_as_units(network: Network) -> Network:
 
 
 def merge_signs(units: Network, opposite: Array) -> Network:
-    """`units` of ReLU and the same of the other sign, of output weights `opposite`, as one each.
-
-    The linear term takes the rest.
-    """
-    return units.replace(
-        output_weights=units.output_weights + opposite,
-        linear=_linear(units) - opposite @ units.weights,
-        output_bias=units.output_bias - opposite @ units.biases,
-    )
+    """ReLU `units`, and the same with the other sign and output weights `opposite`, as one each."""
+    return _plus_linear(units, -opposite, output_weights=units.output_weights + opposite)
 
 
 def merge_linear_units(network: Network, X: Array, fewest: int = 1) -> Network:
-    """The network of ReLU without units that change sides on fewer than `fewest` rows of X.
+    """A ReLU network without the units that change sides on fewer than `fewest` rows of X.
 
-    Those that are mostly on go to the linear term, those that are mostly off are left out; nothing
-    changes where a unit is on its usual side.
+    Those that are mostly on go to the linear term, those that are mostly off are left out.
     """
     active = np.sum(X @ network.weights.T + network.biases > 0, axis=0)
     on, off = len(X) - active < fewest, active < fewest
-    kept = network.keep(~(on | off))
-    if not on.any():
-        return kept
-    a = network.output_weights * on
-    return kept.replace(
-        linear=_linear(network) + a @ network.weights,
-        output_bias=network.output_bias + a @ network.biases,
-    )
+    merged = _plus_linear(network, network.output_weights * on) if on.any() else network
+    return merged.keep(~(on | off))
 
 
 def with_outputs_in_rows(network: Network) -> Network:
@@ -180,6 +148,12 @@ def with_outputs_in_rows(network: Network) -> Network:
     )
 
 
+def _plus_linear(network: Network, a: Array, **changes: Any) -> Network:
+    """The network plus `sum_i a_i (w_i.x + b_i)`, then changed."""
+    linear, c = _linear(network) + a @ network.weights, network.output_bias + a @ network.biases
+    return network.replace(linear=linear, output_bias=c, **changes)
+
+
 def _linear(network: Network) -> Array:
     """The linear term, zeros where there is none."""
     shape = (*network.output_weights.shape[:-1], network.features)
@@ -190,7 +164,7 @@ def _linear(network: Network) -> Array:
 
 
 def inputs_of_units(network: Network, X: Array) -> list[Array]:
-    """What goes into the units of every hidden layer: (n, units) each."""
+    """The arguments of the units of every hidden layer: (n, units) each."""
     found, h = [], np.asarray(X, dtype=float)
     for W, b in network.affine_maps[:-1]:
         found.append(h @ W.T + b)
@@ -210,22 +184,21 @@ def slopes(network: Network, z: list[Array]) -> list[Array]:
 
 
 def gradient(network: Network, x: Array, output: int) -> Array:
-    """Of one output by the inputs, at a point."""
-    z = inputs_of_units(network, x[None])
-    by_units = slopes(network, z)[0][0, output] * network.activation.derivative(z[0][0])
-    linear = 0.0 if network.linear is None else np.atleast_2d(network.linear)[output]
-    return np.asarray(by_units @ network.affine_maps[0][0] + linear)
+    """The gradient of one output by the inputs, at a point."""
+    A = network.affine_maps[-1][0]
+    z, linear = inputs_of_units(network, x[None]), np.atleast_2d(_linear(network))[output]
+    return np.asarray(sum_gradients(network, z, network.layers - 1, A[None, output])[0] + linear)
 
 
 def row_gradients(network: Network, z: list[Array], layer: int, unit: int) -> Array:
-    """Of what goes into a unit by the inputs, at points where z goes into all: (n, features)."""
+    """Gradients of a unit's argument by the inputs, where units have arguments z: (n, features)."""
     own = network.affine_maps[layer][0][unit]
     row = np.broadcast_to(own, (len(z[0]), len(own)))
     return row if layer == 0 else sum_gradients(network, z, layer - 1, row)
 
 
 def sum_gradients(network: Network, z: list[Array], layer: int, weights: Array) -> Array:
-    """Of sums of a layer's values, weights (n, units), by the inputs: (n, features)."""
+    """Gradients of sums of a layer's values, weights (n, units), by the inputs: (n, features)."""
     row = weights
     for number in range(layer, -1, -1):
         row = (row * network.activation.derivative(z[number])) @ network.affine_maps[number][0]
@@ -238,7 +211,7 @@ class Kinks:
 
     places: Array
     layers: AnyArray
-    """Of each, the layer of the unit that switches, counted from 0."""
+    """The layer of each unit that switches, counted from 0."""
     units: AnyArray
     """Its number in that layer."""
 
@@ -251,32 +224,18 @@ def kinks_along(
     network: Network, origin: Array, direction: Array, low: float, high: float
 ) -> Kinks:
     """All places where some unit of some layer switches between two places on a line."""
-    if not low < high:
-        return Kinks(np.empty(0), np.empty(0, dtype=int), np.empty(0, dtype=int))
+    (W, b), *above = network.affine_maps[:-1]
+    found = [(np.empty(0), np.empty(0, dtype=int), np.empty(0, dtype=int))]
     T = np.array([low, high])
-    found: list[tuple[Array, AnyArray, AnyArray]] = []
-    h = np.empty(0)
-    for number, (W, b) in enumerate(network.affine_maps[:-1]):
-        z = np.outer(T, W @ direction) + (W @ origin + b) if number == 0 else h @ W.T + b
-        places, units = _crossings(T, z)
+    for number in range(network.layers if low < high else 0):
+        z = np.outer(T, W @ direction) + (W @ origin + b)
+        for M, v in above[:number]:
+            z = network.activation(z) @ M.T + v
+        rows, units = np.nonzero((z[:-1] > 0) != (z[1:] > 0))
+        before, after = z[rows, units], z[rows + 1, units]
+        places = T[rows] + (T[rows + 1] - T[rows]) * before / (before - after)
         found.append((places, np.full(len(places), number), units))
-        T, z = _refined(T, z, places)
-        h = network.activation(z)
+        T = np.unique(np.concatenate([T, places]))
     places, layers, units = (np.concatenate(part) for part in zip(*found, strict=True))
     order = np.argsort(places, kind="stable")
     return Kinks(places[order], layers[order], units[order])
-
-
-def _crossings(T: Array, z: Array) -> tuple[Array, AnyArray]:
-    """Where columns that are linear between the places T change their sign, and which do."""
-    rows, units = np.nonzero((z[:-1] > 0) != (z[1:] > 0))
-    before, after = z[rows, units], z[rows + 1, units]
-    return T[rows] + (T[rows + 1] - T[rows]) * before / (before - after), units
-
-
-def _refined(T: Array, z: Array, places: Array) -> tuple[Array, Array]:
-    """The same columns at further places, too."""
-    every = np.unique(np.concatenate([T, places]))
-    interval = np.clip(np.searchsorted(T, every, side="right") - 1, 0, len(T) - 2)
-    share = (every - T[interval]) / (T[interval + 1] - T[interval])
-    return every, z[interval] + share[:, None] * (z[interval + 1] - z[interval])

@@ -20,13 +20,13 @@ with Owen's function T (Owen 1956 for P; the rest is integration by parts). It l
 nearly parallel units if `1 - rho = |u - v|^2 / 2` is taken from the difference of the unit vectors.
 
 The result is a difference of terms of the size of `E f^2`: its error is rounding of that size, so
-a risk below 1e-15 of `E f^2` cannot be told from zero.
+a risk below 1e-15 of `E f^2` cannot be distinguished from zero.
 """
 
 from __future__ import annotations
 
 import math
-from numbers import Integral
+from dataclasses import replace
 
 import numpy as np
 from scipy import special
@@ -34,8 +34,9 @@ from scipy.spatial.distance import cdist
 
 from provenet.common.exceptions import InvalidInput
 from provenet.common.typing import Array
-from provenet.networks.activations import ABS
-from provenet.networks.hermite import normal_density, quadrature_coefficient
+from provenet.common.words import is_whole
+from provenet.networks.activations import ABS, Activation
+from provenet.networks.hermite import normal_density
 from provenet.networks.network import Network
 from provenet.networks.piecewise import as_absolute
 
@@ -46,18 +47,8 @@ Combination = tuple[tuple[float, Network], ...]
 def population_risk(f: Network, g: Network, order: int | None = None) -> float:
     """`E |f(x) - g(x)|^2` for standard normal x, summed over several outputs.
 
-    Parameters
-    ----------
-    f, g
-        Networks with as many features and outputs; weights of any norm.
-    order
-        The last order of Proposition B.1 that counts: less than the risk by `truncation_bound` at
-        most. None, for piecewise linear units: all of them, in closed form.
-
-    Raises
-    ------
-    InvalidInput
-        If the networks do not compare, or for units that are not piecewise linear without an order.
+    `order` is the last order of Proposition B.1 that counts; the result is less than the risk by
+    `truncation_bound` at most. Without it, for piecewise linear units, all of them in closed form.
     """
     difference = _difference(f, g)
     if order is None:
@@ -76,33 +67,50 @@ def truncation_bound(f: Network, g: Network, order: int) -> float:
     _check_order(order)
     difference = _difference(f, g)
     size = np.zeros(f.outputs or 1)
-    for _, network in difference:
-        size += np.abs(np.atleast_2d(network.output_weights)) @ _tails(network, order)
+    for _, net in difference:
+        norm, sigma = np.linalg.norm(net.weights, axis=1), net.activation
+        above = _squared(sigma).hermite_by_quadrature(0, net.biases, norm) - sum(
+            sigma.hermite(k, net.biases, norm) ** 2 / math.factorial(k) for k in range(order + 1)
+        )
+        size += np.abs(np.atleast_2d(net.output_weights)) @ np.sqrt(np.maximum(above, 0.0))
     if order == 0:
-        size += np.linalg.norm(_linear(difference), axis=1)
+        size += np.linalg.norm(_affine_part(difference)[0], axis=1)
     return float(size @ size)
+
+
+def _squared(sigma: Activation) -> Activation:
+    return replace(sigma, function=lambda z: sigma(z) ** 2)
 
 
 def order_part(combination: Combination, k: int) -> Array:
     """`<T_k, T_k'> / k!` for all pairs of outputs (outputs, outputs) of a sum of networks."""
-    coefficients = np.hstack([factor * _coefficients(net, k) for factor, net in combination])
-    if k == 0:
-        T = coefficients.sum(axis=1) + _constant(combination)
-        return np.outer(T, T)
-    directions = np.vstack([_directions(net) for _, net in combination])
-    if k == 1:
-        T = coefficients @ directions + _linear(combination)
-        return np.asarray(T @ T.T)
-    return np.asarray(coefficients @ (directions @ directions.T) ** k @ coefficients.T)
+    V, c = _affine_part(combination)
+    weights, directions = [], []
+    for factor, net in combination:
+        norm = np.linalg.norm(net.weights, axis=1)
+        coefficients = net.activation.hermite(k, net.biases, norm) / math.sqrt(math.factorial(k))
+        weights.append(factor * np.atleast_2d(net.output_weights) * coefficients)
+        directions.append(net.weights / norm[:, None])
+    A, W = np.hstack(weights), np.vstack(directions)
+    if k > 1:
+        return np.asarray(A @ (W @ W.T) ** k @ A.T)
+    T = A @ W + V if k else A.sum(axis=1, keepdims=True) + c[:, None]
+    return np.asarray(T @ T.T)
 
 
 def second_moment(combination: Combination) -> Array:
     """`E f(x) f(x)^T` (outputs, outputs) of a sum of networks with piecewise linear units."""
-    parts = tuple((factor, _absolute(network)) for factor, network in combination)
+    for _, net in combination:
+        if net.activation.slope is None:
+            raise InvalidInput(
+                f"The risk in closed form is for piecewise linear units, not "
+                f"{net.activation.name!r}: give an order."
+            )
+    parts = tuple((factor, as_absolute(net)) for factor, net in combination)
     A = np.hstack([factor * np.atleast_2d(net.output_weights) for factor, net in parts])
     h = np.concatenate([net.biases for _, net in parts])
     directions = np.vstack([net.weights for _, net in parts])
-    V, c = _linear(parts), _constant(parts)
+    V, c = _affine_part(parts)
     mean = ABS.hermite(0, h)
     cross = A @ (np.outer(mean, c) + ABS.hermite(1, h)[:, None] * (directions @ V.T))
     return np.asarray(
@@ -135,61 +143,19 @@ def _owen(h: Array, t: Array, apart: Array, r: Array) -> Array:
 
 
 def _ratio(x: Array, r: Array) -> Array:
-    """`x / r`, and 0 for 0 / 0: the same unit twice, where every term it stands in cancels."""
+    """`x / r`, and 0 for 0 / 0: the same unit twice, where all terms with it cancel."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(x == 0, 0.0, x / r)
 
 
-def _tails(network: Network, order: int) -> Array:
-    """For each unit the norm of its orders above `order`: what the lower leave of `E sigma^2`."""
-    norm = np.linalg.norm(network.weights, axis=1)
-    seen = sum(
-        network.activation.hermite(k, network.biases, norm) ** 2 / math.factorial(k)
-        for k in range(order + 1)
-    )
-    squares = [
-        _mean_square(network, float(b), float(s)) for b, s in zip(network.biases, norm, strict=True)
-    ]
-    return np.sqrt(np.maximum(np.array(squares) - seen, 0.0))
-
-
-def _mean_square(network: Network, bias: float, scale: float) -> float:
-    zero = (-bias / scale,)
-    return quadrature_coefficient(lambda x: network.activation(scale * x + bias) ** 2, 0, zero)
-
-
-def _coefficients(network: Network, k: int) -> Array:
-    """`a_i c_k(b_i) / sqrt(k!)` (outputs, units)."""
-    norm = np.linalg.norm(network.weights, axis=1)
-    c = network.activation.hermite(k, network.biases, norm) / math.sqrt(math.factorial(k))
-    return np.atleast_2d(network.output_weights) * c
-
-
-def _directions(network: Network) -> Array:
-    return np.asarray(network.weights / np.linalg.norm(network.weights, axis=1, keepdims=True))
-
-
-def _constant(combination: Combination) -> Array:
-    """The output bias of the sum (outputs,)."""
-    outputs = combination[0][1].outputs or 1
-    biases = [factor * np.ravel(network.output_bias) for factor, network in combination]
-    return np.asarray(sum(biases, np.zeros(outputs)))
-
-
-def _linear(combination: Combination) -> Array:
-    """The linear term of the sum (outputs, features)."""
+def _affine_part(combination: Combination) -> tuple[Array, Array]:
+    """The linear term (outputs, features) and the output bias (outputs,) of the sum."""
     first = combination[0][1]
-    terms = [f * np.atleast_2d(net.linear) for f, net in combination if net.linear is not None]
-    return np.asarray(sum(terms, np.zeros((first.outputs or 1, first.features))))
-
-
-def _absolute(network: Network) -> Network:
-    if network.activation.slope is None:
-        raise InvalidInput(
-            f"The risk in closed form is for piecewise linear units, not "
-            f"{network.activation.name!r}: give an order."
-        )
-    return as_absolute(network)
+    V, c = np.zeros((first.outputs or 1, first.features)), np.zeros(first.outputs or 1)
+    for factor, net in combination:
+        V += 0.0 if net.linear is None else factor * np.atleast_2d(net.linear)
+        c += factor * np.ravel(net.output_bias)
+    return V, c
 
 
 def _difference(f: Network, g: Network) -> Combination:
@@ -205,6 +171,5 @@ def _difference(f: Network, g: Network) -> Combination:
 
 def _check_order(order: int) -> None:
     most = 150  # beyond it He_k and k! leave the range of floating point numbers
-    whole = isinstance(order, Integral) and not isinstance(order, bool)
-    if not (whole and 0 <= order <= most):
-        raise InvalidInput(f"The order must be a whole number from 0 to {most}: {order!r}.")
+    if not (is_whole(order) and 0 <= order <= most):
+        raise InvalidInput(f"The order must be a whole number from 0 to {most}, not {order!r}.")

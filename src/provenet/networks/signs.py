@@ -1,7 +1,7 @@
 """The signs of the units: `relu(w.x + b)` or `relu(-w.x - b)`?
 
 Orders 2 and up of the moments, and the kinks of a function, determine a unit up to its sign. The
-linear part determines the rest. With `relu(z) = |z|/2 + z/2`,
+linear part determines the signs. With `relu(z) = |z|/2 + z/2`,
 
     sum_i a_i relu(xi_i z_i) = sum_i a_i |z_i| / 2 + sum_i xi_i a_i z_i / 2,
 
@@ -10,8 +10,6 @@ so the linear part v of a sum of absolute values must equal `M xi` with columns 
 (FixSigns) is the same argument on T_1. Otherwise it is a subset-sum problem, solved exactly
 
 - by trying all values of k signs that fix the others, k being the dimension of M's null space;
-- by meeting in the middle: the sums of all patterns of one half of the units are sorted along a
-  random direction, and each sum of the other half looks up its partner there;
 - by reducing a lattice, where units are many and equations precise (`_lattice_signs`).
 
 *Ambiguous signs* (ATV21, Theorem 3.4 and Claim 4.8). Flipping the units of a set F changes the
@@ -42,7 +40,7 @@ from flint import fmpz_mat
 from scipy.linalg import qr
 
 from provenet.common.exceptions import InvalidInput
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import EPS, AnyArray, Array
 from provenet.networks.activations import ABS, Activation, leaky_relu
 from provenet.networks.canonical import parameter_error
 from provenet.networks.network import Network
@@ -79,94 +77,67 @@ def signs_from_linear_part(
     error: float | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Signs:
-    """The signs xi that bring `sum_i xi_i a_i w_i / 2` closest to v (see `signs_of_terms`)."""
-    return signs_of_terms(unit_terms(a, W) / 2, v.ravel(), error, stopped)
+    """The signs xi that bring `sum_i xi_i a_i w_i / 2` closest to v (see `_best_signs`)."""
+    return _best_signs(unit_terms(a, W) / 2, v.ravel(), error, stopped)
 
 
-def signs_of_terms(
-    M: Array,
-    v: Array,
-    error: float | None = None,
-    stopped: Callable[[], bool] = lambda: False,
-) -> Signs:
+def _best_signs(M: Array, v: Array, error: float | None, stopped: Callable[[], bool]) -> Signs:
     """The signs xi that bring `M xi` closest to v.
 
     Signs count as exact if they leave less than 1e-7 of M's norm, which is what the rounding of a
-    fit may leave. Where units are too many for an exact search and none is found, a lattice is
-    reduced if `error`, of v and M in norm, is given; then the best of a local search remains.
+    fit may leave. Where units are too many for an exact search, a lattice is reduced; for more than
+    100 units, in more than a second, only if `error`, of v and M in norm, is given. The last resort
+    is the signs of least squares.
     """
-    m, size = M.shape[1], float(np.linalg.norm(M))
+    m, size, untried = M.shape[1], float(np.linalg.norm(M)), ""
+    xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
     if m <= M.shape[0] and np.linalg.matrix_rank(M, tol=1e-8 * size) == m:
-        xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
         return Signs(xi, v - M @ xi)
-    if m <= 16:  # 8 megabytes of patterns: the best of all, and those as good up to rounding
-        patterns = _all_patterns(m)
-        misfit = np.linalg.norm(patterns @ M.T - v, axis=1)
-        patterns = patterns[misfit <= misfit.min() + 1e-9 * size]
-        complete = True
+    if m <= 16:  # the best of all, and those as good up to rounding
+        patterns, misfits = _ranked_patterns(M, v)
+        patterns = patterns[misfits <= misfits[0] + 1e-9 * size]
     else:
         patterns, complete = sign_solutions(M, v, 1e-7 * size, most=64)
-    untried = "" if complete else f"{m} units are too many to try their signs."
-    if len(patterns) == 0 and not complete and error is not None:
-        found, untried = _lattice_signs(M, v, error, stopped)
-        patterns = patterns if found is None else found[None]
+        untried = "" if complete else f"{m} units are too many to try their signs."
+        if len(patterns) == 0 and untried and (error is not None or m <= 100):
+            patterns, untried = _lattice_signs(M, v, error or 1e-7 * size, stopped)
     if len(patterns) == 0:
-        xi = _local_search(M, v)
         return Signs(xi, v - M @ xi, untried=untried)
-    order = np.argsort(np.linalg.norm(patterns @ M.T - v, axis=1), kind="stable")
-    best, *others = patterns[order]
+    best, *others = patterns
     return Signs(best, v - M @ best, tuple(others))
 
 
 def nearest_signs(a: Array, W: Array, v: Array, most: int) -> list[Array]:
-    """Signs that explain a linear part best, at most so many; none of more than 16 units.
-
-    Reversing units whose `a_i w_i` sum to nothing changes nothing, however many these are.
-    """
+    """At most `most` signs that explain a linear part best; none for more than 16 units."""
     if len(W) > 16:
         return []
-    patterns = _all_patterns(len(W))
-    misfit = np.linalg.norm(patterns @ (unit_terms(a, W) / 2).T - v.ravel(), axis=1)
-    return list(patterns[np.argsort(misfit, kind="stable")[:most]])
+    return list(_ranked_patterns(unit_terms(a, W) / 2, v.ravel())[0][:most])
 
 
 def _signs_of(z: AnyArray) -> Array:
     return np.where(z < 0, -1.0, 1.0)
 
 
-def _all_patterns(m: int) -> Array:
-    return np.array(list(product((1.0, -1.0), repeat=m))).reshape(-1, m)
+def _ranked_patterns(M: Array, v: Array) -> tuple[Array, Array]:
+    """All sign patterns by their misfits `|M xi - v|`, and these."""
+    m = M.shape[1]
+    return _ranked(np.array(list(product((1.0, -1.0), repeat=m))).reshape(-1, m), M, v)
 
 
-def _local_search(M: Array, v: Array) -> Array:
-    """Flip the one sign, or the two, that help most, until none does."""
-    xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0])
-    rounding = M.size * np.finfo(float).eps * (v @ v + np.sum(M**2))
-    while True:
-        r = v - M @ xi
-        step = 2 * M * xi  # flipping sign i adds step_i to the remainder
-        gram = step.T @ step
-        single = 2 * step.T @ r + np.diag(gram)
-        pairs = single[:, None] + single + 2 * gram
-        np.fill_diagonal(pairs, single)
-        i, j = np.unravel_index(np.argmin(pairs), pairs.shape)
-        if pairs[i, j] >= -rounding:
-            return xi
-        xi = xi.copy()
-        xi[[i, j]] *= -1
+def _ranked(patterns: Array, M: Array, v: Array) -> tuple[Array, Array]:
+    misfits = np.linalg.norm(patterns @ M.T - v, axis=1)
+    order = np.argsort(misfits, kind="stable")
+    return patterns[order], misfits[order]
 
 
-# ---- All solutions, exactly
+def sign_solutions(M: Array, v: Array, allowed: float, most: int = 100_000) -> tuple[Array, bool]:
+    """Sign patterns (rows) with `|M xi - v| <= allowed`, best first, and whether these are all.
 
-
-def sign_solutions(
-    M: Array, v: Array, allowed: float, most: int = 100_000
-) -> tuple[AnyArray, bool]:
-    """Sign patterns (rows) with `|M xi - v| <= allowed`, and whether these are all.
-
-    At most `most` are listed. Singular values of M below 1000 times what is allowed count as zero:
-    then a solution is within 1/1000 of the affine space of its null vectors, and is found by
-    rounding unless the matrix that gives the dependent signs from the free ones is too large.
+    At most `most` are listed. A solution lies near the affine space of M's null vectors. So all
+    values of k signs are tried that determine the other coordinates there, and those whose other
+    coordinates are near signs, too, are checked. Singular values of M below 1000 times what is
+    allowed count as zero. The list may be incomplete if the matrix from the k signs to the others
+    is so large that a solution may be off by half a sign. k may be 20: a million patterns.
     """
     m = M.shape[1]
     # All right vectors are needed, the left ones never: of a tall M they would fill memory.
@@ -176,65 +147,27 @@ def sign_solutions(
     if outside > allowed:
         return np.empty((0, m)), True
     allowed = float(np.sqrt(allowed**2 - outside**2))
-    reduced = s[:, None] * rows[: len(s)]  # the same norms |M xi|, in as few rows as there can be
-    k = m - int(np.sum(s > 1000 * max(allowed, np.finfo(float).eps * s[0])))
-    if m < 2 * k and m <= 40:  # 2^20 sums a half, 32 megabytes
-        found, complete = _meet_in_the_middle(reduced, target, allowed, most)
-    elif k <= 20:  # a million patterns, block by block
-        null, centre = rows[m - k :].T, rows[: m - k].T @ (target[: m - k] / s[: m - k])
-        free = qr(null.T, mode="r", pivoting=True)[1][:k]
-        others = np.linalg.solve(null[free].T, null.T).T
-        complete = bool((1 + np.linalg.norm(others, 2)) / 1000 < 0.5)
-        blocks = []
-        for start in range(0, 1 << k, 1 << 14):
-            numbers = np.arange(start, min(start + (1 << 14), 1 << k))
-            X = centre + (_signs_of_numbers(numbers, k) - centre[free]) @ others.T
-            blocks.append(_signs_of(X[np.abs(np.abs(X) - 1).max(axis=1) < 0.5]))
-        found = np.concatenate(blocks)
-    else:
+    rank = int(np.sum(s > 1000 * max(allowed, EPS * s[0])))
+    k = m - rank
+    if k > 20:
         return np.empty((0, m)), False
-    found = found[np.linalg.norm(found @ reduced.T - target, axis=1) <= allowed]
-    return found[:most], complete and len(found) <= most
-
-
-def _meet_in_the_middle(M: Array, v: Array, allowed: float, most: int) -> tuple[AnyArray, bool]:
-    """Candidates along two random directions; `most` of them at most, and whether these are all."""
-    m = M.shape[1]
-    half = m // 2
-    G = np.random.default_rng(0).standard_normal((2, len(M)))
-    P = (G / np.linalg.norm(G, axis=1, keepdims=True)) @ M
-    first = _sums(P[:, :half])
-    wanted = (G / np.linalg.norm(G, axis=1, keepdims=True)) @ v - _sums(P[:, half:])
-    order = np.argsort(first[:, 0])
-    line = first[order, 0]
-    near_enough = allowed + m * np.finfo(float).eps * float(np.abs(P).sum())
-    low = np.searchsorted(line, wanted[:, 0] - near_enough, "left")
-    counts = np.searchsorted(line, wanted[:, 0] + near_enough, "right") - low
-    found, number, ends = [np.empty((0, m))], 0, np.cumsum(counts)
-    for block in range(int(ends[-1] >> 20) + 1):  # a million pairs at a time
-        start, stop = block << 20, min((block + 1) << 20, int(ends[-1]))
-        pair = np.arange(start, stop)
-        j = np.searchsorted(ends, pair, "right")
-        i = order[low[j] + pair - (ends[j] - counts[j])]
-        near = np.abs(first[i, 1] - wanted[j, 1]) <= near_enough
-        xi = np.hstack([_signs_of_numbers(i[near], half), _signs_of_numbers(j[near], m - half)])
-        found.append(xi[np.linalg.norm(xi @ M.T - v, axis=1) <= allowed])
-        number += len(found[-1])
-        if number > most:
-            return np.concatenate(found), False
-    return np.concatenate(found), True
-
-
-def _sums(P: Array) -> Array:
-    """`P xi` for all sign patterns, one a row; bit i of a pattern's number reverses column i."""
-    sums = np.zeros((1, len(P)))
-    for column in P.T:
-        sums = np.concatenate([sums + column, sums - column])
-    return sums
-
-
-def _signs_of_numbers(numbers: AnyArray, size: int) -> Array:
-    return np.asarray(1.0 - 2.0 * ((numbers[:, None] >> np.arange(size)) & 1))
+    null, centre = rows[rank:].T, rows[:rank].T @ (target[:rank] / s[:rank])
+    free = qr(null.T, mode="r", pivoting=True)[1][:k]
+    others = np.linalg.solve(null[free].T, null.T).T
+    off = (1 + np.linalg.norm(others, 2)) * allowed / s[rank - 1] if rank else 0.0
+    reduced = s[:, None] * rows[: len(s)]  # the same norms |M xi|, in as few rows as there can be
+    found = np.empty((0, m))
+    for start in range(0, 1 << k, 1 << 14):
+        numbers = np.arange(start, min(start + (1 << 14), 1 << k))
+        tried = 1.0 - 2.0 * ((numbers[:, None] >> np.arange(k)) & 1)
+        X = centre + (tried - centre[free]) @ others.T
+        near = _signs_of(X[np.abs(np.abs(X) - 1).max(axis=1) < 0.5])
+        misfits = np.linalg.norm(near @ reduced.T - target, axis=1)
+        found = np.concatenate([found, near[misfits <= allowed]])
+        if len(found) > most:
+            break
+    patterns = _ranked(found, reduced, target)[0]
+    return patterns[:most], bool(off < 0.5) and len(patterns) <= most
 
 
 # ---- Many signs from precise equations, by reducing a lattice
@@ -242,8 +175,8 @@ def _signs_of_numbers(numbers: AnyArray, size: int) -> Array:
 
 def _lattice_signs(
     M: Array, v: Array, error: float, stopped: Callable[[], bool]
-) -> tuple[Array | None, str]:
-    """The only signs with `M xi = v` up to an error (of the norm), or why they are open.
+) -> tuple[Array, str]:
+    """The only signs (a row) with `M xi = v` up to an error of the norm, or why they are open.
 
     Each equation has some 36 bits where v and M are known to 1e-11: hundreds of bits fix a hundred
     signs, although far too many patterns could be tried, a subset sum of low density. Integer
@@ -257,27 +190,31 @@ def _lattice_signs(
     about `1.022^m`; where it just misses, it starts again with the units in another order. So
     m^2/32 bits are needed, and with twice as many one try is enough.
 
-    Signs are believed if they leave no more than the errors of v and M, if so many equations do not
-    hold by chance (once in 1e12: 40 bits beyond one a sign), and if the reduced basis has no second
+    Signs are accepted if they leave no more than the errors of v and M, if so many equations hold
+    by chance once in 1e12 (40 bits beyond one per sign), and if the reduced basis has no second
     vector as short as the difference of two patterns that both solve them.
     """
-    m, bits, step = M.shape[1], equation_bits(M, error), 1e-11 * float(np.linalg.norm(M))
+    m, bits, none = M.shape[1], equation_bits(M, error), np.empty((0, M.shape[1]))
+    step = max(1e-11 * float(np.linalg.norm(M)), error / 100)
     spare = equation_bits(M, step) / (m**2 / 32)
     if bits < m + 40:
-        return None, f"the equations for {m} signs have {max(bits, 0):.0f} bits, too few."
+        return none, f"the equations for {m} signs have {max(bits, 0):.0f} bits, too few."
     if m > 220 or spare < 1:  # 200 units take most of a minute, growing with the fifth power
-        return None, f"{bits:.0f} bits determine {m} signs, but no search finds so many."
+        return none, f"{bits:.0f} bits determine {m} signs, but no search finds so many."
     rng = np.random.default_rng(0)
     tries = 1 if spare > 2 else int(np.clip(30 * (100 / m) ** 5, 1, 30))
     for _ in range(tries):
         order = rng.permutation(m)
         for basis in _reduced_bases(M[:, order], v, step, stopped):
-            signs = _signs_in(basis, M[:, order], v, error)
-            if signs is not None:
-                return signs[np.argsort(order)], ""
+            head = basis[:, : m + 1]
+            for row in np.flatnonzero((np.abs(head) == 1).all(axis=1)):
+                signs = (head[row, :m] * head[row, m])[np.argsort(order)]
+                others = np.linalg.norm(np.delete(head, row, axis=0), axis=1)
+                if np.linalg.norm(v - M @ signs) <= error and others.min() > 2 * np.sqrt(m):
+                    return signs[None], ""
         if stopped():
-            return None, "the time was over before a lattice was reduced: give more time."
-    return None, f"{tries} reductions of a lattice found none that explain it."
+            return none, "the time was over before a lattice was reduced: give more time."
+    return none, f"{tries} reductions of a lattice found none that explain it."
 
 
 def equation_bits(M: Array, error: float) -> float:
@@ -302,7 +239,7 @@ def _reduced_bases(M: Array, v: Array, step: float, stopped: Callable[[], bool])
     m = M.shape[1]
     U, s, _ = np.linalg.svd(M, full_matrices=False)
     bits = np.cumsum(np.log2(np.maximum(s / step, 1.0)))
-    number = 1 + int(np.searchsorted(bits, 2 * m**2 / 32))
+    number = 1 + int(np.searchsorted(bits, max(2 * m**2 / 32, m + 40)))
     equations = np.column_stack([U.T @ M, -U.T @ v])[:number] / step
     basis: list[list[Any]] = [*(2 * np.eye(m, m + 1, dtype=int)).tolist(), [1] * (m + 1)]
     for start in range(0, len(equations), 10):
@@ -315,18 +252,6 @@ def _reduced_bases(M: Array, v: Array, step: float, stopped: Callable[[], bool])
         yield np.array(basis, dtype=float)
 
 
-def _signs_in(basis: Array, M: Array, v: Array, error: float) -> Array | None:
-    """Signs among the rows of a reduced basis that solve all equations, if no others can."""
-    m = M.shape[1]
-    head = basis[:, : m + 1]
-    for row in np.flatnonzero((np.abs(head) == 1).all(axis=1)):
-        signs = head[row, :m] * head[row, m]
-        others = np.linalg.norm(np.delete(head, row, axis=0), axis=1)
-        if np.linalg.norm(v - M @ signs) <= error and others.min() > 2 * np.sqrt(m):
-            return np.asarray(signs)
-    return None
-
-
 # ---- One slope of all units
 
 
@@ -337,8 +262,8 @@ class OneSlope:
     activation: Activation
     signs: Signs
     spare_bits: float
-    """What the equations determine beyond a bit a sign. ReLU units beside a linear term would have
-    to obey them by chance. One unit, or units whose hyperplanes are all parallel, leave none: any
+    """The bits of the equations beyond one per sign. ReLU units with a linear term would have to
+    obey them by chance. One unit, or units whose hyperplanes are all parallel, leave none: any
     linear term along these is some slope."""
 
 
@@ -362,25 +287,19 @@ def one_slope(
         return OneSlope(ABS, Signs(np.ones(units), v), equation_bits(M, error))
     across = M - np.outer(v, v @ M) / size**2
     error *= 1 + float(np.linalg.norm(M)) / size
-    found = signs_of_terms(across[:, 1:], -across[:, 0], error, stopped)
-    good = []
-    for others in (found.signs, *found.alternatives):
-        rho, xi = _with_factor(M, v, np.append(1.0, others))
-        if np.linalg.norm(v - rho * M @ xi) <= allowed:
-            good.append((rho, xi))
+    found = _best_signs(across[:, 1:], -across[:, 0], error, stopped)
+    fits = [_scaled(M, v, np.append(1.0, xi)) for xi in (found.signs, *found.alternatives)]
+    good = [fit for fit in fits if np.linalg.norm(fit[2]) <= allowed]
     if not good:
         return None
-    rho, xi = good[0]
-    signs = Signs(xi, v - rho * M @ xi, tuple(other for _, other in good[1:]))
-    spare = equation_bits(across, error) - units
-    return OneSlope(leaky_relu((rho - 1) / (rho + 1)), signs, spare)
+    (rho, xi, left), *others = good
+    signs = Signs(xi, left, tuple(other for _, other, _ in others))
+    return OneSlope(leaky_relu(_slope(rho)), signs, equation_bits(across, error) - units)
 
 
 def slope_from_linear_part(alpha: Array, W: Array, v: Array) -> float:
     """The slope below zero of independent units that share one, from noisy estimates."""
-    M = unit_terms(alpha, W)
-    rho, _ = _with_factor(M, v.ravel(), _signs_of(np.linalg.lstsq(M, v.ravel(), rcond=None)[0]))
-    return (rho - 1) / (rho + 1)
+    return _slope(_scaled(unit_terms(alpha, W), v.ravel())[0])
 
 
 def is_one_slope(alpha: Array, W: Array, v: Array) -> bool:
@@ -389,16 +308,23 @@ def is_one_slope(alpha: Array, W: Array, v: Array) -> bool:
     Then it leaves less than 1e-6 of the terms: far above the rounding of a fit, far below what a
     second slope would leave.
     """
-    M, v = unit_terms(alpha, W), v.ravel()
-    rho, xi = _with_factor(M, v, _signs_of(np.linalg.lstsq(M, v, rcond=None)[0]))
-    return bool(np.linalg.norm(v - rho * M @ xi) < 1e-6 * np.linalg.norm(M))
+    M = unit_terms(alpha, W)
+    return bool(np.linalg.norm(_scaled(M, v.ravel())[2]) < 1e-6 * np.linalg.norm(M))
 
 
-def _with_factor(M: Array, v: Array, xi: Array) -> tuple[float, Array]:
-    """The positive rho that brings `rho M xi` nearest to v, with the signs that go with it."""
+def _slope(rho: float) -> float:
+    return (rho - 1) / (rho + 1)
+
+
+def _scaled(M: Array, v: Array, xi: Array | None = None) -> tuple[float, Array, Array]:
+    """The rho >= 0 that brings `rho M xi` nearest to v, signs that go with it, and the remainder.
+
+    Without signs, those of least squares.
+    """
+    xi = _signs_of(np.linalg.lstsq(M, v, rcond=None)[0]) if xi is None else xi
     explained = M @ xi
     rho = float(explained @ v) / max(float(explained @ explained), np.finfo(float).tiny)
-    return (rho, xi) if rho > 0 else (-rho, -xi)
+    return abs(rho), xi if rho > 0 else -xi, v - rho * explained
 
 
 # ---- Units that may be flipped
@@ -417,17 +343,10 @@ class FlipSets:
 def flip_sets(network: Network, tolerance: float = 1e-9) -> FlipSets:
     """All inclusion-minimal sets of units that may be flipped together.
 
-    With independent `a_i w_i` there is none, and an even activation has no signs. More than 40
-    units with a null space of more than 20 dimensions are too many for the search: then `complete`
-    is false.
-
-    Parameters
-    ----------
-    network
-        With one output or several. Units without effect (`a_i w_i = 0`) are in no set, and sets
-        whose flip only exchanges units are left out.
-    tolerance
-        A sum counts as zero up to this fraction of `sum_i |a_i w_i|`.
+    With independent `a_i w_i` there is none, and an even activation has no signs. `complete` is
+    false if the `a_i w_i` have a null space of more than 20 dimensions, too many for the search.
+    Units without effect (`a_i w_i = 0`) are in no set, and sets whose flip only exchanges units are
+    left out. A sum counts as zero up to a fraction `tolerance` of `sum_i |a_i w_i|`.
     """
     if not tolerance >= 0:
         raise InvalidInput(f"The tolerance must be at least 0, not {tolerance}.")
@@ -440,7 +359,7 @@ def flip_sets(network: Network, tolerance: float = 1e-9) -> FlipSets:
     M = M[:, members]
     allowed = 2 * tolerance * float(size.sum())  # xi = 1 - 2 x for the indicator x of a set
     solutions, complete = sign_solutions(M, M.sum(axis=1), allowed)
-    plain = network.replace(linear=None)  # beside a linear term every sign is the same function
+    plain = network.replace(linear=None)  # a linear term would absorb any sign
     sets = [tuple(int(i) for i in members[x]) for x in _minimal(solutions < 0)]
     others = [units for units in sets if parameter_error(flipped(plain, units), plain) > 1e-6]
     return FlipSets(tuple(sorted(others, key=lambda units: (len(units), units))), complete)

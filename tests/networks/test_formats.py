@@ -50,8 +50,13 @@ def test_what_is_saved_is_loaded_exactly(tmp_path: Path, extension: str, activat
     for units in (3, (4, 3), (2, 1, 2)):
         for outputs in (None, 1, 3):
             net = network(activation, units, outputs)
-            net.save(path)
-            assert_same(pn.load_network(path), net)
+            links = (
+                ("identity", "logit", "softmax") if (outputs or 1) > 1 else ("identity", "logit")
+            )
+            for link in links if activation in ("relu", "sigmoid") else links[:1]:
+                net = net.replace(link=link)
+                net.save(path)
+                assert_same(pn.load_network(path), net)
             assert [other.name for other in tmp_path.iterdir()] == [path.name]
 
 
@@ -105,12 +110,10 @@ W, A = np.ones((3, 4)), np.ones((2, 3))
     ("tensors", "metadata", "words"),
     [
         ({"weights": W, "biases": W[:, 0]}, None, ("biases, weights", "output_weights")),
-        ({"0.weight": W, "2.weight": A, "4.weight": A}, None, ("weights[2]", "2 columns")),
         ({}, None, ("none", "fully connected")),
         ({"0.weight": W, "2.weight": A, "6.weight": A}, None, ("6.weight", "0.weight")),
-        ({"0.weight": W, "2.weight": A, "2.bias": A[0]}, None, ("biases[1]", "(3,)", "(2,)")),
+        ({"0.weight": W, "2.weight": A, "4.weight": A}, None, ("weights[2]", "2 columns")),
         ({"0.weight": W.astype(int), "2.weight": A}, None, ("0.weight", "I64", "F32")),
-        ({"0.weight": W, "2.weight": np.inf * A}, None, ("weights[1]", "finite")),
         ({"0.weight": W, "2.weight": A}, {"activation": "mish"}, ("mish", "relu")),
     ],
 )
@@ -126,9 +129,8 @@ def test_safetensors_that_are_no_network(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"biases.1": None}, ("biases.1", "lacks")),
+        ({"biases.1": None}, ("biases.1", "lacks", "Network.save")),
         ({"activation": None}, ("activation", "lacks")),
-        ({"output_bias": np.ones(2)}, ("biases[2]", "(2,)")),
         ({"weights.1": np.ones((3, 5))}, ("weights[1]", "4 columns")),
     ],
 )
@@ -222,12 +224,7 @@ def written(
 def test_truncated_files_and_garbage_are_refused(written: tuple[Path, bytes]) -> None:
     path, whole = written
     lengths = [*range(8), *np.linspace(8, len(whole) - 1, 40, dtype=int)]
-    for content in (
-        *(whole[:length] for length in lengths),
-        b"hello",
-        b"\x80\x04]\x94.",
-        bytes(99),
-    ):
+    for content in (*(whole[:n] for n in lengths), b"hello", b"\x80\x04]\x94.", bytes(99)):
         path.write_bytes(content)
         with pytest.raises(pn.InvalidInput) as error:
             pn.load_network(path)

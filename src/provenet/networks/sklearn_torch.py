@@ -2,13 +2,13 @@
 
 The models are fitted `MLPRegressor`s and `MLPClassifier`s, and `torch.nn.Sequential`s of PyTorch's
 own modules, which load anywhere. Piecewise linear units and a linear term are rewritten as units
-that the model has. The classes of a classifier are the outputs' numbers 0, 1, ...: the names that a
-model was fitted with, a network does not keep.
+that the model has. The classes of a classifier are the outputs' numbers 0, 1, ...: a network does
+not keep the names that a model was fitted with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,14 @@ import numpy as np
 from provenet.common.exceptions import InvalidInput
 from provenet.common.files import package
 from provenet.common.words import counted
-from provenet.networks.formats.arrays import check_has_name
+from provenet.networks.formats import check_has_name
 from provenet.networks.network import DeepNetwork, Network
 from provenet.networks.piecewise import in_relu_units, linear_as_units
 
 _SKLEARN_UNITS = {"relu": "relu", "sigmoid": "logistic", "tanh": "tanh"}
 _SKLEARN_LINKS = {
-    "MLPRegressor": {"identity": "identity"},
-    "MLPClassifier": {"logistic": "logit", "softmax": "softmax"},
+    "regressor": {"identity": "identity"},
+    "classifier": {"logistic": "logit", "softmax": "softmax"},
 }
 _TORCH_UNITS: dict[str, Callable[[Any, float | None], Any]] = {
     "relu": lambda nn, slope: nn.ReLU(),
@@ -64,25 +64,27 @@ def to_mlp_classifier(network: Network) -> Any:
     return model
 
 
-def from_mlp(model: Any, kind: str) -> DeepNetwork:
-    """The network that a fitted `MLPRegressor` or `MLPClassifier` (the kind) is."""
+def from_mlp(model: Any, kind: str, cls: type[Network]) -> Network:
+    """The network of a fitted MLP "regressor" or "classifier" (the kind), as this class."""
     weights, biases = getattr(model, "coefs_", None), getattr(model, "intercepts_", None)
+    name = f"MLP{kind.capitalize()}"
     if weights is None or biases is None:
         raise InvalidInput(
             f"A {type(model).__name__} that has not been fitted is no network: give an "
-            f"{kind} after fit."
+            f"{name} after fit."
         )
     units = {theirs: ours for ours, theirs in _SKLEARN_UNITS.items()}
     links = _SKLEARN_LINKS[kind]
     if len(weights) < 2 or model.activation not in units or model.out_activation_ not in links:
         raise InvalidInput(
             f"The {type(model).__name__} has {counted(len(weights) - 1, 'hidden layer')} of units "
-            f"{model.activation!r} and the output {model.out_activation_!r}: give an {kind} with "
+            f"{model.activation!r} and the output {model.out_activation_!r}: give an {name} with "
             f"hidden layers of {', '.join(units)} units and the output "
             f"{' or '.join(map(repr, links))}."
         )
     matrices, link = [W.T for W in weights], links[model.out_activation_]
-    return DeepNetwork(matrices, biases, units[model.activation], link=link)
+    network = DeepNetwork(matrices, biases, units[model.activation], link=link)
+    return network if cls is DeepNetwork else network.as_one_layer(f"Network.from_mlp_{kind}")
 
 
 def to_torch(network: Network, dtype: Any = None) -> Any:
@@ -91,16 +93,7 @@ def to_torch(network: Network, dtype: Any = None) -> Any:
     Doubles unless a torch dtype is given.
     """
     torch = package("torch", "Network.to_torch", "torch")
-    check_has_name(network, "A torch.nn.Sequential")
-    own = network if network.linear is None else linear_as_units(network)
-    has_units = own.linear is None and own.activation.family in _TORCH_UNITS
-    same = own if has_units else in_relu_units(network)
-    if same is None:
-        raise InvalidInput(
-            f"torch.nn has no units {_described(network)}: it takes abs, "
-            f"{', '.join(_TORCH_UNITS)}, and a linear term beside those that a sum of two makes "
-            "linear (not sigmoid, tanh, elu); write an .onnx file instead."
-        )
+    same = _in_units_of(network, "A torch.nn.Sequential", _TORCH_UNITS)
     modules: list[Any] = []
     for number, (W, b) in enumerate(same.affine_maps):
         # skip_init draws no random numbers: the caller's random state stays as it is.
@@ -120,14 +113,7 @@ def to_torch(network: Network, dtype: Any = None) -> Any:
 
 def _fitted(kind: type[Any], network: Network, out_activation: str) -> Any:
     """A model in the state that `fit` with the solver lbfgs leaves it in; its loss is unknown."""
-    check_has_name(network, f"An {kind.__name__}")
-    has_units = network.activation.name in _SKLEARN_UNITS and network.linear is None
-    same = network if has_units else in_relu_units(network)
-    if same is None:
-        raise InvalidInput(
-            f"An {kind.__name__} has no units {_described(network)}: it takes relu, leaky_relu and "
-            "abs, or sigmoid and tanh without a linear term; write an .onnx file instead."
-        )
+    same = _in_units_of(network, f"An {kind.__name__}", _SKLEARN_UNITS)
     name = _SKLEARN_UNITS[same.activation.name]
     model = kind(hidden_layer_sizes=same.widths, activation=name, solver="lbfgs")
     model.coefs_ = [W.T.copy() for W, _ in same.affine_maps]
@@ -138,6 +124,18 @@ def _fitted(kind: type[Any], network: Network, out_activation: str) -> Any:
     return model
 
 
-def _described(network: Network) -> str:
-    linear = " with a linear term" if network.linear is not None else ""
-    return f"{network.activation.name}{linear}"
+def _in_units_of(network: Network, what: str, units: Collection[str]) -> Network:
+    """The same function in units that the model has, without a linear term."""
+    check_has_name(network, what)
+    own = linear_as_units(network)
+    if own.linear is None and own.activation.family in units:
+        return own
+    same = in_relu_units(network)
+    if same is None:
+        linear = " with a linear term" if network.linear is not None else ""
+        raise InvalidInput(
+            f"{what} has no units {network.activation.name}{linear}: it takes "
+            f"{', '.join(sorted({*units, 'abs', 'leaky_relu'}))} (a linear term not with sigmoid, "
+            "tanh and elu); write an .onnx file instead."
+        )
+    return same

@@ -16,7 +16,7 @@ import pytest
 import provenet as pn
 from helpers import ACTIVATIONS, is_a_sentence
 from provenet.common.typing import Array
-from provenet.networks.formats import onnx_read
+from provenet.networks import onnx_models
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -128,7 +128,7 @@ def test_a_runtime_predicts_what_the_network_does(
         assert read(made, tmp_path).widths == net.widths
         del made.metadata_props[:]
         if net.linear is not None:
-            refused(made, tmp_path, "Add", "two values")
+            refused(made, tmp_path, "Gemm", "layer below alone")
             continue
         loaded = read(made, tmp_path)
         assert loaded.widths == net.widths and loaded.activation.family == net.activation.family
@@ -145,8 +145,6 @@ def test_only_real_types_are_written() -> None:
 
 # ---------------------------------------------------------------- read
 
-LABELLED: Nodes = [*GEMMS[:2], ("MatMul", "h a", "s"), ("Add", "s one", "y")]
-
 
 def after(nodes: Nodes) -> Nodes:
     """The same nodes on x1."""
@@ -159,7 +157,6 @@ def units(*nodes: tuple[Any, ...]) -> Nodes:
 
 
 READ: dict[str, tuple[Nodes, dict[str, Any], dict[str, Any]]] = {
-    "PyTorch": (GEMMS, WEIGHTS, {}),
     "PyTorch, a batch of two": (GEMMS, WEIGHTS, {"shape": (2, 5)}),
     "half precision": (DEEP, LAYERS, {"dtype": "float16"}),
     "skl2onnx": (
@@ -182,27 +179,13 @@ READ: dict[str, tuple[Nodes, dict[str, Any], dict[str, Any]]] = {
         [("Identity", "x", "i"), ("Flatten", "i", "f"), ("Reshape", "f shape", "x1"),
          *after(GEMMS[:2]), ("Dropout", "h", "h1"), ("Gemm", "h1 A c", "y", {"transB": 1})],
         {**WEIGHTS, "shape": np.array([0, -1])}, {}),
-    "units changed on their way out": (
-        [*GEMMS[:2], ("Mul", "h f", "h1"), ("Sub", "o h1", "h2"), ("Neg", "h2", "h3"),
-         ("Gemm", "h3 A c", "s", {"transB": 1}), ("Div", "s t", "y")],
-        {**WEIGHTS, "f": np.arange(1.0, 5.0), "o": [0.5], "t": [4.0, 2.0]}, {}),
-    "units of the inputs themselves": (
-        [("Relu", "x", "h"), ("Gemm", "h Q c", "y")], {"Q": W[:2].T, "c": C}, {}),
-    "labels squeezed and back": (
-        [*LABELLED[:-1], ("Unsqueeze", "s last", "t"), ("Add", "t one", "u"),
-         ("Squeeze", "u last", "y")],
-        {**WEIGHTS, "a": A[0], "one": 1.0, "last": np.array([1])}, {}),
-    "a single unit": (
-        [("MatMul", "x W", "v"), ("Add", "v b", "z"), ("Sigmoid", "z", "g"), ("Mul", "z g", "h"),
-         ("Mul", "h A", "a1"), ("Add", "a1 c", "y")],
-        {"W": W[:1].T, "b": B[:1], "A": A[:1, :1], "c": C[:1]}, {}),
+    "scaled outputs": (
+        [*GEMMS[:2], ("Gemm", "h A c", "s", {"transB": 1}), ("Div", "s t", "y")],
+        {**WEIGHTS, "t": [4.0, 2.0]}, {}),
+    "labels squeezed": (
+        [*GEMMS[:2], ("MatMul", "h a", "s"), ("Add", "s one", "y")],
+        {**WEIGHTS, "a": A[0], "one": 1.0}, {}),
     "an activation of an activation": (units(("Relu", "z", "k"), ("Relu", "k", "h")), WEIGHTS, {}),
-    "a threshold": (
-        units(("Less", "z o", "on"), ("Cast", "on", "h", {"to": 11})),
-        {**WEIGHTS, "o": [[0.5]]}, {}),
-    "a rougher gelu": (
-        units(("Mul", "z f", "w"), ("Sigmoid", "w", "g"), ("Mul", "z g", "h")),
-        {**WEIGHTS, "f": 1.702}, {}),
 }  # fmt: skip
 
 
@@ -239,9 +222,8 @@ ERF: Nodes = [("Div", "z r", "d"), ("Erf", "d", "e"), ("Add", "e o", "g")]
 TANH: Nodes = [("Mul", "q k", "m"), ("Add", "z m", "n"), ("Mul", "n s", "u"), ("Tanh", "u", "t"),
     ("Add", "t o", "g")]  # fmt: skip
 NUMBERS = {"r": 1.4142135381698608, "o": 1.0, "half": 0.5, "k": 0.044715, "s": 0.7978845608028654,
-    "p": 3.0, "two": 2.0, "leak": 0.3, "zero": 0.0}  # fmt: skip
+    "p": 3.0, "leak": 0.3}  # fmt: skip
 UNITS: dict[str, tuple[str, Nodes, str]] = {
-    "Erf": ("erf", [("Erf", "z", "h")], "float32"),
     "Softplus": ("softplus", [("Softplus", "z", "h")], "float32"),
     "Elu": ("elu", [("Elu", "z", "h")], "float32"),
     "Gelu": ("gelu", [("Gelu", "z", "h")], "float32"),
@@ -249,23 +231,13 @@ UNITS: dict[str, tuple[str, Nodes, str]] = {
     "LeakyRelu": ("leaky_relu", [("LeakyRelu", "z", "h", {"alpha": 0.2})], "float32"),
     "LeakyRelu by default": ("leaky_relu", [("LeakyRelu", "z", "h")], "float32"),
     "PRelu": ("leaky_relu", [("PRelu", "z leak", "h")], "float32"),
-    "Max with zero": ("relu", [("Max", "zero z", "h")], "float64"),
     "silu": ("silu", [("Sigmoid", "z", "g"), ("Mul", "g z", "h")], "float64"),
     "gelu of torch": ("gelu", [*ERF, ("Mul", "z g", "w"), ("Mul", "w half", "h")], "float32"),
     "gelu of Keras": ("gelu", [*ERF, ("Mul", "z half", "w"), ("Mul", "w g", "h")], "float16"),
     "gelu tanh of torch": ("gelu_tanh",
         [("Pow", "z p", "q"), *TANH, ("Mul", "z half", "w"), ("Mul", "w g", "h")], "float64"),
-    "gelu tanh by products": ("gelu_tanh", [("Mul", "z z", "zz"), ("Mul", "zz z", "q"), *TANH,
-        ("Mul", "z g", "w"), ("Mul", "w half", "h")], "float16"),
     "log of a sum": ("softplus", [("Exp", "z", "e"), ("Add", "e o", "d"), ("Log", "d", "h")],
         "float64"),
-    "a logistic function": ("sigmoid", [("Neg", "z", "n"), ("Exp", "n", "e"), ("Add", "o e", "d"),
-        ("Div", "o d", "h")], "float64"),
-    "a quotient": ("silu", [("Neg", "z", "n"), ("Exp", "n", "e"), ("Add", "e o", "d"),
-        ("Div", "z d", "h")], "float64"),
-    "a product": ("relu2", [("Relu", "z", "r1"), ("Mul", "r1 r1", "h")], "float64"),
-    "a power": ("relu3", [("Relu", "z", "r1"), ("Pow", "r1 p", "h")], "float64"),
-    "a steep maximum": ("leaky_relu", [("Mul", "z two", "w"), ("Max", "w z", "h")], "float64"),
 }  # fmt: skip
 
 
@@ -276,8 +248,7 @@ def test_units_are_known_by_what_they_compute(tmp_path: Path, name: str) -> None
     loaded = read(made, tmp_path)
     assert loaded.activation.family == activation
     np.testing.assert_array_equal(loaded.weights, W.astype(dtype))
-    factor = 2 if name == "a steep maximum" else 1  # max(z, 2z) = 2 max(z, z/2)
-    np.testing.assert_array_equal(loaded.output_weights, factor * A.astype(dtype))
+    np.testing.assert_array_equal(loaded.output_weights, A.astype(dtype))
     if dtype == "float16":
         return
     # Inputs as far as formulas bend; cubes of numbers near 10.
@@ -297,7 +268,7 @@ def test_a_formula_that_overflows_is_compared_where_it_does_not(tmp_path: Path) 
 
 
 def test_rounding_is_carried_from_layer_to_layer(tmp_path: Path) -> None:
-    """Differences of numbers near 1e5 in the second layer: what the third is fed is off by 1e-2."""
+    """Differences of numbers near 1e5 in the second layer: the third has an error of 1e-2."""
     weights = [RNG.standard_normal(shape) for shape in ((4, 5), (4, 4), (3, 4), (1, 3))]
     weights[1] = np.array([[1.0, -1, 0, 0], [-1, 1, 0, 0], [0, 0, 1, -1], [0, 0, -1, 1]])
     net = pn.DeepNetwork(weights, [np.full(4, 1e5), None, None, None])
@@ -306,68 +277,114 @@ def test_rounding_is_carried_from_layer_to_layer(tmp_path: Path) -> None:
     assert read(made, tmp_path).widths == (4, 4, 3)
 
 
+# ---------------------------------------------------------------- classifiers
+
+LINKED = {"logit": (4, None), "softmax": (4, 3), "deep logit": ((4, 3), None),
+    "deep softmax": ((4, 3), 3)}  # fmt: skip
+
+
+def classifier(name: str) -> Any:
+    size, outputs = LINKED[name]
+    net = pn.random_network(size, 5, outputs=outputs, rng=3)  # type: ignore[arg-type]
+    return net.replace(link=name.split()[-1])
+
+
+def sklearn_graph(net: pn.Network, zipmap: bool) -> Any:
+    """As skl2onnx writes an MLPClassifier: label and probabilities, these perhaps as a map."""
+    made = net.to_onnx("float32")
+    del made.metadata_props[:]
+    graph, table = made.graph, "y"
+    if net.link == "logit":
+        one = numpy_helper.from_array(np.array([1.0], dtype="float32"), "unity")
+        graph.initializer.append(one)
+        graph.node.append(helper.make_node("Sub", ["unity", "y"], ["other"]))
+        graph.node.append(helper.make_node("Concat", ["other", "y"], ["both"], axis=1))
+        table = "both"
+    graph.node.append(helper.make_node("ArgMax", [table], ["label"], axis=1, keepdims=0))
+    del graph.output[:]
+    graph.output.append(helper.make_tensor_value_info("label", 7, ["N"]))
+    if zipmap:
+        names = list(range(max(net.outputs or 1, 2)))
+        node = helper.make_node(
+            "ZipMap", [table], ["map"], domain="ai.onnx.ml", classlabels_int64s=names
+        )
+        graph.node.append(node)
+        entry = helper.make_map_type_proto(7, helper.make_tensor_type_proto(1, []))
+        sequence = helper.make_sequence_type_proto(entry)
+        graph.output.append(helper.make_value_info("map", sequence))
+    else:
+        graph.node.append(helper.make_node("Identity", [table], ["probabilities"]))
+        graph.output.append(helper.make_tensor_value_info("probabilities", 1, ["N", "K"]))
+    made.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+    return made
+
+
+@pytest.mark.parametrize("zipmap", [False, True])
+@pytest.mark.parametrize("name", LINKED)
+def test_classifiers_of_scikit_learn_are_read(tmp_path: Path, name: str, zipmap: bool) -> None:
+    net = classifier(name)
+    loaded = read(sklearn_graph(net, zipmap), tmp_path)
+    assert loaded.link == net.link
+    # Weights were written in single precision.
+    np.testing.assert_allclose(loaded.predict_proba(X), net.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_onnxruntime_predicts_the_probabilities(name: str) -> None:
+    net = classifier(name)
+    found = predictions(net.to_onnx(), X)
+    wanted = net.predict_proba(X)[:, -found.shape[1] :]  # of one logit the column of class 1
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-14)
+
+
 # ---------------------------------------------------------------- refused
 
 LOGITS: Nodes = [*GEMMS[:2], ("Gemm", "h A c", "s", {"transB": 1})]
-REFUSED: dict[str, tuple[Nodes, dict[str, Any], dict[str, Any], tuple[str, ...]]] = {
+REFUSED: dict[str, tuple[Nodes, dict[str, Any], dict[str, Any], str]] = {
     "a Softmax that is used": ([*LOGITS, ("Softmax", "s", "p"), ("Neg", "p", "y")], WEIGHTS, {},
-        ("Neg", "after a Softmax")),
+        "node Neg after a Softmax"),
     "a Softmax of rows": ([*LOGITS, ("Softmax", "s", "y", {"axis": 0})], WEIGHTS, {},
-        ("does not predict",)),
-    "rows beside rows": ([*LOGITS, ("Concat", "s s", "y", {"axis": 0})], WEIGHTS, {}, ("Concat",)),
+        "does not predict"),
+    "rows beside rows": ([*LOGITS, ("Concat", "s s", "y", {"axis": 0})], WEIGHTS, {}, "(Concat)"),
     "a Sigmoid that is scaled": ([*LOGITS, ("Sigmoid", "s", "p"), ("Add", "p p", "y")], WEIGHTS, {},
-        ("different units (relu, sigmoid)",)),
+        "no activation"),
     "a shortcut": ([*DEEP[:3], ("MatMul", "x Q", "s"), ("Add", "z2 s", "z3"), ("Relu", "z3", "h2"),
-        DEEP[4]], {**LAYERS, "Q": W[:3].T}, {}, ("Add", "two values")),
+        DEEP[4]], {**LAYERS, "Q": W[:3].T}, {}, "layer below alone"),
     "a linear function": ([("Gemm", "x W b", "y", {"transB": 1})], WEIGHTS, {},
-        ("no layer of units",)),
-    "softsign": (units(("Softsign", "z", "h")), WEIGHTS, {}, ("node Softsign",)),
-    "elu of alpha 0.5": (units(("Elu", "z", "h", {"alpha": 0.5})), WEIGHTS, {}, ("no activation",)),
+        "no layer of units"),
+    "softsign": (units(("Softsign", "z", "h")), WEIGHTS, {}, "node Softsign"),
+    "elu of alpha 0.5": (units(("Elu", "z", "h", {"alpha": 0.5})), WEIGHTS, {}, "no activation"),
     "a gelu with another root": (units(*ERF, ("Mul", "z g", "w"), ("Mul", "w half", "h")),
-        {**WEIGHTS, **NUMBERS, "r": 1.413}, {}, ("does not predict",)),
+        {**WEIGHTS, **NUMBERS, "r": 1.413}, {}, "does not predict"),
     "a gate of another layer": (units(("Gemm", "x Q", "v"), ("Sigmoid", "v", "g"),
-        ("Mul", "z g", "h")), {**WEIGHTS, "Q": W.T + 1.0}, {}, ("node Mul", "two values")),
-    "a formula to the end": ([GEMMS[0], ("Mul", "z z", "y")], WEIGHTS, {}, ("no activation",)),
-    "convolution": ([("Conv", "x Q", "y")], {"Q": np.ones((1, 1, 3))}, {}, ("node Conv",)),
+        ("Mul", "z g", "h")), {**WEIGHTS, "Q": W.T + 1.0}, {}, "layer below alone"),
     "images": ([("Flatten", "x", "x1"), *after(GEMMS)], WEIGHTS, {"shape": ("N", 1, 5)},
-        ("(N, 1, 5)", "(samples, features)")),
-    "features unknown": (GEMMS, WEIGHTS, {"shape": ("N", "F")}, ("(N, F)",)),
-    "too many rows": (GEMMS, WEIGHTS, {"shape": (10**9, 5)}, ("1000000000",)),
+        "(N, 1, 5) that is not (samples, features)"),
+    "too many rows": (GEMMS, WEIGHTS, {"shape": (10**9, 5)}, "1000000000"),
     "integers": ([("Cast", "x", "x1", {"to": 11}), *after(GEMMS)], WEIGHTS, {"dtype": "int64"},
-        ("INT64", "real numbers")),
+        "of real numbers"),
     "rounding": ([("Cast", "x", "i", {"to": 7}), ("Cast", "i", "x1", {"to": 11}), *after(GEMMS)],
-        WEIGHTS, {}, ("does not predict",)),
-    "two kinds": (units(("Relu", "z", "r"), ("Exp", "z", "e"), ("Add", "r e", "h")), WEIGHTS, {},
-        ("no activation",)),
-    "slopes": (units(("PRelu", "z b", "h")), WEIGHTS, {}, ("PRelu", "from unit to unit")),
+        WEIGHTS, {}, "does not predict"),
+    "slopes": (units(("PRelu", "z b", "h")), WEIGHTS, {}, "for all units"),
     "mixed rows": ([*LOGITS, ("Reshape", "s shape", "y")],
-        {**WEIGHTS, "shape": np.array([-1, 1])}, {}, ("outputs of shape (64, 1)",)),
-    "transposed rows": ([("Transpose", "x", "x1"), ("Transpose", "x1", "x2"),
-        ("Gemm", "x2 W b", "z", {"transB": 1}), *GEMMS[1:]], WEIGHTS, {}, ("node Transpose",)),
+        {**WEIGHTS, "shape": np.array([-1, 1])}, {}, "outputs of shape (32, 1)"),
     "a bias a row": (units(("Add", "z R", "q"), ("Relu", "q", "h")),
-        {**WEIGHTS, "R": np.ones((3, 4)) + B}, {"shape": (3, 5)}, ("Add", "do not fit")),
-    "dropout in training": ([*GEMMS[:2], ("Dropout", "h r t", "h1"),
-        ("Gemm", "h1 A c", "y", {"transB": 1})],
-        {**WEIGHTS, "r": 0.5, "t": np.array(True)}, {}, ("does not predict",)),
-    "a constant": ([("Identity", "b", "y")], WEIGHTS, {}, ("does not depend",)),
+        {**WEIGHTS, "R": np.ones((3, 4)) + B}, {"shape": (3, 5)}, "Add whose arguments do not fit"),
+    "a constant": ([("Identity", "b", "y")], WEIGHTS, {}, "does not depend"),
     "weights that do not fit": ([("Gemm", "x A c", "y", {"transB": 1})], WEIGHTS, {},
-        ("cannot be evaluated",)),
-    "not finite": (GEMMS, {**WEIGHTS, "W": np.inf * W}, {}, ("finite",)),
+        "cannot be evaluated"),
+    "not finite": (GEMMS, {**WEIGHTS, "W": np.inf * W}, {}, "finite"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_graphs_are_refused_with_what_was_found(tmp_path: Path, name: str) -> None:
     nodes, constants, options, words = REFUSED[name]
-    refused(model(nodes, constants, **options), tmp_path, *words)
+    refused(model(nodes, constants, **options), tmp_path, words)
 
 
 def second_input(made: Any) -> None:
     made.graph.input.append(helper.make_tensor_value_info("x2", 11, ("N", 5)))
-
-
-def second_output(made: Any) -> None:
-    made.graph.output.append(helper.make_tensor_value_info("h", 11, ("N", 4)))
 
 
 def foreign_domain(made: Any) -> None:
@@ -376,26 +393,19 @@ def foreign_domain(made: Any) -> None:
 
 
 def outside(made: Any) -> None:
-    """Weights in a file beside, which anyone may have put there."""
+    """Weights in another file, which anyone may have put there."""
     tensor = made.graph.initializer[0]
     tensor.data_location = onnx.TensorProto.EXTERNAL
     tensor.ClearField("raw_data")
     tensor.external_data.add(key="location", value="../secrets.bin")
 
 
-def cut_short(made: Any) -> None:
-    tensor = made.graph.initializer[0]
-    tensor.raw_data = tensor.raw_data[:-8]
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (second_input, ("2 inputs", "Gemm, Relu, Gemm")),
-        (second_output, ("2 real outputs",)),
+        (second_input, ("2 inputs",)),
         (foreign_domain, ("Relu", "com.example")),
         (outside, ("another file", "external_data=False")),
-        (cut_short, ("W",)),
     ],
 )
 def test_other_models_are_refused(
@@ -406,26 +416,22 @@ def test_other_models_are_refused(
     refused(made, tmp_path, *words)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("which", ["weights", "biases"])
+@pytest.mark.parametrize("layer", range(3))
 def test_a_network_that_predicts_otherwise_is_not_returned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str, layer: int
 ) -> None:
-    """Were any array misread by one number, by a hundredth, the comparison would say so.
+    """Were any array misread by one number, by a hundredth, the comparison would say so."""
+    plain = onnx_models.network_of_layers
 
-    In single precision the rounding of two layers leaves room for less than that.
-    """
-    plain = onnx_read.network_of_layers
-    for which in ("weights", "biases"):
-        for layer in range(3):
+    def misread(weights: Any, biases: Any, *more: Any) -> Any:
+        arrays = {"weights": weights, "biases": biases}[which]
+        arrays[layer] = np.array(arrays[layer])
+        arrays[layer].flat[0] += 1e-2
+        return plain(weights, biases, *more)
 
-            def misread(weights: Any, biases: Any, *more: Any) -> Any:
-                arrays = {"weights": weights, "biases": biases}[which]  # noqa: B023
-                arrays[layer] = np.array(arrays[layer])  # noqa: B023
-                arrays[layer].flat[0] += 1e-2  # noqa: B023
-                return plain(weights, biases, *more)
-
-            monkeypatch.setattr(onnx_read, "network_of_layers", misread)
-            refused(model(DEEP, LAYERS, dtype), tmp_path, "does not predict what its weights")
+    monkeypatch.setattr(onnx_models, "network_of_layers", misread)
+    refused(model(DEEP, LAYERS), tmp_path, "does not predict what its weights")
 
 
 def test_a_model_of_provenet_whose_weights_were_exchanged_is_refused(tmp_path: Path) -> None:
