@@ -253,7 +253,7 @@ def test_one_changed_label_is_refused_wherever_it_is(tmp_path: Path, row: int) -
     run(Short(X, Y), path)
     changed = Y.copy()
     changed[row] = np.nextafter(changed[row], np.inf)
-    message = "^Samples 4096 to 8191 are not those" if row == 7777 else "samples|Samples"
+    message = f"^Samples {row // 4096 * 4096} to .* are not those"
     with pytest.raises(pn.InvalidInput, match=message):
         Checkpoint(path, Short(X, changed))
 
@@ -294,7 +294,7 @@ def test_files_that_are_no_checkpoint_of_these_samples(
     small = Checkpoint(tmp_path / "small", source, seconds=0, largest=100)
     with watched(Watch(source, checkpoint=small)):
         source.total(TERM)
-    assert Checkpoint(tmp_path / "small", source).resume(small.key(TERM, 4096, [])) == (0, None)
+    assert not (tmp_path / "small").exists()
 
 
 @pytest.mark.parametrize("kind", ["npz", "h5", "parquet", "zarr"])
@@ -330,8 +330,6 @@ def test_sums_survive_being_written_to_the_last_bit() -> None:
     assert isinstance(back, MomentSums) and numbers == [1, 0.1]
     np.testing.assert_array_equal(digits(back), digits(sums))
     np.testing.assert_array_equal(digits(back + sums), 2 * digits(sums))
-    with pytest.raises(TypeError, match="list cannot be written"):
-        to_json([1, 2], [])
 
 
 NET = pn.Network(np.eye(2), [0.1, 0.2])

@@ -98,7 +98,6 @@ def test_the_protocol(kind: str) -> None:
         np.testing.assert_array_equal(drawn.y, labels[drawn.rows])
         with pytest.raises(pn.InvalidInput, match="give a QuerySource"):
             source.query(X)
-    assert source.seen == (10_000 if kind == "reservoir" else source.size)
 
 
 # ---------------------------------------------------------------- arrays
@@ -303,12 +302,11 @@ def test_the_function_is_never_called_by_two_threads_at_once() -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (lambda X: np.array(["a"] * len(X)), ["not values of str_"]),
-        (lambda X: ["1.0"] * len(X), ["not values of str:"]),
-        (lambda X: None, ["not None"]),
-        (lambda X: [object()] * len(X), ["not values of object"]),
-        (lambda X: X[:, 0] * 1j, ["not values of complex128"]),
-        (lambda X: [[1.0]] * (len(X) - 1) + [[1.0, 2.0]], ["not rows of different lengths"]),
+        (lambda X: ["1.0"] * len(X), ["real number", "<U3"]),
+        (lambda X: None, ["with shape ()"]),
+        (lambda X: [object()] * len(X), ["real number", "'object'"]),
+        (lambda X: X[:, 0] * 1j, ["real number", "complex128"]),
+        (lambda X: [[1.0]] * (len(X) - 1) + [[1.0, 2.0]], ["real number", "inhomogeneous"]),
         (lambda X: X, ["with shape (500, 3)", "(500,)"]),
         (lambda X: 1.0, ["with shape ()"]),
         (lambda X: np.where(np.arange(len(X)) == 3, np.nan, 1.0), ["answered nan", "finite"]),

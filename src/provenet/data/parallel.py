@@ -1,9 +1,8 @@
-"""All cores for sums over blocks of samples, one BLAS thread each; cores and memory available.
+"""Threads over blocks of samples, each with one BLAS thread; the cores and memory available.
 
-numpy and scipy bring a BLAS of their own each, and the idle threads of one spin against the other:
-on two cores a search of small solves took seven times as long as on one thread. So BLAS is held to
-a single thread for the length of a recovery, and the cores are used by threads over blocks of
-samples instead.
+numpy and scipy each bring their own BLAS, and the idle threads of one spin against the other: on
+two cores a search of small solves took seven times as long as on one thread. So BLAS is held to
+one thread during a recovery, and threads over blocks of samples use the cores instead.
 """
 
 from __future__ import annotations
@@ -27,13 +26,9 @@ Sum = TypeVar("Sum")
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """A context in which BLAS uses one thread; the caller's setting comes back at its end."""
-    # Libraries come with modules, so they are searched again when there are more modules: that
-    # reads the process's memory map, some milliseconds.
-    limits: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(
-        limits=1, user_api="blas"
-    )
-    return limits
+    """A context in which BLAS uses one thread; the caller's setting is restored at its end."""
+    # Imports load libraries, so search again when there are more modules: it takes milliseconds.
+    return _libraries(len(sys.modules)).limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=1)
@@ -43,23 +38,22 @@ def _libraries(modules: int) -> ThreadpoolController:
 
 @cache
 def reuse_freed_memory() -> None:
-    """Let glibc give the memory of one block to the next; other allocators take no notice.
+    """Let glibc give the memory of one block to the next; other allocators are not affected.
 
-    glibc maps large arrays one by one, and afresh every time, until it has seen one freed: from
-    then on it keeps as much. Without that a pass takes up to 2.4 times as long. Dask starts workers
-    with MALLOC_TRIM_THRESHOLD_ set, which turns this off: there it is set by hand (M_TRIM_THRESHOLD
-    is -1, M_MMAP_THRESHOLD -3; the largest that glibc takes are 64 and 32 MB).
+    glibc maps every large array afresh until it has seen one freed; until then a pass takes up to
+    2.4 times as long. Dask starts workers with MALLOC_TRIM_THRESHOLD_ set, which disables this, so
+    it is set by hand there (M_TRIM_THRESHOLD is -1, M_MMAP_THRESHOLD -3).
     """
     if "MALLOC_TRIM_THRESHOLD_" in os.environ:
         with suppress(OSError, AttributeError, TypeError):
             malloc = ctypes.CDLL(None)
-            malloc.mallopt(-1, 2**26), malloc.mallopt(-3, 2**25)
+            malloc.mallopt(-1, 2**26), malloc.mallopt(-3, 2**25)  # the largest that glibc takes
     np.empty(2**25 - 2**16, np.uint8)  # freed unused
 
 
 @cache
 def workers() -> int:
-    """How many threads to use: the cores that this process may run on, by affinity and quota."""
+    """Number of threads to use: the cores that this process may run on, by affinity and quota."""
     from joblib import cpu_count  # comes with scikit-learn; not needed to import provenet
 
     return int(cpu_count())
@@ -73,22 +67,20 @@ def available_memory(system: Path = Path("/")) -> int:
     free = re.search(r"^MemAvailable:\s+(\d+) kB", _text(system / "proc/meminfo"), re.MULTILINE)
     limits += [1024 * int(free[1])] if free else []
     for line in _text(system / "proc/self/cgroup").splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, group = rest.partition(":")
-        root, name = system / "sys/fs/cgroup", "memory.max"
+        controllers, _, group = line.partition(":")[2].partition(":")
+        own, name = system / "sys/fs/cgroup" / group.strip("/"), "memory.max"
         if "memory" in controllers.split(","):
-            root, name = root / "memory", "memory.limit_in_bytes"
-        own = root / group.strip("/")
-        texts = [_text(f / name).strip() for f in (own, *own.parents) if f.is_relative_to(root)]
+            own = system / "sys/fs/cgroup/memory" / group.strip("/")
+            name = "memory.limit_in_bytes"
+        texts = [_text(folder / name).strip() for folder in (own, *own.parents)]
         limits += [int(text) for text in texts if text.isdecimal()]
     return min(limits)
 
 
 def _text(file: Path) -> str:
-    try:
+    with suppress(OSError):
         return file.read_text()
-    except OSError:
-        return ""
+    return ""
 
 
 @cache
@@ -102,10 +94,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def sum_over(blocks: Sequence[slice], term: Callable[[slice], Sum]) -> Sum:
-    """`sum(term(block) for block in blocks)`, one thread adding up every so-manieth block.
+    """`sum(term(block) for block in blocks)`; of `k` threads each adds up every k-th block.
 
-    At most one running sum and one term are held a thread, and the order of additions depends only
-    on the number of threads, so the same machine gives the same digits.
+    Each thread holds at most one running sum and one term. The order of additions depends only on
+    the number of threads, so the same machine gives the same digits.
     """
 
     def share(first: int, step: int) -> Sum:

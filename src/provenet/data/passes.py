@@ -1,9 +1,9 @@
 """Sums over samples: what a term is, how sums merge, and passes that can be watched and resumed.
 
 All that data contribute to a recovery is a sum of `term(X, y)` over samples, so blocks, threads,
-machines and restarts are one operation: `+`. A pass is cut into *stretches*: at their ends
-progress is reported and the sum so far may go into a checkpoint. Stretches are added in order, so a
-pass that is interrupted and resumed gives the same digits as one that is not.
+machines and restarts are one operation: `+`. A pass is cut into *stretches*: at the end of each,
+progress is reported and the sum so far may go into a checkpoint. Stretches are added in order, so
+an interrupted and resumed pass gives the same digits as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -46,22 +46,22 @@ def _added(a: Any, b: Any) -> Any:
 
 
 def rows_per_block(bytes_per_row: float) -> int:
-    """Rows of a block of some 16 MB, if a row and what is computed of it take so many bytes.
+    """Rows of a block of about 16 MB, given the bytes of a row and of what is computed from it.
 
-    A power of two from 1024 to 16384, so that the blocks of all passes end where stretches do.
+    A power of two from 1024 to 16384, so that stretches are whole blocks of every pass.
     """
     return int(2 ** np.clip(np.floor(np.log2(2**24 / max(bytes_per_row, 1))), 10, 14))
 
 
 @dataclass
 class Watch:
-    """Who follows the passes over a source."""
+    """Follows the passes over a source."""
 
     source: Source
     report: Report = lambda fraction, message: None
     checkpoint: Checkpoint | None = None
     seconds: float = 0.0
-    """Spent in long passes so far."""
+    """Duration of all long passes so far."""
 
 
 _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
@@ -78,9 +78,9 @@ def watched(watch: Watch) -> Iterator[None]:
 
 
 def working_time() -> float:
-    """A clock that stands still during long passes over the watched source.
+    """A clock that stops during long passes over the watched source.
 
-    Budgets are for attempts: however long the data take to read, one attempt is made.
+    Budgets limit attempts: however long it takes to read the data, one attempt is made.
     """
     watch = _WATCH.get()
     return time.monotonic() - (0.0 if watch is None else watch.seconds)
@@ -94,22 +94,18 @@ def add_up(source: Source, term: Term[Sum], rows: int) -> Sum:
     watch = _WATCH.get()
     if watch is None or watch.source is not source:
         watch = Watch(source)
-    checkpoint, began = watch.checkpoint, time.monotonic()
-    first, total, key = 0, cast(Any, None), None
-    if checkpoint is not None:
-        key = checkpoint.key(term, rows, stretches)
-        first, total = checkpoint.resume(key)
+    kept, began = watch.checkpoint, time.monotonic()
+    key, first, total = ("", 0, None) if kept is None else kept.resume(term, rows, stretches)
     for start, stop in ((s.start, s.stop) for s in stretches if s.stop > first):
-        if checkpoint is None:
+        if kept is None:
             part: Any = source.partial_total(term, start, stop, rows)
         else:
-            part = checkpoint.partial_total(source, term, start, stop, rows)
+            part = kept.partial_total(source, term, start, stop, rows)
         total = part if total is None else total + part
-        if checkpoint is not None:
-            checkpoint.keep(key, stop, total, finished=stop == source.size)
-        # Below the clock's resolution, 1 ns, there is no rate.
-        rate = (stop - first) / max(time.monotonic() - began, 1e-9)
+        if kept is not None:
+            kept.keep(key, stop, total, finished=stop == source.size)
+        rate = (stop - first) / max(time.monotonic() - began, 1e-9)  # the clock's resolution
         left = duration((source.size - stop) / rate)
         watch.report(stop / source.size, f"{short_number(rate)} samples a second, {left} left")
     watch.seconds += time.monotonic() - began
-    return total  # type: ignore[no-any-return]
+    return total  # type: ignore[return-value]

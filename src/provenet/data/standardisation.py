@@ -108,18 +108,9 @@ class LinearSums(Sums):
     def of(cls, X: Array, y: Array, origin: Array, label_origin: Array) -> LinearSums:
         """The sums over one block of samples; they tell whether all of these are finite."""
         with np.errstate(over="ignore", invalid="ignore"):
-            x, v = centred(X, origin), y - label_origin
+            x, v = X - origin, y - label_origin
             first = np.ones(len(x)) @ x  # a product is faster than a sum over samples
             return cls(len(x), first, x.T @ x, v.sum(axis=0), np.sum(v**2, axis=0), v.T @ x)
-
-
-def centred(X: Array, origin: Array) -> Array:
-    """`X - origin`, many samples as one long row where that is faster."""
-    n, d = X.shape
-    if n % 64 or not X.flags.c_contiguous:
-        return np.asarray(X - origin)
-    # Samples of a few numbers each take three times as long one by one.
-    return np.asarray(X.reshape(-1, 64 * d) - np.tile(origin, 64)).reshape(n, d)
 
 
 def standardisation_from(sums: LinearSums, origin: Array, label_origin: Array) -> Standardisation:
