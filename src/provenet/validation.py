@@ -212,7 +212,7 @@ def as_source(X: Any, y: Any) -> Source:
     if isinstance(X, Source):
         if y is not None:
             raise InvalidInput("A source brings its own labels: leave y out.")
-        checked = as_source(X.X, X.y) if isinstance(X, ArraySource) else X
+        checked = as_source(X.X, X.y) if type(X) is ArraySource else X
         if checked.outputs == X.outputs:
             return X
         checked.feature_names = X.feature_names

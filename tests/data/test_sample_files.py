@@ -60,7 +60,7 @@ def test_what_is_saved_is_read_back_to_the_last_digit(
         np.testing.assert_array_equal(found[1], wanted.y)
         assert_same_draw(*(s.draw(9, np.random.default_rng(0)) for s in (source, wanted)))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
-    kept = source.X if isinstance(source, ArraySource) else source._X.dataset  # type: ignore[attr-defined]
+    kept = getattr(source.X, "dataset", source.X)  # type: ignore[attr-defined]
     assert kept.dtype == (
         np.float64 if ".csv" in names[0].lower() or ".tsv" in names[0] else np.float32
     )

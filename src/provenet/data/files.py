@@ -38,11 +38,9 @@ from provenet.common.files import load_npz, make_atomically, package, write_atom
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted, sized
 from provenet.data.parallel import available_memory
-from provenet.data.sources import ArraySource, Draw, Source, check_samples, draw_rows
+from provenet.data.sources import ArraySource, Source, check_samples
 
 FilePath = str | PathLike[str]
-Reopen = Callable[[], Source]
-"""How another process gets the same source, by the names of its files; it must be picklable."""
 
 
 def open_samples(
@@ -80,11 +78,32 @@ def open_samples(
         )
     reopen = partial(open_samples, file.absolute(), second and second.absolute(), outputs, targets)
     if isinstance(X, np.ndarray):
-        source: Source = FileArrays(X, y, reopen)
+        source = FileSource(X, y[:, 0] if y.shape[1:] == (1,) else y, reopen)
     else:
-        source = FileSource(_Bands(X, X_name), _Bands(y, y_name), reopen)
+        source = FileSource(_Bands(X, X_name), _Bands(y, y_name, column=True), reopen)
     source.feature_names = names
     return source
+
+
+class FileSource(ArraySource):
+    """Samples in files, of which only the rows in use are in memory, unless a format is read as a
+    whole; other processes open them again by name."""
+
+    def __init__(self, X: Any, y: Any, reopen: Callable[[], Source]) -> None:
+        """Arrays, or datasets that give rows as arrays; `reopen`, picklable, gives the same."""
+        self.X, self.y, self._reopen = X, y, reopen
+        self.size, self.features = X.shape
+        self.outputs = None if len(y.shape) == 1 else y.shape[1]
+        self.in_memory = isinstance(X, np.ndarray)
+
+    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
+        """The rows as float64; unaligned ones, as in an archive, are copied."""
+        X, y = (np.require(a[start:stop], float, ["A", "E"]) for a in (self.X, self.y))
+        return X, y
+
+    def __reduce__(self) -> tuple[Callable[[], Source], tuple[()]]:
+        """By name: a memory map would be pickled with its content, and an open file not at all."""
+        return self._reopen, ()
 
 
 def save_samples(path: FilePath, X: Any, y: Any, labels: FilePath | None = None) -> None:
@@ -188,29 +207,6 @@ def _check_small(path: Path, needed: int) -> None:
 # ---------------------------------------------------------------- arrays: .npy and .npz
 
 
-class FileArrays(ArraySource):
-    """Arrays of a file, mapped into memory or read, and opened again by name in other processes."""
-
-    def __init__(self, X: AnyArray, y: AnyArray, reopen: Reopen) -> None:
-        """`reopen` must give the same samples."""
-        super().__init__(X, _plain(y))
-        self._reopen = reopen
-
-    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
-        """The rows as float64; unaligned ones, as in an archive, are copied."""
-        X, y = (np.require(a[start:stop], float, ["A", "E"]) for a in (self.X, self.y))
-        return X, y
-
-    def __reduce__(self) -> tuple[Reopen, tuple[()]]:
-        """A memory map would be pickled with its content."""
-        return self._reopen, ()
-
-
-def _plain(y: AnyArray) -> AnyArray:
-    """A single output in a column as a vector of labels."""
-    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-
-
 def _open_npy(path: Path) -> AnyArray:
     with _reading(path, "an array of numbers that numpy.save wrote"):
         return np.lib.format.open_memmap(path, mode="r")
@@ -248,28 +244,6 @@ def _save_npz(path: Path, X: AnyArray, y: AnyArray) -> None:
 # ---------------------------------------------------------------- datasets: HDF5 and Zarr
 
 
-class FileSource(Source):
-    """Two datasets of h5py or zarr, of which only the rows in use are in memory."""
-
-    def __init__(self, X: _Bands, y: _Bands, reopen: Reopen) -> None:
-        """Inputs (n, features), labels (n,) or (n, outputs); `reopen` must give the same."""
-        (self.size, self.features), (_, *outputs) = X.shape, y.shape
-        self.outputs = None if outputs in ([], [1]) else outputs[0]
-        self._X, self._y, self._reopen = X, y, reopen
-
-    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
-        """Read, or taken from what was read last, as float64."""
-        return self._X.read(start, stop), _plain(self._y.read(start, stop))
-
-    def draw(self, n: int, rng: np.random.Generator) -> Draw:
-        """A random subset, or all rows in random order when `n` is as many as there are."""
-        return draw_rows(lambda r: (self._X.pick(r), _plain(self._y.pick(r))), self.size, n, rng)
-
-    def __reduce__(self) -> tuple[Reopen, tuple[()]]:
-        """Open files cannot be pickled."""
-        return self._reopen, ()
-
-
 class _Bands:
     """Rows of a dataset, read in bands: whole rows of its chunks, at least about a megabyte.
 
@@ -277,13 +251,11 @@ class _Bands:
     to eight bands, of 64 MB in all, are kept.
     """
 
-    def __init__(self, dataset: Any, name: str) -> None:
-        self.dataset, self.shape = dataset, tuple(map(int, dataset.shape))
-        whole = getattr(dataset, "shards", None) or dataset.chunks or (1,)
-        chunk, row = (
-            min(int(whole[0]), self.shape[0]),
-            prod(self.shape[1:]) * dataset.dtype.itemsize,
-        )
+    def __init__(self, dataset: Any, name: str, *, column: bool = False) -> None:
+        shape = tuple(map(int, dataset.shape))
+        self.dataset, self.shape = dataset, shape[:1] if column and shape[1:] == (1,) else shape
+        chunk = min((getattr(dataset, "shards", None) or dataset.chunks or (1,))[0], shape[0])
+        row = prod(shape[1:]) * dataset.dtype.itemsize
         if not _is_small(chunk * row):
             raise InvalidInput(
                 f"{name} is in chunks of {chunk:,} rows, {sized(chunk * row)} each, and "
@@ -301,18 +273,17 @@ class _Bands:
         self._band = lru_cache(most)(partial(_band, dataset, self.length))
         self._lock = Lock()
 
-    def read(self, start: int, stop: int) -> Array:
-        """Rows `start` to `stop`."""
-        first, last = start // self.length, -(-stop // self.length)
+    def __getitem__(self, rows: slice | AnyArray) -> AnyArray:
+        """Consecutive rows, or some rows of increasing number."""
+        if not isinstance(rows, slice):
+            indexable = getattr(self.dataset, "oindex", self.dataset)  # of Zarr, of h5py
+            return np.reshape(indexable[rows], (-1, *self.shape[1:]))
+        first, last = rows.start // self.length, -(-rows.stop // self.length)
         with self._lock:  # a thread that needs the same band waits for it instead of reading it
             bands = [self._band(band) for band in range(first, last)]
         joined = bands[0] if len(bands) == 1 else np.concatenate(bands)
-        return np.asarray(joined[start - first * self.length :][: stop - start], float)
-
-    def pick(self, rows: AnyArray) -> Array:
-        """Some rows, of increasing number."""
-        indexable = getattr(self.dataset, "oindex", self.dataset)  # of Zarr, of h5py
-        return np.asarray(indexable[rows], float)
+        start = first * self.length
+        return joined[rows.start - start : rows.stop - start].reshape(-1, *self.shape[1:])
 
 
 def _band(dataset: Any, length: int, number: int) -> AnyArray:

@@ -234,15 +234,14 @@ class ArraySource(Source):
         Otherwise pages that were read count as memory of the process until it runs short.
         """
         for array in (self.X, self.y):
-            base = array.base
-            if not (isinstance(array, np.memmap) and isinstance(base, mmap.mmap)):
-                continue  # in memory, or part of a map
-            if array.mode == "r" and hasattr(base, "madvise"):
+            if not (isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap)):
+                continue  # not a map, or part of one
+            if array.mode == "r" and hasattr(array.base, "madvise"):
                 origin = array.offset % mmap.ALLOCATIONGRANULARITY
                 first = origin + start * array.strides[0]
                 first -= first % mmap.PAGESIZE
-                last = min(origin + stop * array.strides[0], len(base))
-                base.madvise(mmap.MADV_DONTNEED, first, last - first)
+                last = min(origin + stop * array.strides[0], len(array.base))
+                array.base.madvise(mmap.MADV_DONTNEED, first, last - first)
 
 
 def draw_rows(
