@@ -10,9 +10,7 @@ import numpy as np
 
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput, NoAnswer
-from provenet.common.typing import AnyArray
 from provenet.common.words import (
-    WORDS_ARE_CLASSES,
     check_deviation,
     check_path,
     check_seconds,
@@ -20,7 +18,7 @@ from provenet.common.words import (
     is_whole,
 )
 from provenet.data.labels import possible_links
-from provenet.data.sources import ArraySource, Source, check_samples
+from provenet.data.sources import ArraySource, Source, as_numbers, check_samples
 from provenet.data.standardisation import (
     Standardisation,
     dependent_columns,
@@ -219,7 +217,7 @@ def as_source(X: Any, y: Any) -> Source:
         return checked
     if y is None:
         raise InvalidInput("Labels y are missing: give X and y, or a source in place of both.")
-    read: Callable[[Any, str], Any] = _numeric
+    read: Callable[[Any, str], Any] = as_numbers
     make: Callable[[Any, Any], Source] = ArraySource
     if any(type(data).__module__.partition(".")[0] == "dask" for data in (X, y)):
         from provenet.data.dask import DaskArrays, as_dask_array
@@ -233,23 +231,6 @@ def as_source(X: Any, y: Any) -> Source:
     if all(isinstance(name, str) for name in names):  # of a table of pandas or similar
         source.feature_names = names
     return source
-
-
-def _numeric(data: Any, name: str) -> AnyArray:
-    """Real numbers as an array, without a copy where that is possible (memory-mapped files)."""
-    if isinstance(data, np.ma.MaskedArray):
-        raise InvalidInput(f"{name} is a masked array: leave out the samples with gaps.")
-    try:
-        array = np.asanyarray(data)
-        if array.dtype.kind == "O":
-            array = array.astype(float)
-    except (TypeError, ValueError) as error:
-        reason = str(error).rstrip(".")
-        classes = f"; {WORDS_ARE_CLASSES}" if name == "y" and "string to float" in reason else ""
-        raise InvalidInput(f"{name} must be an array of numbers: {reason}{classes}.") from None
-    if name == "y" and array.dtype.kind in "US":
-        raise InvalidInput(f"y must hold real numbers, not {array.dtype}: {WORDS_ARE_CLASSES}.")
-    return np.asanyarray(array)
 
 
 # ---------------------------------------------------------------- shapes and values

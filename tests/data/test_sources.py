@@ -241,7 +241,7 @@ def test_labels_that_vanish_somewhere_leave_plain_means() -> None:
         np.testing.assert_array_equal(found.tensors[k], plain.tensors[k])
 
 
-@pytest.mark.parametrize("y", [np.zeros(50), np.arange(50.0), np.ones(49), np.full(50, np.inf)])
+@pytest.mark.parametrize("y", [np.zeros(50), np.arange(50.0), np.full(50, np.inf)])
 def test_kept_samples_that_cannot_be(y: Array) -> None:
     with pytest.raises(pn.InvalidInput) as error:
         BiasedSource(X[:50], y)
@@ -302,7 +302,7 @@ def test_the_function_is_never_called_by_two_threads_at_once() -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (lambda X: ["1.0"] * len(X), ["real number", "<U3"]),
+        (lambda X: ["1.0"] * len(X), ["real number", "str"]),
         (lambda X: None, ["with shape ()"]),
         (lambda X: [object()] * len(X), ["real number", "'object'"]),
         (lambda X: X[:, 0] * 1j, ["real number", "complex128"]),

@@ -21,7 +21,7 @@ import numpy as np
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import AnyArray, Array, Seed
-from provenet.common.words import counted
+from provenet.common.words import WORDS_ARE_CLASSES, counted
 from provenet.data.labels import LabelPrecision, before_link, check_probabilities
 from provenet.data.parallel import sum_over, workers
 from provenet.data.passes import Sum, Term, add_up, rows_per_block
@@ -156,6 +156,21 @@ class Source(ABC):
 
 
 # ---------------------------------------------------------------- arrays
+
+
+def as_numbers(data: Any, name: str) -> AnyArray:
+    """Real numbers as an array, without a copy where that is possible (memory-mapped files)."""
+    try:
+        array: AnyArray = np.asanyarray(data)
+        array = array.astype(float) if array.dtype.kind == "O" else array
+        masked = isinstance(array, np.ma.MaskedArray)
+        if array.dtype.kind in "fiub" and not masked:
+            return array
+        found = "a masked array" if masked else array.dtype.name
+    except (TypeError, ValueError, RuntimeError) as error:  # torch refuses with the last
+        found = str(error).rstrip(".")
+    way_out = WORDS_ARE_CLASSES if name == "y" and "str" in found else "convert it"
+    raise InvalidInput(f"{name} must hold real numbers ({found}): {way_out}.")
 
 
 def check_samples(X: Any, y: Any, X_name: str = "X", y_name: str = "y") -> None:
@@ -315,13 +330,13 @@ class BiasedSource(ArraySource):
 
     def __init__(self, X: AnyArray, y: AnyArray | None = None) -> None:
         """Inputs (n, features) that were kept and, if known, their labels (n,), all above 0."""
-        X, self.inputs_alone = np.asarray(X), y is None
-        if X.ndim != 2 or X.size == 0 or not _finite_numbers(X):
-            raise InvalidInput(
-                "Biased inputs must be a matrix (samples, features) of finite numbers."
-            )
-        y = np.ones(len(X)) if y is None else np.asarray(y)
-        if y.shape != (len(X),) or not _finite_numbers(y) or np.any(y <= 0):
+        self.inputs_alone = y is None
+        X = as_numbers(X, "X")
+        y = np.ones(len(X)) if y is None else as_numbers(y, "y")
+        check_samples(X, y)
+        if not np.isfinite(X).all():
+            raise InvalidInput("Biased inputs must be finite numbers: leave out the others.")
+        if y.ndim != 1 or not np.all((y > 0) & np.isfinite(y)):
             raise InvalidInput(
                 "Labels that samples were kept by are one finite number above 0 for each: leave "
                 "them out if they are not known."
@@ -332,10 +347,6 @@ class BiasedSource(ArraySource):
         """None is needed: inputs were standard normal, and no lower order may be subtracted."""
         d, spread = self.features, 1.0 if self.inputs_alone else float(np.std(self.y))
         return Standardisation(np.zeros(d), np.eye(d), np.zeros(()), spread, np.zeros(d), self.size)
-
-
-def _finite_numbers(values: AnyArray) -> bool:
-    return values.dtype.kind in "fiub" and bool(np.isfinite(values).all())
 
 
 # ---------------------------------------------------------------- another source, changed
@@ -422,19 +433,8 @@ class QuerySource(Source):
     def query(self, X: Array) -> Array:
         """The function's answers to the rows of `X`, checked and counted."""
         with self._lock:  # sums run on several threads; the function need not be safe for that
-            answers = self.function(X)
+            y = np.asarray(as_numbers(self.function(X), "The queried function's answer"), float)
             self.queries += len(X)
-        try:
-            y = np.asarray(answers)
-            if y.dtype.kind not in "fiubO":
-                raise TypeError(f"they are {y.dtype}")
-            y = y.astype(float)
-        except (TypeError, ValueError, RuntimeError) as error:  # torch refuses with the last
-            reason = str(error).rstrip(".")
-            raise InvalidInput(
-                "The queried function must answer with one real number for each row of X, as an "
-                f"array of floats: its answers cannot be used ({reason})."
-            ) from None
         if y.shape != (len(X), *self.label_shape):
             raise InvalidInput(
                 f"The queried function answered {len(X)} inputs with shape {y.shape}: it must "
