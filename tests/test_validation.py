@@ -57,9 +57,9 @@ def test_not_finite(bad: float) -> None:
     [
         ((200,), ["X must", "two dimensions", "not 1", "reshape(-1, 1)"]),
         ((2, 100, 3), ["X must", "two dimensions", "not 3"]),
-        ((0, 3), ["X has 0", "as many"]),
+        ((0, 3), ["X has 0", "y has 200"]),
         ((200, 0), ["X has shape (200, 0)", "nothing to learn from"]),
-        ((199, 3), ["199 samples", "200", "as many"]),
+        ((199, 3), ["199 samples", "200", "a row for each"]),
     ],
 )
 def test_inputs_of_the_wrong_shape(shape: tuple[int, ...], words: list[str]) -> None:
@@ -71,7 +71,7 @@ def test_labels_of_the_wrong_shape() -> None:
     for shape in ((200, 1, 1), ()):
         refused("y must have shape (samples,) or (samples, outputs)", str(shape), y=np.zeros(shape))
     refused("nothing to learn from", "(200, 0)", y=np.zeros((200, 0)))
-    refused("transpose", "(2, 200)", y=np.zeros((2, 200)))
+    refused("y has 2:", y=np.zeros((2, 200)))
     refused("y are missing", "give X and y", y=None)
     refused("leave y out", X=pn.ArraySource(X, Y))
     two = np.column_stack([Y, Y])
@@ -186,7 +186,7 @@ def test_arrays_are_not_copied_and_sources_pass_through() -> None:
     ("options", "words"),
     [
         ({"units": 4, "method": "biased-relu"}, ["biased-relu", "4 > 3", "expand-prune"]),
-        ({"units": (5, 3), "layers": 3}, ["(5, 3)", "2 layers, not of 3", "as many"]),
+        ({"units": (5, 3), "layers": 3}, ["(5, 3)", "2 layers, not of 3"]),
         ({"units": [], "layers": 2}, ["a width for every layer"]),
         ({"units": (5, True)}, ["units", "whole", "True"]),
         ({"method": "sgd"}, ["'sgd'", "unknown", *pn.METHODS]),

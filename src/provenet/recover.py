@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from provenet import validation as check
 from provenet.certify.agreement import best_of, deepest_needed, is_settled, searches_agree
 from provenet.certify.candidate import Candidate
 from provenet.certify.checks import Claim, Status
@@ -32,19 +33,7 @@ from provenet.fitting.context import Context, Options, prepare
 from provenet.methods import METHODS, Method
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network
-from provenet.validation import (
-    LIKELIHOOD,
-    OPEN,
-    as_generator,
-    as_source,
-    check_data,
-    check_options,
-    check_surroundings,
-    link_of_classes,
-    read_activation,
-    read_layers,
-    read_link,
-)
+from provenet.validation import LIKELIHOOD, OPEN
 
 __all__ = ["METHODS", "recover", "recover_from"]
 
@@ -129,16 +118,16 @@ def recover(
     InvalidInput
         If the input cannot be used. Bad luck is never an exception: see `Recovery.status`.
     """
-    first, is_open = read_activation(activation)
+    first, is_open = check.read_activation(activation)
     units = tuple(units) if isinstance(units, list) else units
     common = (noise, first, refine, faithful, objective, threshold, order, is_open)
     plans = []
-    for depth, name in read_layers(layers, units, method):
+    for depth, name in check.read_layers(layers, units, method):
         widths = units[0] if depth == 1 and isinstance(units, tuple) else units
-        plans.append(check_options(name, Options(widths, *common, layers=depth), budget))
-    check_surroundings(progress, checkpoint=checkpoint)
-    generator, source = as_generator(rng), as_source(X, y)
-    links = read_link(link, source, *plans[0])
+        plans.append(check.check_options(name, Options(widths, *common, layers=depth), budget))
+    check.check_surroundings(progress, checkpoint=checkpoint)
+    generator, source = check.as_generator(rng), check.as_source(X, y)
+    links = check.read_link(link, source, *plans[0])
     bars = StageProgress.on_stderr() if verbose and progress is None else None
     run = _Run(plans, generator, _Reporter(bars or progress), checkpoint)
     with bars or nullcontext():
@@ -165,14 +154,14 @@ def recover_from(
     Least squares starts from `start`; `found` is the evidence for its number of units. With a
     `strict` budget the judge's own searches end with it. Other options are those of `recover`.
     """
-    options = Options(units, noise, read_activation(activation)[0])
-    chosen, options = check_options(method, options, budget)
+    options = Options(units, noise, check.read_activation(activation)[0])
+    chosen, options = check.check_options(method, options, budget)
 
     def only(context: Context) -> Iterator[Candidate]:
         yield Candidate(context.standardisation.network_from_user(start), found)
 
     plans = [(replace(chosen, candidates=only), options)]
-    run = _Run(plans, as_generator(rng), _Reporter(progress), strict=strict)
+    run = _Run(plans, check.as_generator(rng), _Reporter(progress), strict=strict)
     return run.on_samples(source, budget)
 
 
@@ -216,13 +205,13 @@ class _Run:
         if link == "identity":
             return self.on_samples(source, budget)
         method, options = self.plans[0]
-        if link_of_classes(source) == link:
+        if check.link_of_classes(source) == link:
             if method.name not in (OPEN, "expand-prune", LIKELIHOOD) or options.layers > 1:
                 raise InvalidInput(
                     f"The method {method.name!r} does not serve labels 0 and 1: use "
                     f"{LIKELIHOOD!r}, or give link='identity' to take them as numbers."
                 )
-            plans = [check_options(LIKELIHOOD, options, budget)]
+            plans = [check.check_options(LIKELIHOOD, options, budget)]
             return replace(self, plans=plans).on_samples(source, budget)
         try:
             linked = LinkedSource(source, link)
@@ -238,7 +227,7 @@ class _Run:
         with one_blas_thread(), watched(Watch(source, report, kept)):
             method, options = self.plans[0]
             try:
-                standardisation = check_data(source, options.total_units, method)
+                standardisation = check.check_data(source, options.total_units, method)
             except NoAnswer as why:
                 return _nothing(method, str(why))
             end, results = working_time() + budget, list[Recovery]()

@@ -10,13 +10,7 @@ import numpy as np
 
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput, NoAnswer
-from provenet.common.words import (
-    check_deviation,
-    check_path,
-    check_seconds,
-    check_units,
-    is_whole,
-)
+from provenet.common.words import check_deviation, check_path, check_seconds, check_units, is_whole
 from provenet.data.labels import possible_links
 from provenet.data.sources import ArraySource, Source, as_numbers, check_samples
 from provenet.data.standardisation import (
@@ -51,7 +45,7 @@ def read_depth(layers: Any, units: Any) -> int | None:
     """The number of hidden layers; None if it is to be found."""
     several = isinstance(units, tuple)
     if several and not units:
-        raise InvalidInput("units must hold a width for every layer, not be empty: leave it out.")
+        raise InvalidInput("units must hold a width for every layer: leave it out to find them.")
     if isinstance(layers, str) and layers == OPEN:
         return len(units) if several else None
     if not is_whole(layers) or layers < 1:
@@ -60,8 +54,7 @@ def read_depth(layers: Any, units: Any) -> int | None:
         )
     if several and layers != len(units):
         raise InvalidInput(
-            f"units={units!r} are the widths of {len(units)} layers, not of {layers}: give as "
-            "many as there are layers."
+            f"units={units!r} are the widths of {len(units)} layers, not of {layers}: correct one."
         )
     return int(layers)
 
@@ -95,8 +88,8 @@ def check_options(method: str, options: Options, budget: float) -> tuple[Method,
     if options.open_activation and not chosen.finds_activation:
         finders = " or ".join(f"method={m!r}" for m, o in METHODS.items() if o.finds_activation)
         raise InvalidInput(
-            f"The method {method!r} cannot find the activation: name it in place of {OPEN!r}, "
-            f"or {'leave layers= out' if chosen.deep else f'use {finders}'}."
+            f"The method {method!r} cannot find the activation: name it, or "
+            f"{'leave layers= out' if chosen.deep else f'use {finders}'}."
         )
     activation = chosen.activation_for(options.activation)
     check_own_activation(activation)
@@ -121,8 +114,8 @@ def check_options(method: str, options: Options, budget: float) -> tuple[Method,
         chosen.check_objective(options.objective, activation)
     if isinstance(units, tuple) and len(units) > 1 and not chosen.deep:
         raise InvalidInput(
-            f"The method {method!r} serves one hidden layer, not units={units!r}: give a "
-            f"whole number, or use provenet.recover with layers={len(units)}."
+            f"The method {method!r} serves one hidden layer, not units={units!r}: give a number, "
+            f"or use provenet.recover with layers={len(units)}."
         )
     for width in units if chosen.deep and isinstance(units, tuple) else (units,):
         if width is not None or isinstance(units, tuple):
@@ -136,9 +129,8 @@ def check_options(method: str, options: Options, budget: float) -> tuple[Method,
 def check_surroundings(progress: Any, **files: Any) -> None:
     """The progress function, and names of files that are written; each may be None."""
     if progress is not None and not callable(progress):
-        raise InvalidInput(
-            f"progress must be a function of stage, fraction and message, not {progress!r}."
-        )
+        wanted = "a function of stage, fraction and message"
+        raise InvalidInput(f"progress must be {wanted}, not {progress!r}.")
     for name, path in files.items():
         if path is not None:
             check_path(name, path)
@@ -171,8 +163,7 @@ def read_link(link: Any, source: Source, method: Method, options: Options) -> tu
     if check_link(link) != OPEN:
         if link != "identity" and method.lowest_layer:
             raise InvalidInput(
-                f"The method {method.name!r} takes labels as they are: give link='identity', or "
-                'method="auto".'
+                f"The method {method.name!r} takes labels as they are: give link='identity'."
             )
         return (str(link),)
     if method.lowest_layer or not (source.fixed and source.holdable):
@@ -196,8 +187,8 @@ def link_of_classes(source: Source) -> str | None:
     loss = loss_of_classes(y)
     if loss is not None and y.ndim == 2 and not y.any(axis=0).all():
         raise InvalidInput(
-            f"No sample is of class {int(np.argmin(y.any(axis=0)))}: a class without samples "
-            "cannot be distinguished from the others. Leave its column out, or take samples of it."
+            f"No sample is of class {int(np.argmin(y.any(axis=0)))}: leave its column out, or take "
+            "samples of it."
         )
     return None if loss is None else loss.link
 
@@ -249,7 +240,7 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
     if source.inputs_alone and not method.inputs_alone:
         raise InvalidInput(
             f"The method {method.name!r} needs the labels that the samples were kept by: give "
-            'BiasedSource both, or use method="lowest-layer", which takes inputs alone.'
+            'BiasedSource both, or use method="lowest-layer".'
         )
     if source.fixed:
         standardisation = _of_given_samples(source, method)
@@ -264,8 +255,7 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
         if off > 8 * np.sqrt(2 / standardisation.samples):  # of no entry by chance
             raise InvalidInput(
                 f"The method {method.name!r} needs inputs of mean 0 and covariance I, and X is off "
-                f"by {off:.2g}: 0/1 weights are those of standard normal features; rescale X if "
-                "that is what they were."
+                f"by {off:.2g}: rescale X if its features were standard normal."
             )
     return standardisation
 

@@ -156,4 +156,4 @@ def test_a_class_that_no_sample_has_is_named() -> None:
     y = np.eye(4)[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0)]
     with pytest.raises(pn.InvalidInput) as error:
         pn.recover(X, y, link="softmax", rng=0)
-    is_a_sentence(error, "class 3", "Leave its column out")
+    is_a_sentence(error, "class 3", "leave its column out")

@@ -291,10 +291,6 @@ def test_files_that_are_no_checkpoint_of_these_samples(
     with pytest.raises(pn.InvalidInput, match="makes its own"):
         pn.recover(queries, checkpoint=tmp_path / "new")
     assert queries.queries == 0
-    small = Checkpoint(tmp_path / "small", source, seconds=0, largest=100)
-    with watched(Watch(source, checkpoint=small)):
-        source.total(TERM)
-    assert not (tmp_path / "small").exists()
 
 
 @pytest.mark.parametrize("kind", ["npz", "h5", "parquet", "zarr"])

@@ -248,7 +248,7 @@ def test_kept_samples_that_cannot_be(y: Array) -> None:
     is_a_sentence(error, "above 0")
     with pytest.raises(pn.InvalidInput) as error:
         BiasedSource(np.array([[1.0, np.nan]]))
-    is_a_sentence(error, "finite numbers")
+    is_a_sentence(error, "must be finite")
 
 
 # ---------------------------------------------------------------- queries

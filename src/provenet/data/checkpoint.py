@@ -42,13 +42,11 @@ class Checkpoint:
         source: Source,
         *,
         seconds: float = 10.0,
-        largest: int = 256_000_000,
         report: Report = lambda fraction, message: None,
     ) -> None:
         """Read the file if there is one; raises if it belongs to other data or another version.
 
-        Within a pass the file is written every `seconds`. Sums of more than `largest` bytes are not
-        kept: writing them takes longer than adding them up. `report` follows the comparison of the
+        Within a pass the file is written every `seconds`. `report` follows the comparison of the
         samples with the file.
         """
         if not source.fixed:
@@ -56,7 +54,7 @@ class Checkpoint:
                 "checkpoint= keeps passes over given samples, and this source makes its own: leave "
                 "it out, or write the samples to a file first."
             )
-        self.path, self.seconds, self.largest = Path(path), seconds, largest
+        self.path, self.seconds = Path(path), seconds
         shape = [source.size, source.features, source.outputs]
         self._head = {"format": 4, "version": __version__, "shape": shape}
         self._passes: dict[str, tuple[int, Any]] = {}
@@ -90,10 +88,7 @@ class Checkpoint:
 
     def keep(self, key: str, position: int, total: Any, *, finished: bool) -> None:
         """Store the state of a pass; write the file if the pass is finished or it is time."""
-        arrays: list[AnyArray] = []
-        to_json(total, arrays)
-        small = sum(array.nbytes for array in arrays) <= self.largest
-        if key and small and position <= self.checked:
+        if key and position <= self.checked:
             self._passes[key] = position, total
             if finished or time.monotonic() - self._saved >= self.seconds:
                 self._write()

@@ -346,44 +346,31 @@ def _split(
 ) -> tuple[AnyArray, AnyArray, tuple[str, ...]]:
     """Inputs, labels and the names of the inputs; labels are the targets, or the last columns."""
     names, count = [name.lstrip("# ") for name in names], len(columns)
-    if targets and not names:
-        raise InvalidInput(f"{path} has no names of columns: leave the target out, labels last.")
-    for name in targets:
-        if name not in names:
-            shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-            raise InvalidInput(f"{path} has no column {name!r}: its columns are {shown}.")
-    number = 0 if targets else _number_of_labels(path, names, count, outputs)
-    labels = [names.index(name) for name in targets] or [*range(count - number, count)]
-    inputs = [k for k in range(count) if k not in labels]
-    if not inputs:
-        raise InvalidInput(f"{path} has no column left for the inputs: name fewer targets.")
-    X, y = (np.column_stack([columns[k] for k in part]) for part in (inputs, labels))
-    return X, y, tuple(names[k] for k in inputs) if names else ()
-
-
-def _number_of_labels(path: Path, names: list[str], count: int, outputs: int | None) -> int:
-    """How many of the last columns are labels: as their names say, or as given, or one."""
-    if count == 1:
-        raise InvalidInput(
-            f"{path} has a single column: separate columns by commas, labels in the last."
-        )
+    missing = [name for name in targets if name not in names]
+    if missing:
+        shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "") or "without names"
+        raise InvalidInput(f"{path} has no column {missing[0]!r}: its columns are {shown}.")
     label, run = r"(y|labels?|targets?|out(puts?)?)[ _.(\[-]*\d+[)\]]*", 0
     while run < len(names) and re.fullmatch(label, names[-1 - run], re.IGNORECASE):
         run += 1
-    if 1 < run < len(names) and names == _own_names(len(names) - run, run):
-        return run
-    if outputs is None and run > 1:
+    if 1 < run < count and names == _own_names(count - run, run):
+        outputs = run
+    if outputs is None and run > 1 and not targets:
         raise InvalidInput(
             f"{path} ends in columns {names[-run]} to {names[-1]}: say with --outputs (outputs=) "
             "how many of the last columns are labels."
         )
-    outputs = 1 if outputs is None else outputs
-    if not 0 < outputs < count:
+    number = 1 if outputs is None else outputs
+    labels = [names.index(name) for name in targets] or [*range(max(count - number, 0), count)]
+    inputs = [k for k in range(count) if k not in labels]
+    if not (inputs and labels):
         raise InvalidInput(
-            f"{path} has {count} columns, so {counted(outputs, 'output')} cannot be: "
-            "correct the number of outputs."
+            f"{path} has {counted(count, 'column')}, which cannot be inputs and "
+            f"{counted(len(targets) or number, 'output')}: separate columns by commas, and correct "
+            "the number of outputs."
         )
-    return outputs
+    X, y = (np.column_stack([columns[k] for k in part]) for part in (inputs, labels))
+    return X, y, tuple(names[k] for k in inputs) if names else ()
 
 
 def _own_names(features: int, outputs: int) -> list[str]:

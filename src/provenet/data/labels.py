@@ -112,12 +112,13 @@ def _in_steps(y: Array) -> Iterator[LabelPrecision]:
     rounding = 4 * _EPS * float(np.max(np.abs(y)))
     distances = np.sort(np.append(np.diff(above), above[1:]))
     step, least = float(distances[0]), 1e4 * rounding
-    for k in np.unique(np.geomspace(1, len(distances), 100).astype(int)) - 1:
-        step = float(distances[k] / max(np.round(distances[k] / step), 1.0))
+    longer = np.unique(np.geomspace(1, len(distances), 100).astype(int)) - 1
+    for distance in distances[longer if step > least else []]:
+        step = float(distance / max(np.round(distance / step), 1.0))
     lowest, highest = (int(np.floor(np.log10(max(x, _TINY)))) for x in (least, above[-1]))
-    for candidate in (step, *(10.0**exponent for exponent in range(highest, lowest, -1))):
-        off = np.abs(above - np.round(above / candidate) * candidate)
-        if candidate > least and np.all(off <= rounding):
+    decimals = (10.0**exponent for exponent in range(highest, lowest, -1))
+    for candidate in (step, *decimals) if step > least else decimals:
+        if np.all(np.abs(above - np.round(above / candidate) * candidate) <= rounding):
             yield LabelPrecision(f"rounded to {candidate:.4g}", np.full(len(y), candidate), True)
             return
 

@@ -178,23 +178,18 @@ def check_samples(X: Any, y: Any, X_name: str = "X", y_name: str = "y") -> None:
     outputs) of real numbers."""
     for array, name in ((X, X_name), (y, y_name)):
         if array.dtype.kind not in "fiub":
-            raise InvalidInput(
-                f"{name} must hold real numbers, not {array.dtype}: convert it with astype(float)."
-            )
+            raise InvalidInput(f"{name} must hold real numbers, not {array.dtype}: convert it.")
     if len(X.shape) != 2:
         raise InvalidInput(
-            f"{X_name} must have two dimensions (samples, features), not {len(X.shape)}; use "
-            "reshape(-1, 1) for a single feature."
+            f"{X_name} must have two dimensions, not {len(X.shape)}: reshape(-1, 1) one feature."
         )
     if len(y.shape) not in (1, 2):
         raise InvalidInput(
             f"{y_name} must have shape (samples,) or (samples, outputs), not {y.shape}: reshape it."
         )
     if X.shape[0] != y.shape[0]:
-        way_out = "transpose it" if X.shape[0] in y.shape else "they must be as many"
         raise InvalidInput(
-            f"{X_name} has {X.shape[0]} samples but {y_name} has {y.shape[0]} (shape {y.shape}): "
-            f"{way_out}."
+            f"{X_name} has {X.shape[0]} samples but {y_name} has {y.shape[0]}: give a row for each."
         )
     for array, name in ((X, X_name), (y, y_name)):
         if 0 in array.shape:
@@ -281,15 +276,10 @@ class LinkedSource(ArraySource):
 
     def __init__(self, source: Source, link: str) -> None:
         """Reads all samples; raises unless their labels are probabilities."""
-        if not source.fixed:
+        if not (source.fixed and source.holdable):
             raise InvalidInput(
-                "link= needs given samples, and this source makes its own: use provenet.extract, "
-                "or link='identity'."
-            )
-        if not source.holdable:
-            raise InvalidInput(
-                f"link= holds all samples in memory, and {source.size:,} are "
-                f"{source.bytes / 1e9:.3g} GB: take fewer, or give log-odds and link='identity'."
+                "link= needs given samples that fit into memory: take fewer, use provenet.extract "
+                "for a function, or give log-odds and link='identity'."
             )
         X, y = source.rows(0, source.size)
         check_probabilities(y, link)
@@ -299,9 +289,9 @@ class LinkedSource(ArraySource):
         self.saturated = source.size - self.size
         if self.size < self.features + 2:
             raise NoAnswer(
-                f"{self.saturated:,} of {counted(source.size, 'label')} are probabilities so near "
-                "0 or 1 that they hardly determine the outputs: take inputs nearer to the "
-                "boundary between the classes, or probabilities of more digits."
+                f"{self.saturated:,} of {counted(source.size, 'label')} are too near 0 or 1 to "
+                "determine the outputs: take inputs nearer to the boundary between the classes, or "
+                "probabilities of more digits."
             )
 
     def draw(self, n: int, rng: np.random.Generator) -> Draw:
@@ -334,12 +324,10 @@ class BiasedSource(ArraySource):
         X = as_numbers(X, "X")
         y = np.ones(len(X)) if y is None else as_numbers(y, "y")
         check_samples(X, y)
-        if not np.isfinite(X).all():
-            raise InvalidInput("Biased inputs must be finite numbers: leave out the others.")
-        if y.ndim != 1 or not np.all((y > 0) & np.isfinite(y)):
+        if y.ndim != 1 or not (np.isfinite(X).all() and np.all((y > 0) & np.isfinite(y))):
             raise InvalidInput(
-                "Labels that samples were kept by are one finite number above 0 for each: leave "
-                "them out if they are not known."
+                "Inputs must be finite, and labels they were kept by one finite number above 0 for "
+                "each: leave the labels out if they are not known."
             )
         super().__init__(X, y)
 
@@ -424,9 +412,7 @@ class QuerySource(Source):
         if features < 1 or samples < 1:
             raise InvalidInput("A queried function needs at least one feature and one sample.")
         self.function, self.features, self.size = function, features, samples
-        self.outputs = outputs
-        self.queries = 0
-        self._lock = Lock()
+        self.outputs, self.queries, self._lock = outputs, 0, Lock()
         self._entropy = int(np.random.default_rng(rng).integers(2**63))
         self._answers = np.full((samples, *self.label_shape), np.nan)
 
@@ -437,15 +423,13 @@ class QuerySource(Source):
             self.queries += len(X)
         if y.shape != (len(X), *self.label_shape):
             raise InvalidInput(
-                f"The queried function answered {len(X)} inputs with shape {y.shape}: it must "
-                f"return shape {(len(X), *self.label_shape)} (outputs= says how many outputs)."
+                f"The queried function answered {len(X)} inputs with shape {y.shape}, not "
+                f"{(len(X), *self.label_shape)}: correct it, or give outputs=."
             )
         if not np.isfinite(y).all():
             bad = int(np.argmin(np.isfinite(y.reshape(len(y), -1)).all(axis=1)))
-            raise InvalidInput(
-                f"The queried function answered {y[bad]} to the input {X[bad].tolist()}: "
-                "it must be finite for every input."
-            )
+            problem = f"answered {y[bad]} to the input {X[bad].tolist()}"
+            raise InvalidInput(f"The queried function {problem}: it must be finite everywhere.")
         return y
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
