@@ -121,7 +121,7 @@ def test_archives_however_arrays_lie_in_them(
     for memory in (2**40, 1000):
         monkeypatch.setattr("provenet.data.files.available_memory", partial(int, memory))
         if memory == 1000 and save is np.savez_compressed:
-            refused(path, "needs", "1 kB are available", "write it as .npy")
+            refused(path, "needs", "1 kB are available", "write .npy")
             continue
         source = open_samples(path)
         assert isinstance(source, ArraySource) and source.outputs is None
@@ -290,8 +290,8 @@ def write_group(path: Path, arrays: dict[str, Any]) -> Path:
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"X": X}, ["lacks y", "holds X"]),
-        ({"inputs": X, "targets": Y}, ["lacks X and y", "inputs, targets"]),
+        ({"X": X}, ["holds X,", "not X and y"]),
+        ({"inputs": X, "targets": Y}, ["not X and y", "inputs, targets"]),
         ({"X": X, "y": Y[:-1]}, ["30 samples", "has 29"]),
         ({"X": X, "y": SEVERAL.T}, ["y in", "has 3:"]),
         ({"X": X[0], "y": Y}, ["X in", "two dimensions", "not 1"]),
@@ -317,12 +317,12 @@ def test_groups_that_are_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with h5py.File(tmp_path / "g.h5", "w") as file:
         file["X"], file["data/y"] = X, Y
         file.create_group("y")
-    refused(tmp_path / "g.h5", "lacks y", "X")
+    refused(tmp_path / "g.h5", "holds X,")
     with h5py.File(tmp_path / "s.h5", "w") as file:
         file.create_dataset("X", data=X, chunks=(30, 4))
         file["y"] = Y
     monkeypatch.setattr("provenet.data.files.available_memory", lambda: 3000)
-    refused(tmp_path / "s.h5", "30 rows", "960 bytes", "3 kB", "smaller chunks")
+    refused(tmp_path / "s.h5", "chunk of X in", "960 bytes", "3 kB", "small chunks")
 
 
 # ---------------------------------------------------------------- tables

@@ -19,7 +19,7 @@ import csv
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -68,7 +68,11 @@ def open_samples(
         header, columns = kind.open(file)
         X, y, names = _split(file, header, columns, outputs, targets)
     else:
-        X, y = _pair(file, kind.open(file))
+        arrays = kind.open(file)
+        if not {"X", "y"} <= set(arrays):
+            held = ", ".join(sorted(arrays)[:8]) or "nothing"
+            raise InvalidInput(f"{path} holds {held}, not X and y: name the arrays so.")
+        X, y = arrays["X"], arrays["y"]
     check_samples(X, y, X_name, y_name)
     found = 1 if len(y.shape) == 1 else y.shape[1]
     if outputs not in (None, found):
@@ -164,18 +168,6 @@ def _existing(path: FilePath) -> Path:
     return file
 
 
-def _pair(path: Path, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The arrays X and y of a file."""
-    missing = [name for name in ("X", "y") if name not in arrays]
-    if missing:
-        listed = ", ".join(sorted(arrays)[:8]) or "nothing"
-        raise InvalidInput(
-            f"{path} lacks {' and '.join(missing)} (it holds {listed}): "
-            'name the arrays "X" and "y".'
-        )
-    return arrays["X"], arrays["y"]
-
-
 @contextmanager
 def _reading(path: Path, kind: str) -> Iterator[None]:
     """A context in which all that libraries raise for bad files becomes one sentence."""
@@ -183,11 +175,9 @@ def _reading(path: Path, kind: str) -> Iterator[None]:
         yield
     except InvalidInput:
         raise
-    except (OSError, ValueError, LookupError, TypeError, zipfile.BadZipFile) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise InvalidInput(
-            f"{path} is truncated or not {kind} ({reason}): write it again."
-        ) from None
+    except (OSError, ValueError, LookupError, TypeError, zipfile.BadZipFile, csv.Error) as error:
+        reason = f"{path} is truncated or not {kind} ({str(error).splitlines()[0].rstrip('.')})"
+        raise InvalidInput(f"{reason}: write it again.") from None
 
 
 def _is_small(needed: int) -> bool:
@@ -195,12 +185,12 @@ def _is_small(needed: int) -> bool:
     return needed <= available_memory() / 4
 
 
-def _check_small(path: Path, needed: int) -> None:
-    """Raise for a file that can only be read as a whole and leaves too little memory."""
+def _check_small(what: Any, needed: int) -> None:
+    """Raise for what can only be read as a whole and leaves too little memory."""
     if not _is_small(needed):
         raise InvalidInput(
-            f"{path} needs {sized(needed)} of memory as a whole, and {sized(available_memory())} "
-            "are available: write it as .npy, HDF5 or Zarr, which are read by parts."
+            f"{what} needs {sized(needed)} of memory as a whole, and {sized(available_memory())} "
+            "are available: write .npy, HDF5 or Zarr (in small chunks), which are read by parts."
         )
 
 
@@ -256,11 +246,7 @@ class _Bands:
         self.dataset, self.shape = dataset, shape[:1] if column and shape[1:] == (1,) else shape
         chunk = min((getattr(dataset, "shards", None) or dataset.chunks or (1,))[0], shape[0])
         row = prod(shape[1:]) * dataset.dtype.itemsize
-        if not _is_small(chunk * row):
-            raise InvalidInput(
-                f"{name} is in chunks of {chunk:,} rows, {sized(chunk * row)} each, and "
-                f"{sized(available_memory())} of memory are available: write it in smaller chunks."
-            )
+        _check_small(f"Each chunk of {name}", chunk * row)
         chunks = getattr(dataset, "nchunks", 0)  # of Zarr, which reads missing ones as zeros
         missing = chunks - getattr(dataset, "nchunks_initialized", 0)
         if missing > 0:
@@ -270,7 +256,8 @@ class _Bands:
             )
         self.length = chunk * -(-(2**20) // (chunk * row))
         most = int(np.clip(2**26 // (self.length * row), 1, 8))
-        self._band = lru_cache(most)(partial(_band, dataset, self.length))
+        length = self.length
+        self._band = lru_cache(most)(lambda k: np.asarray(dataset[k * length : (k + 1) * length]))
         self._lock = Lock()
 
     def __getitem__(self, rows: slice | AnyArray) -> AnyArray:
@@ -284,10 +271,6 @@ class _Bands:
         joined = bands[0] if len(bands) == 1 else np.concatenate(bands)
         start = first * self.length
         return joined[rows.start - start : rows.stop - start].reshape(-1, *self.shape[1:])
-
-
-def _band(dataset: Any, length: int, number: int) -> AnyArray:
-    return np.asarray(dataset[number * length : (number + 1) * length])
 
 
 def _open_hdf5(path: Path) -> dict[str, Any]:
@@ -387,28 +370,25 @@ _NUMBERS = (
 def _open_csv(path: Path) -> tuple[list[str], AnyArray]:
     """Names, if there is a header, and columns of a table in text."""
     _check_small(path, path.stat().st_size)
-    mark, names, reason = ",", list[str](), ""
-    try:
-        with open(path, encoding="utf-8-sig") as text:
-            lines = (line for line in text if line.strip())
-            first = next(lines, "")
-            tabs = path.suffix.lower() == ".tsv"
-            mark = "\t" if tabs else next((mark for mark in ";\t" if mark in first), ",")
-            cells = [cell.strip() for cell in next(csv.reader([first], delimiter=mark), [])]
-            if _is_header(cells, mark):
-                names, first = cells, next(lines, "")
-            if not first:
-                raise InvalidInput(f"{path} holds no samples: write one a line, the label last.")
-            numbers = (_pointed(line, mark) for line in chain([first], lines))
+    with _reading(path, "comma-separated text"), open(path, encoding="utf-8-sig") as text:
+        lines = (line for line in text if line.strip())
+        first, names = next(lines, ""), list[str]()
+        tabs = path.suffix.lower() == ".tsv"
+        mark = "\t" if tabs else next((mark for mark in ";\t" if mark in first), ",")
+        cells = [cell.strip() for cell in next(csv.reader([first], delimiter=mark), [])]
+        if _is_header(cells, mark):
+            names, first = cells, next(lines, "")
+        if not first:
+            raise InvalidInput(f"{path} holds no samples: write one a line, the label last.")
+        numbers = (_pointed(line, mark) for line in chain([first], lines))
+        try:
             table = np.loadtxt(numbers, delimiter=mark, comments=None, quotechar='"', ndmin=2)
-            return names, table.T
-    except InvalidInput:
-        raise
-    except (UnicodeDecodeError, csv.Error):
-        raise InvalidInput(f"{path} is not a text file: write comma-separated text.") from None
-    except ValueError as error:
-        reason = f"{_problem(path, mark, header=bool(names)) or error}"
-    raise InvalidInput(f"{path}, {reason}.")
+        except UnicodeDecodeError:
+            raise
+        except ValueError as error:
+            problem = _problem(path, mark, header=bool(names)) or error
+            raise InvalidInput(f"{path}, {problem}.") from None
+    return names, table.T
 
 
 def _problem(path: Path, mark: str, *, header: bool) -> str:
