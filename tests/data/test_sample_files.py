@@ -418,7 +418,7 @@ def test_tables_with_and_without_a_header(tmp_path: Path, text: str, rows: int) 
         ("a,b,y\n1,2,red\n", ["column 3:", "'red'", "NetworkClassifier", "0 and 1"]),
         ("a,b,y\n" + "1,2,3\n" * 20_000 + "\n4,5\n", ["line 20003", "2 columns", "have 3"]),
         ("1,2,3\n4,5,6,7\n", ["line 2", "4 columns", "have 3"]),
-        ("1\n2\n", ["1 column,", "commas"]),
+        ("1\n2\n", ["1 column ", "commas"]),
         ("1+2j,3,4\n1,2,3\n", ["line 1", "column 1"]),
         ("1_000,3,4\n", ["line 1", "column 1"]),
     ],
@@ -452,7 +452,7 @@ def test_parquet_keeps_types_and_leaves_out_row_labels_of_pandas(tmp_path: Path)
         ({"a": X[:, 0], "y": ["n"] * 30}, ["not numbers", "y: string", "NetworkClassifier"]),
         ({"a": [[1.0, 2.0]] * 30, "y": Y}, ["not numbers", "a: list"]),
         ({"a": X[:, 0], "y": [True, None] * 15}, ["y in", "real numbers", "object"]),
-        ({"y": Y}, ["1 column,"]),
+        ({"y": Y}, ["1 column "]),
         ({"a": X[:0, 0], "y": Y[:0]}, ["no samples"]),
     ],
 )

@@ -339,16 +339,14 @@ def _split(
     if 1 < run < count and names == _own_names(count - run, run):
         outputs = run
     if outputs is None and run > 1 and not targets:
-        raise InvalidInput(
-            f"{path} ends in columns {names[-run]} to {names[-1]}: say with --outputs (outputs=) "
-            "how many of the last columns are labels."
-        )
+        ends = f"{path} ends in columns {names[-run]} to {names[-1]}"
+        raise InvalidInput(f"{ends}: give the number of labels with --outputs (outputs=).")
     number = 1 if outputs is None else outputs
     labels = [names.index(name) for name in targets] or [*range(max(count - number, 0), count)]
     inputs = [k for k in range(count) if k not in labels]
     if not (inputs and labels):
         raise InvalidInput(
-            f"{path} has {counted(count, 'column')}, which cannot be inputs and "
+            f"{path} has {counted(count, 'column')} for inputs and "
             f"{counted(len(targets) or number, 'output')}: separate columns by commas, and correct "
             "the number of outputs."
         )

@@ -68,10 +68,9 @@ def available_memory(system: Path = Path("/")) -> int:
     limits += [1024 * int(free[1])] if free else []
     for line in _text(system / "proc/self/cgroup").splitlines():
         controllers, _, group = line.partition(":")[2].partition(":")
-        own, name = system / "sys/fs/cgroup" / group.strip("/"), "memory.max"
-        if "memory" in controllers.split(","):
-            own = system / "sys/fs/cgroup/memory" / group.strip("/")
-            name = "memory.limit_in_bytes"
+        first = "memory" in controllers.split(",")
+        own = system / "sys/fs/cgroup" / ("memory" if first else "") / group.strip("/")
+        name = "memory.limit_in_bytes" if first else "memory.max"
         texts = [_text(folder / name).strip() for folder in (own, *own.parents)]
         limits += [int(text) for text in texts if text.isdecimal()]
     return min(limits)

@@ -113,9 +113,8 @@ class Source(ABC):
     def total(self, term: Term[Sum], rows: int | None = None) -> Sum:
         """The sum of `term(X, y)` over all samples, `rows` at a time, on all cores.
 
-        `term` returns anything that can be added; a bounded number of terms is held at once. A term
-        that is a named function, or a `functools.partial` of one, can be checkpointed, and sent to
-        other machines.
+        `term` returns anything that can be added. If it is a named function, or a partial of one,
+        the pass can be checkpointed and run on other machines.
         """
         return add_up(self, term, self.block_rows if rows is None else rows)
 
@@ -127,8 +126,8 @@ class Source(ABC):
     def stretches(self, rows: int) -> list[slice]:
         """All samples, cut where a pass is reported and checkpointed.
 
-        A stretch has 32 MB, which are quickly added up again, and at least eight blocks for each
-        thread, since threads wait for each other at its end; and whole blocks of every pass.
+        A stretch has 32 MB or more, at least eight blocks for each thread, because threads wait for
+        each other at its end, and whole blocks of every pass.
         """
         length = max(8 * rows * workers(), 2**25 * self.size // self.bytes)
         whole = max(rows, rows_per_block(0))
@@ -191,9 +190,9 @@ def check_samples(X: Any, y: Any, X_name: str = "X", y_name: str = "y") -> None:
         raise InvalidInput(
             f"{X_name} has {X.shape[0]} samples but {y_name} has {y.shape[0]}: give a row for each."
         )
-    for array, name in ((X, X_name), (y, y_name)):
-        if 0 in array.shape:
-            raise InvalidInput(f"{name} has shape {array.shape}: there is nothing to learn from.")
+    if 0 in (*X.shape, *y.shape):
+        shapes = f"{X_name} has shape {X.shape}, {y_name} {y.shape}"
+        raise InvalidInput(f"{shapes}: there is nothing to learn from.")
 
 
 class ArraySource(Source):
@@ -203,6 +202,8 @@ class ArraySource(Source):
     """
 
     in_memory = True
+    precision: LabelPrecision | None = None
+    """Of the labels, if it is known."""
 
     def __init__(self, X: AnyArray, y: AnyArray) -> None:
         """Hold references to the arrays; nothing is read yet (lists become arrays)."""
@@ -223,7 +224,10 @@ class ArraySource(Source):
 
     def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """A random subset, or all rows in random order when `n` is as many as there are."""
-        return draw_rows(self._pick, self.size, n, rng)
+        drawn = draw_rows(self._pick, self.size, n, rng)
+        if self.precision is None or drawn.rows is None:
+            return drawn
+        return replace(drawn, precision=self.precision.of(drawn.rows))
 
     def _pick(self, rows: AnyArray) -> tuple[Array, Array]:
         X, y = np.empty((len(rows), self.features)), np.empty((len(rows), *self.label_shape))
@@ -269,10 +273,8 @@ def draw_rows(
 
 
 class LinkedSource(ArraySource):
-    """Samples labelled with probabilities, as samples of the outputs before the link.
-
-    Keeps the labels that determine these outputs, with their precision.
-    """
+    """Samples labelled with probabilities, as samples of the outputs before the link that these
+    determine."""
 
     def __init__(self, source: Source, link: str) -> None:
         """Reads all samples; raises unless their labels are probabilities."""
@@ -285,8 +287,7 @@ class LinkedSource(ArraySource):
         check_probabilities(y, link)
         known = before_link(y, link)
         super().__init__(X[known.kept], known.u)
-        self.precision: LabelPrecision = known.precision
-        self.saturated = source.size - self.size
+        self.precision, self.saturated = known.precision, source.size - self.size
         if self.size < self.features + 2:
             raise NoAnswer(
                 f"{self.saturated:,} of {counted(source.size, 'label')} are too near 0 or 1 to "
@@ -294,24 +295,15 @@ class LinkedSource(ArraySource):
                 "probabilities of more digits."
             )
 
-    def draw(self, n: int, rng: np.random.Generator) -> Draw:
-        """With the precision of the labels drawn."""
-        drawn = super().draw(n, rng)
-        assert drawn.rows is not None
-        return replace(drawn, precision=self.precision.of(drawn.rows))
-
 
 class BiasedSource(ArraySource):
     """Samples whose inputs were standard normal before they were kept by their labels.
 
     Where labels are tiny nearly everywhere, as under sigmoid units of high threshold, an oracle may
     draw standard normal inputs and keep each with probability proportional to `f(x)` (GP19,
-    appendix B.6). Plain means over the kept samples are moments of the labels, scaled:
-    `E_kept[h(x)] = E[f(x) h(x)] / E[f]`.
-
-    Give the labels if they are known: least squares fits them, and they decide on success. Inputs
-    alone have only moments (method "lowest-layer"), so the answer is at best partial; their labels
-    read 1.
+    appendix B.6). Then `E_kept[h(x)] = E[f(x) h(x)] / E[f]`. Give the labels if they are known:
+    least squares fits them, and they decide on success. Inputs alone have only moments (method
+    "lowest-layer"), so the answer is at best partial; their labels read 1.
     """
 
     fixed = False
