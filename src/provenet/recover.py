@@ -75,8 +75,8 @@ def recover(
         One of `provenet.METHODS`; "auto" chooses.
     activation
         Of the units: "relu", or what the method supports (`provenet methods`); a method without
-        "relu" takes its own instead ("halfspaces": "step"). "leaky_relu" finds the slope
-        below zero, "auto" the activation (methods "auto" and "expand-prune").
+        "relu" takes its own instead. "leaky_relu" finds the slope below zero, "auto" the activation
+        (methods "auto" and "expand-prune").
     noise
         Standard deviation of the label noise, if known; otherwise estimated.
     rng
@@ -86,15 +86,14 @@ def recover(
     budget
         Seconds after which no further attempt begins.
     link
-        The relation of labels to the network's outputs: "identity", equal; "logit", a probability
-        between 0 and 1, or one in each column; "softmax", probabilities of classes, one column
-        each. Labels that are 0 and 1, or rows with a single one, are classes drawn from such
-        probabilities: method "likelihood". With "auto", rows that sum to 1 are probabilities, and
-        both links are tried for labels between 0 and 1. The network returned has the link, and
-        `predict_proba`.
+        How labels follow from the network's outputs: "identity"; "logit", as a probability, or one
+        in each column; "softmax", as probabilities of classes, one column each. Labels 0 and 1, or
+        rows with a single one, are classes drawn from such probabilities: method "likelihood".
+        "auto" takes rows that sum to 1 for probabilities, and tries both links for labels between
+        0 and 1. The network returned has the link, and `predict_proba`.
     faithful
-        Run the algorithm of the method's paper, with misprints corrected, and nothing after it.
-        Options that a method does not have are refused; `provenet methods` lists them.
+        Run the algorithm of the method's paper, with misprints corrected, and nothing after it, if
+        the method has this option (`provenet methods`).
     refine
         Whether to finish with least squares on the samples; by default unless `faithful`. With both
         it starts from the paper's answer, whose residual is in the certificate of a network.

@@ -49,9 +49,8 @@ def read_depth(layers: Any, units: Any) -> int | None:
     if isinstance(layers, str) and layers == OPEN:
         return len(units) if several else None
     if not is_whole(layers) or layers < 1:
-        raise InvalidInput(
-            f"layers must be a whole number of at least 1, or {OPEN!r}, not {layers!r}."
-        )
+        wanted = f"a whole number of at least 1, or {OPEN!r}"
+        raise InvalidInput(f"layers must be {wanted}, not {layers!r}.")
     if several and layers != len(units):
         raise InvalidInput(
             f"units={units!r} are the widths of {len(units)} layers, not of {layers}: correct one."

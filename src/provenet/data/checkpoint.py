@@ -46,19 +46,15 @@ class Checkpoint:
     ) -> None:
         """Read the file if there is one; raises if it belongs to other data or another version.
 
-        Within a pass the file is written every `seconds`. `report` follows the comparison of the
-        samples with the file.
+        A pass is written every `seconds`; `report` follows the comparison of samples and file.
         """
         if not source.fixed:
-            raise InvalidInput(
-                "checkpoint= keeps passes over given samples, and this source makes its own: leave "
-                "it out, or write the samples to a file first."
-            )
+            problem = "checkpoint= needs given samples, and this source makes its own"
+            raise InvalidInput(f"{problem}: leave it out, or write the samples to a file first.")
         self.path, self.seconds = Path(path), seconds
         shape = [source.size, source.features, source.outputs]
         self._head = {"format": 4, "version": __version__, "shape": shape}
-        self._passes: dict[str, tuple[int, Any]] = {}
-        self._checksums: list[tuple[int, int]] = []
+        self._passes, self._checksums = dict[str, tuple[int, Any]](), list[tuple[int, int]]()
         self._saved = time.monotonic()
         check_writable(self.path)
         if self.path.exists():

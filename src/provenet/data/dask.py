@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,16 +30,13 @@ from provenet.data.sources import ArraySource, Draw, Job, Result, Source, draw_r
 dask, da = (package(n, "A Dask source", '"provenet[dask]"') for n in ("dask", "dask.array"))
 
 
-@dataclass(frozen=True)
-class _Chunk:
-    """Samples `start` to `stop`."""
+class _Chunk(NamedTuple):
+    """Samples `start` to `stop`: tasks for inputs and labels, or for a source, from `first` on."""
 
     start: int
     stop: int
     samples: tuple[Any, ...]
-    """Tasks that give inputs and labels, or a source."""
     first: int
-    """Number of the first sample that these tasks give."""
 
 
 class DaskSource(Source):
@@ -99,11 +96,8 @@ class DaskArrays(DaskSource):
     """Dask arrays X (n, features) and y, (n,) or (n, outputs)."""
 
     def __init__(self, X: Any, y: Any, block: int | None = None) -> None:
-        """Nothing is computed. Chunks are cut again to end where blocks of `block` rows do.
-
-        By default these are the largest blocks of any pass: then sums are of the same blocks as in
-        memory, with the same rounding.
-        """
+        """Nothing is computed. Chunks are cut again to end where blocks of `block` rows do, by
+        default the largest of any pass: sums are of the same blocks as in memory, rounded alike."""
         block, lengths, size = block or rows_per_block(0), X.chunks[0], len(X)
         cuts = block * np.round(np.cumsum(lengths[:-1]) / block).astype(int)
         edges = np.unique([0, *cuts[cuts < size], size]).tolist()
