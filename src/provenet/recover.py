@@ -1,4 +1,4 @@
-"""`recover`: checks the input, runs a method, returns the best answer."""
+"""`recover`: checks the input, runs a method, keeps the best answer."""
 
 from __future__ import annotations
 
