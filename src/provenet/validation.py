@@ -228,7 +228,28 @@ def as_source(X: Any, y: Any) -> Source:
 
 def check_data(source: Source, units: int | None, method: Method) -> Standardisation:
     """Check shapes and values, and standardise: the passes that every method needs anyway."""
-    _check_counts(source, units, method)
+    outputs, features, known = source.outputs or 1, source.features, units or 0
+    for wrong, problem in (
+        (method.one_output and outputs > 1, f"serves one output, and y has {outputs}"),
+        (outputs < method.fewest_outputs, f"needs {method.fewest_outputs} outputs or more"),
+        (
+            method.independent_outputs and known > outputs,
+            f"needs at least as many outputs as units, and {outputs} < {units}",
+        ),
+        (
+            method.independent_units and known > features,
+            f"needs at most as many units as features, and {units} > {features}",
+        ),
+    ):
+        if wrong:
+            raise InvalidInput(f'The method {method.name!r} {problem}: use method="expand-prune".')
+    units = 1 if units is None or method.deep else units  # higher units may have fewer inputs
+    parameters = units * (features + outputs) + outputs
+    if source.labels < parameters:
+        raise InvalidInput(
+            f"{source.size} samples are fewer than the {parameters} parameters of a network with "
+            f"{features} features and {units} units: take more samples."
+        )
     if method.in_memory and not source.holdable:
         limit = source.memory_limit
         raise InvalidInput(
@@ -297,31 +318,6 @@ def _constant_labels(source: Source, method: Method) -> Exception:
         "one standard normal sample in 741, one of threshold 4 on one in 31,574: take more "
         "samples, or check the labels."
     )
-
-
-def _check_counts(source: Source, units: int | None, method: Method) -> None:
-    outputs, features, known = source.outputs or 1, source.features, units or 0
-    for wrong, problem in (
-        (method.one_output and outputs > 1, f"serves one output, and y has {outputs}"),
-        (outputs < method.fewest_outputs, f"needs {method.fewest_outputs} outputs or more"),
-        (
-            method.independent_outputs and known > outputs,
-            f"needs at least as many outputs as units, and {outputs} < {units}",
-        ),
-        (
-            method.independent_units and known > features,
-            f"needs at most as many units as features, and {units} > {features}",
-        ),
-    ):
-        if wrong:
-            raise InvalidInput(f'The method {method.name!r} {problem}: use method="expand-prune".')
-    units = 1 if units is None or method.deep else units  # higher units may have fewer inputs
-    parameters = units * (features + outputs) + outputs
-    if source.labels < parameters:
-        raise InvalidInput(
-            f"{source.size} samples are fewer than the {parameters} parameters of a network with "
-            f"{features} features and {units} units: take more samples."
-        )
 
 
 def _check_finite(source: Source) -> None:

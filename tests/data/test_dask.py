@@ -197,7 +197,7 @@ def test_of_files_only_sums_travel(tmp_path: Path) -> None:
     found = estimate_moments(source, request)
     logs = client.run(lambda dask_worker: [t["keys"] for t in dask_worker.transfer_outgoing_log])
     moved = {str(key).partition("-")[0] for log in logs.values() for keys in log for key in keys}
-    assert moved <= {"_sum_of_chunk", "_merged", "_Shipped", "SharedFiles"}
+    assert moved <= {"_sum_of_chunk", "reduce", "_Shipped", "SharedFiles"}
     for a, b in zip(found.tensors, here.tensors, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-13)
 

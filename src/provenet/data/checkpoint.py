@@ -16,7 +16,6 @@ import functools
 import hashlib
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from os import PathLike
 from pathlib import Path
@@ -145,19 +144,15 @@ def checksum(X: Array, y: Array) -> AnyArray:
     many changes cancel with probability 2^-64. It is no defence against deliberate deception.
     """
     columns = (X, y.reshape(len(y), -1))
-    odd = _odd_numbers(sum(part.shape[1] for part in columns))
+    rng = np.random.Generator(np.random.PCG64(20261117))
+    count = sum(part.shape[1] for part in columns)
+    odd = rng.integers(2**64, size=count, dtype=np.uint64) | np.uint64(1)
     parts = zip(columns, (odd[: X.shape[1]], odd[X.shape[1] :]), strict=True)
     mixed = sum(np.einsum("ij,j->i", part.view(np.uint64), by) for part, by in parts)
     mixed ^= mixed >> np.uint64(32)
     mixed *= np.uint64(0x9E3779B97F4A7C15)  # odd: 2^64 over the golden ratio
     mixed ^= mixed >> np.uint64(29)
     return np.atleast_1d(mixed.sum(dtype=np.uint64))
-
-
-@functools.cache
-def _odd_numbers(count: int) -> AnyArray:
-    rng = np.random.Generator(np.random.PCG64(20261117))
-    return rng.integers(2**64, size=count, dtype=np.uint64) | np.uint64(1)
 
 
 @dataclass(frozen=True)
@@ -223,16 +218,9 @@ def from_json(sketch: Any, arrays: list[AnyArray]) -> Any:
     if "array" in sketch:
         return arrays[sketch["array"]]
     parts = [from_json(part, arrays) for part in sketch["parts"]]
-    kinds = {_name(kind): kind for kind in _subclasses(Sums)}
+    kinds = {_name(kind): kind for kind in Sums.__subclasses__()}
     return tuple(parts) if sketch["kind"] == _name(tuple) else kinds[sketch["kind"]](*parts)
 
 
 def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _subclasses(kind: type) -> Iterator[type]:
-    children: list[type] = kind.__subclasses__()
-    for child in children:
-        yield child
-        yield from _subclasses(child)

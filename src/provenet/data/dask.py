@@ -54,14 +54,14 @@ class DaskSource(Source):
     def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
         """A task for each chunk, and a tree of tasks that merge their sums."""
         node = dask.delayed(_Shipped(term, rows), traverse=False, pure=False)
-        task, merge = (dask.delayed(f, pure=False) for f in (_sum_of_chunk, _merged))
+        task, merge = (dask.delayed(f, pure=False) for f in (_sum_of_chunk, reduce))
         sums = [
             task(node, c.samples, max(start, c.start) - c.first, min(stop, c.stop) - c.first)
             for c in self._chunks
             if start < c.stop and c.start < stop
         ]
         while len(sums) > 1:
-            sums = [merge(sums[g]) for g in row_blocks(len(sums), 8)]
+            sums = [merge(add, sums[g]) for g in row_blocks(len(sums), 8)]
         with _loss_reported():
             return sums[0].compute()  # type: ignore[no-any-return]
 
@@ -180,10 +180,6 @@ def _done(job: Job[Result], ended: str) -> Result:
     reuse_freed_memory()
     with one_blas_thread():
         return job(lambda: not Event(ended).is_set())
-
-
-def _merged(sums: list[Any]) -> Any:
-    return reduce(add, sums)
 
 
 def _take(X: AnyArray, y: AnyArray, rows: AnyArray) -> tuple[Array, Array]:

@@ -19,11 +19,11 @@ import csv
 import os
 import re
 import zipfile
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain, islice
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -368,63 +368,51 @@ _NUMBERS = (
 def _open_csv(path: Path) -> tuple[list[str], AnyArray]:
     """Names, if there is a header, and columns of a table in text."""
     _check_small(path, path.stat().st_size)
-    with _reading(path, "comma-separated text"), open(path, encoding="utf-8-sig") as text:
-        lines = (line for line in text if line.strip())
-        first, names = next(lines, ""), list[str]()
-        tabs = path.suffix.lower() == ".tsv"
-        mark = "\t" if tabs else next((mark for mark in ";\t" if mark in first), ",")
-        cells = [cell.strip() for cell in next(csv.reader([first], delimiter=mark), [])]
-        if _is_header(cells, mark):
-            names, first = cells, next(lines, "")
-        if not first:
-            raise InvalidInput(f"{path} holds no samples: write one a line, the label last.")
-        numbers = (_pointed(line, mark) for line in chain([first], lines))
-        try:
-            table = np.loadtxt(numbers, delimiter=mark, comments=None, quotechar='"', ndmin=2)
-        except UnicodeDecodeError:
-            raise
-        except ValueError as error:
-            problem = _problem(path, mark, header=bool(names)) or error
-            raise InvalidInput(f"{path}, {problem}.") from None
-    return names, table.T
-
-
-def _problem(path: Path, mark: str, *, header: bool) -> str:
-    """The first line or cell that cannot be read, and what to do about it."""
-    width = 0
-    with open(path, encoding="utf-8-sig", newline="") as text:
-        reader = csv.reader(text, delimiter=mark)
-        rows = (row for row in reader if len(row) > 1 or "".join(row).strip())
-        for row in islice(rows, header, None):
-            width = width or len(row)
+    names, numbers, width = list[str](), array("d"), 0
+    with (
+        _reading(path, "comma-separated text"),
+        open(path, encoding="utf-8-sig", newline="") as text,
+    ):
+        first = next((line for line in text if line.strip()), "")
+        mark = (
+            "\t" if path.suffix.lower() == ".tsv" else next((m for m in ";\t" if m in first), ",")
+        )
+        point = "," if mark == ";" else "."
+        text.seek(0)
+        for row in (reader := csv.reader(text, delimiter=mark)):
+            if len(row) < 2 and not "".join(row).strip():
+                continue
+            if not (names or numbers) and _is_header(row, point):
+                names = [cell.strip() for cell in row]
+                continue
+            place, width = f"{path}, line {reader.line_num}", width or len(row)
             if len(row) != width:
                 wrong = f"has {len(row)} columns where earlier lines have {width}"
-                return f"line {reader.line_num} {wrong}: correct it and try again"
-            for column, cell in enumerate(row, 1):
-                if not _is_number(cell, mark):
-                    wrong = f"{cell[:40]!r} is not a number: {_NUMBERS}"
-                    return f"line {reader.line_num}, column {column}: {wrong}"
-    return ""
+                raise InvalidInput(f"{place} {wrong}: correct it and try again.")
+            try:
+                numbers.extend([float(cell.replace(point, ".")) for cell in row])
+            except ValueError as error:
+                raise InvalidInput(f"{place}: {error}: {_NUMBERS}.") from None
+    if not numbers:
+        raise InvalidInput(f"{path} holds no samples: write one a line, the label last.")
+    return names, np.frombuffer(numbers).reshape(-1, width).T
 
 
-def _is_header(cells: list[str], mark: str) -> bool:
+def _is_header(row: list[str], point: str) -> bool:
     """Whether the first line names the columns: by words, or as pandas does by 0, 1, 2..."""
-    numbers = [(column, cell) for column, cell in enumerate(cells) if _is_number(cell, mark)]
-    in_order = all(cell == str(column) for column, cell in numbers)
-    return any(cells) and in_order and (len(numbers) < len(cells) or len(cells) > 2)
+    numbers = {
+        str(column): cell.strip() for column, cell in enumerate(row) if _is_number(cell, point)
+    }
+    in_order = all(column == cell for column, cell in numbers.items())
+    return any(map(str.strip, row)) and in_order and (len(numbers) < len(row) or len(row) > 2)
 
 
-def _is_number(cell: str, mark: str) -> bool:
+def _is_number(cell: str, point: str) -> bool:
     try:
-        float(_pointed(cell, mark))
+        float(cell.replace(point, "."))
     except ValueError:
         return False
-    return "_" not in cell  # numpy does not read Python's 1_000
-
-
-def _pointed(text: str, mark: str) -> str:
-    """With decimal points; between semicolons numbers may have decimal commas."""
-    return text.replace(",", ".") if mark == ";" else text
+    return True
 
 
 def _save_csv(path: Path, X: AnyArray, y: AnyArray) -> None:
@@ -477,16 +465,11 @@ class _Format:
     table: bool = False
 
 
-_CSV = _Format("numpy", _open_csv, _save_csv, table=True)
-_HDF5, _ZARR = _Format("h5py", _open_hdf5, _save_hdf5), _Format("zarr", _open_zarr, _save_zarr)
 _FORMATS = {
     ".npy": _Format("numpy", _open_npy, _save_npz),  # `save_samples` writes pairs itself
     ".npz": _Format("numpy", _open_npz, _save_npz),
-    ".h5": _HDF5,
-    ".hdf5": _HDF5,
-    ".zarr": _ZARR,
-    ".zip": _ZARR,
-    ".csv": _CSV,
-    ".tsv": _CSV,
+    **dict.fromkeys((".h5", ".hdf5"), _Format("h5py", _open_hdf5, _save_hdf5)),
+    **dict.fromkeys((".zarr", ".zip"), _Format("zarr", _open_zarr, _save_zarr)),
+    **dict.fromkeys((".csv", ".tsv"), _Format("numpy", _open_csv, _save_csv, table=True)),
     ".parquet": _Format("pyarrow", _open_parquet, _save_parquet, table=True),
 }

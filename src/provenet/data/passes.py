@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from operator import add
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -36,13 +37,7 @@ class Sums:
     def __add__(self, other: Self) -> Self:
         """Field-wise sum."""
         pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
-        return type(self)(*(_added(a, b) for a, b in pairs))
-
-
-def _added(a: Any, b: Any) -> Any:
-    if isinstance(a, tuple):
-        return tuple(x + y for x, y in zip(a, b, strict=True))
-    return a + b
+        return type(self)(*(tuple(map(add, *p)) if type(p[0]) is tuple else add(*p) for p in pairs))
 
 
 def rows_per_block(bytes_per_row: float) -> int:
