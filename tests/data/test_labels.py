@@ -136,7 +136,7 @@ BAD = {
     "below": (np.array([0.5, -0.25, 0.5]), "logit", ("-0.25", "row 1", "link='identity'")),
     "sums": (np.array([[0.5, 0.3], [0.4, 0.6]]), "logit", ("row 0", "sums to 0.8", "1 row ")),
     "classes": (np.array([[0.5, 0.3, 0.1]] * 5), "softmax", ("row 0", "sums to 0.9", "5 rows")),
-    "numbers": (np.array([0.0, 1, 2, 2, 1, 0]), "softmax", ("0 to 2", "np.eye(3)[y]")),
+    "numbers": (np.array([0.0, 1, 2, 2, 1, 0]), "softmax", ("classes", "np.eye(3)[y]")),
     "one column": (expit(U), "softmax", ("a column for every class", "logit")),
     "a gap": (np.array([0.5, np.nan]), "logit", ("not finite", "row 1")),
     "0 and 1": (np.array([0.0, 1.0, 1.0]), "logit", ("classes", "probabilities")),

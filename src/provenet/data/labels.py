@@ -174,26 +174,16 @@ def check_probabilities(y: Array, link: str) -> None:
     Y = y.reshape(len(y), -1)
     worst = Y[np.arange(len(Y)), np.argmax(np.abs(Y - 0.5), axis=1)]
     check(np.isfinite(worst), worst, "is not finite")
-    values, times = np.unique(y, return_counts=True)
-    numbers = len(values) > 2 and np.array_equal(values, np.arange(len(values)))
-    if Y.shape[1] == 1 and numbers and times.min() > 1:
+    if np.array_equal(y, np.round(y)):
         raise InvalidInput(
-            f"y holds numbers of classes, 0 to {len(values) - 1}, where a column for each is "
-            f"needed: give np.eye({len(values)})[y] with link='softmax', or use "
-            "provenet.NetworkClassifier."
+            f"y holds classes, and link={link!r} needs probabilities: give those of the model, "
+            f"np.eye({int(y.max()) + 1})[y] with link='softmax', or use provenet.NetworkClassifier."
         )
     check(np.abs(worst - 0.5) <= 0.5, worst, "is {:.6g}, not a probability from 0 to 1,")
     if link == "softmax" and y.ndim == 1:
-        raise InvalidInput(
-            "link='softmax' needs a column for every class, and y has one: give link='logit'."
-        )
+        raise InvalidInput("link='softmax' needs a column for every class: give link='logit'.")
     if y.ndim == 2 and (link == "softmax" or y.shape[1] == 2):
         check(sum_to_one(y), y.sum(axis=1), "sums to {:.6g}, not to 1 as probabilities do,")
-    if are_classes(y):
-        raise InvalidInput(
-            f"y holds classes, 0 and 1, and link={link!r} of samples needs probabilities between "
-            "them: give the model's probabilities."
-        )
 
 
 @dataclass(frozen=True)

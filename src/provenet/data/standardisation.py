@@ -39,10 +39,8 @@ class Standardisation:
 
     @property
     def linear_residual(self) -> float:
-        """What linear regression leaves of new labels, over their spread, root mean square.
-
-        Samples that were fitted look better than that: degrees of freedom are taken off.
-        """
+        """Root mean square residual of linear regression on new labels, over their spread: fitted
+        samples have a smaller one, so degrees of freedom are subtracted."""
         explained = np.sum(np.atleast_2d(self.linear) ** 2, axis=1) / self.label_spread**2
         left = max(1.0 - float(np.mean(explained)), 0.0)
         if self.samples is not None:
@@ -138,11 +136,8 @@ def label_variance(sums: LinearSums) -> Array:
 
 
 def dependent_columns(sums: LinearSums, rounding: float = 1e-10) -> list[int]:
-    """Inputs that are constant or a linear combination of the other inputs.
-
-    `rounding` is the share of a column's size that may be left after the others: some 10^5 eps,
-    because correlations square the errors of the inputs.
-    """
+    """Inputs that are constant or linear combinations of the others, up to a residual of `rounding`
+    times their size: some 10^5 eps, because correlations square the errors of the inputs."""
     mean = sums.x / sums.n
     covariance = sums.xx / sums.n - np.outer(mean, mean)
     scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
