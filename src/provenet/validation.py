@@ -229,38 +229,37 @@ def as_source(X: Any, y: Any) -> Source:
 def check_data(source: Source, units: int | None, method: Method) -> Standardisation:
     """Check shapes and values, and standardise: the passes that every method needs anyway."""
     outputs, features, known = source.outputs or 1, source.features, units or 0
+    limit, use = source.memory_limit, 'use method="expand-prune"'
     for wrong, problem in (
-        (method.one_output and outputs > 1, f"serves one output, and y has {outputs}"),
-        (outputs < method.fewest_outputs, f"needs {method.fewest_outputs} outputs or more"),
+        (method.one_output and outputs > 1, f"serves one output, and y has {outputs}: {use}"),
+        (outputs < method.fewest_outputs, f"needs {method.fewest_outputs} outputs or more: {use}"),
         (
             method.independent_outputs and known > outputs,
-            f"needs at least as many outputs as units, and {outputs} < {units}",
+            f"needs at least as many outputs as units, and {outputs} < {units}: {use}",
         ),
         (
             method.independent_units and known > features,
-            f"needs at most as many units as features, and {units} > {features}",
+            f"needs at most as many units as features, and {units} > {features}: {use}",
+        ),
+        (
+            method.in_memory and not source.holdable,
+            f"holds all samples in memory, {limit / 1e9:.3g} GB at most, and these are "
+            f"{source.bytes / 1e9:.3g} GB: take at most {limit * source.size // source.bytes}",
+        ),
+        (
+            source.inputs_alone and not method.inputs_alone,
+            "needs the labels that the samples were kept by: give BiasedSource both, or use "
+            'method="lowest-layer"',
         ),
     ):
         if wrong:
-            raise InvalidInput(f'The method {method.name!r} {problem}: use method="expand-prune".')
+            raise InvalidInput(f"The method {method.name!r} {problem}.")
     units = 1 if units is None or method.deep else units  # higher units may have fewer inputs
     parameters = units * (features + outputs) + outputs
     if source.labels < parameters:
         raise InvalidInput(
             f"{source.size} samples are fewer than the {parameters} parameters of a network with "
             f"{features} features and {units} units: take more samples."
-        )
-    if method.in_memory and not source.holdable:
-        limit = source.memory_limit
-        raise InvalidInput(
-            f"The method {method.name!r} holds all samples in memory, and {source.size} samples "
-            f"are {source.bytes / 1e9:.3g} GB, above its limit of {limit / 1e9:.3g} GB: take at "
-            f"most {limit * source.size // source.bytes} of them."
-        )
-    if source.inputs_alone and not method.inputs_alone:
-        raise InvalidInput(
-            f"The method {method.name!r} needs the labels that the samples were kept by: give "
-            'BiasedSource both, or use method="lowest-layer".'
         )
     if source.fixed:
         standardisation = _of_given_samples(source, method)

@@ -224,14 +224,7 @@ def cluster(address: str, timeout: str = "10s") -> Iterator[None]:
 
 def _client() -> Any | None:
     """The client of the cluster on which tasks are computed, if there is one."""
-    if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
-        return None
-    try:
-        from distributed import get_client
-
-        return get_client()
-    except (ImportError, ValueError):
-        return None
+    return getattr(dask.base.get_scheduler(), "__self__", None)
 
 
 @contextmanager

@@ -213,22 +213,16 @@ def before_link(y: Array, link: str) -> BeforeLink:
             widths = own + own.mean(axis=1, keepdims=True)
     worst = widths if widths.ndim == 1 else widths.max(axis=1)
     known = np.isfinite(worst) & np.isfinite(u.reshape(len(u), -1)).all(axis=1)
-    kept = known & (np.where(known, worst, np.inf) <= _widest(worst[known], rounding.known))
+    # A thousand times the best, logits up to 7 in double precision, can all be fitted to the last
+    # digits with equal weights. With few digits the worst label would determine the error: twenty
+    # times the best, logits up to 4, unless more than half of them are wider.
+    best = np.min(worst, initial=np.inf, where=known)
+    widest = 1e3 * best
+    if rounding.known and known.any():
+        widest = min(widest, max(20 * best, np.median(worst[known])))
+    kept = known & (worst <= widest)
     words = f"probabilities {rounding.words}".rstrip()
     return BeforeLink(u[kept], LabelPrecision(words, widths[kept]), kept)
-
-
-def _widest(widths: Array, coarse: bool) -> float:
-    """Largest width of a label to keep: a thousand times the best, logits up to 7 in double
-    precision, all of which can be fitted to the last digits with equal weights.
-
-    With labels of few digits the widths matter, and with equal weights the worst label determines
-    the error: twenty times the best, logits up to 4, unless more than half of them are wider.
-    """
-    if not len(widths):
-        return 0.0
-    best = float(widths.min())
-    return min(1e3 * best, max(20 * best, float(np.median(widths)))) if coarse else 1e3 * best
 
 
 def _rounding(y: Array) -> LabelPrecision:
