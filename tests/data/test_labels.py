@@ -21,7 +21,7 @@ Y = 3 * np.random.default_rng(0).standard_normal(500) + 1
 
 
 @pytest.mark.parametrize("n", [30, 500])
-@pytest.mark.parametrize("step", [1.0, 0.25, 0.1, 1 / 3, 1e-2, 1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("step", [1.0, 1 / 3, 1e-2, 2**-16 / 3, 1e-6, 1e-8])
 @pytest.mark.parametrize("offset", [0.0, 0.137])
 def test_steps_are_found_with_any_offset(n, step, offset):
     found = label_precision(np.round(Y[:n] / step) * step + offset)
@@ -46,7 +46,7 @@ def test_significant_digits_are_known():
     assert found.widths == pytest.approx(size / 1000, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_double_precision_has_no_steps(seed):
     rng = np.random.default_rng(seed)
     y = rng.standard_normal(rng.integers(10, 2000)) * 10 ** rng.uniform(-5, 5)

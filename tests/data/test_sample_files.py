@@ -405,14 +405,14 @@ def test_tables_with_and_without_a_header(tmp_path: Path, text: str, rows: int) 
         (b"\x00,\x01\n\x02", []),
         ("\n \n", []),
         ("a,b,y\n", ["no samples"]),
-        ("1,2,3\n4,five,6\n", ["line 2:", "'five'"]),
-        ("a,b,y\n1,2,3\n4,5,\n", ["line 3:", "''"]),
-        ("a,b,y\n1,m,3\n", ["line 2:", "'m'", "leave the column out"]),
+        ("1,2,3\n4,five,6\n", ["line 2", "column 2", "'five'"]),
+        ("a,b,y\n1,2,3\n4,5,\n", ["line 3", "column 3:", "''"]),
+        ("a,b,y\n1,m,3\n", ["line 2", "column 2:", "'m'", "leave the column out"]),
         ("a,b,y\n1,2,red\n", ["'red'", "NetworkClassifier", "0 and 1"]),
         ("a,b,y\n" + "1,2,3\n" * 20_000 + "\n4,5\n", ["line 20003", "2 columns", "have 3"]),
         ("1,2,3\n4,5,6,7\n", ["line 2", "4 columns", "have 3"]),
         ("1\n2\n", ["1 column ", "commas"]),
-        ("1+2j,3,4\n1,2,3\n", ["line 1:", "'1+2j'"]),
+        ("1+2j,3,4\n1,2,3\n", ["line 1", "column 1:", "'1+2j'"]),
     ],
 )
 def test_bad_tables_name_the_place(tmp_path: Path, text: Any, words: list[str]) -> None:

@@ -303,7 +303,6 @@ def test_the_function_is_never_called_by_two_threads_at_once() -> None:
     ("answer", "words"),
     [
         (lambda X: ["1.0"] * len(X), ["real number", "str"]),
-        (lambda X: None, ["with shape ()"]),
         (lambda X: [object()] * len(X), ["real number", "'object'"]),
         (lambda X: X[:, 0] * 1j, ["real number", "complex128"]),
         (lambda X: [[1.0]] * (len(X) - 1) + [[1.0, 2.0]], ["real number", "inhomogeneous"]),

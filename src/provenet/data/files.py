@@ -391,8 +391,10 @@ def _open_csv(path: Path) -> tuple[list[str], AnyArray]:
                 raise InvalidInput(f"{place} {wrong}: correct it and try again.")
             try:
                 numbers.extend([float(cell.replace(point, ".")) for cell in row])
-            except ValueError as error:
-                raise InvalidInput(f"{place}: {error}: {_NUMBERS}.") from None
+            except ValueError:
+                column = next(k for k, cell in enumerate(row) if not _is_number(cell, point))
+                wrong = f"column {column + 1}: {row[column].strip()[:40]!r} is not a number"
+                raise InvalidInput(f"{place}, {wrong}: {_NUMBERS}.") from None
     if not numbers:
         raise InvalidInput(f"{path} holds no samples: write one a line, the label last.")
     return names, np.frombuffer(numbers).reshape(-1, width).T
