@@ -175,9 +175,10 @@ def _reading(path: Path, kind: str) -> Iterator[None]:
         yield
     except InvalidInput:
         raise
-    except (OSError, ValueError, LookupError, TypeError, zipfile.BadZipFile, csv.Error) as error:
-        reason = f"{path} is truncated or not {kind} ({str(error).splitlines()[0].rstrip('.')})"
-        raise InvalidInput(f"{reason}: write it again.") from None
+    except Exception as error:  # HDF5, Zarr, Arrow, zip and csv have errors of their own
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        problem = f"{path} is truncated or not {kind} ({reason})"
+        raise InvalidInput(f"{problem}: write it again.") from None
 
 
 def _is_small(needed: int) -> bool:
