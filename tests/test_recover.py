@@ -11,7 +11,7 @@ import pytest
 from joblib import Parallel, delayed
 
 import provenet as pn
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters

@@ -26,8 +26,7 @@ from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.progress import StageProgress
 from provenet.common.typing import Progress, Seed
 from provenet.data.checkpoint import Checkpoint
-from provenet.data.parallel import one_blas_thread
-from provenet.data.passes import Watch, watched, working_time
+from provenet.data.passes import Watch, one_blas_thread, watched, working_time
 from provenet.data.sources import LinkedSource, Source
 from provenet.fitting.context import Context, Options, prepare
 from provenet.methods import METHODS, Method
@@ -146,12 +145,11 @@ def recover_from(
     rng: Seed = None,
     progress: Progress | None = None,
     budget: float = 120.0,
-    strict: bool = False,
 ) -> Recovery:
     """Fit a network that was found otherwise to samples, and judge it as every answer is.
 
-    Least squares starts from `start`; `found` is the evidence for its number of units. With a
-    `strict` budget the judge's own searches end with it. Other options are those of `recover`.
+    Least squares starts from `start`; `found` is the evidence for its number of units. The judge's
+    own searches end with the budget too. Other options are those of `recover`.
     """
     options = Options(units, noise, check.read_activation(activation)[0])
     chosen, options = check.check_options(method, options, budget)
@@ -160,7 +158,7 @@ def recover_from(
         yield Candidate(context.standardisation.network_from_user(start), found)
 
     plans = [(replace(chosen, candidates=only), options)]
-    run = _Run(plans, check.as_generator(rng), _Reporter(progress), strict=strict)
+    run = _Run(plans, check.as_generator(rng), _Reporter(progress), strict=True)
     return run.on_samples(source, budget)
 
 

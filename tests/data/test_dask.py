@@ -22,8 +22,7 @@ from helpers import assert_same_draw
 from provenet.common.exceptions import ClusterLost, InvalidInput
 from provenet.common.typing import Array
 from provenet.data.checkpoint import Checkpoint
-from provenet.data.parallel import one_blas_thread
-from provenet.data.passes import Watch, watched
+from provenet.data.passes import Watch, one_blas_thread, watched
 from provenet.data.sources import ArraySource, Job, StandardisedSource
 from provenet.data.standardisation import LinearSums
 from provenet.moments.hermite import MomentRequest, estimate_moments

@@ -89,31 +89,31 @@ def rounded(p: Array, how: str) -> Array:
 def test_every_logit_lies_in_the_interval_that_is_stated(how: str, columns: int) -> None:
     p = rounded(expit(U), how)
     y = p if columns == 1 else np.column_stack([rounded(1 - p, how), p])
-    found = before_link(y, "logit")
-    off = np.abs(found.u - U[found.kept])
-    assert np.all(off <= found.precision.widths / 2 * (1 + 1e-6))
+    u, precision, kept = before_link(y, "logit")
+    off = np.abs(u - U[kept])
+    assert np.all(off <= precision.widths / 2 * (1 + 1e-6))
     # Not needlessly wide: roundings reach a third of the way to the ends, and far.
-    assert np.max(off / found.precision.widths) > 0.1
-    assert found.kept.sum() > 0.3 * len(U)
+    assert np.max(off / precision.widths) > 0.1
+    assert kept.sum() > 0.3 * len(U)
     # What is left out says little: a thousand times less than the best.
-    assert not found.kept[np.abs(U) > 30].any()
+    assert not kept[np.abs(U) > 30].any()
 
 
 @pytest.mark.parametrize("how", ["float64", "float32", "4"])
 def test_classes_by_their_logarithms(how: str) -> None:
     p = rounded(softmax(UK, axis=1), how)
-    found = before_link(p, "softmax")
-    off = np.abs(found.u - CENTRED[found.kept])
+    u, precision, kept = before_link(p, "softmax")
+    off = np.abs(u - CENTRED[kept])
     # Rounding of the logarithm itself, of numbers below 40, beside that of p.
-    assert np.all(off <= found.precision.widths + 1e-14)
-    np.testing.assert_allclose(found.u.sum(axis=1), 0, atol=1e-13)
-    assert found.kept.sum() > 0.1 * len(UK)
+    assert np.all(off <= precision.widths + 1e-14)
+    np.testing.assert_allclose(u.sum(axis=1), 0, atol=1e-13)
+    assert kept.sum() > 0.1 * len(UK)
 
 
 def test_small_probabilities_of_classes_keep_their_digits() -> None:
     """A softmax rounds each probability relatively to itself: none is left out."""
     u = RNG.normal(0.0, 20.0, (500, 3))
-    assert before_link(softmax(u, axis=1), "softmax").kept.all()
+    assert before_link(softmax(u, axis=1), "softmax")[2].all()
 
 
 def test_which_links_labels_may_have_come_by() -> None:

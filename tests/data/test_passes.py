@@ -21,7 +21,7 @@ import provenet as pn
 from helpers import FakeClock, run_script
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import Array
-from provenet.data import parallel
+from provenet.data import passes
 from provenet.data.checkpoint import (
     Checkpoint,
     Nameless,
@@ -29,8 +29,14 @@ from provenet.data.checkpoint import (
     fingerprint,
 )
 from provenet.data.files import save_samples
-from provenet.data.parallel import available_memory, one_blas_thread, sum_over
-from provenet.data.passes import Watch, watched, working_time
+from provenet.data.passes import (
+    Watch,
+    available_memory,
+    one_blas_thread,
+    sum_over,
+    watched,
+    working_time,
+)
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import LinearSums
 from provenet.moments.hermite import MomentRequest, MomentSums
@@ -47,7 +53,7 @@ X, Y = RNG.standard_normal((20_000, 3)), RNG.standard_normal(20_000)
 def test_the_sum_is_the_sum(n: int, rows: int, threads: int) -> None:
     numbers, blocks = np.arange(n), list(row_blocks(n, rows))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parallel, "workers", lambda: threads)
+        patch.setattr(passes, "workers", lambda: threads)
         assert sum_over(blocks, lambda block: int(numbers[block].sum())) == n * (n - 1) // 2
         x = RNG.standard_normal(n)
         first, second = (sum_over(blocks, lambda block: x[block].sum()) for _ in "ab")
@@ -111,11 +117,11 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     """The child inherits the pool but not its threads: it would wait for them for ever."""
     printed = run_script("""
 import os, sys, time, warnings
-from provenet.data import parallel
+from provenet.data import passes
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of any fork with threads
-parallel.workers = lambda: 2
+passes.workers = lambda: 2
 blocks = [slice(i, i + 1) for i in range(10)]
-assert parallel.sum_over(blocks, lambda block: time.sleep(0.01) or 1) == 10  # both threads start
+assert passes.sum_over(blocks, lambda block: time.sleep(0.01) or 1) == 10  # both threads start
 if not hasattr(os, "fork"):
     print("child 10")
     sys.exit()
@@ -123,7 +129,7 @@ child = os.fork()
 if child == 0:
     import signal
     signal.alarm(10)  # a child that hangs must not outlive the test
-    print("child", parallel.sum_over(blocks, lambda block: time.sleep(0.01) or 1), flush=True)
+    print("child", passes.sum_over(blocks, lambda block: time.sleep(0.01) or 1), flush=True)
     os._exit(0)
 os.waitpid(child, 0)
 """)
@@ -142,8 +148,8 @@ def test_the_memory_of_a_block_serves_the_next(
     script = """
 import resource
 import numpy as np
-from provenet.data import parallel
-parallel.workers = lambda: 1
+from provenet.data import passes
+passes.workers = lambda: 1
 
 def term(block):  # several arrays, all of them freed at its end
     arrays = [np.empty(80_000) for _ in range(8)]
@@ -153,12 +159,12 @@ def term(block):  # several arrays, all of them freed at its end
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    parallel.sum_over([slice(i, i + 1) for i in range(50)], term)
+    passes.sum_over([slice(i, i + 1) for i in range(50)], term)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-reuse, parallel.reuse_freed_memory = parallel.reuse_freed_memory, lambda: None
+reuse, passes.reuse_freed_memory = passes.reuse_freed_memory, lambda: None
 plain = faults()
-parallel.reuse_freed_memory = reuse
+passes.reuse_freed_memory = reuse
 faults()
 print(plain, faults())
 """

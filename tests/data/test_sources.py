@@ -201,7 +201,7 @@ def test_labels_before_a_link_know_their_precision() -> None:
     drawn = source.draw(50, np.random.default_rng(1))
     assert drawn.precision is not None and drawn.rows is not None
     np.testing.assert_array_equal(drawn.precision.widths, source.precision.widths[drawn.rows])
-    assert source.saturated == len(U) - source.size > 0
+    assert 0 < source.size < len(U)
     y = np.where(U > 0, 1.0, 0.0)
     y[0] = 0.5
     with pytest.raises(NoAnswer, match="near 0 or 1"):

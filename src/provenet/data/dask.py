@@ -1,9 +1,9 @@
 """Samples on a Dask cluster: sums are added up where the chunks are, and only sums travel.
 
 Every chunk of rows is a task that adds up its own samples; sums are merged eight at a time, as a
-tree. So only the terms' parameters and sums travel, whatever the number of samples. The order of
-additions is that of the tree, not that in which workers finish, so the digits do not depend on the
-cluster. If a worker dies, Dask computes its chunks again. The only module that imports dask.
+tree. So only the terms' parameters and sums travel, and the digits do not depend on the cluster or
+on which worker finishes first. If a worker dies, Dask computes its chunks again. The only module
+that imports dask.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import ClusterLost, InvalidInput
 from provenet.common.files import package
 from provenet.common.typing import AnyArray, Array
-from provenet.data.parallel import one_blas_thread, reuse_freed_memory
-from provenet.data.passes import Sum, Term, rows_per_block
+from provenet.data.passes import Sum, Term, one_blas_thread, reuse_freed_memory, rows_per_block
 from provenet.data.sources import ArraySource, Draw, Job, Result, Source, draw_rows
 
 dask, da = (package(n, "A Dask source", '"provenet[dask]"') for n in ("dask", "dask.array"))

@@ -5,12 +5,10 @@
 - `.h5`, `.hdf5`, `.zarr` and `.zip` (of a Zarr group): datasets X and y; read by slices of rows.
 - `.csv`, `.tsv`, `.parquet`: tables, read as a whole.
 
-Labels are (samples,) or (samples, outputs). In a table they are the last column, or as many of the
-last as `outputs` says, or the columns named as targets; names `x1, x2, .., y1, y2, ..`, as
-`save_samples` writes them, determine them too. Cells of text are separated by tabs in `.tsv`, else
-by a semicolon, tab or comma, whichever the first line has; with semicolons a comma is a decimal
-point. Nothing is ever unpickled. Every file that cannot be used ends in `InvalidInput`: the file,
-the problem, a way out.
+Labels are (samples,) or (samples, outputs). Names `x1, x2, .., y1, y2, ..` of a table's columns, as
+`save_samples` writes them, determine the labels. Cells of text are separated by a semicolon, tab or
+comma, whichever the first line has; with semicolons a comma is a decimal point. Nothing is ever
+unpickled. Every file that cannot be used ends in `InvalidInput`: the file, the problem, a way out.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.files import load_npz, make_atomically, package, write_atomically, write_npz
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted, sized
-from provenet.data.parallel import available_memory
+from provenet.data.passes import available_memory
 from provenet.data.sources import ArraySource, Source, check_samples
 
 FilePath = str | PathLike[str]

@@ -186,19 +186,9 @@ def check_probabilities(y: Array, link: str) -> None:
         check(sum_to_one(y), y.sum(axis=1), "sums to {:.6g}, not to 1 as probabilities do,")
 
 
-@dataclass(frozen=True)
-class BeforeLink:
-    """Outputs before the link, of the labels that determine them."""
-
-    u: Array
-    """(kept,), or (kept, classes)."""
-    precision: LabelPrecision
-    kept: AnyArray
-    """Which labels those are, a mask."""
-
-
-def before_link(y: Array, link: str) -> BeforeLink:
-    """Outputs before a link that is not the identity, from checked probabilities."""
+def before_link(y: Array, link: str) -> tuple[Array, LabelPrecision, AnyArray]:
+    """Outputs before a link that is not the identity, of the probabilities that determine them,
+    their precision, and a mask of those probabilities."""
     rounding = _rounding(y)
     p, h = y, _uncertainty(y, rounding)
     if link == "logit" and y.ndim == 2 and y.shape[1] == 2:
@@ -222,7 +212,7 @@ def before_link(y: Array, link: str) -> BeforeLink:
         widest = min(widest, max(20 * best, np.median(worst[known])))
     kept = known & (worst <= widest)
     words = f"probabilities {rounding.words}".rstrip()
-    return BeforeLink(u[kept], LabelPrecision(words, widths[kept]), kept)
+    return u[kept], LabelPrecision(words, widths[kept]), kept
 
 
 def _rounding(y: Array) -> LabelPrecision:

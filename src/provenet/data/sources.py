@@ -23,8 +23,7 @@ from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import AnyArray, Array, Seed
 from provenet.common.words import WORDS_ARE_CLASSES, counted
 from provenet.data.labels import LabelPrecision, before_link, check_probabilities
-from provenet.data.parallel import sum_over, workers
-from provenet.data.passes import Sum, Term, add_up, rows_per_block
+from provenet.data.passes import Sum, Term, add_up, rows_per_block, sum_over, workers
 from provenet.data.standardisation import LinearSums, Standardisation, standardisation_from
 from provenet.networks.network import Network
 
@@ -285,14 +284,13 @@ class LinkedSource(ArraySource):
             )
         X, y = source.rows(0, source.size)
         check_probabilities(y, link)
-        known = before_link(y, link)
-        super().__init__(X[known.kept], known.u)
-        self.precision, self.saturated = known.precision, source.size - self.size
+        u, self.precision, kept = before_link(y, link)
+        super().__init__(X[kept], u)
         if self.size < self.features + 2:
+            lost = f"{source.size - self.size:,} of {counted(source.size, 'label')}"
             raise NoAnswer(
-                f"{self.saturated:,} of {counted(source.size, 'label')} are too near 0 or 1 to "
-                "determine the outputs: take inputs nearer to the boundary between the classes, or "
-                "probabilities of more digits."
+                f"{lost} are too near 0 or 1 to determine the outputs: take inputs nearer to the "
+                "boundary between the classes, or probabilities of more digits."
             )
 
 

@@ -29,8 +29,7 @@ from scipy.special import binom
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
-from provenet.data.parallel import workers
-from provenet.data.passes import Sums, rows_per_block
+from provenet.data.passes import Sums, rows_per_block, workers
 from provenet.data.sources import MappedSource, Source
 from provenet.data.standardisation import Standardisation
 from provenet.moments.size_biased import Weights, weights_by_order
