@@ -195,10 +195,7 @@ def check_samples(X: Any, y: Any, X_name: str = "X", y_name: str = "y") -> None:
 
 
 class ArraySource(Source):
-    """Rows of `X` with their labels `y`, in memory or in memory-mapped files of any size.
-
-    Only the rows in use are ever copied.
-    """
+    """Rows of `X` with labels `y`, in memory or memory-mapped; only rows in use are copied."""
 
     in_memory = True
     precision: LabelPrecision | None = None
@@ -242,10 +239,7 @@ class ArraySource(Source):
         return total
 
     def _release(self, start: int, stop: int) -> None:
-        """Release the memory of rows of a mapped file; they are read again if needed.
-
-        Otherwise pages that were read count as memory of the process until it runs short.
-        """
+        """Release the pages of rows of a mapped file: they count as memory of the process."""
         for array in (self.X, self.y):
             if not (isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap)):
                 continue  # not a map, or part of one
@@ -424,13 +418,10 @@ class QuerySource(Source):
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
         """Inputs made from the seed, 4096 at a time; answers from memory or from the function."""
-        length = 4096
-        X = np.concatenate(
-            [
-                np.random.default_rng([self._entropy, k]).standard_normal((length, self.features))
-                for k in range(start // length, -(-stop // length))
-            ]
-        )[start % length :][: stop - start]
+        length, d = 4096, self.features
+        seeds = ([self._entropy, k] for k in range(start // length, -(-stop // length)))
+        made = [np.random.default_rng(seed).standard_normal((length, d)) for seed in seeds]
+        X = np.concatenate(made)[start % length :][: stop - start]
         new = np.isnan(self._answers[start:stop].reshape(stop - start, -1)[:, 0])
         if new.any():
             self._answers[start:stop][new] = self.query(X[new])
