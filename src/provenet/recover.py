@@ -174,11 +174,8 @@ class _Run:
     strict: bool = False
 
     def through_links(self, source: Source, links: tuple[str, ...], budget: float) -> Recovery:
-        """One link after the other, until one settles it.
-
-        Each first gets a tenth of the time: the right one often needs no more, and the wrong one
-        would exhaust the budget.
-        """
+        """One link after the other until one settles it; each first gets a tenth of the time: the
+        right one often needs no more, and the wrong one would exhaust the budget."""
         if len(links) == 1:
             return self.through_link(source, links[0], budget)
         end, found = working_time() + budget, dict[str, ByLink]()
@@ -282,9 +279,9 @@ def _answer(context: Context, method: Method, results: list[Recovery], reason: s
     """The best result, with the reason of a search that could not continue."""
     if not results:
         late = "The budget was exhausted before anything was found: give more time with budget=."
+        above = "Nothing in the samples stands above their sampling error"
         nothing = (
-            "Nothing in the samples stands above their sampling error: take more samples, or use "
-            'method="expand-prune", which needs far fewer.'
+            f'{above}: take more samples, or use method="expand-prune", which needs far fewer.'
         )
         return _nothing(method, reason or (late if context.out_of_time else nothing))
     best = best_of(results)

@@ -72,10 +72,8 @@ def read_layers(layers: Any, units: Any, method: Any) -> list[tuple[int, str]]:
     for number in numbers:
         if own is not None and own.deep != (number > 1):
             instead = f"method={deep!r}" if number > 1 else "layers=2"
-            raise InvalidInput(
-                f"The method {method!r} does not serve {number} hidden "
-                f"layer{'s' * (number > 1)}: use {instead}."
-            )
+            problem = f"does not serve {number} hidden layer{'s' * (number > 1)}"
+            raise InvalidInput(f"The method {method!r} {problem}: use {instead}.")
     return [(number, deep if method == OPEN and number > 1 else method) for number in numbers]
 
 
@@ -105,10 +103,8 @@ def check_options(method: str, options: Options, budget: float) -> tuple[Method,
             option.check(option.name, value)
         elif option.is_given(value):
             names = [name for name, other in METHODS.items() if option in other.options]
-            raise InvalidInput(
-                f"The method {method!r} does not have {option.name}=: leave it out, or use "
-                f"{', '.join(names)}."
-            )
+            problem = f"does not have {option.name}=: leave it out, or use {', '.join(names)}"
+            raise InvalidInput(f"The method {method!r} {problem}.")
     if chosen.check_objective is not None:
         chosen.check_objective(options.objective, activation)
     if isinstance(units, tuple) and len(units) > 1 and not chosen.deep:
@@ -140,9 +136,8 @@ def as_generator(rng: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise InvalidInput(
-            f"rng must be a whole number from 0 on, or a numpy.random.Generator, not {rng!r}."
-        ) from None
+        wanted = "a whole number from 0 on, or a numpy.random.Generator"
+        raise InvalidInput(f"rng must be {wanted}, not {rng!r}.") from None
 
 
 # ---------------------------------------------------------------- links
@@ -151,9 +146,8 @@ def as_generator(rng: Any) -> np.random.Generator:
 def check_link(link: Any) -> str:
     """The link, if there is such a link, or "auto"."""
     if link != OPEN and link not in LINKS:
-        raise InvalidInput(
-            f"link must be one of {', '.join(LINKS)} or {OPEN!r}, not {link!r}: leave it out."
-        )
+        wanted = f"{', '.join(LINKS)} or {OPEN!r}"
+        raise InvalidInput(f"link must be one of {wanted}, not {link!r}: leave it out.")
     return str(link)
 
 
@@ -161,9 +155,8 @@ def read_link(link: Any, source: Source, method: Method, options: Options) -> tu
     """The links to try, the most likely first; labels of a lowest layer have none."""
     if check_link(link) != OPEN:
         if link != "identity" and method.lowest_layer:
-            raise InvalidInput(
-                f"The method {method.name!r} takes labels as they are: give link='identity'."
-            )
+            problem = "takes labels as they are: give link='identity'"
+            raise InvalidInput(f"The method {method.name!r} {problem}.")
         return (str(link),)
     if method.lowest_layer or not (source.fixed and source.holdable):
         return ("identity",)
@@ -293,9 +286,7 @@ def _of_given_samples(
         _check_finite(source)
     size = float(max(np.diag(sums.xx).max(), np.max(sums.yy)))
     if not size < largest**2 * sums.n:
-        raise InvalidInput(
-            f"X or y holds values beyond {largest:.0e}, whose squares overflow: rescale them."
-        )
+        raise InvalidInput(f"Values of X or y beyond {largest:.0e} overflow: rescale them.")
     variance, squares = label_variance(sums), label_origin**2 + sums.yy / sums.n
     if np.all((variance <= rounding**2 * squares) | (variance < largest**-2)):
         raise _constant_labels(source, method)
@@ -313,9 +304,8 @@ def _constant_labels(source: Source, method: Method) -> Exception:
     if not method.lowest_layer:
         return InvalidInput("y is constant: check the labels (or rescale tiny values).")
     return NoAnswer(
-        f"No unit fires: all {source.size} samples have one label. A unit of threshold 3 fires on "
-        "one standard normal sample in 741, one of threshold 4 on one in 31,574: take more "
-        "samples, or check the labels."
+        f"No unit fires: all {source.size} samples have one label. A unit of threshold 4 fires on "
+        "one standard normal sample in 31,574: take more samples, or check the labels."
     )
 
 
@@ -327,6 +317,5 @@ def _check_finite(source: Source) -> None:
             finite = np.isfinite(values).all(axis=1)
             if not finite.all():
                 row = block.start + int(np.argmin(finite))
-                raise InvalidInput(
-                    f"{name} is not finite in row {row}: remove or repair such rows."
-                )
+                place = f"{name} is not finite in row {row}"
+                raise InvalidInput(f"{place}: remove or repair such rows.")

@@ -1,13 +1,12 @@
 """Progress of long passes over samples, in a file: a recovery that was killed continues from there.
 
-For every pass of more than one stretch the file holds the sum so far and the position. It is
-written atomically, every few seconds and at the end of a pass. A recovery that is started again
-with the same data and options makes the same passes: it reads finished ones from the file and
-continues the interrupted one, with the same digits in the end.
+For every pass of more than one stretch the file holds the sum so far and the position. A recovery
+that is started again with the same data and options makes the same passes: it reads finished ones
+from the file and continues the interrupted one, with the same digits in the end.
 
 A fingerprint of the term identifies a pass; a checksum of every stretch, taken by the first pass of
-a run that reads it, identifies the data. Opening the file again reads all samples that it covers
-and compares their checksums: it refuses a single changed number. Nothing is ever unpickled.
+a run that reads it, identifies the data. Opening the file again compares the checksums of all
+samples that it covers: one changed number is refused. Nothing is ever unpickled.
 """
 
 from __future__ import annotations

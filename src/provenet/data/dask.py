@@ -194,10 +194,8 @@ def as_dask_array(data: Any, name: str) -> Any:
     if not isinstance(array, da.Array):
         array = da.from_array(np.asarray(array), chunks="auto")
     if np.isnan(array.shape).any():
-        raise InvalidInput(
-            f"The Dask array {name} has chunks of unknown size: call {name}.compute_chunk_sizes() "
-            "first (of a data frame: to_dask_array(lengths=True))."
-        )
+        call = f"call {name}.compute_chunk_sizes()"
+        raise InvalidInput(f"The Dask array {name} has chunks of unknown size: {call}.")
     return array
 
 

@@ -53,10 +53,8 @@ class Sums:
 
 
 def rows_per_block(bytes_per_row: float) -> int:
-    """Rows of a block of about 16 MB, given the bytes of a row and of what is computed from it.
-
-    A power of two from 1024 to 16384, so that stretches are whole blocks of every pass.
-    """
+    """Rows of a block of about 16 MB, given the bytes of a row and of what is computed from it: a
+    power of two from 1024 to 16384, so that stretches are whole blocks of every pass."""
     return int(2 ** np.clip(np.floor(np.log2(2**24 / max(bytes_per_row, 1))), 10, 14))
 
 
@@ -85,10 +83,8 @@ def watched(watch: Watch) -> Iterator[None]:
 
 
 def working_time() -> float:
-    """A clock that stops during long passes over the watched source.
-
-    Budgets limit attempts: however long it takes to read the data, one attempt is made.
-    """
+    """A clock that stops during long passes over the watched source: budgets limit attempts, and
+    one attempt is made however long it takes to read the data."""
     watch = _WATCH.get()
     return time.monotonic() - (0.0 if watch is None else watch.seconds)
 
@@ -189,11 +185,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def sum_over(blocks: Sequence[slice], term: Callable[[slice], Sum]) -> Sum:
-    """`sum(term(block) for block in blocks)`; of `k` threads each adds up every k-th block.
-
-    Each thread holds at most one running sum and one term. The order of additions depends only on
-    the number of threads, so the same machine gives the same digits.
-    """
+    """`sum(term(block) for block in blocks)`; of k threads each adds up every k-th block and holds
+    one running sum and one term. The same number of threads gives the same digits."""
 
     def share(first: int, step: int) -> Sum:
         return reduce(add, (term(block) for block in blocks[first::step]))

@@ -123,11 +123,8 @@ class Source(ABC):
         return sum_over(blocks, lambda block: term(*self.rows(block.start, block.stop)))
 
     def stretches(self, rows: int) -> list[slice]:
-        """All samples, cut where a pass is reported and checkpointed.
-
-        A stretch has 32 MB or more, at least eight blocks for each thread, because threads wait for
-        each other at its end, and whole blocks of every pass.
-        """
+        """All samples, cut where a pass is reported and checkpointed: whole blocks of every pass,
+        32 MB or more, and eight blocks or more for each thread, since all wait at the end."""
         length = max(8 * rows * workers(), 2**25 * self.size // self.bytes)
         whole = max(rows, rows_per_block(0))
         return list(row_blocks(self.size, -(-length // whole) * whole))

@@ -120,14 +120,8 @@ def standardisation_from(sums: LinearSums, origin: Array, label_origin: Array) -
     scale = np.sqrt(np.diag(covariance))
     factor = np.linalg.cholesky(covariance / np.outer(scale, scale))
     whiten = solve_triangular(factor, np.diag(1 / scale), lower=True)
-    return Standardisation(
-        mean=origin + mean,
-        whiten=whiten,
-        label_mean=label_origin + label_mean,
-        label_spread=float(spread),
-        linear=cross @ whiten.T,
-        samples=sums.n,
-    )
+    centre, label_centre = origin + mean, label_origin + label_mean
+    return Standardisation(centre, whiten, label_centre, float(spread), cross @ whiten.T, sums.n)
 
 
 def label_variance(sums: LinearSums) -> Array:
