@@ -20,7 +20,7 @@ import numpy as np
 import provenet as pn
 from common import Record, machine, markdown_head, markdown_row
 from provenet.common.typing import Array
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 
 SQUARE, PRODUCTS = 400, 5
 """Side of the square matrices, and how many products stand before a call: some milliseconds."""

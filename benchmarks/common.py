@@ -20,7 +20,7 @@ import provenet as pn
 from provenet.certify.certificate import rarer_side
 from provenet.certify.deep import switching_sides
 from provenet.common.typing import AnyArray, Array
-from provenet.data.parallel import workers
+from provenet.data.passes import workers
 from provenet.fitting.covariance import covariance
 from provenet.fitting.least_squares import Dense, Samples
 from provenet.fitting.model import Parameters

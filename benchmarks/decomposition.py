@@ -27,7 +27,7 @@ from scipy.optimize import linear_sum_assignment
 import provenet as pn
 from common import Record, machine, markdown_head, markdown_row, random_problem
 from provenet.common.typing import Array
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 from provenet.moments.decomposition import (
     congruence,
     fit_moments,

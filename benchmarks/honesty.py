@@ -29,7 +29,7 @@ import provenet as pn
 from common import machine, markdown_head, markdown_row
 from honesty_families import FAMILIES
 from honesty_families.scoring import Score, scored
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 from trials import report
 
 DOCS = Path(__file__).parent.parent / "docs" / "honesty.md"

@@ -28,7 +28,7 @@ import numpy as np
 import provenet as pn
 from common import Cost, Record, in_fresh_process, machine, markdown_head, markdown_row, measured
 from provenet.common.typing import Array
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 from provenet.landscape import Objective, SecondOrder, minimise, objective, second_order
 from provenet.landscape.constants import constants_for_F
 from provenet.landscape.designed import Design

@@ -29,7 +29,7 @@ import numpy as np
 import provenet as pn
 from common import Record, machine, markdown_head, markdown_row
 from provenet.common.typing import Array
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 from provenet.moments.hermite import MomentRequest, estimate_moments
 from provenet.moments.subspace import span_of_units
 

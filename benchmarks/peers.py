@@ -19,8 +19,7 @@ from sklearn.neural_network import MLPRegressor
 
 import provenet as pn
 from provenet.common.typing import Array
-from provenet.data.parallel import one_blas_thread
-from provenet.data.passes import working_time
+from provenet.data.passes import one_blas_thread, working_time
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 

@@ -41,7 +41,7 @@ from sklearn.svm import SVC
 import provenet as pn
 from common import machine, markdown_head, markdown_row
 from provenet.common.typing import Array
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 
 FOLDS = 3
 Samples = tuple[Array, Array]

@@ -46,7 +46,7 @@ from sklearn.svm import SVR
 import provenet as pn
 from common import machine, markdown_head, markdown_row
 from provenet.common.typing import Array
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 
 WIDTHS = ((1,), (2,), (3,), (5,), (8,), (12,), (20,))
 PENALTIES = (0.1, 1.0, 10.0)

@@ -38,8 +38,7 @@ from provenet.common.typing import Array
 from provenet.common.words import duration
 from provenet.data.checkpoint import Checkpoint
 from provenet.data.files import open_samples, save_samples
-from provenet.data.parallel import one_blas_thread
-from provenet.data.passes import Watch, watched
+from provenet.data.passes import Watch, one_blas_thread, watched
 from provenet.data.standardisation import LinearSums
 from provenet.moments.hermite import MomentRequest, estimate_moments
 from provenet.moments.subspace import span_of_units

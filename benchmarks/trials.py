@@ -30,7 +30,7 @@ from common import (
     measured,
 )
 from provenet.common.typing import AnyArray, Array
-from provenet.data.parallel import one_blas_thread, workers
+from provenet.data.passes import one_blas_thread, workers
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
 

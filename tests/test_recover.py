@@ -11,7 +11,7 @@ import pytest
 from joblib import Parallel, delayed
 
 import provenet as pn
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import refine
 from provenet.fitting.model import Parameters
@@ -38,45 +38,35 @@ def inputs(kind, n, features, rng):
 
 
 @pytest.mark.parametrize(
-    ("features", "units", "n", "kind"),
+    ("features", "units", "n", "kind", "method"),
     [
-        (10, 5, 300, "gauss"),
-        (10, 5, 300, "uniform"),
-        (10, 5, 400, "student"),
-        (10, 5, 400, "integers"),
-        (20, 10, 1000, "gauss"),
-        (4, 10, 1500, "gauss"),
+        (10, 5, 300, "gauss", "auto"),
+        (10, 5, 300, "uniform", "auto"),
+        (10, 5, 400, "student", "auto"),
+        (10, 5, 400, "integers", "auto"),
+        (20, 10, 1000, "gauss", "auto"),
+        (4, 10, 1500, "gauss", "auto"),
+        (10, 5, 100_000, "gauss", "biased-relu"),
+        (12, 8, 2000, "gauss", "biased-relu"),  # the spectrum of T_2 shows fewer units
     ],
 )
-def test_exact_recovery_without_being_told_the_width(features, units, n, kind):
+def test_exact_recovery_without_being_told_the_width(features, units, n, kind, method):
     truth = hidden_network(units, features, seed=11)
     X = inputs(kind, n, features, np.random.default_rng(12))
-    result = pn.recover(X, truth(X), rng=0)
+    result = pn.recover(X, truth(X), method=method, rng=0)
     assert result.status == "exact"
     assert result.network.units == units
     assert pn.parameter_error(result.network, truth) < EXACT
     assert result.certificate.parameter_error_bound < EXACT
 
 
-def test_moment_route_from_samples():
+def test_moments_alone_are_near_and_no_success():
     truth = hidden_network(5, 10, seed=3, bias_scale=1.0)
     X, y = pn.sample(truth, 100_000, rng=4)
     rough = pn.recover(X, y, method="biased-relu", refine=False, rng=0)
     # Sampling error of the moments: a few percent at this size, far from exact, far from nothing.
     assert EXACT < pn.parameter_error(rough.network, truth) < 0.5
     assert not rough.success
-    result = pn.recover(X, y, method="biased-relu", rng=0)
-    assert result.status == "exact"
-    assert pn.parameter_error(result.network, truth) < EXACT
-
-
-def test_units_too_weak_for_the_moments_are_still_found():
-    # At 2000 samples the spectrum of T_2 shows fewer than the eight units that there are.
-    truth = hidden_network(8, 12, seed=5)
-    X, y = pn.sample(truth, 2000, rng=6)
-    result = pn.recover(X, y, method="biased-relu", rng=0)
-    assert result.status == "exact"
-    assert pn.parameter_error(result.network, truth) < EXACT
 
 
 @pytest.mark.parametrize("method", ["auto", "biased-relu"])
@@ -184,22 +174,16 @@ def test_a_unit_without_a_kink_goes_into_a_linear_term(method):
         assert np.abs(result.network.weights @ w).max() == pytest.approx(1.0, abs=1e-9)
 
 
-def test_more_units_asked_for_than_there_are():
+@pytest.mark.parametrize(
+    ("asked", "status", "words"), [(5, "partial", "3 units, not 5"), (2, "failed", "more units")]
+)
+def test_more_or_fewer_units_asked_for_than_there_are(asked, status, words):
     truth = hidden_network(3, 5, seed=3)
     X, y = pn.sample(truth, 500, rng=4)
-    result = pn.recover(X, y, units=5, rng=0)
-    assert result.status == "partial"
-    assert "3 units, not 5" in result.message
-    assert pn.parameter_error(result.network, truth) < EXACT
-
-
-def test_fewer_units_asked_for_than_there_are():
-    truth = hidden_network(4, 5, seed=3)
-    X, y = pn.sample(truth, 800, rng=4)
-    result = pn.recover(X, y, units=2, rng=0, budget=2)
-    assert result.status == "failed"
-    assert result.network.units == 2
-    assert "more units" in result.message
+    result = pn.recover(X, y, units=asked, rng=0, budget=2)
+    assert result.status == status and words in result.message
+    assert result.network.units == min(asked, 3)
+    assert asked < 3 or pn.parameter_error(result.network, truth) < EXACT
 
 
 def test_the_library_is_silent_and_tells_those_who_listen(

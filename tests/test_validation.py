@@ -43,86 +43,65 @@ def changed(array: np.ndarray, **entries: float) -> np.ndarray:
 # ---------------------------------------------------------------- samples
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_not_finite(bad: float) -> None:
-    refused("X is not finite", "row 5", "remove or repair", X=changed(X, at_5_1=bad, at_9_0=bad))
-    refused("y is not finite", "row 7", "remove or repair", y=changed(Y, at_7=bad))
-    refused("X is not finite", "row 5", X=changed(X, at_5_1=np.inf, at_6_1=-np.inf))
-    many, labels = pn.sample(NET, 10_000, rng=1)
-    refused("X is not finite", "row 9876", X=changed(many, at_9876_2=bad), y=labels)
+MANY, LABELS = pn.sample(NET, 10_000, rng=1)
+TWO = np.column_stack([Y, Y])
+WORDS = np.array([["a", "b", "c"]] * 200)
 
 
 @pytest.mark.parametrize(
-    ("shape", "words"),
+    ("samples", "words"),
     [
-        ((200,), ["X must", "two dimensions", "not 1", "reshape(-1, 1)"]),
-        ((2, 100, 3), ["X must", "two dimensions", "not 3"]),
-        ((0, 3), ["X has 0", "as many"]),
-        ((200, 0), ["X has shape (200, 0)", "nothing to learn from"]),
-        ((199, 3), ["199 samples", "200", "as many"]),
+        ({"X": changed(X, at_5_1=np.nan, at_9_0=1)}, ["X is not finite", "row 5", "repair"]),
+        ({"X": changed(X, at_5_1=np.inf, at_6_1=-np.inf)}, ["X is not finite", "row 5"]),
+        ({"X": changed(MANY, at_9876_2=-np.inf), "y": LABELS}, ["X is not finite", "row 9876"]),
+        ({"y": changed(Y, at_7=np.inf)}, ["y is not finite", "row 7", "remove or repair"]),
+        ({"y": changed(TWO, at_7_1=np.nan)}, ["y is not finite in row 7"]),
+        ({"y": [None] * 200}, ["y is not finite", "row 0"]),  # numpy's way to say: missing
+        ({"X": np.zeros(200)}, ["X must", "two dimensions", "not 1", "reshape(-1, 1)"]),
+        ({"X": np.zeros((2, 100, 3))}, ["X must", "two dimensions", "not 3"]),
+        ({"X": np.zeros((0, 3))}, ["X has 0", "y has 200"]),
+        ({"X": np.zeros((200, 0))}, ["X has shape (200, 0)", "nothing to learn from"]),
+        ({"X": np.zeros((199, 3))}, ["199 samples", "200", "a row for each"]),
+        ({"y": np.zeros((200, 1, 1))}, ["y must have shape (samples,)", "(200, 1, 1)"]),
+        ({"y": np.zeros(())}, ["y must have shape (samples,)", "()"]),
+        ({"y": np.zeros((200, 0))}, ["nothing to learn from", "(200, 0)"]),
+        ({"y": np.zeros((2, 200))}, ["y has 2:"]),
+        ({"y": None}, ["y are missing", "give X and y"]),
+        ({"X": pn.ArraySource(X, Y)}, ["leave y out"]),
+        ({"y": TWO, "method": "biased-relu"}, ["one output, and y has 2", "expand-prune"]),
+        ({"X": WORDS}, ["X "]),
+        ({"X": WORDS.astype(object)}, ["X "]),
+        ({"X": X.astype(complex)}, ["X "]),
+        ({"X": [[1.0, 2.0], [3.0]]}, ["X "]),
+        ({"X": np.ma.masked_less(X, 0)}, ["X "]),
+        ({"X": "samples.npz"}, ["X "]),
+        ({"y": ["cat", "dog"] * 100}, ["y must", "numbers", "NetworkClassifier"]),
+        ({"y": np.array(["cat", "dog"] * 100, dtype=object)}, ["NetworkClassifier"]),
+        ({"X": X[:4], "y": Y[:4]}, ["4 samples", "5 parameters", "3 features", "more samples"]),
+        ({"units": 50}, ["200 samples", "201 parameters", "50 units", "more samples"]),
+        ({"y": 1e-200 * Y}, ["y is constant", "rescale"]),
+        ({"X": 1e-300 * X}, ["X", "constant", "rescale"]),
+        ({"y": 1e80 * Y}, ["beyond 1e+70", "overflow"]),
     ],
 )
-def test_inputs_of_the_wrong_shape(shape: tuple[int, ...], words: list[str]) -> None:
-    refused(*words, X=np.zeros(shape))
-    refused(*words, X=pn.ArraySource(np.zeros(shape), Y), y=None)
+def test_samples_that_cannot_be_used(samples: dict[str, Any], words: list[str]) -> None:
+    refused(*words, **samples)
+    if list(samples) == ["X"] and type(samples["X"]) is np.ndarray:
+        refused(*words, X=pn.ArraySource(samples["X"], Y), y=None)
 
 
-def test_labels_of_the_wrong_shape() -> None:
-    for shape in ((200, 1, 1), ()):
-        refused("y must have shape (samples,) or (samples, outputs)", str(shape), y=np.zeros(shape))
-    refused("nothing to learn from", "(200, 0)", y=np.zeros((200, 0)))
-    refused("transpose", "(2, 200)", y=np.zeros((2, 200)))
-    refused("y are missing", "give X and y", y=None)
-    refused("leave y out", X=pn.ArraySource(X, Y))
-    two = np.column_stack([Y, Y])
-    refused("serves one output, and y has 2", "rectified", y=two, method="biased-relu")
-    refused("y is not finite in row 7", y=changed(two, at_7_1=np.nan))
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        np.array([["a", "b", "c"]] * 200),
-        np.array([["a", "b", "c"]] * 200, dtype=object),
-        X.astype(complex),
-        np.zeros((200, 3), dtype="datetime64[s]"),
-        np.zeros(200, dtype=[("a", float)]),
-        [[1.0, 2.0], [3.0]],
-        np.ma.masked_less(X, 0),
-        "samples.npz",
-    ],
-)
-def test_inputs_that_are_not_numbers(data: Any) -> None:
-    refused("X ", X=data)
-
-
-def test_labels_that_are_not_numbers() -> None:
-    refused("y must", "numbers", "NetworkClassifier", y=["cat", "dog"] * 100)
-    refused("NetworkClassifier", y=np.array(["cat", "dog"] * 100, dtype=object))
-    refused("y is not finite", "row 0", y=[None] * 200)  # numpy's way to say that it is missing
-
-
-def test_fewer_samples_than_parameters() -> None:
-    refused("4 samples", "5 parameters", "3 features", "more samples", X=X[:4], y=Y[:4])
-    refused("200 samples", "201 parameters", "50 units", "more samples", units=50)
-    # Seven units of 60 features each would have 428 parameters; in layers they may have 80.
-    net = pn.random_network((1, 6), 60, activation="tanh", rng=0)
-    check_data(ArraySource(*pn.sample(net, 100, rng=1)), 7, pn.METHODS["deep"])
-
-
-@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -1 / 3, 1e6 + 0.1])
+@pytest.mark.parametrize("value", [0.0, -1 / 3, 1e6 + 0.1])
 def test_what_is_constant(value: float) -> None:
     refused("y is constant", "check the labels", y=np.full(200, value))
     refused("y is constant", y=np.full((200, 2), value))
     refused("[3]", "constant", "remove them", X=np.column_stack([X, np.full(200, value)]))
 
 
-def test_what_only_seems_to_be_constant() -> None:
-    refused("y holds values", "less than 1e-70", "rescale", y=1e-200 * Y)
-    refused("X holds values", "less than 1e-70", "rescale", X=1e-300 * X)
-    refused("beyond 1e+70", "overflow", y=1e80 * Y)
-    source = as_source(X, 1e-9 * Y + 1e-3)
-    assert pn.recover(source, rng=0, budget=10.0).network is not None
+def test_few_samples_and_small_differences_that_do() -> None:
+    # Seven units of 60 features each would have 428 parameters; in layers they may have 80.
+    net = pn.random_network((1, 6), 60, activation="tanh", rng=0)
+    check_data(ArraySource(*pn.sample(net, 100, rng=1)), 7, pn.METHODS["deep"])
+    check_data(as_source(X, 1e-9 * Y + 1e-3), 2, pn.METHODS["auto"])
     truth = pn.random_network(2, 3, outputs=2, rng=1)
     truth = truth.replace(output_weights=truth.output_weights * [[1.0], [0.0]], output_bias=[0, 5])
     result = pn.recover(X, truth(X), rng=3)  # one constant output beside another
@@ -131,7 +110,7 @@ def test_what_only_seems_to_be_constant() -> None:
 
 
 def test_dependent_columns() -> None:
-    with pytest.raises(pn.InvalidInput, match=r"Columns \[[13]\] .*duplicated.*remove them\."):
+    with pytest.raises(pn.InvalidInput, match=r"Columns \[[13]\] .*duplicated.*remove them"):
         pn.recover(np.column_stack([X, X[:, 1]]), Y)
     columns = np.column_stack([X, 2 * X[:, 0] - X[:, 2] + 5])
     with pytest.raises(pn.InvalidInput, match=r"Columns \[[023]\] .*linear combinations.*remove"):
@@ -187,7 +166,7 @@ def test_arrays_are_not_copied_and_sources_pass_through() -> None:
     ("options", "words"),
     [
         ({"units": 4, "method": "biased-relu"}, ["biased-relu", "4 > 3", "expand-prune"]),
-        ({"units": (5, 3), "layers": 3}, ["(5, 3)", "2 layers, not of 3", "as many"]),
+        ({"units": (5, 3), "layers": 3}, ["(5, 3)", "2 layers, not of 3"]),
         ({"units": [], "layers": 2}, ["a width for every layer"]),
         ({"units": (5, True)}, ["units", "whole", "True"]),
         ({"method": "sgd"}, ["'sgd'", "unknown", *pn.METHODS]),
@@ -248,7 +227,7 @@ def test_options_of_recover_and_extract(
         refused(*words, by=by, **{option: value})
 
 
-@pytest.mark.parametrize("value", ["x", [1], 1.5, 0, np.nan])
+@pytest.mark.parametrize("value", ["x", [1], 1.5, 0])
 @pytest.mark.parametrize("name", ["budget", "features", "outputs"])
 def test_counts_of_an_extraction(name: str, value: Any) -> None:
     refused(name, "whole number from 1 on", repr(value), by=extracted, **{name: value})

@@ -40,7 +40,7 @@ import numpy as np
 import provenet as pn
 from figures import Figure, Row, by, column, finish
 from provenet.common.typing import Array
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 from provenet.landscape.designed import Design
 from provenet.landscape.kernels import RELU_SHAPE
 from provenet.landscape.losses import SampleLoss

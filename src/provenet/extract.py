@@ -21,7 +21,7 @@ from provenet.common.exceptions import Spent
 from provenet.common.progress import StageProgress, Stages
 from provenet.common.typing import Progress, Seed
 from provenet.common.words import check_seconds
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 from provenet.extraction.box import Box
 from provenet.extraction.clients.door import Model
 from provenet.extraction.deadline import Deadline

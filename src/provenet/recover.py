@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from provenet import validation as check
 from provenet.certify.agreement import best_of, deepest_needed, is_settled, searches_agree
 from provenet.certify.candidate import Candidate
 from provenet.certify.checks import Claim, Status
@@ -24,27 +25,14 @@ from provenet.certify.shared_layer import shared_layer
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.progress import StageProgress
 from provenet.common.typing import Progress, Seed
-from provenet.data.parallel import one_blas_thread
-from provenet.data.passes import Watch, watched, working_time
+from provenet.data.checkpoint import Checkpoint
+from provenet.data.passes import Watch, one_blas_thread, watched, working_time
 from provenet.data.sources import LinkedSource, Source
 from provenet.fitting.context import Context, Options, prepare
 from provenet.methods import METHODS, Method
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network
-from provenet.validation import (
-    LIKELIHOOD,
-    OPEN,
-    as_generator,
-    as_source,
-    check_data,
-    check_options,
-    check_surroundings,
-    link_of_classes,
-    open_checkpoint,
-    read_activation,
-    read_layers,
-    read_link,
-)
+from provenet.validation import LIKELIHOOD, OPEN
 
 __all__ = ["METHODS", "recover", "recover_from"]
 
@@ -79,38 +67,35 @@ def recover(
     X, y
         Inputs (n, features) and labels (n,) or (n, outputs), in memory or memory-mapped.
     units
-        Number of hidden units, or a tuple of the widths of several layers; found when left out.
+        Number of hidden units, or a tuple of the widths of several layers; found if left out.
     layers
-        Number of hidden layers; with "auto" one is tried, then two, then three.
+        Number of hidden layers; "auto" tries one, then two, then three.
     method
         One of `provenet.METHODS`; "auto" chooses.
     activation
         Of the units: "relu", or what the method supports (`provenet methods`); a method without
-        "relu" takes its own instead ("halfspaces": "step"). "leaky_relu" finds the slope
-        below zero, "auto" the activation (methods "auto" and "expand-prune").
+        "relu" takes its own instead. "leaky_relu" finds the slope below zero, "auto" the activation
+        (methods "auto" and "expand-prune").
     noise
-        Standard deviation of the label noise, if known; estimated when left out.
+        Standard deviation of the label noise, if known; otherwise estimated.
     rng
         Seed or generator; the same seed gives the same answer.
     progress
         Called as `progress(stage, fraction, message)`; a negative fraction means unknown.
     budget
-        Seconds after which no further attempt is begun.
+        Seconds after which no further attempt begins.
     link
-        How labels came from the network's outputs: "identity", as they are; "logit", as a
-        probability between 0 and 1, or one a column; "softmax", as probabilities of classes, a
-        column each. Labels that are 0 and 1, or rows with a single one, are classes drawn from such
-        probabilities: method "likelihood". With "auto" rows that sum to 1 are probabilities, and
-        labels between 0 and 1 are tried as both. The network returned has the link, and
-        `predict_proba`.
+        How labels follow from the network's outputs: "identity"; "logit", as a probability, or one
+        in each column; "softmax", as probabilities of classes, one column each. Labels 0 and 1, or
+        rows with a single one, are classes drawn from such probabilities: method "likelihood".
+        "auto" takes rows that sum to 1 for probabilities, and tries both links for labels between
+        0 and 1. The network returned has the link, and `predict_proba`.
     faithful
-        Run the algorithm of the method's paper, corrected where it is misprinted, and nothing after
-        it. An option that a method does not have is refused; `provenet methods` lists what each
-        takes.
+        Run the algorithm of the method's paper, with misprints corrected, and nothing after it, if
+        the method has this option (`provenet methods`).
     refine
-        Whether to finish with least squares on the samples; if left out, unless `faithful`. With
-        both it goes on from the paper's answer, and the certificate of a network says what that
-        had left.
+        Whether to finish with least squares on the samples; by default unless `faithful`. With both
+        it starts from the paper's answer, whose residual is in the certificate of a network.
     objective
         What is minimised: one of `provenet.landscape.OBJECTIVES` (method "landscape"),
         "one-by-one" or "simultaneous" ("lowest-layer"; "halfspaces" if faithful); "auto" chooses.
@@ -118,46 +103,33 @@ def recover(
         For the methods "lowest-layer" and "halfspaces": units fire where `w.x` exceeds it;
         estimated if left out.
     order
-        For the methods "overcomplete" and "regression": ATV21's l, moments up to 2l + 2; by the
-        number of units if left out.
+        For the methods "overcomplete" and "regression": ATV21's l, moments up to 2l + 2; chosen by
+        the number of units if left out.
     checkpoint
-        File in which long passes over the samples are kept: a recovery that was killed and is
-        started again with the same data, options and seed goes on from there.
+        File that keeps long passes over the samples: a recovery that was killed continues from
+        there when it is started again with the same data, options and seed.
     verbose
-        Show bars of progress on stderr, as the command line does, unless `progress` is given.
+        Show progress bars on stderr, as the command line does, unless `progress` is given.
 
     Raises
     ------
     InvalidInput
         If the input cannot be used. Bad luck is never an exception: see `Recovery.status`.
     """
-    first, is_open = read_activation(activation)
+    first, is_open = check.read_activation(activation)
     units = tuple(units) if isinstance(units, list) else units
+    common = (noise, first, refine, faithful, objective, threshold, order, is_open)
     plans = []
-    for depth, name in read_layers(layers, units, method):
-        options = Options(
-            units[0] if depth == 1 and isinstance(units, tuple) else units,
-            noise,
-            first,
-            refine,
-            faithful,
-            objective,
-            threshold,
-            order,
-            open_activation=is_open,
-            layers=depth,
-        )
-        plans.append(check_options(name, options, budget))
-    check_surroundings(progress, checkpoint=checkpoint)
-    generator, source = as_generator(rng), as_source(X, y)
-    links = read_link(link, source, *plans[0])
+    for depth, name in check.read_layers(layers, units, method):
+        widths = units[0] if depth == 1 and isinstance(units, tuple) else units
+        plans.append(check.check_options(name, Options(widths, *common, layers=depth), budget))
+    check.check_surroundings(progress, checkpoint=checkpoint)
+    generator, source = check.as_generator(rng), check.as_source(X, y)
+    links = check.read_link(link, source, *plans[0])
     bars = StageProgress.on_stderr() if verbose and progress is None else None
     run = _Run(plans, generator, _Reporter(bars or progress), checkpoint)
     with bars or nullcontext():
-        if len(links) == 1:
-            result = run.through_link(source, links[0], budget)
-        else:
-            result = run.through_several(source, links, budget)
+        result = run.through_links(source, links, budget)
     return replace(result, feature_names=source.feature_names)
 
 
@@ -173,41 +145,39 @@ def recover_from(
     rng: Seed = None,
     progress: Progress | None = None,
     budget: float = 120.0,
-    strict: bool = False,
 ) -> Recovery:
-    """What samples say of a network that was found otherwise, judged as every answer is.
+    """Fit a network that was found otherwise to samples, and judge it as every answer is.
 
-    Least squares goes on from `start`; `found` says how its number of units came about. Where the
-    budget is `strict` the judge's own searches end with it. Other options are those of `recover`.
+    Least squares starts from `start`; `found` is the evidence for its number of units. The judge's
+    own searches end with the budget too. Other options are those of `recover`.
     """
-    options = Options(units, noise, read_activation(activation)[0])
-    chosen, options = check_options(method, options, budget)
+    options = Options(units, noise, check.read_activation(activation)[0])
+    chosen, options = check.check_options(method, options, budget)
 
     def only(context: Context) -> Iterator[Candidate]:
         yield Candidate(context.standardisation.network_from_user(start), found)
 
     plans = [(replace(chosen, candidates=only), options)]
-    run = _Run(plans, as_generator(rng), _Reporter(progress), None, strict)
+    run = _Run(plans, check.as_generator(rng), _Reporter(progress), strict=True)
     return run.on_samples(source, budget)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """What a recovery is to do, whatever the samples."""
+    """What a recovery does, whatever the samples."""
 
     plans: list[tuple[Method, Options]]
-    """Methods with their options, one after the other: of one layer, two, three."""
+    """Methods with their options, to be tried in turn: of one layer, two, three."""
     rng: np.random.Generator
     report: _Reporter
-    checkpoint: str | PathLike[str] | None
+    checkpoint: str | PathLike[str] | None = None
     strict: bool = False
 
-    def through_several(self, source: Source, links: tuple[str, ...], budget: float) -> Recovery:
-        """One link after the other, until one settles it.
-
-        Each has a tenth of the time first: the right one often needs no more, and the wrong one
-        would use up all of it.
-        """
+    def through_links(self, source: Source, links: tuple[str, ...], budget: float) -> Recovery:
+        """One link after the other until one settles it; each first gets a tenth of the time: the
+        right one often needs no more, and the wrong one would exhaust the budget."""
+        if len(links) == 1:
+            return self.through_link(source, links[0], budget)
         end, found = working_time() + budget, dict[str, ByLink]()
         for share, (number, link) in product((0.1, 1.0), enumerate(links)):
             if link in found and found[link].result.success:
@@ -218,7 +188,7 @@ class _Run:
             except InvalidInput as why:  # of labels that this link cannot have given
                 if link == "identity":
                     raise
-                result = self._nothing(str(why))
+                result = _nothing(self.plans[0][0], str(why))
             found[link] = ByLink(link, result)
             if found[link].settles:
                 break
@@ -229,31 +199,31 @@ class _Run:
         if link == "identity":
             return self.on_samples(source, budget)
         method, options = self.plans[0]
-        if link_of_classes(source) == link:
+        if check.link_of_classes(source) == link:
             if method.name not in (OPEN, "expand-prune", LIKELIHOOD) or options.layers > 1:
                 raise InvalidInput(
                     f"The method {method.name!r} does not serve labels 0 and 1: use "
                     f"{LIKELIHOOD!r}, or give link='identity' to take them as numbers."
                 )
-            plans = [check_options(LIKELIHOOD, options, budget)]
+            plans = [check.check_options(LIKELIHOOD, options, budget)]
             return replace(self, plans=plans).on_samples(source, budget)
         try:
             linked = LinkedSource(source, link)
         except NoAnswer as why:
-            return self._nothing(str(why))
-        # They lie in memory: passes over them are short, and are not kept.
+            return _nothing(method, str(why))
+        # They are in memory: passes over them are short, and are not kept.
         return with_link(replace(self, checkpoint=None).on_samples(linked, budget), link)
 
     def on_samples(self, source: Source, budget: float) -> Recovery:
         """From labels as they are: every plan in turn until one succeeds."""
-        report = self.report.report_pass
-        kept = None if self.checkpoint is None else open_checkpoint(self.checkpoint, source, report)
+        report, path = self.report.report_pass, self.checkpoint
+        kept = None if path is None else Checkpoint(path, source, report=report)
         with one_blas_thread(), watched(Watch(source, report, kept)):
             method, options = self.plans[0]
             try:
-                standardisation = check_data(source, options.total_units, method)
+                standardisation = check.check_data(source, options.total_units, method)
             except NoAnswer as why:
-                return self._nothing(str(why))
+                return _nothing(method, str(why))
             end, results = working_time() + budget, list[Recovery]()
             for number, (method, options) in enumerate(self.plans):
                 now = working_time()
@@ -271,9 +241,6 @@ class _Run:
                     break
             return deepest_needed(results)
 
-    def _nothing(self, why: str) -> Recovery:
-        return _nothing(self.plans[0][0], why)
-
 
 class _Reporter:
     """Passes on the progress of stages, and of the passes over samples within them."""
@@ -287,12 +254,12 @@ class _Reporter:
         self._progress(stage, fraction, message)
 
     def report_pass(self, fraction: float, pace: str) -> None:
-        """Where a long pass stands."""
+        """The progress of a long pass."""
         self._progress(self._stage, fraction, "; ".join(filter(None, (self._message, pace))))
 
 
 def _best_answer(context: Context, method: Method) -> Recovery:
-    """Conclude candidates until their worth is settled, or candidates or time are exhausted."""
+    """Judge candidates until the best is settled, or candidates or time are exhausted."""
     results: list[Recovery] = []
     reason = ""
     try:
@@ -309,12 +276,12 @@ def _best_answer(context: Context, method: Method) -> Recovery:
 
 
 def _answer(context: Context, method: Method, results: list[Recovery], reason: str) -> Recovery:
-    """The best of what was found, with the reason of a search that could not go on."""
+    """The best result, with the reason of a search that could not continue."""
     if not results:
-        late = "The budget was used up before anything was found: give more time with budget=."
+        late = "The budget was exhausted before anything was found: give more time with budget=."
+        above = "Nothing in the samples stands above their sampling error"
         nothing = (
-            "Nothing in the samples stands above their sampling error: take more samples, or use "
-            'method="expand-prune", which needs far fewer.'
+            f'{above}: take more samples, or use method="expand-prune", which needs far fewer.'
         )
         return _nothing(method, reason or (late if context.out_of_time else nothing))
     best = best_of(results)
@@ -330,6 +297,6 @@ def _answer(context: Context, method: Method, results: list[Recovery], reason: s
 
 
 def _nothing(method: Method, why: str) -> Recovery:
-    """No answer, and what a success of the method would have spoken of."""
+    """No answer, and what a success of the method would have claimed."""
     claim = Claim.LAYER if method.lowest_layer else Claim.NETWORK
     return Recovery.nothing(method.name, why, claim)

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput, NoAnswer
-from provenet.common.typing import AnyArray, Array
-from provenet.common.words import (
-    WORDS_ARE_CLASSES,
-    check_deviation,
-    check_path,
-    check_seconds,
-    check_units,
-    is_whole,
-)
-from provenet.data.checkpoint import Checkpoint
+from provenet.common.words import check_deviation, check_path, check_seconds, check_units, is_whole
 from provenet.data.labels import possible_links
-from provenet.data.passes import Report
-from provenet.data.sources import ArraySource, Source, check_samples
+from provenet.data.sources import ArraySource, Source, as_numbers, check_samples
 from provenet.data.standardisation import (
     Standardisation,
     dependent_columns,
@@ -44,62 +36,57 @@ LIKELIHOOD = "likelihood"
 
 
 def read_activation(activation: Any) -> tuple[Activation, bool]:
-    """The activation of that name, and whether it is open; ReLU is the first to try then."""
+    """The activation of that name, and whether it is open; then ReLU is the first to try."""
     is_open = isinstance(activation, str) and activation == OPEN
     return (RELU, True) if is_open else (get_activation(activation), False)
 
 
 def read_depth(layers: Any, units: Any) -> int | None:
-    """The number of hidden layers; None where it is to be found."""
+    """The number of hidden layers; None if it is to be found."""
     several = isinstance(units, tuple)
     if several and not units:
-        raise InvalidInput("units must hold a width for every layer, not be empty: leave it out.")
+        raise InvalidInput("units must hold a width for every layer: leave it out to find them.")
     if isinstance(layers, str) and layers == OPEN:
         return len(units) if several else None
     if not is_whole(layers) or layers < 1:
-        raise InvalidInput(
-            f"layers must be a whole number of at least 1, or {OPEN!r}, not {layers!r}."
-        )
+        wanted = f"a whole number of at least 1, or {OPEN!r}"
+        raise InvalidInput(f"layers must be {wanted}, not {layers!r}.")
     if several and layers != len(units):
         raise InvalidInput(
-            f"units={units!r} are the widths of {len(units)} layers, not of {layers}: give as "
-            "many as there are layers."
+            f"units={units!r} are the widths of {len(units)} layers, not of {layers}: correct one."
         )
     return int(layers)
 
 
 def read_layers(layers: Any, units: Any, method: Any) -> list[tuple[int, str]]:
-    """The numbers of hidden layers to try, one after the other, each with the method for it.
+    """The numbers of hidden layers to try in turn, each with its method.
 
-    One, the default, gives way to a tuple of widths, and to a method for several layers.
+    A tuple of widths, or a method for several layers, overrides the default of one layer.
     """
     deep = next(name for name, other in METHODS.items() if other.deep)
-    own = METHODS.get(method) if isinstance(method, str) else None
+    own = METHODS.get(method) if isinstance(method, str) and method != OPEN else None
     if is_whole(layers) and layers == 1:
         layers = OPEN if isinstance(units, tuple) else 2 if own is not None and own.deep else 1
     depth = read_depth(layers, units)
-    plans = []
-    for number in (1, 2, 3) if depth is None else (depth,):
-        if own is not None and method != OPEN and own.deep != (number > 1):
+    numbers = (1, 2, 3) if depth is None else (depth,)
+    for number in numbers:
+        if own is not None and own.deep != (number > 1):
             instead = f"method={deep!r}" if number > 1 else "layers=2"
-            raise InvalidInput(
-                f"The method {method!r} does not serve {number} hidden "
-                f"layer{'s' * (number > 1)}: use {instead}."
-            )
-        plans.append((number, deep if method == OPEN and number > 1 else method))
-    return plans
+            problem = f"does not serve {number} hidden layer{'s' * (number > 1)}"
+            raise InvalidInput(f"The method {method!r} {problem}: use {instead}.")
+    return [(number, deep if method == OPEN and number > 1 else method) for number in numbers]
 
 
 def check_options(method: str, options: Options, budget: float) -> tuple[Method, Options]:
     """The chosen method and the options with its own activation, if all of them can be used."""
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidInput(f"The method {method!r} is unknown: use one of {', '.join(METHODS)}.")
-    chosen = METHODS[method]
+    chosen, units = METHODS[method], options.units
     if options.open_activation and not chosen.finds_activation:
         finders = " or ".join(f"method={m!r}" for m, o in METHODS.items() if o.finds_activation)
         raise InvalidInput(
-            f"The method {method!r} cannot find the activation: name it in place of {OPEN!r}, "
-            f"or {'leave layers= out' if chosen.deep else f'use {finders}'}."
+            f"The method {method!r} cannot find the activation: name it, or "
+            f"{'leave layers= out' if chosen.deep else f'use {finders}'}."
         )
     activation = chosen.activation_for(options.activation)
     check_own_activation(activation)
@@ -116,23 +103,18 @@ def check_options(method: str, options: Options, budget: float) -> tuple[Method,
             option.check(option.name, value)
         elif option.is_given(value):
             names = [name for name, other in METHODS.items() if option in other.options]
-            raise InvalidInput(
-                f"The method {method!r} does not have {option.name}=: leave it out, or use "
-                f"{'the method' if len(names) == 1 else 'one of the methods'} {', '.join(names)}."
-            )
+            problem = f"does not have {option.name}=: leave it out, or use {', '.join(names)}"
+            raise InvalidInput(f"The method {method!r} {problem}.")
     if chosen.check_objective is not None:
         chosen.check_objective(options.objective, activation)
-    units = options.units
     if isinstance(units, tuple) and len(units) > 1 and not chosen.deep:
         raise InvalidInput(
-            f"The method {method!r} serves one hidden layer, not units={units!r}: give a "
-            f"whole number, or use provenet.recover with layers={len(units)}."
+            f"The method {method!r} serves one hidden layer, not units={units!r}: give a number, "
+            f"or use provenet.recover with layers={len(units)}."
         )
-    if chosen.deep and isinstance(units, tuple):
-        for width in units:
-            check_units("Each of units", width)
-    elif units is not None:
-        check_units("units", units)
+    for width in units if chosen.deep and isinstance(units, tuple) else (units,):
+        if width is not None or isinstance(units, tuple):
+            check_units("units", width)
     if options.noise is not None:
         check_deviation("noise", options.noise)
     check_seconds("budget", budget)
@@ -140,24 +122,13 @@ def check_options(method: str, options: Options, budget: float) -> tuple[Method,
 
 
 def check_surroundings(progress: Any, **files: Any) -> None:
-    """Who follows the progress, and files that are written beside the answer; None is nothing."""
+    """The progress function, and names of files that are written; each may be None."""
     if progress is not None and not callable(progress):
-        raise InvalidInput(
-            f"progress must be a function of stage, fraction and message, not {progress!r}."
-        )
+        wanted = "a function of stage, fraction and message"
+        raise InvalidInput(f"progress must be {wanted}, not {progress!r}.")
     for name, path in files.items():
         if path is not None:
             check_path(name, path)
-
-
-def open_checkpoint(path: Any, source: Source, report: Report) -> Checkpoint:
-    """The checkpoint of a source's passes; raises if the file is another's."""
-    if not source.fixed:
-        raise InvalidInput(
-            "checkpoint= keeps passes over given samples, and this source makes its own: leave it "
-            "out, or write the samples to a file first."
-        )
-    return Checkpoint(path, source, report=report)
 
 
 def as_generator(rng: Any) -> np.random.Generator:
@@ -165,9 +136,8 @@ def as_generator(rng: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise InvalidInput(
-            f"rng must be a whole number from 0 on, or a numpy.random.Generator, not {rng!r}."
-        ) from None
+        wanted = "a whole number from 0 on, or a numpy.random.Generator"
+        raise InvalidInput(f"rng must be {wanted}, not {rng!r}.") from None
 
 
 # ---------------------------------------------------------------- links
@@ -176,20 +146,17 @@ def as_generator(rng: Any) -> np.random.Generator:
 def check_link(link: Any) -> str:
     """The link, if there is such a link, or "auto"."""
     if link != OPEN and link not in LINKS:
-        raise InvalidInput(
-            f"link must be one of {', '.join(LINKS)} or {OPEN!r}, not {link!r}: leave it out."
-        )
+        wanted = f"{', '.join(LINKS)} or {OPEN!r}"
+        raise InvalidInput(f"link must be one of {wanted}, not {link!r}: leave it out.")
     return str(link)
 
 
 def read_link(link: Any, source: Source, method: Method, options: Options) -> tuple[str, ...]:
-    """The links to try, the likeliest first; labels of a lowest layer have none."""
+    """The links to try, the most likely first; labels of a lowest layer have none."""
     if check_link(link) != OPEN:
         if link != "identity" and method.lowest_layer:
-            raise InvalidInput(
-                f"The method {method.name!r} takes labels as they are: give link='identity', or "
-                'method="auto".'
-            )
+            problem = "takes labels as they are: give link='identity'"
+            raise InvalidInput(f"The method {method.name!r} {problem}.")
         return (str(link),)
     if method.lowest_layer or not (source.fixed and source.holdable):
         return ("identity",)
@@ -198,11 +165,8 @@ def read_link(link: Any, source: Source, method: Method, options: Options) -> tu
         classes = link_of_classes(source)
         if classes is not None:
             return (classes,)
-    few = min(source.size, source.block_rows)
-    links = possible_links(source.rows(0, few)[1])
-    if links == ("identity",) or few == source.size:
-        return links
-    return possible_links(source.rows(0, source.size)[1])
+    links = possible_links(source.rows(0, min(source.size, source.block_rows))[1])
+    return links if links == ("identity",) else possible_links(source.rows(0, source.size)[1])
 
 
 def link_of_classes(source: Source) -> str | None:
@@ -213,15 +177,12 @@ def link_of_classes(source: Source) -> str | None:
         return None
     y = source.rows(0, source.size)[1]
     loss = loss_of_classes(y)
-    if loss is None:
-        return None
-    missing = [] if y.ndim == 1 else np.flatnonzero(~y.any(axis=0)).tolist()
-    if missing:
+    if loss is not None and y.ndim == 2 and not y.any(axis=0).all():
         raise InvalidInput(
-            f"No sample is of class {missing[0]}: a class without samples cannot be distinguished "
-            "from the others. Leave its column out, or take samples of it."
+            f"No sample is of class {int(np.argmin(y.any(axis=0)))}: leave its column out, or take "
+            "samples of it."
         )
-    return loss.link
+    return None if loss is None else loss.link
 
 
 # ---------------------------------------------------------------- samples as a source
@@ -232,46 +193,27 @@ def as_source(X: Any, y: Any) -> Source:
     if isinstance(X, Source):
         if y is not None:
             raise InvalidInput("A source brings its own labels: leave y out.")
-        if not isinstance(X, ArraySource):
-            return X
-        checked = as_source(X.X, X.y)
+        checked = as_source(X.X, X.y) if type(X) is ArraySource else X
         if checked.outputs == X.outputs:
             return X
         checked.feature_names = X.feature_names
         return checked
-    if any(type(data).__module__.partition(".")[0] == "dask" for data in (X, y)):
-        from provenet.data.dask import DaskArrays, as_dask_arrays
-
-        inputs, labels = as_dask_arrays(X, y)
-        check_samples(inputs, labels)
-        return DaskArrays(inputs, labels)
     if y is None:
         raise InvalidInput("Labels y are missing: give X and y, or a source in place of both.")
-    inputs, labels = _numeric(X, "X"), _numeric(y, "y")
+    read: Callable[[Any, str], Any] = as_numbers
+    make: Callable[[Any, Any], Source] = ArraySource
+    if any(type(data).__module__.partition(".")[0] == "dask" for data in (X, y)):
+        from provenet.data.dask import DaskArrays, as_dask_array
+
+        read, make = as_dask_array, DaskArrays
+    inputs, labels = read(X, "X"), read(y, "y")
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     check_samples(inputs, labels)
-    source, names = ArraySource(inputs, labels), tuple(getattr(X, "columns", ()))
-    if all(isinstance(name, str) for name in names):  # of a table of pandas or like it
+    source, names = make(inputs, labels), tuple(getattr(X, "columns", ()))
+    if all(isinstance(name, str) for name in names):  # of a table of pandas or similar
         source.feature_names = names
     return source
-
-
-def _numeric(data: Any, name: str) -> AnyArray:
-    """Real numbers as an array, without a copy where that is possible (memory-mapped files)."""
-    if isinstance(data, np.ma.MaskedArray):
-        raise InvalidInput(f"{name} is a masked array: leave out the samples with gaps.")
-    try:
-        array = np.asanyarray(data)
-        if array.dtype.kind == "O":
-            array = array.astype(float)
-    except (TypeError, ValueError) as error:
-        reason = str(error).rstrip(".")
-        classes = f"; {WORDS_ARE_CLASSES}" if name == "y" and "string to float" in reason else ""
-        raise InvalidInput(f"{name} must be an array of numbers: {reason}{classes}.") from None
-    if name == "y" and array.dtype.kind in "US":
-        raise InvalidInput(f"y must hold real numbers, not {array.dtype}: {WORDS_ARE_CLASSES}.")
-    return np.asanyarray(array)
 
 
 # ---------------------------------------------------------------- shapes and values
@@ -279,18 +221,38 @@ def _numeric(data: Any, name: str) -> AnyArray:
 
 def check_data(source: Source, units: int | None, method: Method) -> Standardisation:
     """Check shapes and values, and standardise: the passes that every method needs anyway."""
-    _check_counts(source, units, method)
-    if method.in_memory and not source.holdable:
+    outputs, features, known = source.outputs or 1, source.features, units or 0
+    limit, use = source.memory_limit, 'use method="expand-prune"'
+    for wrong, problem in (
+        (method.one_output and outputs > 1, f"serves one output, and y has {outputs}: {use}"),
+        (outputs < method.fewest_outputs, f"needs {method.fewest_outputs} outputs or more: {use}"),
+        (
+            method.independent_outputs and known > outputs,
+            f"needs at least as many outputs as units, and {outputs} < {units}: {use}",
+        ),
+        (
+            method.independent_units and known > features,
+            f"needs at most as many units as features, and {units} > {features}: {use}",
+        ),
+        (
+            method.in_memory and not source.holdable,
+            f"holds all samples in memory, {limit / 1e9:.3g} GB at most, and these are "
+            f"{source.bytes / 1e9:.3g} GB: take at most {limit * source.size // source.bytes}",
+        ),
+        (
+            source.inputs_alone and not method.inputs_alone,
+            "needs the labels that the samples were kept by: give BiasedSource both, or use "
+            'method="lowest-layer"',
+        ),
+    ):
+        if wrong:
+            raise InvalidInput(f"The method {method.name!r} {problem}.")
+    units = 1 if units is None or method.deep else units  # higher units may have fewer inputs
+    parameters = units * (features + outputs) + outputs
+    if source.labels < parameters:
         raise InvalidInput(
-            f"The method {method.name!r} holds all samples in memory, and {source.size} samples "
-            f"are {source.bytes / 1e9:.3g} GB, above its limit of "
-            f"{source.memory_limit / 1e9:.3g} GB: take at most "
-            f"{source.memory_limit * source.size // source.bytes} of them."
-        )
-    if source.inputs_alone and not method.inputs_alone:
-        raise InvalidInput(
-            f"The method {method.name!r} needs the labels that the samples were kept by: give "
-            'BiasedSource both, or use method="lowest-layer", which takes inputs alone.'
+            f"{source.size} samples are fewer than the {parameters} parameters of a network with "
+            f"{features} features and {units} units: take more samples."
         )
     if source.fixed:
         standardisation = _of_given_samples(source, method)
@@ -305,8 +267,7 @@ def check_data(source: Source, units: int | None, method: Method) -> Standardisa
         if off > 8 * np.sqrt(2 / standardisation.samples):  # of no entry by chance
             raise InvalidInput(
                 f"The method {method.name!r} needs inputs of mean 0 and covariance I, and X is off "
-                f"by {off:.2g}: 0/1 weights are those of standard normal features; rescale X if "
-                "that is what they were."
+                f"by {off:.2g}: rescale X if its features were standard normal."
             )
     return standardisation
 
@@ -316,8 +277,8 @@ def _of_given_samples(
 ) -> Standardisation:
     """The standardisation, if all values are finite and vary.
 
-    Labels are constant if their spread is `rounding` of their mean: some thousand eps, since sums
-    of many add up more. Fourth powers of values up to `largest` are finite.
+    Labels are constant if their spread is `rounding` of their mean: some thousand eps, because of
+    the rounding of sums. Fourth powers of values up to `largest` are finite.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         sums, origin, label_origin = source.linear_sums()
@@ -325,92 +286,36 @@ def _of_given_samples(
         _check_finite(source)
     size = float(max(np.diag(sums.xx).max(), np.max(sums.yy)))
     if not size < largest**2 * sums.n:
-        raise InvalidInput(
-            f"X or y holds values beyond {largest:.0e}, whose squares overflow: rescale them."
-        )
-    variance, squares = label_variance(sums), sums.yy / sums.n
-    if np.all((variance <= rounding**2 * (label_origin**2 + squares)) | (variance < largest**-2)):
-        _check_not_tiny("y", squares, label_origin, 1 / largest)
+        raise InvalidInput(f"Values of X or y beyond {largest:.0e} overflow: rescale them.")
+    variance, squares = label_variance(sums), label_origin**2 + sums.yy / sums.n
+    if np.all((variance <= rounding**2 * squares) | (variance < largest**-2)):
         raise _constant_labels(source, method)
     dependent = dependent_columns(sums)
     if dependent:
-        squares = np.diag(sums.xx)[dependent] / sums.n
-        _check_not_tiny("X", squares, origin[dependent], 1 / largest)
         raise InvalidInput(
-            f"Columns {dependent} of X are constant, duplicated or linear combinations of the "
-            "others (counted from 0): remove them."
+            f"Columns {dependent} of X (counted from 0) are constant, duplicated or linear "
+            "combinations of the others: remove them (or rescale tiny values)."
         )
     return standardisation_from(sums, origin, label_origin)
-
-
-def _check_not_tiny(name: str, squares: Array, origin: Array, least: float) -> None:
-    """Raise for values that only seem to be constant: their squares are zero, or nearly so."""
-    if 0 < float(np.maximum(np.sqrt(squares), np.abs(origin)).max()) < least:
-        raise InvalidInput(
-            f"{name} holds values that differ by less than {least:.0e}, whose squares "
-            "underflow: rescale them."
-        )
 
 
 def _constant_labels(source: Source, method: Method) -> Exception:
     """Units of a high threshold may never fire: that is bad luck, not bad input."""
     if not method.lowest_layer:
-        return InvalidInput("y is constant: there is no network to see; check the labels.")
-    if "step" not in method.activations:
-        return NoAnswer(f"All {source.size} samples have one label: check the labels.")
+        return InvalidInput("y is constant: check the labels (or rescale tiny values).")
     return NoAnswer(
-        f"No unit fires: all {source.size} samples have one label. A unit of threshold 3 fires on "
-        "one standard normal sample in 741, one of threshold 4 on one in 31,574: take more "
-        "samples, or check the labels."
+        f"No unit fires: all {source.size} samples have one label. A unit of threshold 4 fires on "
+        "one standard normal sample in 31,574: take more samples, or check the labels."
     )
 
 
-def _check_counts(source: Source, units: int | None, method: Method) -> None:
-    outputs, name = source.outputs or 1, f"The method {method.name!r}"
-    if outputs > 1 and method.one_output:
-        raise InvalidInput(
-            f'{name} serves one output, and y has {outputs}: use method="lifting" (exact labels), '
-            '"rectified" (Gaussian inputs) or "expand-prune".'
-        )
-    if outputs < method.fewest_outputs:
-        raise InvalidInput(
-            f"{name} needs at least {method.fewest_outputs} outputs, and y has {outputs}: use "
-            'method="expand-prune" (any inputs) or "biased-relu" (Gaussian inputs).'
-        )
-    if units is not None and method.independent_outputs and units > outputs:
-        raise InvalidInput(
-            f"{name} needs at least as many outputs as units, and {outputs} < {units}: use "
-            'method="expand-prune" or "rank-deficient".'
-        )
-    if units is not None and method.independent_units and units > source.features:
-        raise InvalidInput(
-            f"{name} needs at most as many units as features, and {units} > {source.features}: "
-            'use method="expand-prune".'
-        )
-    units = 1 if units is None or method.deep else units  # higher units may have fewer inputs
-    parameters = units * (source.features + outputs) + outputs
-    if source.labels < parameters:
-        raise InvalidInput(
-            f"{source.size} samples are fewer than the {parameters} parameters of a network with "
-            f"{source.features} features and {units} units: take more samples."
-        )
-
-
 def _check_finite(source: Source) -> None:
-    """Raise for the first sample that is not finite; without one, sums have overflowed."""
-    start, stop, rows = 0, source.size, source.block_rows
-    if not source.partial_total(_not_finite, start, stop, rows):
-        return
-    while stop - start > 1:
-        middle = (start + stop) // 2
-        if source.partial_total(_not_finite, start, middle, rows):
-            stop = middle
-        else:
-            start = middle
-    name = "y" if np.isfinite(source.rows(start, stop)[0]).all() else "X"
-    raise InvalidInput(f"{name} is not finite in row {start}: remove or repair such rows.")
-
-
-def _not_finite(X: Array, y: Array) -> int:
-    with np.errstate(all="ignore"):  # a sum is finite only if all that it adds up is
-        return 0 if np.isfinite(X.sum()) and np.isfinite(y.sum()) else 1
+    """Raise if a sample is not finite; otherwise sums have overflowed."""
+    for block in row_blocks(source.size, max(1, 2**25 * source.size // source.bytes)):
+        X, y = source.rows(block.start, block.stop)
+        for name, values in (("X", X), ("y", y.reshape(len(y), -1))):
+            finite = np.isfinite(values).all(axis=1)
+            if not finite.all():
+                row = block.start + int(np.argmin(finite))
+                place = f"{name} is not finite in row {row}"
+                raise InvalidInput(f"{place}: remove or repair such rows.")

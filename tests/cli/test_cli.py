@@ -503,7 +503,7 @@ def test_wrong_usage_of_a_process() -> None:
         (["recover", "empty.csv"], ["empty.csv", "empty"]),
         (["recover", "words.csv"], ["words.csv", "line 2", "column 6"]),
         (["recover", "notes.txt"], ["notes.txt", "extension"]),
-        (["recover", "truth.npz"], ["truth.npz", "lacks X and y"]),
+        (["recover", "truth.npz"], ["truth.npz", "not X and y"]),
         (["recover", "nan.npz"], ["finite"]),
         (["recover", "constant.npz"], ["constant"]),
         (["recover", "twice.npz"], ["Columns [", "4]"]),

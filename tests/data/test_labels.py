@@ -21,7 +21,7 @@ Y = 3 * np.random.default_rng(0).standard_normal(500) + 1
 
 
 @pytest.mark.parametrize("n", [30, 500])
-@pytest.mark.parametrize("step", [1.0, 0.25, 0.1, 1 / 3, 1e-2, 1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("step", [1.0, 1 / 3, 1e-2, 2**-16 / 3, 1e-6, 1e-8])
 @pytest.mark.parametrize("offset", [0.0, 0.137])
 def test_steps_are_found_with_any_offset(n, step, offset):
     found = label_precision(np.round(Y[:n] / step) * step + offset)
@@ -46,7 +46,7 @@ def test_significant_digits_are_known():
     assert found.widths == pytest.approx(size / 1000, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_double_precision_has_no_steps(seed):
     rng = np.random.default_rng(seed)
     y = rng.standard_normal(rng.integers(10, 2000)) * 10 ** rng.uniform(-5, 5)
@@ -89,31 +89,31 @@ def rounded(p: Array, how: str) -> Array:
 def test_every_logit_lies_in_the_interval_that_is_stated(how: str, columns: int) -> None:
     p = rounded(expit(U), how)
     y = p if columns == 1 else np.column_stack([rounded(1 - p, how), p])
-    found = before_link(y, "logit")
-    off = np.abs(found.u - U[found.kept])
-    assert np.all(off <= found.precision.widths / 2 * (1 + 1e-6))
+    u, precision, kept = before_link(y, "logit")
+    off = np.abs(u - U[kept])
+    assert np.all(off <= precision.widths / 2 * (1 + 1e-6))
     # Not needlessly wide: roundings reach a third of the way to the ends, and far.
-    assert np.max(off / found.precision.widths) > 0.1
-    assert found.kept.sum() > 0.3 * len(U)
+    assert np.max(off / precision.widths) > 0.1
+    assert kept.sum() > 0.3 * len(U)
     # What is left out says little: a thousand times less than the best.
-    assert not found.kept[np.abs(U) > 30].any()
+    assert not kept[np.abs(U) > 30].any()
 
 
 @pytest.mark.parametrize("how", ["float64", "float32", "4"])
 def test_classes_by_their_logarithms(how: str) -> None:
     p = rounded(softmax(UK, axis=1), how)
-    found = before_link(p, "softmax")
-    off = np.abs(found.u - CENTRED[found.kept])
+    u, precision, kept = before_link(p, "softmax")
+    off = np.abs(u - CENTRED[kept])
     # Rounding of the logarithm itself, of numbers below 40, beside that of p.
-    assert np.all(off <= found.precision.widths + 1e-14)
-    np.testing.assert_allclose(found.u.sum(axis=1), 0, atol=1e-13)
-    assert found.kept.sum() > 0.1 * len(UK)
+    assert np.all(off <= precision.widths + 1e-14)
+    np.testing.assert_allclose(u.sum(axis=1), 0, atol=1e-13)
+    assert kept.sum() > 0.1 * len(UK)
 
 
 def test_small_probabilities_of_classes_keep_their_digits() -> None:
     """A softmax rounds each probability relatively to itself: none is left out."""
     u = RNG.normal(0.0, 20.0, (500, 3))
-    assert before_link(softmax(u, axis=1), "softmax").kept.all()
+    assert before_link(softmax(u, axis=1), "softmax")[2].all()
 
 
 def test_which_links_labels_may_have_come_by() -> None:
@@ -134,14 +134,12 @@ def test_which_links_labels_may_have_come_by() -> None:
 BAD = {
     "above": (np.append(expit(U), 1.5), "logit", ("1.5", "row 4000", "1 row like it")),
     "below": (np.array([0.5, -0.25, 0.5]), "logit", ("-0.25", "row 1", "link='identity'")),
-    "sums": (np.array([[0.5, 0.3], [0.4, 0.6]]), "logit", ("Row 0", "sums to 0.8", "0.2")),
-    "classes": (np.array([[0.5, 0.3, 0.1]] * 5), "softmax", ("Row 0", "5 rows off", "0.1")),
-    "numbers": (np.array([0.0, 1, 2, 2, 1, 0]), "softmax", ("0 to 2", "np.eye(3)[y]")),
+    "sums": (np.array([[0.5, 0.3], [0.4, 0.6]]), "logit", ("row 0", "sums to 0.8", "1 row ")),
+    "classes": (np.array([[0.5, 0.3, 0.1]] * 5), "softmax", ("row 0", "sums to 0.9", "5 rows")),
+    "numbers": (np.array([0.0, 1, 2, 2, 1, 0]), "softmax", ("classes", "np.eye(3)[y]")),
     "one column": (expit(U), "softmax", ("a column for every class", "logit")),
     "a gap": (np.array([0.5, np.nan]), "logit", ("not finite", "row 1")),
     "0 and 1": (np.array([0.0, 1.0, 1.0]), "logit", ("classes", "probabilities")),
-    "one class": (np.ones(5), "logit", ("All labels are of class 1",)),
-    "one of three": (np.array([[0.0, 1.0, 0.0]] * 4), "softmax", ("All labels are of class 1",)),
 }
 
 
@@ -158,4 +156,4 @@ def test_a_class_that_no_sample_has_is_named() -> None:
     y = np.eye(4)[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0)]
     with pytest.raises(pn.InvalidInput) as error:
         pn.recover(X, y, link="softmax", rng=0)
-    is_a_sentence(error, "class 3", "Leave its column out")
+    is_a_sentence(error, "class 3", "leave its column out")

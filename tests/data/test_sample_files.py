@@ -60,7 +60,7 @@ def test_what_is_saved_is_read_back_to_the_last_digit(
         np.testing.assert_array_equal(found[1], wanted.y)
         assert_same_draw(*(s.draw(9, np.random.default_rng(0)) for s in (source, wanted)))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
-    kept = source.X if isinstance(source, ArraySource) else source._X.dataset  # type: ignore[attr-defined]
+    kept = getattr(source.X, "dataset", source.X)  # type: ignore[attr-defined]
     assert kept.dtype == (
         np.float64 if ".csv" in names[0].lower() or ".tsv" in names[0] else np.float32
     )
@@ -94,14 +94,15 @@ def test_large_files_are_read_by_parts_and_travel_by_their_names(
         )
 
 
-@pytest.mark.parametrize("name", ["s.npz", "s.h5", "s.zarr", "s.parquet"])
+@pytest.mark.parametrize("name", ["s.npz", "s.zarr"])
 def test_a_network_is_recovered_from_files_as_from_arrays(tmp_path: Path, name: str) -> None:
     truth = pn.random_network(3, 5, rng=1)
     inputs, labels = pn.sample(truth, 2000, rng=2)
     save_samples(tmp_path / name, inputs, labels)
-    found = pn.recover(open_samples(tmp_path / name), rng=0)
+    found, wanted = (
+        pn.recover(*s, rng=0) for s in ((open_samples(tmp_path / name),), (inputs, labels))
+    )
     assert found.status is pn.Status.EXACT and pn.parameter_error(found.network, truth) < 1e-8
-    wanted = pn.recover(inputs, labels, rng=0)
     np.testing.assert_array_equal(found.network.weights, wanted.network.weights)
     inputs[1123, 3] = np.nan
     save_samples(tmp_path / name, inputs, labels)
@@ -110,7 +111,7 @@ def test_a_network_is_recovered_from_files_as_from_arrays(tmp_path: Path, name: 
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("kind", ["f8", ">f8", "f4", "i2", "?"])
+@pytest.mark.parametrize("kind", ["f8", ">f4", "?"])
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_archives_however_arrays_lie_in_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: Any, order: Any, kind: str
@@ -119,9 +120,9 @@ def test_archives_however_arrays_lie_in_them(
     path, stored = tmp_path / "s.npz", np.asarray(10 * X, order=order).astype(kind)
     save(path, a=np.zeros(3, np.int8), X=stored, y=Y[:, None], Z=np.ones(5))
     for memory in (2**40, 1000):
-        monkeypatch.setattr("provenet.data.tables.available_memory", partial(int, memory))
+        monkeypatch.setattr("provenet.data.files.available_memory", partial(int, memory))
         if memory == 1000 and save is np.savez_compressed:
-            refused(path, "needs", "1 kB are available", "write it as .npy")
+            refused(path, "needs", "1 kB are available", "write .npy")
             continue
         source = open_samples(path)
         assert isinstance(source, ArraySource) and source.outputs is None
@@ -132,17 +133,21 @@ def test_archives_however_arrays_lie_in_them(
         np.testing.assert_array_equal(labels, Y)
 
 
-@pytest.mark.parametrize("name", ["s.csv", "s.parquet"])
-def test_tables_that_do_not_fit_into_memory_are_refused(
+@pytest.mark.parametrize("name", ["s.csv", "s.parquet", "s.h5"])
+def test_what_does_not_fit_into_memory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     save_samples(tmp_path / name, X, Y)
-    monkeypatch.setattr("provenet.data.tables.available_memory", lambda: 4000)
-    refused(tmp_path / name, "kB of memory as a whole", "4 kB are available", "HDF5 or Zarr")
+    if name == "s.h5":
+        with h5py.File(tmp_path / name, "w") as file:
+            file.create_dataset("X", data=X, chunks=(30, 4))
+            file["y"] = Y
+    monkeypatch.setattr("provenet.data.files.available_memory", lambda: 3000)
+    refused(tmp_path / name, "of memory as a whole", "3 kB are available", "HDF5 or Zarr")
 
 
 def break_halfway(file: Any, *args: object, **options: object) -> None:
-    file.write(b"half")
+    file.write_bytes(b"half") if isinstance(file, Path) else file.write(b"half")
     raise KeyboardInterrupt
 
 
@@ -189,7 +194,6 @@ def test_masks(tmp_path: Path, name: str) -> None:
         ("X.npy", None, ["X.npy", "second .npy"]),
         ("s.npz", "y.npy", ["s.npz", "leave out", "y.npy"]),
         ("X.npy", "s.npz", ["s.npz", ".npy"]),
-        ("none.zarr", None, ["none.zarr", "does not exist"]),
         ("samples.txt", None, ["samples.txt", "extension", ".npz", ".csv", ".h5", ".zarr"]),
         ("folder.npz", None, ["folder.npz", "folder"]),
         ("X.npy", "short.npy", ["X.npy has 30", "short.npy has 29"]),
@@ -209,9 +213,6 @@ def test_names_that_do_not_fit(
     with pytest.raises(InvalidInput) as error:
         open_samples(tmp_path / path, None if labels is None else tmp_path / labels)
     is_a_sentence(error, *words)
-    if "folder" in path or "photos" in path:
-        with pytest.raises(InvalidInput, match="folder"):
-            save_samples(tmp_path / path, X, Y)
 
 
 @pytest.mark.parametrize(
@@ -219,9 +220,11 @@ def test_names_that_do_not_fit(
     [("s.txt", None), ("X.npy", None), ("X.npy", "X.npy"), ("no/s.npz", None), ("s.csv", "y.npy")],
 )
 def test_saving_to_names_that_do_not_fit(tmp_path: Path, path: str, labels: str | None) -> None:
-    with pytest.raises(InvalidInput):
-        save_samples(tmp_path / path, X, Y, None if labels is None else tmp_path / labels)
-    assert list(tmp_path.iterdir()) == []
+    for name in (path, "photos.zarr"):
+        (tmp_path / "photos.zarr").mkdir(exist_ok=True)
+        with pytest.raises(InvalidInput):
+            save_samples(tmp_path / name, X, Y, None if labels is None else tmp_path / labels)
+    assert [file.name for file in tmp_path.iterdir()] == ["photos.zarr"]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads all")
@@ -290,10 +293,10 @@ def write_group(path: Path, arrays: dict[str, Any]) -> Path:
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"X": X}, ["lacks y", "holds X"]),
-        ({"inputs": X, "targets": Y}, ["lacks X and y", "inputs, targets"]),
+        ({"X": X}, ["holds X,", "not X and y"]),
+        ({"inputs": X, "targets": Y}, ["not X and y", "inputs, targets"]),
         ({"X": X, "y": Y[:-1]}, ["30 samples", "has 29"]),
-        ({"X": X, "y": SEVERAL.T}, ["y in", "(3, 30)", "transpose"]),
+        ({"X": X, "y": SEVERAL.T}, ["y in", "has 3:"]),
         ({"X": X[0], "y": Y}, ["X in", "two dimensions", "not 1"]),
         ({"X": X, "y": SEVERAL[None]}, ["y in", "(samples, outputs)", "(1, 30, 3)"]),
         ({"X": X, "y": Y + 1j}, ["y in", "numbers", "complex"]),
@@ -305,7 +308,7 @@ def test_wrong_arrays(tmp_path: Path, name: str, arrays: dict[str, Any], words: 
     refused(write_group(tmp_path / name, arrays), *words)
 
 
-def test_groups_that_are_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_that_are_not_whole(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "s.zarr", mode="w")
     group.create_array("X", data=X, chunks=(10, 4))
     group.create_array("y", data=Y)
@@ -317,13 +320,7 @@ def test_groups_that_are_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with h5py.File(tmp_path / "g.h5", "w") as file:
         file["X"], file["data/y"] = X, Y
         file.create_group("y")
-    refused(tmp_path / "g.h5", "lacks y", "X, data/y")
-    with h5py.File(tmp_path / "s.h5", "w") as file:
-        file.create_dataset("X", data=X, chunks=(30, 4))
-        file["y"] = Y
-    for module in ("files", "tables"):
-        monkeypatch.setattr(f"provenet.data.{module}.available_memory", lambda: 3000)
-    refused(tmp_path / "s.h5", "30 rows", "960 bytes", "3 kB", "smaller chunks")
+    refused(tmp_path / "g.h5", "holds X,")
 
 
 # ---------------------------------------------------------------- tables
@@ -335,30 +332,16 @@ def write(path: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("header", "outputs", "labels"),
+    ("header", "options", "labels"),
     [
-        ("", None, 1),
-        ("", 3, 3),
-        ("a,b,c,d,e\n", 2, 2),
-        ("0,1,2,3,4\n", 4, 4),
-        ("x1,x2,x3,x4,y1\n", None, 1),
-        ("# x1, x2, x3, y1, y2\n", None, 2),
-        ("a,b,c,y1,y2\n", 1, 1),
-        ("y1,y2,y3,y4,y5\n", 2, 2),
-    ],
-)
-def test_which_columns_are_labels(
-    tmp_path: Path, header: str, outputs: int | None, labels: int
-) -> None:
-    path = write(tmp_path / "s.csv", f"{header}1,2,3,4,5\n6,7,8,9,10\n")
-    inputs, y = everything(open_samples(path, outputs=outputs))
-    assert np.array_equal(y.reshape(2, -1), np.reshape(range(1, 11), (2, 5))[:, 5 - labels :])
-    assert inputs.shape == (2, 5 - labels) and y.ndim == (1 if labels == 1 else 2)
-
-
-@pytest.mark.parametrize(
-    ("header", "options", "words"),
-    [
+        ("", {}, 1),
+        ("", {"outputs": 3}, 3),
+        ("a,b,c,d,e\n", {"outputs": 2}, 2),
+        ("0,1,2,3,4\n", {"outputs": 4}, 4),
+        ("x1,x2,x3,x4,y1\n", {}, 1),
+        ("# x1, x2, x3, y1, y2\n", {}, 2),
+        ("a,b,c,y1,y2\n", {"outputs": 1}, 1),
+        ("y1,y2,y3,y4,y5\n", {"outputs": 2}, 2),
         ("a,b,c,y1,y2\n", {}, ["y1 to y2", "--outputs"]),
         ("a,b,c,y[0],Y[1]\n", {}, ["y[0] to Y[1]", "--outputs"]),
         ("y1,y2,y3,y4,y5\n", {}, ["y1 to y5", "--outputs"]),
@@ -366,14 +349,20 @@ def test_which_columns_are_labels(
         ("", {"outputs": 5}, ["5 columns", "5 outputs"]),
         ("", {"outputs": 0}, ["5 columns", "0 outputs"]),
         ("a,b,c,d,e\n", {"target": "cost"}, ["its columns are a, b, c, d, e"]),
-        ("a,b,c,d,e\n", {"target": list("abcde")}, ["no column left"]),
-        ("", {"target": "a"}, ["no names of columns"]),
+        ("a,b,c,d,e\n", {"target": list("abcde")}, ["5 columns", "5 outputs"]),
+        ("", {"target": "a"}, ["no column 'a'", "without names"]),
     ],
 )
-def test_labels_are_not_guessed(
-    tmp_path: Path, header: str, options: dict[str, Any], words: list[str]
+def test_labels_are_known_columns_and_not_guessed(
+    tmp_path: Path, header: str, options: dict[str, Any], labels: int | list[str]
 ) -> None:
-    refused(write(tmp_path / "s.csv", f"{header}1,2,3,4,5\n6,7,8,9,10\n"), *words, **options)
+    path = write(tmp_path / "s.csv", f"{header}1,2,3,4,5\n6,7,8,9,10\n")
+    if isinstance(labels, list):
+        refused(path, *labels, **options)
+        return
+    inputs, y = everything(open_samples(path, **options))
+    assert np.array_equal(y.reshape(2, -1), np.reshape(range(1, 11), (2, 5))[:, 5 - labels :])
+    assert inputs.shape == (2, 5 - labels) and y.ndim == (1 if labels == 1 else 2)
 
 
 @pytest.mark.parametrize(
@@ -411,27 +400,25 @@ def test_tables_with_and_without_a_header(tmp_path: Path, text: str, rows: int) 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        (b"\xff\xfea\x00,\x00", ["comma-separated text"]),
+        (bytes(range(256)), ["comma-separated text"]),
+        (b"\x00,\x01\n\x02", []),
         ("\n \n", []),
         ("a,b,y\n", ["no samples"]),
         ("1,2,3\n4,five,6\n", ["line 2", "column 2", "'five'"]),
-        ("a,b,y\n1,2,3\n4,5,\n", ["line 3", "column 3 (y)", "empty", "leave the line out"]),
-        ("a,b,y\n1,m,3\n", ["line 2", "column 2 (b)", "'m'", "leave the column out"]),
-        ("a,b,y\n1,2,red\n", ["column 3 (y)", "'red'", "NetworkClassifier", "0 and 1"]),
+        ("a,b,y\n1,2,3\n4,5,\n", ["line 3", "column 3:", "''"]),
+        ("a,b,y\n1,m,3\n", ["line 2", "column 2:", "'m'", "leave the column out"]),
+        ("a,b,y\n1,2,red\n", ["'red'", "NetworkClassifier", "0 and 1"]),
         ("a,b,y\n" + "1,2,3\n" * 20_000 + "\n4,5\n", ["line 20003", "2 columns", "have 3"]),
         ("1,2,3\n4,5,6,7\n", ["line 2", "4 columns", "have 3"]),
-        ("1\n2\n", ["single column", "commas"]),
-        ("1+2j,3,4\n1,2,3\n", ["line 1", "column 1"]),
-        ("1_000,3,4\n", ["line 1", "column 1"]),
+        ("1\n2\n", ["1 column ", "commas"]),
+        ("1+2j,3,4\n1,2,3\n", ["line 1", "column 1:", "'1+2j'"]),
     ],
 )
-def test_bad_tables_name_the_place(tmp_path: Path, text: str, words: list[str]) -> None:
-    refused(write(tmp_path / "s.csv", text), *words)
-
-
-@pytest.mark.parametrize("content", [b"\xff\xfea\x00,\x00", bytes(range(256)), b"\x00,\x01\n\x02"])
-def test_a_table_that_is_not_text(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "s.csv").write_bytes(content)
-    refused(tmp_path / "s.csv")
+def test_bad_tables_name_the_place(tmp_path: Path, text: Any, words: list[str]) -> None:
+    path = tmp_path / "s.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    refused(path, *words)
 
 
 def test_parquet_keeps_types_and_leaves_out_row_labels_of_pandas(tmp_path: Path) -> None:
@@ -452,8 +439,8 @@ def test_parquet_keeps_types_and_leaves_out_row_labels_of_pandas(tmp_path: Path)
         ({"a": X[:, 0], "name": ["n"] * 30, "y": Y}, ["not numbers", "name: string", "leave"]),
         ({"a": X[:, 0], "y": ["n"] * 30}, ["not numbers", "y: string", "NetworkClassifier"]),
         ({"a": [[1.0, 2.0]] * 30, "y": Y}, ["not numbers", "a: list"]),
-        ({"a": X[:, 0], "y": [*Y[:-1], None]}, ["row 29", "column y", "empty"]),
-        ({"y": Y}, ["single column"]),
+        ({"a": X[:, 0], "y": [True, None] * 15}, ["y in", "real numbers", "object"]),
+        ({"y": Y}, ["1 column "]),
         ({"a": X[:0, 0], "y": Y[:0]}, ["no samples"]),
     ],
 )

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 import provenet as pn
 from helpers import NET, NETS, identity_standardisation, moved, samples
 from provenet.common.typing import Array
-from provenet.data import parallel
+from provenet.data import passes
 from provenet.data.sources import ArraySource, StandardisedSource
 from provenet.fitting import least_squares as module
 from provenet.fitting.least_squares import (
@@ -294,7 +294,7 @@ def test_threads_share_long_sums(activation: str, monkeypatch: pytest.MonkeyPatc
     source, start = ArraySource(X, y), Parameters.of(moved(truth, 0.01))
     fits = []
     for threads in (3, 1):
-        monkeypatch.setattr(parallel, "workers", lambda threads=threads: threads)
+        monkeypatch.setattr(passes, "workers", lambda threads=threads: threads)
         fits.append(refine(source, start, truth.activation, spread=1.0, iterations=2))
     assert (len(X) * 21) * 30 > 10**7
     assert fits[0].rss == pytest.approx(fits[1].rss, rel=1e-6)

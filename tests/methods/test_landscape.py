@@ -380,7 +380,7 @@ def test_more_units_than_features_and_more_outputs_than_one():
     is_a_sentence(error, "4 > 3", "expand-prune")
     with pytest.raises(pn.InvalidInput) as error:
         recover(X, np.stack([y, 2 * y], axis=1))
-    is_a_sentence(error, "one output", "rectified")
+    is_a_sentence(error, "one output", "expand-prune")
 
 
 def assert_fails_with_a_way_out(result):

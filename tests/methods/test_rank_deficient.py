@@ -166,7 +166,7 @@ def test_as_printed_nothing_is_subtracted_and_no_pair_told_apart() -> None:
 
 
 def test_one_output_is_refused_with_the_methods_that_serve() -> None:
-    with pytest.raises(pn.InvalidInput, match=r"expand-prune.*biased-relu"):
+    with pytest.raises(pn.InvalidInput, match=r"needs 2 outputs or more.*expand-prune"):
         recover(np.zeros((10, 2)), np.zeros(10))
 
 

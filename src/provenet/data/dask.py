@@ -1,50 +1,41 @@
 """Samples on a Dask cluster: sums are added up where the chunks are, and only sums travel.
 
 Every chunk of rows is a task that adds up its own samples; sums are merged eight at a time, as a
-tree, until one is left. So what moves are the terms' parameters out and sums back, whatever the
-number of samples. The order of additions is that of the tree, not that in which workers finish:
-the digits do not depend on the cluster. A worker that dies costs the chunks it worked on: Dask
-computes them again. The only module that imports dask.
+tree. So only the terms' parameters and sums travel, and the digits do not depend on the cluster or
+on which worker finishes first. If a worker dies, Dask computes its chunks again. The only module
+that imports dask.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from itertools import pairwise
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import ClusterLost, InvalidInput
+from provenet.common.files import package
 from provenet.common.typing import AnyArray, Array
-from provenet.data.parallel import one_blas_thread, reuse_freed_memory
-from provenet.data.passes import Sum, Term, rows_per_block
+from provenet.data.passes import Sum, Term, one_blas_thread, reuse_freed_memory, rows_per_block
 from provenet.data.sources import ArraySource, Draw, Job, Result, Source, draw_rows
 
-try:
-    import dask
-    import dask.array as da
-except ImportError:
-    raise InvalidInput(
-        'Dask is not installed: run pip install "provenet[dask]", or give arrays.'
-    ) from None
+dask, da = (package(n, "A Dask source", '"provenet[dask]"') for n in ("dask", "dask.array"))
 
 
-@dataclass(frozen=True)
-class _Chunk:
-    """Samples `start` to `stop`, which are the rows from `first` on of what a task is given."""
+class _Chunk(NamedTuple):
+    """Samples `start` to `stop`: tasks for inputs and labels, or for a source, from `first` on."""
 
     start: int
     stop: int
     samples: tuple[Any, ...]
-    """Tasks that give inputs and labels, or a source."""
-    first: int = 0
+    first: int
 
 
 class DaskSource(Source):
@@ -52,7 +43,7 @@ class DaskSource(Source):
 
     _chunks: list[_Chunk]
     chunks_per_stretch = 64
-    """Workers wait for each other once in so many chunks."""
+    """Workers wait for each other at the end of a stretch."""
 
     def stretches(self, rows: int) -> list[slice]:
         """Whole chunks, many at a time."""
@@ -60,23 +51,27 @@ class DaskSource(Source):
         return [slice(self._chunks[g.start].start, self._chunks[g.stop - 1].stop) for g in groups]
 
     def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
-        """A task a chunk, and a tree of tasks that merge their sums."""
-        node = dask.delayed(_Shipped(term), traverse=False, pure=False)
-        task = dask.delayed(partial(_sum_of_chunk, rows=rows), pure=False)
-        sums = [task(node, c.samples, a, b) for c, a, b in self._overlaps(start, stop)]
-        merge = dask.delayed(_merged, pure=False)
+        """A task for each chunk, and a tree of tasks that merge their sums."""
+        node = dask.delayed(_Shipped(term, rows), traverse=False, pure=False)
+        task, merge = (dask.delayed(f, pure=False) for f in (_sum_of_chunk, reduce))
+        sums = [
+            task(node, c.samples, max(start, c.start) - c.first, min(stop, c.stop) - c.first)
+            for c in self._chunks
+            if start < c.stop and c.start < stop
+        ]
         while len(sums) > 1:
-            sums = [merge(sums[g]) for g in row_blocks(len(sums), 8)]
-        return _compute(sums[0])[0]  # type: ignore[no-any-return]
+            sums = [merge(add, sums[g]) for g in row_blocks(len(sums), 8)]
+        with _loss_reported():
+            return sums[0].compute()  # type: ignore[no-any-return]
 
     @property
     def jobs_at_once(self) -> int:
-        """One a worker's thread; Dask's own threads, without a cluster, are for sums."""
+        """One for each thread of the workers; without a cluster Dask's own threads are for sums."""
         client = _client()
         return 1 if client is None else max(1, sum(client.nthreads().values()))
 
     def side_by_side(self, jobs: Sequence[Job[Result]]) -> Generator[Result]:
-        """A task each on the cluster; where results are no longer taken, tasks learn of it."""
+        """A task each on the cluster; tasks are told when no further results are wanted."""
         client = _client()
         if client is None or len(jobs) == 1:
             yield from super().side_by_side(jobs)
@@ -95,22 +90,13 @@ class DaskSource(Source):
                 ended.set()
                 client.cancel(tasks)
 
-    def _overlaps(self, start: int, stop: int) -> Iterator[tuple[_Chunk, int, int]]:
-        """Chunks with some of these samples, and which of their rows these are."""
-        for c in self._chunks:
-            low, high = max(start, c.start), min(stop, c.stop)
-            if low < high:
-                yield c, low - c.start + c.first, high - c.start + c.first
-
 
 class DaskArrays(DaskSource):
     """Dask arrays X (n, features) and y, (n,) or (n, outputs)."""
 
     def __init__(self, X: Any, y: Any, block: int | None = None) -> None:
-        """Nothing is computed. Chunks are cut again to end where blocks of `block` rows do.
-
-        They are the largest of a pass: sums are of the same blocks as in memory, rounded alike.
-        """
+        """Nothing is computed. Chunks are cut again to end where blocks of `block` rows do, by
+        default the largest of any pass: sums are of the same blocks as in memory, rounded alike."""
         block, lengths, size = block or rows_per_block(0), X.chunks[0], len(X)
         cuts = block * np.round(np.cumsum(lengths[:-1]) / block).astype(int)
         edges = np.unique([0, *cuts[cuts < size], size]).tolist()
@@ -120,24 +106,27 @@ class DaskArrays(DaskSource):
         self.size, self.features = X.shape
         self.outputs = None if y.ndim == 1 else y.shape[1]
         tasks = zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
-        self._chunks = [_Chunk(*e, pair) for e, pair in zip(pairwise(edges), tasks, strict=True)]
+        self._chunks = [
+            _Chunk(a, b, t, a) for (a, b), t in zip(pairwise(edges), tasks, strict=True)
+        ]
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
-        """These rows alone travel."""
-        return _gathered((*c.samples, slice(a, b)) for c, a, b in self._overlaps(start, stop))
+        """Only these rows travel."""
+        return self._pick(np.arange(start, stop))
 
     def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """A random subset, the same as that of arrays in memory with the same seed."""
         return draw_rows(self._pick, self.size, n, rng)
 
     def _pick(self, rows: AnyArray) -> tuple[Array, Array]:
-        """Rows of rising number."""
+        """Rows of increasing number."""
+        take = dask.delayed(_take, pure=False)
         edges = np.searchsorted(rows, [*(c.start for c in self._chunks), self.size])
-        return _gathered(
-            (*c.samples, rows[a:b] - c.start)
-            for c, (a, b) in zip(self._chunks, pairwise(edges), strict=True)
-            if a < b
-        )
+        pieces = zip(self._chunks, pairwise(edges), strict=True)
+        tasks = [take(*c.samples, rows[a:b] - c.start) for c, (a, b) in pieces if a < b]
+        with _loss_reported():
+            X, y = zip(*dask.compute(*tasks), strict=True)
+        return np.concatenate(X), np.concatenate(y)
 
 
 class DaskFiles(DaskSource):
@@ -150,7 +139,7 @@ class DaskFiles(DaskSource):
         self.feature_names = source.feature_names
         node = dask.delayed(source, traverse=False, pure=False)
         stretches = source.stretches(source.block_rows)
-        self._chunks = [_Chunk(s.start, s.stop, (node,), s.start) for s in stretches]
+        self._chunks = [_Chunk(s.start, s.stop, (node,), 0) for s in stretches]
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
         """Read here: the files are here too."""
@@ -166,24 +155,25 @@ class DaskFiles(DaskSource):
 
 @dataclass(frozen=True)
 class _Shipped:
-    """A term as plain data: Dask would take a callable for a task."""
+    """A term as plain data (Dask would take a callable for a task), and rows per block."""
 
     term: Callable[[Array, Array], Any]
+    rows: int
 
 
-def _sum_of_chunk(
-    shipped: _Shipped, samples: tuple[Any, ...], first: int, last: int, *, rows: int
-) -> Any:
+def _sum_of_chunk(shipped: _Shipped, samples: tuple[Any, ...], first: int, last: int) -> Any:
     """Block by block on one thread: the workers' threads have chunks of their own."""
     source = ArraySource(*samples) if len(samples) == 2 else samples[0]
-    blocks = (slice(first + b.start, first + b.stop) for b in row_blocks(last - first, rows))
+    blocks = (
+        slice(first + b.start, first + b.stop) for b in row_blocks(last - first, shipped.rows)
+    )
     reuse_freed_memory()
     with one_blas_thread():
         return reduce(add, (shipped.term(*source.rows(b.start, b.stop)) for b in blocks))
 
 
 def _done(job: Job[Result], ended: str) -> Result:
-    """Work of a client, on a worker's thread."""
+    """A client's job, on a worker's thread."""
     from distributed import Event
 
     reuse_freed_memory()
@@ -191,55 +181,30 @@ def _done(job: Job[Result], ended: str) -> Result:
         return job(lambda: not Event(ended).is_set())
 
 
-def _merged(sums: list[Any]) -> Any:
-    return reduce(add, sums)
-
-
-def _gathered(pieces: Iterable[tuple[Any, Any, Any]]) -> tuple[Array, Array]:
-    """Some rows of some chunks, one after the other."""
-    take = dask.delayed(_take, pure=False)
-    X, y = zip(*_compute(*(take(*piece) for piece in pieces)), strict=True)
-    return np.concatenate(X), np.concatenate(y)
-
-
-def _take(X: AnyArray, y: AnyArray, rows: Any) -> tuple[Array, Array]:
+def _take(X: AnyArray, y: AnyArray, rows: AnyArray) -> tuple[Array, Array]:
     return np.asarray(X[rows], float), np.asarray(y[rows], float)
 
 
 # ---------------------------------------------------------------- clusters and collections
 
 
-def as_dask_arrays(X: Any, y: Any) -> tuple[Any, Any]:
-    """Inputs and labels as Dask arrays of known shape and real numbers."""
-    X, y = _as_dask_array(X, "X"), _as_dask_array(y, "y")
-    return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-
-
-def _as_dask_array(data: Any, name: str) -> Any:
-    if data is None:
-        raise InvalidInput("Labels y are missing: give X and y, or a source in place of both.")
+def as_dask_array(data: Any, name: str) -> Any:
+    """A Dask array of known shape."""
     array = getattr(data, "to_dask_array", lambda **_: data)(lengths=False)
     if not isinstance(array, da.Array):
         array = da.from_array(np.asarray(array), chunks="auto")
     if np.isnan(array.shape).any():
-        raise InvalidInput(
-            f"The Dask array {name} has chunks of unknown size: call {name}.compute_chunk_sizes() "
-            "first (of a data frame: to_dask_array(lengths=True))."
-        )
+        call = f"call {name}.compute_chunk_sizes()"
+        raise InvalidInput(f"The Dask array {name} has chunks of unknown size: {call}.")
     return array
 
 
 @contextmanager
 def cluster(address: str, timeout: str = "10s") -> Iterator[None]:
     """A context in which Dask computes on the cluster of a scheduler."""
+    client = package("distributed", "A scheduler", '"provenet[dask]"').Client
     try:
-        from distributed import Client
-
-        client = Client(address, timeout=timeout)
-    except ImportError:
-        raise InvalidInput(
-            'A scheduler needs distributed: run pip install "provenet[dask]".'
-        ) from None
+        connected = client(address, timeout=timeout)
     except (OSError, TimeoutError, ValueError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InvalidInput(
@@ -248,33 +213,20 @@ def cluster(address: str, timeout: str = "10s") -> Iterator[None]:
     logger = logging.getLogger("distributed")
     level, logger.level = logger.level, logging.CRITICAL  # an error is reported once, here
     try:
-        with client:
+        with connected:
             yield
     finally:
         logger.level = level
 
 
 def _client() -> Any | None:
-    """That of the cluster on which tasks are computed; None where there is none."""
-    if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
-        return None
-    try:
-        from distributed import get_client
-
-        return get_client()
-    except (ImportError, ValueError):
-        return None
-
-
-def _compute(*tasks: Any) -> tuple[Any, ...]:
-    """The results of tasks."""
-    with _loss_reported():
-        return tuple(dask.compute(*tasks))
+    """The client of the cluster on which tasks are computed, if there is one."""
+    return getattr(dask.base.get_scheduler(), "__self__", None)
 
 
 @contextmanager
 def _loss_reported() -> Iterator[None]:
-    """A cluster that is lost meanwhile ends in one clear sentence."""
+    """A context in which the loss of the cluster becomes one clear sentence."""
     lost = {"CommClosedError", "CancelledError", "KilledWorker", "TimeoutError", "ConnectionError"}
     try:
         yield
@@ -283,5 +235,5 @@ def _loss_reported() -> Iterator[None]:
             raise
         raise ClusterLost(
             f"The Dask cluster was lost ({type(error).__name__}): start it again and run the same "
-            "once more; with a checkpoint it goes on where it was."
+            "command once more; with a checkpoint it continues where it was."
         ) from error

@@ -3,18 +3,24 @@
 - `.npy`: a pair, inputs and labels; mapped into memory.
 - `.npz`: arrays X and y; in memory if they are small, else mapped where they lie in the archive.
 - `.h5`, `.hdf5`, `.zarr` and `.zip` (of a Zarr group): datasets X and y; read by slices of rows.
-- `.csv`, `.tsv`, `.parquet`: tables (`data.tables`), read as a whole.
+- `.csv`, `.tsv`, `.parquet`: tables, read as a whole.
 
-Labels are (samples,) or (samples, outputs). Nothing is ever unpickled. Every file that cannot be
-used ends in `InvalidInput`: the file, the problem, a way out.
+Labels are (samples,) or (samples, outputs). Names `x1, x2, .., y1, y2, ..` of a table's columns, as
+`save_samples` writes them, determine the labels. Cells of text are separated by a semicolon, tab or
+comma, whichever the first line has; with semicolons a comma is a decimal point. Nothing is ever
+unpickled. Every file that cannot be used ends in `InvalidInput`: the file, the problem, a way out.
 """
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import prod
 from os import PathLike
@@ -29,21 +35,10 @@ from provenet.common.exceptions import InvalidInput
 from provenet.common.files import load_npz, make_atomically, package, write_atomically, write_npz
 from provenet.common.typing import AnyArray, Array
 from provenet.common.words import counted, sized
-from provenet.data.parallel import available_memory
-from provenet.data.sources import ArraySource, Draw, Source, check_samples, draw_rows
-from provenet.data.tables import (
-    check_small,
-    is_small,
-    open_csv,
-    open_parquet,
-    plain_labels,
-    save_csv,
-    save_parquet,
-)
+from provenet.data.passes import available_memory
+from provenet.data.sources import ArraySource, Source, check_samples
 
 FilePath = str | PathLike[str]
-Reopen = Callable[[], Source]
-"""How another process gets the same source, by the names of its files; it must be picklable."""
 
 
 def open_samples(
@@ -55,49 +50,84 @@ def open_samples(
     """The samples in a file, or in a pair of `.npy` files (`path` and `labels`), as a source.
 
     `outputs` is the number of label columns of a table, `.csv` or `.parquet` (1 unless its header
-    says otherwise); in files of the other kinds the labels must have that many. `target` is the
-    name of a table's label column, or several names, where labels are not the last columns.
+    determines it); in files of the other kinds the labels must have that many. `target` is the name
+    of a table's label column, or several names, if labels are not the last columns.
     """
-    check_pairing(path, labels)
+    kind = check_pairing(path, labels)
     file, second = _existing(path), None if labels is None else _existing(labels)
-    suffix, name = file.suffix.lower(), f"y in {path}"
     targets = (target,) if isinstance(target, str) else tuple(target or ())
-    if targets and suffix not in _TABLES:
+    if targets and not kind.table:
         raise InvalidInput(f"{path} has no columns with names: leave the target out.")
-    reopen = partial(open_samples, file.absolute(), second and second.absolute(), outputs)
+    X_name, y_name = f"X in {path}", f"y in {path}"
+    names: tuple[str, ...] = ()
     if second is not None:
-        source, name = open_npy(file, second, reopen), str(labels)
-    elif suffix in _TABLES:
-        source, name = _TABLES[suffix](file, outputs, targets), str(path)
+        X, y, X_name, y_name = kind.open(file), kind.open(second), str(path), str(labels)
+    elif kind.table:
+        header, columns = kind.open(file)
+        X, y, names = _split(file, header, columns, outputs, targets)
     else:
-        source = _GROUPS[suffix][0](file, reopen)
-    found = source.outputs or 1
-    if outputs is not None and outputs != found:
+        arrays = kind.open(file)
+        if not {"X", "y"} <= set(arrays):
+            held = ", ".join(sorted(arrays)[:8]) or "nothing"
+            raise InvalidInput(f"{path} holds {held}, not X and y: name the arrays so.")
+        X, y = arrays["X"], arrays["y"]
+    check_samples(X, y, X_name, y_name)
+    found = 1 if len(y.shape) == 1 else y.shape[1]
+    if outputs not in (None, found):
         raise InvalidInput(
-            f"{name} has {counted(found, 'output')}, not {outputs}: "
+            f"{y_name} has {counted(found, 'output')}, not {outputs}: "
             "correct the number of outputs or leave it out."
         )
+    reopen = partial(open_samples, file.absolute(), second and second.absolute(), outputs, targets)
+    if isinstance(X, np.ndarray):
+        source = FileSource(X, y[:, 0] if y.shape[1:] == (1,) else y, reopen)
+    else:
+        source = FileSource(_Bands(X, X_name), _Bands(y, y_name, column=True), reopen)
+    source.feature_names = names
     return source
 
 
+class FileSource(ArraySource):
+    """Samples in files, of which only the rows in use are in memory, unless a format is read as a
+    whole; other processes open them again by name."""
+
+    def __init__(self, X: Any, y: Any, reopen: Callable[[], Source]) -> None:
+        """Arrays, or datasets that give rows as arrays; `reopen`, picklable, gives the same."""
+        self.X, self.y, self._reopen = X, y, reopen
+        self.size, self.features = X.shape
+        self.outputs = None if len(y.shape) == 1 else y.shape[1]
+        self.in_memory = isinstance(X, np.ndarray)
+
+    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
+        """The rows as float64; unaligned ones, as in an archive, are copied."""
+        X, y = (np.require(a[start:stop], float, ["A", "E"]) for a in (self.X, self.y))
+        return X, y
+
+    def __reduce__(self) -> tuple[Callable[[], Source], tuple[()]]:
+        """By name: a memory map would be pickled with its content, and an open file not at all."""
+        return self._reopen, ()
+
+
 def save_samples(path: FilePath, X: Any, y: Any, labels: FilePath | None = None) -> None:
-    """Write samples in any format that `open_samples` reads: whole or not at all."""
-    check_pairing(path, labels)
+    """Write samples atomically in any format that `open_samples` reads."""
+    kind = check_pairing(path, labels)
     X, y = np.asarray(X), np.asarray(y)
-    suffix = Path(path).suffix.lower()
-    if labels is not None:
-        save_npy(path, X, labels, y)
-    elif suffix in (".csv", ".tsv"):
-        mark = "," if suffix == ".csv" else "\t"
-        write_atomically(path, lambda file: save_csv(file, X, y, mark))
-    elif suffix == ".parquet":
-        make_atomically(path, lambda place: save_parquet(place, X, y))
-    else:
-        make_atomically(path, lambda place: _GROUPS[suffix][1](place, X, y))
+    if labels is None:
+        make_atomically(path, lambda place: kind.save(place, X, y))
+        return
+    if Path(path).resolve() == Path(labels).resolve():
+        raise InvalidInput(f"{path} cannot hold inputs and labels both: give two names.")
+
+    # Nested, so that the labels take their place only once the inputs have taken theirs.
+    def write_both(file: IO[bytes]) -> None:
+        np.save(file, y, allow_pickle=False)
+        write_atomically(path, lambda inputs: np.save(inputs, X, allow_pickle=False))
+
+    write_atomically(labels, write_both)
 
 
 def save_mask(path: FilePath, mask: Any) -> None:
-    """Write a mask of labels to `.npy`, or to `.npz` as the array `corrupted`: whole or not."""
+    """Write a mask of labels atomically to `.npy`, or to `.npz` as the array `corrupted`."""
     check_mask_name(path)
     if Path(path).suffix.lower() == ".npz":
         write_npz(path, {"corrupted": np.asarray(mask)})
@@ -111,229 +141,111 @@ def check_mask_name(path: FilePath) -> None:
         raise InvalidInput(f"{path} cannot hold a mask: give it a name in .npy or .npz.")
 
 
-def check_pairing(path: FilePath, labels: FilePath | None) -> None:
-    """Raise unless the format is known, can be used here, and labels come with `.npy` alone."""
+def check_pairing(path: FilePath, labels: FilePath | None) -> _Format:
+    """The format of a file, if it can be used here; labels come with `.npy` alone."""
     suffix = Path(path).suffix.lower()
-    if suffix not in _PACKAGES:
+    if suffix not in _FORMATS:
         raise InvalidInput(
             f"{path} has an unknown extension: name a file in .npz, .h5, .hdf5, .zarr or .zip "
             "(arrays X and y), .npy (and a second .npy for y), .csv, .tsv or .parquet."
         )
-    if suffix == ".npy" and labels is None:
+    if labels is None and suffix == ".npy":
         raise InvalidInput(f"{path} holds only the inputs: name a second .npy file for the labels.")
-    if suffix != ".npy" and labels is not None:
-        raise InvalidInput(f"{path} holds the labels too: leave out {labels}.")
-    if labels is not None and Path(labels).suffix.lower() != ".npy":
-        raise InvalidInput(f"{labels} must be an .npy file, as {path} is.")
-    package(_PACKAGES[suffix], path)
+    if labels is not None and (suffix != ".npy" or Path(labels).suffix.lower() != ".npy"):
+        raise InvalidInput(f"{path} and {labels} are no pair of .npy files: leave out the second.")
+    package(_FORMATS[suffix].package, path)
+    return _FORMATS[suffix]
 
 
 def _existing(path: FilePath) -> Path:
     file = Path(path)
-    if file.is_dir() and file.suffix.lower() != ".zarr":
-        raise InvalidInput(f"{path} is a folder: give the name of a file.")
-    if not file.exists():
-        raise InvalidInput(f"{path} does not exist: check the name.")
-    if not os.access(file, os.R_OK):
-        raise InvalidInput(f"{path} cannot be read: check its permissions.")
-    if file.is_file() and file.stat().st_size == 0:
-        raise InvalidInput(f"{path} is empty: write the samples again.")
+    if not os.access(file, os.R_OK) or (file.is_dir() and file.suffix.lower() != ".zarr"):
+        raise InvalidInput(
+            f"{path} does not exist, is a folder or cannot be read: check its name and permissions."
+        )
     return file
 
 
-def _check_group(path: Path, arrays: Any, names: Iterable[str]) -> tuple[Any, Any]:
-    """The arrays X and y of a file, if they are samples."""
-    there = sorted(names)
-    missing = [name for name in ("X", "y") if name not in there]
-    if missing:
-        listed = ", ".join(there[:8]) or "nothing"
-        raise InvalidInput(
-            f"{path} lacks {' and '.join(missing)} (it holds {listed}): "
-            'name the arrays "X" and "y".'
-        )
-    check_samples(arrays["X"], arrays["y"], f"X in {path}", f"y in {path}")
-    return arrays["X"], arrays["y"]
-
-
-# ---------------------------------------------------------------- .npy and .npz
-
-
-class FileArrays(ArraySource):
-    """Arrays mapped into memory, opened again by name in another process."""
-
-    def __init__(self, X: AnyArray, y: AnyArray, reopen: Reopen) -> None:
-        """Nothing is read yet; `reopen` must give the same samples."""
-        super().__init__(X, plain_labels(y))
-        self._reopen = reopen
-
-    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
-        """The rows as float64; those that lie unaligned in an archive are copied into line."""
-        X, y = (np.require(a[start:stop], float, ["A", "E"]) for a in (self.X, self.y))
-        return X, y
-
-    def __reduce__(self) -> tuple[Reopen, tuple[()]]:
-        """A memory map would be pickled with all that it shows."""
-        return self._reopen, ()
-
-
-def open_npy(path: Path, labels: Path, reopen: Reopen) -> Source:
-    """The inputs in `path` with the labels in `labels`."""
-    X, y = _mapped(path), _mapped(labels)
-    check_samples(X, y, str(path), str(labels))
-    return FileArrays(X, y, reopen)
-
-
-def _mapped(path: Path) -> AnyArray:
-    with open(path, "rb") as opened:
-        if opened.read(6) != b"\x93NUMPY":
-            raise InvalidInput(f"{path} is not an .npy file: write it with numpy.save.")
+@contextmanager
+def _reading(path: Path, kind: str) -> Iterator[None]:
+    """A context in which all that libraries raise for bad files becomes one sentence."""
     try:
-        array: AnyArray = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, SyntaxError) as error:
-        problem = "holds Python objects" if "object" in str(error).lower() else "is truncated"
+        yield
+    except InvalidInput:
+        raise
+    except Exception as error:  # HDF5, Zarr, Arrow, zip and csv have errors of their own
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        problem = f"{path} is truncated or not {kind} ({reason})"
+        raise InvalidInput(f"{problem}: write it again.") from None
+
+
+def _is_small(needed: int) -> bool:
+    """Whether so many bytes may be held in memory all the time: the recovery needs the rest."""
+    return needed <= available_memory() / 4
+
+
+def _check_small(what: Any, needed: int) -> None:
+    """Raise for what can only be read as a whole and leaves too little memory."""
+    if not _is_small(needed):
         raise InvalidInput(
-            f"{path} {problem}: write it again with numpy.save, as an array of numbers."
-        ) from None
-    return array
+            f"{what} needs {sized(needed)} of memory as a whole, and {sized(available_memory())} "
+            "are available: write .npy, HDF5 or Zarr (in small chunks), which are read by parts."
+        )
 
 
-def save_npy(path: FilePath, X: AnyArray, labels: FilePath, y: AnyArray) -> None:
-    """Both files or neither."""
-    if Path(path).resolve() == Path(labels).resolve():
-        raise InvalidInput(f"{path} cannot hold inputs and labels both: give two names.")
-
-    # Nested, so that the labels take their place only once the inputs have taken theirs.
-    def write_both(file: IO[bytes]) -> None:
-        np.save(file, y, allow_pickle=False)
-        write_atomically(path, lambda inputs: np.save(inputs, X, allow_pickle=False))
-
-    write_atomically(labels, write_both)
+# ---------------------------------------------------------------- arrays: .npy and .npz
 
 
-def open_npz(path: Path, reopen: Reopen) -> Source:
-    """The arrays X and y of an archive."""
+def _open_npy(path: Path) -> AnyArray:
+    with _reading(path, "an array of numbers that numpy.save wrote"):
+        return np.lib.format.open_memmap(path, mode="r")
+
+
+def _open_npz(path: Path) -> dict[str, AnyArray]:
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             members = [info for info in archive.infolist() if info.filename in ("X.npy", "y.npy")]
-            needed = sum(info.file_size for info in members)
-            stored = all(info.compress_type == zipfile.ZIP_STORED for info in members)
-            if stored and not is_small(needed):
-                mapped = {info.filename[0]: _mapped_member(path, archive, info) for info in members}
-                return FileArrays(*_check_group(path, mapped, mapped), reopen)
-        check_small(path, needed)
-    arrays = load_npz(path)
-    X, y = _check_group(path, arrays, arrays)
-    return ArraySource(X, plain_labels(y))
+        needed = sum(info.file_size for info in members)
+        stored = all(info.compress_type == zipfile.ZIP_STORED for info in members)
+        if stored and not _is_small(needed):
+            return {info.filename[0]: _mapped_member(path, info) for info in members}
+        _check_small(path, needed)
+    return load_npz(path)
 
 
-def _mapped_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> AnyArray:
+def _mapped_member(path: Path, info: zipfile.ZipInfo) -> AnyArray:
     """An array that is not compressed, where it lies in its archive."""
-    with archive.open(info) as stream:
-        header = np.lib.format
-        first = header.read_magic(stream) == (1, 0)
-        read = header.read_array_header_1_0 if first else header.read_array_header_2_0
-        shape, fortran, dtype = read(stream)
-        numbers = stream.tell()
+    header = np.lib.format
     with open(path, "rb") as file:
         file.seek(info.header_offset + 26)  # where the lengths of name and extra field are
-        name, extra = np.frombuffer(file.read(4), "<u2").tolist()
-    offset = info.header_offset + 30 + name + extra + numbers
-    return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
+        file.seek(int(np.frombuffer(file.read(4), "<u2").sum()), os.SEEK_CUR)
+        first = header.read_magic(file) == (1, 0)
+        read = header.read_array_header_1_0 if first else header.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+        return np.memmap(file, dtype, "r", file.tell(), shape, "F" if fortran else "C")
 
 
-def save_npz(path: Path, X: AnyArray, y: AnyArray) -> None:
-    """Not compressed: samples are noise."""
+def _save_npz(path: Path, X: AnyArray, y: AnyArray) -> None:
     with open(path, "wb") as file:
-        np.savez(file, X=X, y=y)
+        np.savez(file, X=X, y=y)  # not compressed: samples are noise
 
 
-# ---------------------------------------------------------------- HDF5 and Zarr
-
-
-class FileSource(Source):
-    """Two datasets of h5py or zarr, of which only the rows in use are in memory."""
-
-    def __init__(self, X: Any, y: Any, reopen: Reopen) -> None:
-        """Inputs (n, features), labels (n,) or (n, outputs); `reopen` must give the same."""
-        self.size, self.features = int(X.shape[0]), int(X.shape[1])
-        several = len(y.shape) == 2 and y.shape[1] > 1
-        self.outputs = int(y.shape[1]) if several else None
-        self._X, self._y, self._reopen = _Bands(X), _Bands(y), reopen
-
-    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
-        """Read, or taken from what was read last, as float64."""
-        return self._X.read(start, stop), plain_labels(self._y.read(start, stop))
-
-    def draw(self, n: int, rng: np.random.Generator) -> Draw:
-        """A random subset, or all rows in random order when `n` is as many as there are."""
-        return draw_rows(
-            lambda rows: (self._X.pick(rows), plain_labels(self._y.pick(rows))), self.size, n, rng
-        )
-
-    def __reduce__(self) -> tuple[Reopen, tuple[()]]:
-        """Open files cannot be pickled."""
-        return self._reopen, ()
+# ---------------------------------------------------------------- datasets: HDF5 and Zarr
 
 
 class _Bands:
-    """Rows of a dataset, read a band at a time: whole rows of its chunks, about a megabyte or one
-    chunk, whichever is more.
+    """Rows of a dataset, read in bands: whole rows of its chunks, at least about a megabyte.
 
-    Blocks of samples are shorter than bands, and a chunk can only be decompressed as a whole: up to
-    eight bands, of 64 MB in all, are kept.
+    Blocks of samples are shorter than bands, and a chunk can only be decompressed as a whole, so up
+    to eight bands, of 64 MB in all, are kept.
     """
 
-    def __init__(self, dataset: Any) -> None:
-        chunk, row = _rows_per_chunk(dataset), _bytes_per_row(dataset)
-        self.dataset, self.length = dataset, chunk * -(-(2**20) // (chunk * row))
-        self.near = max(chunk, 2**16 // row)
-        """Rows closer than this are read in one slice: a read costs as much as 64 kB."""
-        most = int(np.clip(2**26 // (self.length * row), 1, 8))
-        self._band = lru_cache(most)(partial(_band, dataset, self.length))
-        self._lock = Lock()
-
-    def read(self, start: int, stop: int) -> Array:
-        """Rows `start` to `stop`."""
-        first, last = start // self.length, -(-stop // self.length)
-        with self._lock:  # a thread that needs the same band waits for it and does not read it too
-            bands = [self._band(band) for band in range(first, last)]
-        joined = bands[0] if len(bands) == 1 else np.concatenate(bands)
-        return np.asarray(joined[start - first * self.length :][: stop - start], float)
-
-    def pick(self, rows: AnyArray) -> Array:
-        """Some rows, of rising number; those near each other are read together."""
-        picked = np.empty((len(rows), *self.dataset.shape[1:]))
-        cuts = np.flatnonzero(np.diff(rows // self.near)) + 1
-        for place in np.split(np.arange(len(rows)), cuts):
-            first, last = int(rows[place[0]]), int(rows[place[-1]])
-            picked[place] = np.asarray(self.dataset[first : last + 1])[rows[place] - first]
-        return picked
-
-
-def _band(dataset: Any, length: int, number: int) -> AnyArray:
-    return np.asarray(dataset[number * length : (number + 1) * length])
-
-
-def _rows_per_chunk(dataset: Any) -> int:
-    """How many rows can only be read together: a chunk's, or one where there are no chunks."""
-    shape = getattr(dataset, "shards", None) or dataset.chunks or (1,)
-    return max(1, min(int(shape[0]), int(dataset.shape[0])))
-
-
-def _bytes_per_row(dataset: Any) -> int:
-    return int(prod(dataset.shape[1:]) * dataset.dtype.itemsize)
-
-
-def _file_source(path: Path, group: Any, names: Iterable[str], reopen: Reopen) -> FileSource:
-    """The datasets X and y of a group."""
-    X, y = _check_group(path, group, names)
-    for dataset, name in ((X, f"X in {path}"), (y, f"y in {path}")):
-        rows, size = _rows_per_chunk(dataset), _rows_per_chunk(dataset) * _bytes_per_row(dataset)
-        if not is_small(size):
-            raise InvalidInput(
-                f"{name} is in chunks of {rows:,} rows, {sized(size)} each, and "
-                f"{sized(available_memory())} of memory are available: write it in smaller chunks."
-            )
+    def __init__(self, dataset: Any, name: str, *, column: bool = False) -> None:
+        shape = tuple(map(int, dataset.shape))
+        self.dataset, self.shape = dataset, shape[:1] if column and shape[1:] == (1,) else shape
+        chunk = min((getattr(dataset, "shards", None) or dataset.chunks or (1,))[0], shape[0])
+        row = prod(shape[1:]) * dataset.dtype.itemsize
+        _check_small(f"Each chunk of {name}", chunk * row)
         chunks = getattr(dataset, "nchunks", 0)  # of Zarr, which reads missing ones as zeros
         missing = chunks - getattr(dataset, "nchunks_initialized", 0)
         if missing > 0:
@@ -341,45 +253,48 @@ def _file_source(path: Path, group: Any, names: Iterable[str], reopen: Reopen) -
                 f"{name} lacks {missing} of its {chunks} chunks: copy it again, or write it with "
                 "write_empty_chunks if they are all zeros."
             )
-    return FileSource(X, y, reopen)
+        self.length = chunk * -(-(2**20) // (chunk * row))
+        most = int(np.clip(2**26 // (self.length * row), 1, 8))
+        length = self.length
+        self._band = lru_cache(most)(lambda k: np.asarray(dataset[k * length : (k + 1) * length]))
+        self._lock = Lock()
+
+    def __getitem__(self, rows: slice | AnyArray) -> AnyArray:
+        """Consecutive rows, or some rows of increasing number."""
+        if not isinstance(rows, slice):
+            indexable = getattr(self.dataset, "oindex", self.dataset)  # of Zarr, of h5py
+            return np.reshape(indexable[rows], (-1, *self.shape[1:]))
+        first, last = rows.start // self.length, -(-rows.stop // self.length)
+        with self._lock:  # a thread that needs the same band waits for it instead of reading it
+            bands = [self._band(band) for band in range(first, last)]
+        joined = bands[0] if len(bands) == 1 else np.concatenate(bands)
+        start = first * self.length
+        return joined[rows.start - start : rows.stop - start].reshape(-1, *self.shape[1:])
 
 
-def open_hdf5(path: Path, reopen: Reopen) -> Source:
-    """The datasets X and y; the file stays open as long as the source is in use."""
+def _open_hdf5(path: Path) -> dict[str, Any]:
+    """The file stays open as long as its datasets are in use."""
     h5py = package("h5py", path)
-    try:
-        file = h5py.File(path, "r")
-    except OSError as error:
-        reason = str(error).rstrip(".")
-        raise InvalidInput(
-            f"{path} is truncated, in use or not an HDF5 file ({reason}): write it again."
-        ) from None
-    items: dict[str, Any] = {}
-    file.visititems(items.__setitem__)
-    full = [k for k, v in items.items() if isinstance(v, h5py.Dataset) and v.shape is not None]
-    return _file_source(path, file, full, reopen)
+    with _reading(path, "an HDF5 file, or in use"):
+        items = h5py.File(path, "r").items()
+        return {k: v for k, v in items if isinstance(v, h5py.Dataset) and v.shape is not None}
 
 
-def save_hdf5(path: Path, X: AnyArray, y: AnyArray) -> None:
+def _save_hdf5(path: Path, X: AnyArray, y: AnyArray) -> None:
     """Row after row, without chunks: what slices of rows are read from fastest."""
     with package("h5py", path).File(path, "w") as file:
         file["X"], file["y"] = X, y
 
 
-def open_zarr(path: Path, reopen: Reopen) -> Source:
-    """The arrays X and y of a group, in a folder or a zip archive."""
+def _open_zarr(path: Path) -> dict[str, Any]:
+    """The arrays of a group, in a folder or a zip archive."""
     zarr = package("zarr", path)
-    try:
+    with _reading(path, "a Zarr group"):
         store = _zarr_store(zarr, path, "r")
-        group = zarr.open_group(store, mode="r")
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        reason = str(error).rstrip(".")
-        raise InvalidInput(
-            f"{path} is truncated or not a Zarr group ({reason}): write it again."
-        ) from None
-    source = _file_source(path, group, group.array_keys(), reopen)
-    finalize(source, store.close)
-    return source
+        arrays = dict(zarr.open_group(store, mode="r").arrays())
+    if "X" in arrays:
+        finalize(arrays["X"], store.close)
+    return arrays
 
 
 def _zarr_store(zarr: Any, path: Path, mode: str) -> Any:
@@ -389,7 +304,7 @@ def _zarr_store(zarr: Any, path: Path, mode: str) -> Any:
     return zarr.storage.LocalStore(path.absolute(), read_only=mode == "r")
 
 
-def save_zarr(path: Path, X: AnyArray, y: AnyArray) -> None:
+def _save_zarr(path: Path, X: AnyArray, y: AnyArray) -> None:
     """Chunks of whole rows, 4 MB each, not compressed."""
     zarr = package("zarr", path)
     with closing(_zarr_store(zarr, path, "w")) as store:
@@ -401,16 +316,161 @@ def save_zarr(path: Path, X: AnyArray, y: AnyArray) -> None:
             group.create_array(name, data=array, chunks=chunks, compressors=None, config=full)
 
 
-_PACKAGES = {".npy": "numpy", ".npz": "numpy", ".csv": "numpy", ".tsv": "numpy"}
-_PACKAGES |= {
-    ".parquet": "pyarrow",
-    ".h5": "h5py",
-    ".hdf5": "h5py",
-    ".zarr": "zarr",
-    ".zip": "zarr",
+# ---------------------------------------------------------------- tables
+
+
+def _split(
+    path: Path,
+    names: Sequence[str],
+    columns: Sequence[AnyArray],
+    outputs: int | None,
+    targets: Sequence[str],
+) -> tuple[AnyArray, AnyArray, tuple[str, ...]]:
+    """Inputs, labels and the names of the inputs; labels are the targets, or the last columns."""
+    names, count = [name.lstrip("# ") for name in names], len(columns)
+    missing = [name for name in targets if name not in names]
+    if missing:
+        shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "") or "without names"
+        raise InvalidInput(f"{path} has no column {missing[0]!r}: its columns are {shown}.")
+    label, run = r"(y|labels?|targets?|out(puts?)?)[ _.(\[-]*\d+[)\]]*", 0
+    while run < len(names) and re.fullmatch(label, names[-1 - run], re.IGNORECASE):
+        run += 1
+    if 1 < run < count and names == _own_names(count - run, run):
+        outputs = run
+    if outputs is None and run > 1 and not targets:
+        ends = f"{path} ends in columns {names[-run]} to {names[-1]}"
+        raise InvalidInput(f"{ends}: give the number of labels with --outputs (outputs=).")
+    number = 1 if outputs is None else outputs
+    labels = [names.index(name) for name in targets] or [*range(max(count - number, 0), count)]
+    inputs = [k for k in range(count) if k not in labels]
+    if not (inputs and labels):
+        raise InvalidInput(
+            f"{path} has {counted(count, 'column')} for inputs and "
+            f"{counted(len(targets) or number, 'output')}: separate columns by commas, and correct "
+            "the number of outputs."
+        )
+    X, y = (np.column_stack([columns[k] for k in part]) for part in (inputs, labels))
+    return X, y, tuple(names[k] for k in inputs) if names else ()
+
+
+def _own_names(features: int, outputs: int) -> list[str]:
+    labels = [f"y{i + 1}" for i in range(outputs)] if outputs > 1 else ["y"]
+    return [f"x{i + 1}" for i in range(features)] + labels
+
+
+_NUMBERS = (
+    "write words as numbers, or leave the column out (provenet.NetworkClassifier fits labels that "
+    "are classes; to recover a network, write 0 and 1)"
+)
+
+
+def _open_csv(path: Path) -> tuple[list[str], AnyArray]:
+    """Names, if there is a header, and columns of a table in text."""
+    _check_small(path, path.stat().st_size)
+    names, numbers, width = list[str](), array("d"), 0
+    with (
+        _reading(path, "comma-separated text"),
+        open(path, encoding="utf-8-sig", newline="") as text,
+    ):
+        first = next((line for line in text if line.strip()), "")
+        mark = (
+            "\t" if path.suffix.lower() == ".tsv" else next((m for m in ";\t" if m in first), ",")
+        )
+        point = "," if mark == ";" else "."
+        text.seek(0)
+        for row in (reader := csv.reader(text, delimiter=mark)):
+            if len(row) < 2 and not "".join(row).strip():
+                continue
+            if not (names or numbers) and _is_header(row, point):
+                names = [cell.strip() for cell in row]
+                continue
+            place, width = f"{path}, line {reader.line_num}", width or len(row)
+            if len(row) != width:
+                wrong = f"has {len(row)} columns where earlier lines have {width}"
+                raise InvalidInput(f"{place} {wrong}: correct it and try again.")
+            try:
+                numbers.extend([float(cell.replace(point, ".")) for cell in row])
+            except ValueError:
+                column = next(k for k, cell in enumerate(row) if not _is_number(cell, point))
+                wrong = f"column {column + 1}: {row[column].strip()[:40]!r} is not a number"
+                raise InvalidInput(f"{place}, {wrong}: {_NUMBERS}.") from None
+    if not numbers:
+        raise InvalidInput(f"{path} holds no samples: write one a line, the label last.")
+    return names, np.frombuffer(numbers).reshape(-1, width).T
+
+
+def _is_header(row: list[str], point: str) -> bool:
+    """Whether the first line names the columns: by words, or as pandas does by 0, 1, 2..."""
+    numbers = {
+        str(column): cell.strip() for column, cell in enumerate(row) if _is_number(cell, point)
+    }
+    in_order = all(column == cell for column, cell in numbers.items())
+    return any(map(str.strip, row)) and in_order and (len(numbers) < len(row) or len(row) > 2)
+
+
+def _is_number(cell: str, point: str) -> bool:
+    try:
+        float(cell.replace(point, "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _save_csv(path: Path, X: AnyArray, y: AnyArray) -> None:
+    """Every digit, under a header."""
+    mark, table = "\t" if path.suffix.lower() == ".tsv" else ",", np.column_stack([X, y])
+    header = mark.join(_own_names(X.shape[1], table.shape[1] - X.shape[1]))
+    np.savetxt(path, table, fmt="%.17g", delimiter=mark, header=header, comments="")
+
+
+def _open_parquet(path: Path) -> tuple[list[str], list[AnyArray]]:
+    """Names and columns, which keep their precision, of a table in Parquet."""
+    parquet, types = package("pyarrow.parquet", path), package("pyarrow.types", path)
+    with _reading(path, "a Parquet file"), parquet.ParquetFile(path) as file:
+        # Row labels that pandas writes as a column are no samples.
+        index = re.compile(r"__index_level_\d+__")
+        fields = [f for f in file.schema_arrow if not index.fullmatch(f.name)]
+        names, count = [field.name for field in fields], file.metadata.num_rows
+        if count == 0 or not names:
+            raise InvalidInput(f"{path} holds no samples: write one a row, the label last.")
+        numeric = types.is_integer, types.is_floating, types.is_boolean
+        wrong = [f"{f.name}: {f.type}" for f in fields if not any(is_(f.type) for is_ in numeric)]
+        if wrong:
+            shown = ", ".join(wrong[:4])
+            raise InvalidInput(f"{path} has columns that are not numbers ({shown}): {_NUMBERS}.")
+        _check_small(path, 8 * len(names) * count)
+        table = file.read(columns=names)
+    return names, [table[name].to_numpy() for name in names]
+
+
+def _save_parquet(path: Path, X: AnyArray, y: AnyArray) -> None:
+    """One column for each feature and label, each of its own precision."""
+    columns = [np.ascontiguousarray(c) for c in (*X.T, *y.reshape(len(y), -1).T)]
+    names = _own_names(X.shape[1], len(columns) - X.shape[1])
+    table = package("pyarrow", path).table(columns, names=names)
+    parquet = package("pyarrow.parquet", path)
+    parquet.write_table(table, path, row_group_size=2**17, use_dictionary=False)
+
+
+# ---------------------------------------------------------------- formats
+
+
+@dataclass(frozen=True)
+class _Format:
+    """How files of one extension are read and written."""
+
+    package: str
+    open: Callable[[Path], Any]
+    """Arrays by name; of a table names and columns, of `.npy` one array."""
+    save: Callable[[Path, AnyArray, AnyArray], None]
+    table: bool = False
+
+
+_FORMATS = {
+    ".npy": _Format("numpy", _open_npy, _save_npz),  # `save_samples` writes pairs itself
+    ".npz": _Format("numpy", _open_npz, _save_npz),
+    **dict.fromkeys((".h5", ".hdf5"), _Format("h5py", _open_hdf5, _save_hdf5)),
+    **dict.fromkeys((".zarr", ".zip"), _Format("zarr", _open_zarr, _save_zarr)),
+    **dict.fromkeys((".csv", ".tsv"), _Format("numpy", _open_csv, _save_csv, table=True)),
+    ".parquet": _Format("pyarrow", _open_parquet, _save_parquet, table=True),
 }
-"""Extensions of sample files, and what is needed to use them."""
-_TABLES = {".csv": open_csv, ".tsv": open_csv, ".parquet": open_parquet}
-_GROUPS = {".npz": (open_npz, save_npz)}
-_GROUPS |= dict.fromkeys((".h5", ".hdf5"), (open_hdf5, save_hdf5))
-_GROUPS |= dict.fromkeys((".zarr", ".zip"), (open_zarr, save_zarr))

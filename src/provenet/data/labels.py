@@ -1,18 +1,18 @@
-"""How finely labels are written, and labels that are probabilities.
+"""The precision of labels, and labels that are probabilities.
 
-*Precision.* A label written in steps of h stands for an interval of width h. Where the network
+*Precision.* A label rounded to steps of h stands for an interval of width h. Where the network
 varies by less than a step, the rounding errors of many labels are one constant, not noise, and no
-average over them comes closer to the truth: such labels say intervals, not a variance.
+average over them comes closer to the truth: such labels give intervals, not a variance.
 
 *Probabilities* are turned into the outputs of the network before its link: a logit is
 `u = log(p / (1 - p))`, softmax's outputs are `u_k = log p_k` less their mean over the classes (see
-`networks.network`). A probability known to h is a logit known to `h / (p (1 - p))`, so near 0 and 1
-next to nothing is left. Every label becomes the interval in which u lies: the two ends of the
-interval of p, transformed. Its middle is the new label, its width belongs to the label's precision.
-Labels known far worse than the best are left out, and so are *saturated* ones, whose interval
-reaches 0 or 1. Labels of few digits are known to half a step, others to rounding of numbers next to
-1, because p may have been computed as `1 - q`; but three classes and more come out of a softmax,
-which rounds each relatively to itself.
+`networks.network`). A probability known to h is a logit known to `h / (p (1 - p))`, so next to
+nothing is known near 0 and 1. Every label becomes the interval in which u lies: the transformed
+ends of the interval of p. Its middle is the new label, its width the label's precision. Labels
+known far worse than the best are left out, and so are *saturated* ones, whose interval reaches 0 or
+1. Labels of few digits are known to half a step, others to rounding of numbers next to 1, because p
+may have been computed as `1 - q`; but a softmax of three classes or more rounds each probability
+relatively to itself.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LabelPrecision:
     widths: Array
     """Width of the interval that each label stands for, in the labels' shape; 0 if it is exact."""
     cut_off: bool = False
-    """Whether labels may as well have been truncated: steps of one size do not say."""
+    """Whether labels may have been truncated instead: steps of one size do not determine it."""
 
     @property
     def rms(self) -> float:
@@ -52,12 +52,12 @@ class LabelPrecision:
         return bool(np.any(self.widths > 0))
 
     def of(self, rows: AnyArray) -> LabelPrecision:
-        """That of some of the labels."""
+        """The precision of some of the labels."""
         return LabelPrecision(self.words, self.widths[rows], self.cut_off)
 
 
 def label_precision(y: Array) -> LabelPrecision:
-    """The coarsest way of writing numbers that all labels of an output fit; each output its own."""
+    """The coarsest rounding that all labels of an output fit; each output has its own."""
     if y.ndim == 1:
         return _of_one_output(y)
     parts = [_of_one_output(column) for column in y.T]
@@ -71,77 +71,63 @@ def label_precision(y: Array) -> LabelPrecision:
 def _of_one_output(y: Array, fewest: int = 8) -> LabelPrecision:
     """`fewest` labels must differ, or repeat others: a few are always multiples of something.
 
-    Digits must be clearly coarser than steps to be what labels were rounded to, by a tenth.
+    A later kind of rounding is only preferred if it is clearly coarser, by a tenth.
     """
     found, different = LabelPrecision("", np.zeros(len(y))), len(np.unique(y))
     if different >= 2 and max(different, len(y) - different) >= fewest:
-        for written in (*_in_steps(y), *in_floats(y), *in_digits(y)):
-            if written.rms > 1.1 * found.rms:
-                found = written
+        for rounded in (*_in_steps(y), *in_floats(y), *in_digits(y)):
+            if rounded.rms > 1.1 * found.rms:
+                found = rounded
     return found
 
 
-def in_floats(y: Array) -> list[LabelPrecision]:
-    """Numbers of half or single precision, if all of them are."""
-    found = []
+def in_floats(y: Array) -> Iterator[LabelPrecision]:
+    """Half or single precision, if all labels have it."""
     for dtype, words in ((np.float16, "of half precision"), (np.float32, "of single precision")):
         with np.errstate(over="ignore"):
             rounded = y.astype(dtype)
         if np.array_equal(rounded, y):
-            found.append(LabelPrecision(words, np.spacing(np.abs(rounded)).astype(float)))
-    return found
+            yield LabelPrecision(words, np.spacing(np.abs(rounded)).astype(float))
 
 
-def in_digits(y: Array) -> list[LabelPrecision]:
-    """Numbers of so many significant digits, the fewest that suffice, up to nine."""
+def in_digits(y: Array) -> Iterator[LabelPrecision]:
+    """The fewest significant digits that suffice, if at most nine do."""
     size = np.floor(np.log10(np.maximum(np.abs(y), _TINY)))
     for digits in range(1, 10):
         unit = 10.0 ** (size - (digits - 1))
         if np.all(np.abs(y - np.round(y / unit) * unit) <= 4 * _EPS * np.abs(y)):
             widths = np.where(y == 0, np.min(unit[y != 0]), unit)
-            return [LabelPrecision(f"of {digits} significant digits", widths)]
-    return []
+            yield LabelPrecision(f"of {digits} significant digits", widths)
+            return
 
 
-def _in_steps(y: Array) -> list[LabelPrecision]:
-    """The largest step, from an offset, of which all differences are multiples, up to rounding.
+def _in_steps(y: Array) -> Iterator[LabelPrecision]:
+    """The largest step of which all differences are multiples, up to rounding.
 
     A step is at least 10^4 roundings of the largest label: all labels of double precision are
-    multiples of their last bit, and a step found by chance is not much larger.
+    multiples of their last bit, and a step found by chance is not much larger. Candidates come from
+    Euclid's algorithm on the 64 narrowest gaps (wide ones lose digits) and are powers of ten;
+    the digits that a step from a short distance lacks come from longer and longer distances.
     """
     above = np.unique(y) - np.min(y)
-    blur = 4 * _EPS * float(np.max(np.abs(y)))
-    for step in (*_common_measures(above, blur, 1e4 * blur), *_decimals(1e4 * blur, above[-1])):
-        if np.all(np.abs(above - np.round(above / step) * step) <= blur):
-            return [LabelPrecision(f"rounded to {step:.4g}", np.full(len(y), step), True)]
-    return []
-
-
-def _decimals(least: float, most: float) -> Iterator[float]:
-    """Powers of ten, for where labels are so few that no two of them are near each other."""
-    lowest, highest = (int(np.floor(np.log10(max(x, _TINY)))) for x in (least, most))
-    return (10.0**exponent for exponent in range(highest, lowest, -1))
-
-
-def _common_measures(above: Array, blur: float, least: float) -> Iterator[float]:
-    """What may measure all labels, smaller and smaller, by Euclid's algorithm on narrow gaps.
-
-    A step that comes from the shortest distance has lost digits: longer and longer ones restore
-    them. Wide gaps are so many steps that digits are lost, so the 64 narrowest are used.
-    """
-    gaps = np.sort(np.diff(above))
+    rounding = 4 * _EPS * float(np.max(np.abs(y)))
+    least, gaps = 1e4 * rounding, np.sort(np.diff(above))
     distances = np.sort(np.append(gaps, above[1:]))
     some = distances[np.unique(np.geomspace(1, len(distances), 100).astype(int)) - 1]
-    step, narrow, lost = float(gaps[0]), gaps[:64], blur
+    steps, step, narrow, lost = list[float](), float(gaps[0]), gaps[:64], rounding
     while least < step < np.inf:
-        sharp = step
+        steps.append(step)
         for distance in some:
-            sharp = float(distance / max(np.round(distance / sharp), 1.0))
-        yield sharp
+            steps[-1] = float(distance / max(np.round(distance / steps[-1]), 1.0))
         times = np.round(narrow / step)
         remainder = np.abs(narrow - times * step)
-        lost = blur + lost * float(np.max(times))
+        lost = rounding + lost * float(np.max(times))
         step = float(np.min(remainder[remainder > lost], initial=np.inf))
+    lowest, highest = (int(np.floor(np.log10(max(x, _TINY)))) for x in (least, above[-1]))
+    for step in (*steps, *(10.0**exponent for exponent in range(highest, lowest, -1))):
+        if np.all(np.abs(above - np.round(above / step) * step) <= rounding):
+            yield LabelPrecision(f"rounded to {step:.4g}", np.full(len(y), step), True)
+            return
 
 
 # ---------------------------------------------------------------- probabilities
@@ -153,15 +139,15 @@ def are_classes(y: Array) -> bool:
 
 
 def sum_to_one(y: Array) -> AnyArray:
-    """Which rows do as probabilities must: ten of them, rounded to four digits, miss by 5e-4."""
+    """Which rows sum to one, to 1e-3: ten probabilities rounded to four digits miss by 5e-4."""
     return np.asarray(np.abs(y.sum(axis=1) - 1) <= 1e-3)
 
 
 def possible_links(y: Array) -> tuple[str, ...]:
-    """The links by which these labels may have come, the likeliest first.
+    """The possible links of these labels, the most likely first.
 
-    Rows that sum to 1 are probabilities. Numbers between 0 and 1 may as well be an output's own
-    values; those with a single 0 and a single 1 were scaled to lie there, most likely.
+    Rows that sum to 1 are probabilities. Numbers between 0 and 1 may also be an output's own
+    values; those with a single 0 and a single 1 were most likely scaled to this range.
     """
     if not (np.isfinite(y).all() and y.min() >= 0 and y.max() <= 1) or are_classes(y):
         return ("identity",)
@@ -175,68 +161,36 @@ def possible_links(y: Array) -> tuple[str, ...]:
 
 def check_probabilities(y: Array, link: str) -> None:
     """Raise unless labels are probabilities that this link can have given."""
+
+    def check(right: AnyArray, found: Array, problem: str) -> None:
+        if not right.all():
+            row = int(np.argmin(right))
+            raise InvalidInput(
+                f"y {problem.format(found[row])} in row {row} "
+                f"({counted(int(np.sum(~right)), 'row')} like it): remove or repair such rows, or "
+                "give link='identity'."
+            )
+
     Y = y.reshape(len(y), -1)
-    finite = np.isfinite(Y).all(axis=1)
-    if not finite.all():
+    worst = Y[np.arange(len(Y)), np.argmax(np.abs(Y - 0.5), axis=1)]
+    check(np.isfinite(worst), worst, "is not finite")
+    if np.array_equal(y, np.round(y)):
         raise InvalidInput(
-            f"y is not finite in row {int(np.argmin(finite))}: remove or repair such rows."
+            f"y holds classes, and link={link!r} needs probabilities: give those of the model, "
+            f"np.eye({int(y.max()) + 1})[y] with link='softmax', or use provenet.NetworkClassifier."
         )
-    values, times = np.unique(y, return_counts=True)
-    numbers = len(values) > 2 and np.array_equal(values, np.arange(len(values)))
-    if Y.shape[1] == 1 and numbers and times.min() > 1:
-        raise InvalidInput(
-            f"y holds numbers of classes, 0 to {len(values) - 1}, where a column for each is "
-            f"needed: give np.eye({len(values)})[y] with link='softmax', or use "
-            "provenet.NetworkClassifier."
-        )
-    outside = (Y < 0) | (Y > 1)
-    if outside.any():
-        row, column = (int(i) for i in np.argwhere(outside)[0])
-        raise InvalidInput(
-            f"y is {Y[row, column]:.6g} in row {row}, and a probability is from 0 to 1 "
-            f"({counted(int(outside.any(axis=1).sum()), 'row')} like it): repair them, or give "
-            "link='identity'."
-        )
+    check(np.abs(worst - 0.5) <= 0.5, worst, "is {:.6g}, not a probability from 0 to 1,")
     if link == "softmax" and y.ndim == 1:
-        raise InvalidInput(
-            "link='softmax' needs a column for every class, and y has one: give link='logit'."
-        )
-    if y.ndim == 2 and (link == "softmax" or y.shape[1] == 2) and not sum_to_one(y).all():
-        wrong, off = ~sum_to_one(y), y.sum(axis=1) - 1
-        row = int(np.argmax(wrong))
-        raise InvalidInput(
-            f"Row {row} of y sums to {1 + off[row]:.6g}, and probabilities of classes sum to 1 "
-            f"({counted(int(wrong.sum()), 'row')} off, by up to {np.abs(off).max():.2g}): repair "
-            "them, or give link='identity'."
-        )
-    if are_classes(y) and not np.ptp(y, axis=0).any():
-        number = int(y[0]) if y.ndim == 1 else int(np.argmax(y[0]))
-        raise InvalidInput(
-            f"All labels are of class {number}: there is nothing to distinguish it from."
-        )
-    if are_classes(y):
-        raise InvalidInput(
-            f"y holds classes, 0 and 1, and link={link!r} of samples needs probabilities between "
-            "them: give those that the model answers with."
-        )
+        raise InvalidInput("link='softmax' needs a column for every class: give link='logit'.")
+    if y.ndim == 2 and (link == "softmax" or y.shape[1] == 2):
+        check(sum_to_one(y), y.sum(axis=1), "sums to {:.6g}, not to 1 as probabilities do,")
 
 
-@dataclass(frozen=True)
-class BeforeLink:
-    """Outputs before the link, of the labels that determine them."""
-
-    u: Array
-    """(kept,), or (kept, classes)."""
-    precision: LabelPrecision
-    """Of these."""
-    kept: AnyArray
-    """Which labels those are, a mask."""
-
-
-def before_link(y: Array, link: str) -> BeforeLink:
-    """Outputs before a link that is not the identity, of probabilities that were checked."""
-    written = _written(y)
-    p, h = y, _uncertainty(y, written)
+def before_link(y: Array, link: str) -> tuple[Array, LabelPrecision, AnyArray]:
+    """Outputs before a link that is not the identity, of the probabilities that determine them,
+    their precision, and a mask of those probabilities."""
+    rounding = _rounding(y)
+    p, h = y, _uncertainty(y, rounding)
     if link == "logit" and y.ndim == 2 and y.shape[1] == 2:
         p, h = y[:, 1], h.max(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -249,26 +203,20 @@ def before_link(y: Array, link: str) -> BeforeLink:
             widths = own + own.mean(axis=1, keepdims=True)
     worst = widths if widths.ndim == 1 else widths.max(axis=1)
     known = np.isfinite(worst) & np.isfinite(u.reshape(len(u), -1)).all(axis=1)
-    kept = known & (np.where(known, worst, np.inf) <= _widest(worst[known], written.known))
-    words = f"probabilities {written.words}".rstrip()
-    return BeforeLink(u[kept], LabelPrecision(words, widths[kept]), kept)
+    # A thousand times the best, logits up to 7 in double precision, can all be fitted to the last
+    # digits with equal weights. With few digits the worst label would determine the error: twenty
+    # times the best, logits up to 4, unless more than half of them are wider.
+    best = np.min(worst, initial=np.inf, where=known)
+    widest = 1e3 * best
+    if rounding.known and known.any():
+        widest = min(widest, max(20 * best, np.median(worst[known])))
+    kept = known & (worst <= widest)
+    words = f"probabilities {rounding.words}".rstrip()
+    return u[kept], LabelPrecision(words, widths[kept]), kept
 
 
-def _widest(widths: Array, coarse: bool) -> float:
-    """Up to which width labels are kept: a thousand times the best, logits up to 7 in double
-    precision, all of which can be fitted to the last digits with one weight.
-
-    Of labels of few digits the widths count, and one weight for all would let the worst rule the
-    search: twenty times the best, logits up to 4, unless more than half of them are wider.
-    """
-    if not len(widths):
-        return 0.0
-    best = float(widths.min())
-    return min(1e3 * best, max(20 * best, float(np.median(widths)))) if coarse else 1e3 * best
-
-
-def _written(y: Array) -> LabelPrecision:
-    """How finely probabilities are written; a 0 or a 1 does not say how many digits it has."""
+def _rounding(y: Array) -> LabelPrecision:
+    """What probabilities were rounded to; a 0 or a 1 does not show its number of digits."""
     between = (y > 0) & (y < 1)
     if y.ndim == 2:
         between = np.broadcast_to(between.all(axis=1, keepdims=True), y.shape)
@@ -278,11 +226,11 @@ def _written(y: Array) -> LabelPrecision:
     return LabelPrecision(inside.words, widths)
 
 
-def _uncertainty(y: Array, written: LabelPrecision) -> Array:
+def _uncertainty(y: Array, rounding: LabelPrecision) -> Array:
     """The width of the interval that each probability stands for: that of its digits, and at least
-    a rounding to both sides together, of itself and of the exponential."""
-    eps = 0.0 if written.known else _EPS
+    the rounding errors of itself and of the exponential together."""
+    eps = 0.0 if rounding.known else _EPS
     for word, kind in (("single", np.float32), ("half", np.float16)):
-        eps = float(np.finfo(kind).eps) if word in written.words else eps
+        eps = float(np.finfo(kind).eps) if word in rounding.words else eps
     size = np.maximum(y, _TINY) if y.ndim == 2 and y.shape[1] > 2 else 1.0
-    return np.asarray(np.maximum(written.widths, 2 * eps * size))
+    return np.asarray(np.maximum(rounding.widths, 2 * eps * size))

@@ -1,9 +1,9 @@
 """Where samples come from: one protocol, `Source`, and the sources of this process.
 
 Algorithms reach samples (x, y) through sums over all of them and draws of some of them, and never
-learn whether these are arrays, files (`data.array_files`), a Dask cluster (`data.dask`), a function
-that is queried, or the population of a known network. What else a source can do it declares, so no
-caller looks at its class.
+learn whether these are arrays, files (`data.files`), a Dask cluster (`data.dask`), a queried
+function, or the population of a known network. A source declares what else it can do, so no caller
+checks its class.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ import numpy as np
 from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import AnyArray, Array, Seed
-from provenet.common.words import counted
+from provenet.common.words import WORDS_ARE_CLASSES, counted
 from provenet.data.labels import LabelPrecision, before_link, check_probabilities
-from provenet.data.parallel import sum_over, workers
-from provenet.data.passes import Sum, Term, add_up, rows_per_block
+from provenet.data.passes import Sum, Term, add_up, rows_per_block, sum_over, workers
 from provenet.data.standardisation import LinearSums, Standardisation, standardisation_from
 from provenet.networks.network import Network
 
 Result = TypeVar("Result")
 Job = Callable[[Callable[[], bool]], Result]
-"""Some work that is given a function which says whether its result is still wanted."""
+"""Work that receives a function which says whether its result is still wanted."""
 
 
 @dataclass(frozen=True)
@@ -40,28 +39,28 @@ class Draw:
     X: Array
     y: Array
     rows: AnyArray | None = None
-    """Their numbers in the source; None where they were made afresh."""
+    """Their numbers in the source; None for fresh samples."""
     precision: LabelPrecision | None = None
-    """How finely labels are written, where the source knows it."""
+    """Of the labels, if the source knows it."""
 
 
 class Source(ABC):
     """Samples (x, y), reached only through sums over all of them and draws of some of them.
 
-    A subclass gives `rows` and `draw`; sums follow. A source whose samples lie elsewhere adds them
+    A subclass gives `rows` and `draw`; sums follow. A source whose samples are elsewhere adds them
     up there (`partial_total`).
     """
 
     features: int
     size: int
     feature_names: tuple[str, ...] = ()
-    """Names of the inputs, where they have any."""
+    """Names of the inputs, if they have any."""
     fixed: bool = True
-    """Whether the samples are given; a source that is not fixed makes as many as are wanted."""
+    """Whether the samples are given; otherwise the source makes as many as are wanted."""
     outputs: int | None = None
     """Number of outputs; None when labels are plain numbers."""
     population: Network | None = None
-    """The network whose population this is: its moments are known without sampling error."""
+    """The network whose population this is: its moments have no sampling error."""
     biased: bool = False
     """Whether inputs were kept with probability proportional to their labels (GP19, B.6)."""
     inputs_alone: bool = False
@@ -94,14 +93,8 @@ class Source(ABC):
         return self.bytes <= self.memory_limit
 
     @property
-    def seen(self) -> int:
-        """How many samples the first and second moments are of: more than `size` where only some
-        were kept as rows."""
-        return self.size
-
-    @property
     def block_rows(self) -> int:
-        """Rows of a block of a pass; what a term computes is taken to be of 4 kB a row."""
+        """Rows of a block of a pass, if a term computes 4 kB for each row."""
         return rows_per_block(max(8 * (self.features + (self.outputs or 1)), 4096))
 
     def query(self, X: Array) -> Array:
@@ -114,14 +107,13 @@ class Source(ABC):
 
     @abstractmethod
     def draw(self, n: int, rng: np.random.Generator) -> Draw:
-        """`n` samples at random, no one twice (fresh ones if the source can make them)."""
+        """`n` samples at random without replacement (fresh ones if the source can make them)."""
 
     def total(self, term: Term[Sum], rows: int | None = None) -> Sum:
         """The sum of `term(X, y)` over all samples, `rows` at a time, on all cores.
 
-        `term` returns anything that can be added; a bounded number of terms is held at once. A term
-        that is a function with a name, or a `functools.partial` of one, can be checkpointed, and
-        travels to other machines.
+        `term` returns anything that can be added. If it is a named function, or a partial of one,
+        the pass can be checkpointed and run on other machines.
         """
         return add_up(self, term, self.block_rows if rows is None else rows)
 
@@ -131,25 +123,19 @@ class Source(ABC):
         return sum_over(blocks, lambda block: term(*self.rows(block.start, block.stop)))
 
     def stretches(self, rows: int) -> list[slice]:
-        """All samples, cut where a pass is reported and checkpointed.
-
-        Stretches are of 32 MB, which are quickly added up again, and eight blocks a thread, since
-        threads wait for each other at their end; and of whole blocks of any pass.
-        """
+        """All samples, cut where a pass is reported and checkpointed: whole blocks of every pass,
+        32 MB or more, and eight blocks or more for each thread, since all wait at the end."""
         length = max(8 * rows * workers(), 2**25 * self.size // self.bytes)
         whole = max(rows, rows_per_block(0))
         return list(row_blocks(self.size, -(-length // whole) * whole))
 
     @property
     def jobs_at_once(self) -> int:
-        """How many jobs of minutes are best given at once to `side_by_side`."""
+        """Number of long jobs to give to `side_by_side` at once."""
         return 1
 
     def side_by_side(self, jobs: Sequence[Job[Result]]) -> Generator[Result]:
-        """Results of jobs that need none of the samples, in their order: where the samples are.
-
-        A job whose result is no longer wanted can know it.
-        """
+        """Results, in order, of jobs that need none of the samples, run where the samples are."""
         return (job(lambda: True) for job in jobs)
 
     def linear_sums(self) -> tuple[LinearSums, Array, Array]:
@@ -167,41 +153,50 @@ class Source(ABC):
 # ---------------------------------------------------------------- arrays
 
 
+def as_numbers(data: Any, name: str) -> AnyArray:
+    """Real numbers as an array, without a copy where that is possible (memory-mapped files)."""
+    try:
+        array: AnyArray = np.asanyarray(data)
+        array = array.astype(float) if array.dtype.kind == "O" else array
+        masked = isinstance(array, np.ma.MaskedArray)
+        if array.dtype.kind in "fiub" and not masked:
+            return array
+        found = "a masked array" if masked else array.dtype.name
+    except (TypeError, ValueError, RuntimeError) as error:  # torch refuses with the last
+        found = str(error).rstrip(".")
+    way_out = WORDS_ARE_CLASSES if name == "y" and "str" in found else "convert it"
+    raise InvalidInput(f"{name} must hold real numbers ({found}): {way_out}.")
+
+
 def check_samples(X: Any, y: Any, X_name: str = "X", y_name: str = "y") -> None:
-    """Raise unless two arrays, of any kind, are (samples, features) and (samples,) or (samples,
+    """Raise unless two arrays of any kind are (samples, features) and (samples,) or (samples,
     outputs) of real numbers."""
     for array, name in ((X, X_name), (y, y_name)):
         if array.dtype.kind not in "fiub":
-            raise InvalidInput(
-                f"{name} must hold real numbers, not {array.dtype}: convert it with astype(float)."
-            )
+            raise InvalidInput(f"{name} must hold real numbers, not {array.dtype}: convert it.")
     if len(X.shape) != 2:
         raise InvalidInput(
-            f"{X_name} must have two dimensions (samples, features), not {len(X.shape)}; use "
-            "reshape(-1, 1) for a single feature."
+            f"{X_name} must have two dimensions, not {len(X.shape)}: reshape(-1, 1) one feature."
         )
     if len(y.shape) not in (1, 2):
         raise InvalidInput(
             f"{y_name} must have shape (samples,) or (samples, outputs), not {y.shape}: reshape it."
         )
     if X.shape[0] != y.shape[0]:
-        lengths = f"{X_name} has {X.shape[0]} samples but {y_name} has {y.shape[0]}"
-        transposed = f"{lengths} (shape {y.shape}): transpose it, one sample a row."
         raise InvalidInput(
-            transposed if X.shape[0] in y.shape else f"{lengths}: they must be as many."
+            f"{X_name} has {X.shape[0]} samples but {y_name} has {y.shape[0]}: give a row for each."
         )
-    for array, name in ((X, X_name), (y, y_name)):
-        if 0 in array.shape:
-            raise InvalidInput(f"{name} has shape {array.shape}: there is nothing to learn from.")
+    if 0 in (*X.shape, *y.shape):
+        shapes = f"{X_name} has shape {X.shape}, {y_name} {y.shape}"
+        raise InvalidInput(f"{shapes}: there is nothing to learn from.")
 
 
 class ArraySource(Source):
-    """Rows of `X` with their labels `y`, in memory or in memory-mapped files of any size.
-
-    Only the rows in use are ever copied.
-    """
+    """Rows of `X` with labels `y`, in memory or memory-mapped; only rows in use are copied."""
 
     in_memory = True
+    precision: LabelPrecision | None = None
+    """Of the labels, if it is known."""
 
     def __init__(self, X: AnyArray, y: AnyArray) -> None:
         """Hold references to the arrays; nothing is read yet (lists become arrays)."""
@@ -210,7 +205,7 @@ class ArraySource(Source):
         self.outputs = None if self.y.ndim == 1 else int(self.y.shape[1])
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
-        """The rows as float64, without a copy where they are that already."""
+        """The rows as float64, copied only if they are of another type."""
         return np.asarray(self.X[start:stop], float), np.asarray(self.y[start:stop], float)
 
     def columns(self, which: AnyArray) -> ArraySource:
@@ -222,7 +217,10 @@ class ArraySource(Source):
 
     def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """A random subset, or all rows in random order when `n` is as many as there are."""
-        return draw_rows(self._pick, self.size, n, rng)
+        drawn = draw_rows(self._pick, self.size, n, rng)
+        if self.precision is None or drawn.rows is None:
+            return drawn
+        return replace(drawn, precision=self.precision.of(drawn.rows))
 
     def _pick(self, rows: AnyArray) -> tuple[Array, Array]:
         X, y = np.empty((len(rows), self.features)), np.empty((len(rows), *self.label_shape))
@@ -232,32 +230,28 @@ class ArraySource(Source):
         return X, y
 
     def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
-        """The sum over samples `start` to `stop`; of a memory map nothing of them stays behind."""
+        """The sum over samples `start` to `stop`, releasing what was read of a memory map."""
         total = super().partial_total(term, start, stop, rows)
         self._release(start, stop)
         return total
 
     def _release(self, start: int, stop: int) -> None:
-        """Let go of the memory in which rows of a mapped file lie; they are read again if needed.
-
-        Without that, pages that were read count as memory of the process until it runs short.
-        """
+        """Release the pages of rows of a mapped file: they count as memory of the process."""
         for array in (self.X, self.y):
-            if not isinstance(array, np.memmap) or not isinstance(array.base, mmap.mmap):
-                continue  # in memory, or part of a map
-            if array.mode != "r" or not hasattr(array.base, "madvise"):
-                continue
-            origin = array.offset % mmap.ALLOCATIONGRANULARITY
-            first = origin + start * array.strides[0]
-            first -= first % mmap.PAGESIZE
-            last = min(origin + stop * array.strides[0], len(array.base))
-            array.base.madvise(mmap.MADV_DONTNEED, first, last - first)
+            if not (isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap)):
+                continue  # not a map, or part of one
+            if array.mode == "r" and hasattr(array.base, "madvise"):
+                origin = array.offset % mmap.ALLOCATIONGRANULARITY
+                first = origin + start * array.strides[0]
+                first -= first % mmap.PAGESIZE
+                last = min(origin + stop * array.strides[0], len(array.base))
+                array.base.madvise(mmap.MADV_DONTNEED, first, last - first)
 
 
 def draw_rows(
     pick: Callable[[AnyArray], tuple[Array, Array]], size: int, n: int, rng: np.random.Generator
 ) -> Draw:
-    """`n` of `size` rows at random, in random order; `pick` reads rows of rising number."""
+    """`n` of `size` rows at random, in random order; `pick` reads rows of increasing number."""
     if size <= 10**6 or n >= size:
         chosen = rng.permutation(size)[:n]
     else:  # without a list of them all
@@ -269,91 +263,59 @@ def draw_rows(
 
 
 class LinkedSource(ArraySource):
-    """Samples whose labels are probabilities, as samples of the outputs before the link: those that
-    determine them, with the precision that is left."""
+    """Samples labelled with probabilities, as samples of the outputs before the link that these
+    determine."""
 
     def __init__(self, source: Source, link: str) -> None:
         """Reads all samples; raises unless their labels are probabilities."""
-        if not source.fixed:
+        if not (source.fixed and source.holdable):
             raise InvalidInput(
-                "link= needs samples that are given, and this source makes its own: use "
-                "provenet.extract, or link='identity'."
-            )
-        if not source.holdable:
-            raise InvalidInput(
-                f"link= holds all samples in memory, and {source.size:,} are "
-                f"{source.bytes / 1e9:.3g} GB: take fewer, or turn probabilities into log-odds "
-                "beforehand and give link='identity'."
+                "link= needs given samples that fit into memory: take fewer, use provenet.extract "
+                "for a function, or give log-odds and link='identity'."
             )
         X, y = source.rows(0, source.size)
         check_probabilities(y, link)
-        known = before_link(y, link)
-        super().__init__(X[known.kept], known.u)
-        self.precision: LabelPrecision = known.precision
-        self.saturated = source.size - self.size
+        u, self.precision, kept = before_link(y, link)
+        super().__init__(X[kept], u)
         if self.size < self.features + 2:
+            lost = f"{source.size - self.size:,} of {counted(source.size, 'label')}"
             raise NoAnswer(
-                f"{self.saturated:,} of {counted(source.size, 'label')} are probabilities so near "
-                "0 or 1 that they say next to nothing of the outputs behind them: take inputs "
-                "nearer to the boundary between the classes, or probabilities of more digits."
+                f"{lost} are too near 0 or 1 to determine the outputs: take inputs nearer to the "
+                "boundary between the classes, or probabilities of more digits."
             )
 
-    def draw(self, n: int, rng: np.random.Generator) -> Draw:
-        """With the precision of what is drawn."""
-        drawn = super().draw(n, rng)
-        assert drawn.rows is not None
-        return replace(drawn, precision=self.precision.of(drawn.rows))
 
-
-class BiasedSource(Source):
+class BiasedSource(ArraySource):
     """Samples whose inputs were standard normal before they were kept by their labels.
 
     Where labels are tiny nearly everywhere, as under sigmoid units of high threshold, an oracle may
     draw standard normal inputs and keep each with probability proportional to `f(x)` (GP19,
-    appendix B.6). Plain means over what it kept are moments of the labels, scaled:
-    `E_kept[h(x)] = E[f(x) h(x)] / E[f]`.
-
-    Give the labels if they are known: least squares fits them, and a success is judged on them.
-    Inputs alone have moments only (method "lowest-layer"), from which no answer is more than
-    partial; their labels read 1.
+    appendix B.6). Then `E_kept[h(x)] = E[f(x) h(x)] / E[f]`. Give the labels if they are known:
+    least squares fits them, and they decide on success. Inputs alone have only moments (method
+    "lowest-layer"), so the answer is at best partial; their labels read 1.
     """
 
     fixed = False
     biased = True
+    in_memory = False
 
     def __init__(self, X: AnyArray, y: AnyArray | None = None) -> None:
         """Inputs (n, features) that were kept and, if known, their labels (n,), all above 0."""
-        self.X, self.inputs_alone = np.asarray(X), y is None
-        if self.X.ndim != 2 or self.X.size == 0 or not _finite_numbers(self.X):
+        self.inputs_alone = y is None
+        X = as_numbers(X, "X")
+        y = np.ones(len(X)) if y is None else as_numbers(y, "y")
+        check_samples(X, y)
+        if y.ndim != 1 or not (np.isfinite(X).all() and np.all((y > 0) & np.isfinite(y))):
             raise InvalidInput(
-                "Biased inputs must be a matrix (samples, features) of finite numbers."
+                "Inputs must be finite, and labels they were kept by one finite number above 0 for "
+                "each: leave the labels out if they are not known."
             )
-        self.y = np.ones(len(self.X)) if y is None else np.asarray(y)
-        known = self.y.shape == (len(self.X),) and _finite_numbers(self.y)
-        if not (known and np.all(self.y > 0)):
-            raise InvalidInput(
-                "Labels that samples were kept by are one finite number above 0 for each: a label "
-                "of 0 or less is never kept; leave them out if they are not known."
-            )
-        self.size, self.features = self.X.shape
-
-    def rows(self, start: int, stop: int) -> tuple[Array, Array]:
-        """Inputs, and their labels or ones."""
-        return np.asarray(self.X[start:stop], float), np.asarray(self.y[start:stop], float)
-
-    def draw(self, n: int, rng: np.random.Generator) -> Draw:
-        """`n` samples at random, no one twice."""
-        rows = rng.permutation(self.size)[:n]
-        return Draw(np.asarray(self.X[rows], float), np.asarray(self.y[rows], float), rows)
+        super().__init__(X, y)
 
     def standardisation(self) -> Standardisation:
-        """None is needed: the inputs were standard normal, and no lower order may be taken off."""
+        """None is needed: inputs were standard normal, and no lower order may be subtracted."""
         d, spread = self.features, 1.0 if self.inputs_alone else float(np.std(self.y))
         return Standardisation(np.zeros(d), np.eye(d), np.zeros(()), spread, np.zeros(d), self.size)
-
-
-def _finite_numbers(values: AnyArray) -> bool:
-    return values.dtype.kind in "fiub" and bool(np.isfinite(values).all())
 
 
 # ---------------------------------------------------------------- another source, changed
@@ -362,8 +324,7 @@ Change = Callable[[Array, Array], tuple[Array, Array]]
 
 
 class MappedSource(Source):
-    """The samples `change(X, y)` of a source, block by block, never all at once; sums are added up
-    where that source's samples are."""
+    """The samples `change(X, y)` of a source, block by block, added up where its samples are."""
 
     def __init__(self, source: Source, change: Change, features: int | None = None) -> None:
         """`features` only if `change` gives another number of them; nothing is read."""
@@ -384,17 +345,13 @@ class MappedSource(Source):
         """The sum over the source's samples of the changed term."""
         return self.source.total(partial(_changed, term, self.change), rows)
 
-    def partial_total(self, term: Term[Sum], start: int, stop: int, rows: int) -> Sum:
-        """The same over some samples."""
-        return self.source.partial_total(partial(_changed, term, self.change), start, stop, rows)
-
 
 def _changed(term: Term[Sum], change: Change, X: Array, y: Array) -> Sum:
     return term(*change(X, y))
 
 
 class StandardisedSource(MappedSource):
-    """Inputs standardised, labels divided by `label_scale`, a number or one an output."""
+    """Inputs standardised, labels divided by `label_scale`, a number or one for each output."""
 
     def __init__(
         self, source: Source, standardisation: Standardisation, label_scale: Array | float = 1.0
@@ -416,8 +373,8 @@ class QuerySource(Source):
     """`samples` standard normal inputs and a function's answers to them.
 
     Inputs are made anew from the seed whenever they are needed; answers are kept (8 bytes an
-    output), so no input is ever queried twice however many passes an algorithm makes. `draw` makes
-    further inputs. `queries` counts every answer the function gave.
+    output), so no input is queried twice however many passes an algorithm makes. `draw` makes
+    further inputs. `queries` counts every answer of the function.
     """
 
     fixed = False
@@ -436,39 +393,32 @@ class QuerySource(Source):
         if features < 1 or samples < 1:
             raise InvalidInput("A queried function needs at least one feature and one sample.")
         self.function, self.features, self.size = function, features, samples
-        self.outputs = outputs
-        self.queries = 0
-        self._lock = Lock()
+        self.outputs, self.queries, self._lock = outputs, 0, Lock()
         self._entropy = int(np.random.default_rng(rng).integers(2**63))
         self._answers = np.full((samples, *self.label_shape), np.nan)
 
     def query(self, X: Array) -> Array:
         """The function's answers to the rows of `X`, checked and counted."""
         with self._lock:  # sums run on several threads; the function need not be safe for that
-            y = _as_numbers(self.function(X))
+            y = np.asarray(as_numbers(self.function(X), "The queried function's answer"), float)
             self.queries += len(X)
         if y.shape != (len(X), *self.label_shape):
             raise InvalidInput(
-                f"The queried function answered {len(X)} inputs with shape {y.shape}: it must "
-                f"return shape {(len(X), *self.label_shape)} (outputs= says how many outputs)."
+                f"The queried function answered {len(X)} inputs with shape {y.shape}, not "
+                f"{(len(X), *self.label_shape)}: correct it, or give outputs=."
             )
         if not np.isfinite(y).all():
             bad = int(np.argmin(np.isfinite(y.reshape(len(y), -1)).all(axis=1)))
-            raise InvalidInput(
-                f"The queried function answered {y[bad]} to the input {X[bad].tolist()}: "
-                "it must be finite for every input."
-            )
+            problem = f"answered {y[bad]} to the input {X[bad].tolist()}"
+            raise InvalidInput(f"The queried function {problem}: it must be finite everywhere.")
         return y
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array]:
         """Inputs made from the seed, 4096 at a time; answers from memory or from the function."""
-        length = 4096
-        X = np.concatenate(
-            [
-                np.random.default_rng([self._entropy, k]).standard_normal((length, self.features))
-                for k in range(start // length, -(-stop // length))
-            ]
-        )[start % length :][: stop - start]
+        length, d = 4096, self.features
+        seeds = ([self._entropy, k] for k in range(start // length, -(-stop // length)))
+        made = [np.random.default_rng(seed).standard_normal((length, d)) for seed in seeds]
+        X = np.concatenate(made)[start % length :][: stop - start]
         new = np.isnan(self._answers[start:stop].reshape(stop - start, -1)[:, 0])
         if new.any():
             self._answers[start:stop][new] = self.query(X[new])
@@ -480,38 +430,18 @@ class QuerySource(Source):
         return Draw(X, np.concatenate([self.query(X[rows]) for rows in row_blocks(n)]))
 
 
-def _as_numbers(answers: Any) -> Array:
-    """A function's answers as real numbers."""
-    try:
-        array = np.asarray(answers)
-        if array.dtype.kind in "fiubO" and not (array.shape == () and array.item() is None):
-            return array.astype(float)
-    except (TypeError, ValueError, RuntimeError):  # torch refuses with the last
-        pass
-    first = answers
-    while isinstance(first, (list, tuple, np.ndarray)) and len(first) > 0:
-        first = first[0]
-    kind = "None" if first is None else f"values of {type(first).__name__}"
-    if isinstance(first, (int, float)):
-        kind = "rows of different lengths"
-    raise InvalidInput(
-        f"The queried function must answer with real numbers, not {kind}: return one number for "
-        "each row of X, as an array of floats."
-    )
-
-
 class PopulationSource(QuerySource):
     """All of `x ~ N(0, I)`, `y = network(x)`: moments in closed form (ATV21, Lemma 3.5), samples as
     many as wanted."""
 
     def __init__(self, network: Network, samples: int = 100_000, *, rng: Seed = None) -> None:
-        """`samples` is how many rows a sum that is not a moment runs over."""
+        """`samples` is the number of rows of a sum that is not a moment."""
         network = network.as_one_layer("PopulationSource")
         super().__init__(network, network.features, samples, outputs=network.outputs, rng=rng)
         self.network = self.population = network.canonical()
 
     def standardisation(self) -> Standardisation:
-        """Standard normal inputs; the labels' spread is estimated, it only sets a scale."""
+        """Standard normal inputs; the labels' spread, which only sets a scale, is estimated."""
         d, net = self.features, self.network
         norm = np.linalg.norm(net.weights, axis=1)
         zeroth, first = (net.activation.hermite(k, net.biases, norm) for k in (0, 1))

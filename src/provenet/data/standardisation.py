@@ -39,10 +39,8 @@ class Standardisation:
 
     @property
     def linear_residual(self) -> float:
-        """What linear regression leaves of new labels, over their spread, root mean square.
-
-        Samples that were fitted look better than that: degrees of freedom are taken off.
-        """
+        """Root mean square residual of linear regression on new labels, over their spread: fitted
+        samples have a smaller one, so degrees of freedom are subtracted."""
         explained = np.sum(np.atleast_2d(self.linear) ** 2, axis=1) / self.label_spread**2
         left = max(1.0 - float(np.mean(explained)), 0.0)
         if self.samples is not None:
@@ -108,18 +106,9 @@ class LinearSums(Sums):
     def of(cls, X: Array, y: Array, origin: Array, label_origin: Array) -> LinearSums:
         """The sums over one block of samples; they tell whether all of these are finite."""
         with np.errstate(over="ignore", invalid="ignore"):
-            x, v = centred(X, origin), y - label_origin
+            x, v = X - origin, y - label_origin
             first = np.ones(len(x)) @ x  # a product is faster than a sum over samples
             return cls(len(x), first, x.T @ x, v.sum(axis=0), np.sum(v**2, axis=0), v.T @ x)
-
-
-def centred(X: Array, origin: Array) -> Array:
-    """`X - origin`, many samples as one long row where that is faster."""
-    n, d = X.shape
-    if n % 64 or not X.flags.c_contiguous:
-        return np.asarray(X - origin)
-    # Samples of a few numbers each take three times as long one by one.
-    return np.asarray(X.reshape(-1, 64 * d) - np.tile(origin, 64)).reshape(n, d)
 
 
 def standardisation_from(sums: LinearSums, origin: Array, label_origin: Array) -> Standardisation:
@@ -131,14 +120,8 @@ def standardisation_from(sums: LinearSums, origin: Array, label_origin: Array) -
     scale = np.sqrt(np.diag(covariance))
     factor = np.linalg.cholesky(covariance / np.outer(scale, scale))
     whiten = solve_triangular(factor, np.diag(1 / scale), lower=True)
-    return Standardisation(
-        mean=origin + mean,
-        whiten=whiten,
-        label_mean=label_origin + label_mean,
-        label_spread=float(spread),
-        linear=cross @ whiten.T,
-        samples=sums.n,
-    )
+    centre, label_centre = origin + mean, label_origin + label_mean
+    return Standardisation(centre, whiten, label_centre, float(spread), cross @ whiten.T, sums.n)
 
 
 def label_variance(sums: LinearSums) -> Array:
@@ -147,11 +130,8 @@ def label_variance(sums: LinearSums) -> Array:
 
 
 def dependent_columns(sums: LinearSums, rounding: float = 1e-10) -> list[int]:
-    """Inputs that are constant or a linear combination of the other inputs.
-
-    `rounding` is the share of a column's size that may be left after the others: some 10^5 eps,
-    because correlations square the errors of the inputs.
-    """
+    """Inputs that are constant or linear combinations of the others, up to a residual of `rounding`
+    times their size: some 10^5 eps, because correlations square the errors of the inputs."""
     mean = sums.x / sums.n
     covariance = sums.xx / sums.n - np.outer(mean, mean)
     scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))

@@ -30,7 +30,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from provenet.common.typing import AnyArray, Array
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 from provenet.data.sources import ArraySource
 from provenet.data.standardisation import Standardisation
 from provenet.estimators.deadlines import choice_deadline, is_over

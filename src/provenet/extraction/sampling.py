@@ -262,7 +262,6 @@ class _FromLines:
             rng=self.asked.rng,
             progress=self.progress,
             budget=max(self.deadline.left, SHORTEST),
-            strict=True,
         )
         return replace(found, asked=asked)
 

@@ -46,8 +46,7 @@ from scipy.linalg import lapack
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import EPS, TINY, Array
-from provenet.data.parallel import sum_over
-from provenet.data.passes import Sums, working_time
+from provenet.data.passes import Sums, sum_over, working_time
 from provenet.data.sources import ArraySource, Source
 from provenet.fitting.linear import RIDGE, Solver, solve_scaled, solver_scaled
 from provenet.fitting.losses import SQUARES, Loss

@@ -38,8 +38,7 @@ from scipy.special import binom
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import TINY, AnyArray, Array
-from provenet.data.parallel import workers
-from provenet.data.passes import Sum, Sums, Term, rows_per_block
+from provenet.data.passes import Sum, Sums, Term, rows_per_block, workers
 from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation
 from provenet.moments.symmetric import (

@@ -26,7 +26,7 @@ from provenet.certify.checks import Claim, Status
 from provenet.certify.class_labels import ClassDetails
 from provenet.certify.result import Recovery
 from provenet.common.typing import AnyArray, Array, Seed
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 from provenet.data.sources import ArraySource, LinkedSource, Source
 from provenet.data.standardisation import Standardisation
 from provenet.fitting.least_squares import Ended, refine

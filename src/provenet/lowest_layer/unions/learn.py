@@ -17,7 +17,7 @@ from scipy.special import entr
 from provenet.certify.checks import Check, Status
 from provenet.common.exceptions import NoAnswer
 from provenet.common.typing import TINY, AnyArray, Seed
-from provenet.data.parallel import one_blas_thread
+from provenet.data.passes import one_blas_thread
 from provenet.data.sources import Source
 from provenet.lowest_layer.unions.faces import Faces
 from provenet.lowest_layer.unions.findings import NEEDED, described, too_rare

@@ -10,7 +10,7 @@ import numpy as np
 
 from provenet.common.blocks import row_blocks
 from provenet.common.typing import AnyArray, Array
-from provenet.data.parallel import sum_over
+from provenet.data.passes import sum_over
 from provenet.data.sources import Source
 from provenet.lowest_layer.unions.faces import Flags
 from provenet.lowest_layer.unions.tolerances import BLOCK_ROWS, PROBED_BLOCKS

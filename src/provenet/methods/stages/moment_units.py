@@ -17,7 +17,7 @@ import numpy as np
 
 from provenet.common.exceptions import InvalidInput, NoAnswer
 from provenet.common.typing import Array
-from provenet.data.parallel import available_memory
+from provenet.data.passes import available_memory
 from provenet.fitting.context import Context
 from provenet.moments.decomposition import (
     MomentFit,
