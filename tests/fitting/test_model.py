@@ -105,19 +105,6 @@ def test_norms_that_count_stay() -> None:
     assert parameters.normalised(TANH) is parameters
 
 
-def test_caps_hold_in_every_layer_and_leave_kinks_where_they_are() -> None:
-    parameters = Parameters.of(deep((4, 3)))
-    capped = parameters.capped(TANH, 1.0)
-    for mine, theirs in zip(capped.layers, parameters.layers, strict=True):
-        norms = np.linalg.norm(theirs[:, :-1], axis=1)
-        shrunk = np.linalg.norm(mine[:, :-1], axis=1)
-        np.testing.assert_allclose(shrunk, np.minimum(norms, 1.0), rtol=1e-14)
-        np.testing.assert_allclose(mine * norms[:, None], theirs * shrunk[:, None], rtol=1e-14)
-    assert max(np.linalg.norm(layer[:, :-1], axis=1).max() for layer in parameters.layers) > 1
-    assert parameters.capped(TANH, np.inf) is parameters
-    assert parameters.capped(RELU, 1.0) is parameters
-
-
 def test_layers_are_given_what_those_below_say() -> None:
     network = deep((4, 3, 2))
     parameters = Parameters.of(network)

@@ -262,9 +262,7 @@ def _further_units_gain_nothing(context: Context, evidence: ClassEvidence) -> Ch
     problem, own = context.problem, evidence.own.parameters
     activation = evidence.network.activation
     samples = context.drawn
-    problem = Problem(
-        samples, problem.spread, problem.deadline, activation, loss=problem.loss
-    ).searching()
+    problem = Problem(samples, problem.spread, problem.deadline, activation, loss=problem.loss)
     before = problem.refine(own, 1, 1e-9).rss
     price = evidence.network.parameters_a_unit * np.log(samples.size)
     gains = []

@@ -362,7 +362,7 @@ def most_likely(
 ) -> Polished:
     """The end of a search of class labels, in units of the activation asked for."""
     problem = context.problem
-    free = problem.with_free_norms().refine(found, 100, 1e-9)
+    free = problem.refine(found, 100, 1e-9)
     network = in_activation(free.parameters.network(problem.activation), context.activation)
     if network.linear is None or network.units == 0:
         return Polished.of(free, network)

@@ -104,7 +104,6 @@ def refine(
     tolerance: float = 1e-6,
     zero: float = 4.5 * EPS,
     damping: float = 1e-2,
-    largest: float = np.inf,
     deadline: float = np.inf,
     loss: Loss = SQUARES,
     some: ArraySource | None = None,
@@ -113,10 +112,9 @@ def refine(
 
     It ends when the residual is below `zero * spread`, when an iteration lowers the loss by less
     than the fraction `tolerance` or predicts no more, when no step lowers it, or when iterations or
-    time are over. Weights of a unit that is not positively homogeneous are kept at a norm of at
-    most `largest`. With `some` samples these give the curvature, and `source` is passed over.
+    time are over.  With `some` samples these give the curvature, and `source` is passed over.
     """
-    start = parameters.normalised(activation).capped(activation, largest)
+    start = parameters.normalised(activation)
     width = 2 * source.features + 4 * sum(start.widths) + 2 * (source.outputs or 1)
     if some is None and 8 * source.size * width > 2e9:  # bytes that would be kept
         drawn = source.draw(max(20_000, 50 * start.ravel().size), np.random.default_rng(0))
@@ -151,7 +149,7 @@ def refine(
                 if step.predicted <= tolerance * point.value:
                     return fit(Ended.CONVERGED if step.solved else Ended.OUT_OF_STEPS)
                 moved = point.parameters.moved(step.theta, step.beta).normalised(activation)
-                trial = problem.evaluate(moved.capped(activation, largest))
+                trial = problem.evaluate(moved)
                 if trial.value < point.value:
                     break
             damping = max(4 * damping, 1e-3)

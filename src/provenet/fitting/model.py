@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from provenet.common.typing import TINY, AnyArray, Array
+from provenet.common.typing import AnyArray, Array
 from provenet.networks.activations import Activation
 from provenet.networks.network import DeepNetwork, Network
 
@@ -132,17 +132,6 @@ class Parameters:
             else:
                 beta[: self.units] = (beta[: self.units].T * norm**activation.degree).T
         return Parameters(layers[-1], beta, tuple(layers[:-1]))
-
-    def capped(self, activation: Activation, largest: float) -> Parameters:
-        """Units of norm at most `largest`, their kinks where they are; homogeneous ones stay."""
-        if activation.degree is not None or not np.isfinite(largest):
-            return self
-
-        def shrunk(layer: Array) -> Array:
-            norm = np.linalg.norm(layer[:, :-1], axis=1, keepdims=True)
-            return np.asarray(layer * np.minimum(1.0, largest / np.maximum(norm, TINY)))
-
-        return self.with_layers(tuple(shrunk(layer) for layer in self.layers))
 
     def deep_network(self, activation: Activation) -> DeepNetwork:
         """The model as a network of several hidden layers; it has no linear term."""

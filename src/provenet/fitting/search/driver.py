@@ -311,7 +311,7 @@ def _elsewhere(
 @np.errstate(over="ignore", invalid="ignore")  # fits that overflow are not accepted
 def _restart(context: Context, patience: int, known: Array | None = None) -> End:
     """Grown from a few random units, or from known ones, and pruned."""
-    problem, rng, fits = context.problem.searching(), context.rng, list[Fit]()
+    problem, rng, fits = context.problem, context.rng, list[Fit]()
     first, widest = first_width(problem, context.units), widest_of(problem, context.units)
     # Wide networks learn labels by heart: so half of the width that labels suffice for is tried
     # first, and in every other restart of kinked units.
@@ -328,7 +328,7 @@ def _restart(context: Context, patience: int, known: Array | None = None) -> End
                 fit = problem.refine(fit.parameters, 1, 1.0)
             fits.append(fit)
             if is_near_zero(problem, fit):
-                fits.append(pruned_to_zero(problem.with_free_norms(), fit, rng))
+                fits.append(pruned_to_zero(problem, fit, rng))
                 if problem.is_zero(fits[-1]) or problem.layers > 1:
                     break
     return pruned(context, min(fits, key=problem.bic), fits[-1])

@@ -34,23 +34,20 @@ def random_units(
     inputs: Array,
     count: int,
     rng: np.random.Generator,
-    chances: Array | None = None,
     *,
     spreads: tuple[float, float] = (0.3, 3.0),
 ) -> Array:
-    """Random directions, arguments of some spread that are zero at random samples.
+    """Random directions; arguments of random spread that are zero at random samples.
 
-    Inputs that are constant up to rounding, as of units that are dead, get no weight. `chances` are
-    those of the samples, all alike if not given.
+    Inputs that are constant up to rounding, as of dead units, get no weight.
     """
-    inputs = inputs if chances is None else inputs[: len(chances)]
     spread, largest = inputs.std(axis=0), np.abs(inputs).max(axis=0, initial=0.0)
     varies = spread > np.sqrt(EPS) * largest
     w = rng.standard_normal((count, inputs.shape[1])) / np.where(varies, spread, np.inf)
     low, high = np.log(spreads)
     size = np.exp(rng.uniform(low, high, count))
     w *= (size / np.maximum(np.linalg.norm(w * spread, axis=1), TINY))[:, None]
-    through = inputs[rng.choice(len(inputs), count, p=chances)]
+    through = inputs[rng.choice(len(inputs), count)]
     return np.column_stack([w, -np.einsum("ud,ud->u", w, through)])
 
 
@@ -65,10 +62,9 @@ def promising_units(
     pool: int = 400,
 ) -> Array:
     """Of a random pool, the units of the highest layer that lower the residual most, chosen one
-    after another: half of them zero at any samples, half at those that are explained worst.
+    after another.
 
-    Where a unit and its opposite are different things, the opposites of those that are there belong
-    to the pool.
+    Where a unit and its opposite differ, the opposites of the present units belong to the pool.
     """
     few = problem.head(rows)
     X, Y = few.samples.X, few.samples.y.reshape(few.samples.size, -1)
@@ -79,15 +75,10 @@ def promising_units(
     if not np.isfinite(gram).all():  # the model overflows: any units will do
         return random_units(layer_inputs(parameters, problem.activation, X)[-1], units, rng)
     residual = Y - Phi @ solve_scaled(gram, Phi.T @ Y, 1e-10)
-    worst = np.sum(residual**2, axis=1)
     inputs = layer_inputs(parameters, problem.activation, X)[-1]
-    new = [
-        random_units(inputs, pool // 2, rng),
-        random_units(inputs, pool // 2, rng, worst / worst.sum() if worst.sum() > 0 else None),
-    ]
-    if is_asymmetric(problem):
-        new.append(-parameters.theta)
-    theta = np.vstack(new)
+    theta = random_units(inputs, pool, rng)
+    if problem.layers == 1 and problem.activation.symmetry is Symmetry.NONE:
+        theta = np.vstack([theta, -parameters.theta])
     if problem.homogeneous:
         theta /= np.linalg.norm(theta[:, :-1], axis=1, keepdims=True) + TINY
     F = problem.activation(inputs @ theta[:, :-1].T + theta[:, -1]) * root
@@ -145,8 +136,8 @@ def widened(
     top = parameters.theta
     weak = feed * rng.standard_normal((len(top), fresh))
     top = np.column_stack([top[:, :-1], weak, top[:, -1]])
-    calm = reset_norms(problem, replace(parameters, theta=top, lower=tuple(layers)), rng)
-    return calm.widened(promising_units(problem, calm, counts[-1], rng))
+    wider = replace(parameters, theta=top, lower=tuple(layers))
+    return wider.widened(promising_units(problem, wider, counts[-1], rng))
 
 
 def random_start(problem: Problem, widths: tuple[int, ...], rng: np.random.Generator) -> Parameters:
@@ -154,37 +145,6 @@ def random_start(problem: Problem, widths: tuple[int, ...], rng: np.random.Gener
     first = np.empty((0, problem.samples.features + 1))
     nothing = problem.with_no_output(first, *[np.empty((0, 1))] * (len(widths) - 1))
     return widened(problem, nothing, widths, rng)
-
-
-def reset_norms(problem: Problem, parameters: Parameters, rng: np.random.Generator) -> Parameters:
-    """Units of one layer whose norm ran away, to a kink or to a linear function, with another norm.
-
-    Directions and where a unit is zero stay, but signs that explain less; output weights are no
-    longer the best.
-    """
-    if problem.homogeneous or problem.layers > 1 or parameters.units == 0:
-        return parameters
-    norm = np.linalg.norm(parameters.theta[:, :-1], axis=1)
-    ran = (norm > 0.7 * problem.largest) | (norm < 0.05)
-    scale = np.where(ran, rng.uniform(0.7, 3.0, len(norm)) / np.maximum(norm, TINY), 1.0)
-    calm = replace(parameters, theta=parameters.theta * scale[:, None])
-    return _best_signs(problem, calm, rng) if is_asymmetric(problem) else calm
-
-
-def is_asymmetric(problem: Problem) -> bool:
-    """Whether a unit and its opposite are different things, so that both are tried."""
-    return problem.layers == 1 and problem.activation.symmetry is Symmetry.NONE
-
-
-def _best_signs(problem: Problem, best: Parameters, rng: np.random.Generator) -> Parameters:
-    """Units flipped, one after the other, where that lowers the residual of a linear fit."""
-    best, least = problem.best_linear_part(best)
-    for i in rng.permutation(best.units):
-        signs = np.where(np.arange(best.units) == i, -1.0, 1.0)[:, None]
-        other, loss = problem.best_linear_part(replace(best, theta=signs * best.theta))
-        if loss < least:
-            best, least = other, loss
-    return best
 
 
 def swapped(
@@ -298,8 +258,6 @@ def drops(
             yield without(problem, parameters, k, np.array([i]))
     if flips:
         yield from _flipped_drops(problem, parameters)
-    if close and is_asymmetric(problem):
-        yield from _flipped_units(problem, parameters)
 
 
 def _limits(problem: Problem, fit: Fit, close: bool) -> list[float]:
@@ -350,18 +308,6 @@ def _flipped_drops(
                     other = np.delete(theta * signs[:, None], i, axis=0)
                     way = with_layer(parameters, k, other, problem.activation, few.samples.X)
                     ways.append((_loss(few, way), len(ways), way))
-    yield from (way for *_, way in sorted(ways)[:candidates])
-
-
-def _flipped_units(
-    problem: Problem, parameters: Parameters, *, candidates: int = 6
-) -> Iterator[Parameters]:
-    """With one unit flipped: the ways that leave least."""
-    few, ways = problem.head(2000), list[tuple[float, int, Parameters]]()
-    for i in range(parameters.units):
-        signs = np.where(np.arange(parameters.units) == i, -1.0, 1.0)[:, None]
-        way = replace(parameters, theta=signs * parameters.theta)
-        ways.append((_loss(few, way), i, way))
     yield from (way for *_, way in sorted(ways)[:candidates])
 
 

@@ -6,10 +6,6 @@ a unit and its opposite the same thing, and no sign is in the way; |z| stands fo
 linear unit then. Odd units (tanh) are their own opposites with the output weight reversed: they
 need none. Units without symmetry (ELU) get one all the same, and their opposites are tried. Several
 layers are fitted as they are: no linear term passes by them, and pruning settles the signs.
-
-*Norms.* For units that are not positively homogeneous the norm of w counts. While others are
-missing it runs away: to a kink, where its gradient vanishes, or to nothing, where the unit is
-linear. So it is limited during the search.
 """
 
 from __future__ import annotations
@@ -61,17 +57,6 @@ class Problem:
     loss: Loss = SQUARES
     latest: float = np.inf
     """When what comes after the deadline must end, too: a judge has a few seconds else."""
-    largest: float = np.inf
-    """The largest norm of a unit's weights, where it counts."""
-
-    def searching(self) -> Problem:
-        """The same problem with norms limited while units are missing: beyond 6, on standardised
-        inputs, a smooth unit is nearly a kink, which moves only where samples are close to it."""
-        return replace(self, largest=np.inf if self.homogeneous else 6.0)
-
-    def with_free_norms(self) -> Problem:
-        """The same problem with norms of any size, for a fit that has all its units."""
-        return replace(self, largest=np.inf)
 
     # ---- the model
 
@@ -209,7 +194,6 @@ class Problem:
             iterations=iterations,
             tolerance=tolerance,
             zero=max(4.5 * EPS, zero),
-            largest=self.largest,
             deadline=self.deadline,
             loss=self.loss,
         )

@@ -41,7 +41,7 @@ from provenet.fitting.search.driver import (
     pruned_to_zero,
     widest_of,
 )
-from provenet.fitting.search.moves import random_start, reset_norms
+from provenet.fitting.search.moves import random_start
 from provenet.networks.activations import ABS, LEAKY_RELU, RELU, Activation, get_activation
 
 KINKED = "relu"
@@ -129,7 +129,7 @@ class Race:
     def _chain(self, name: str, swaps: int, start: Parameters | None = None) -> Iterator[Fit]:
         """Fits of growing networks, from a few random units, to all samples."""
         space = self.spaces[name]
-        problem, widest = space.problem.searching(), widest_of(space.problem, space.units)
+        problem, widest = space.problem, widest_of(space.problem, space.units)
         start = start or random_start(problem, (first_width(problem, space.units),), space.rng)
         for fit in growth(problem, start, widest, space.rng, swaps):
             yield problem.refine(fit.parameters, 1, 1.0)
@@ -173,9 +173,8 @@ class Race:
 
 def handed_on(space: Context, units: Parameters, *, steps: int = 40) -> Fit:
     """Least squares from the units of another activation; output weights start from nothing."""
-    problem = space.problem.searching()
-    calm = reset_norms(problem, problem.with_no_output(units.theta), space.rng)
-    return problem.refine_in_steps(calm, steps, 1e-3, steps)
+    problem = space.problem
+    return problem.refine_in_steps(problem.with_no_output(units.theta), steps, 1e-3, steps)
 
 
 # ---------------------------------------------------------------- what comes of it
