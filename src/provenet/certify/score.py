@@ -1,0 +1,187 @@
+"""Is the residual of a fitted network noise? One score test for any features of the inputs.
+
+Under the hypothesis the labels are a network's values and noise, `E[noise | x] = 0`; nothing is
+assumed of the law of the noise, nor that it is the same everywhere. With e_i half the gradient of
+the loss by the values at sample i (squares: the residual), J_i the derivatives of the values by all
+parameters and W_i the curvature of the loss (squares: 1), a feature h of the inputs has the scores
+
+    t_i = h_i e_i - b^T J_i^T e_i,      b = A^-1 sum_i J_i^T W_i h_i,    A = sum_i J_i^T W_i J_i:
+
+its part outside the range of J, since a fit has removed what is inside (Rao 1948). Without this
+projection the variance after a fit is overestimated, and the test loses most of its power. With
+White's variance in the correction HC2, l_i being the leverage of a sample,
+
+    z = sum_i t_i / sqrt(sum_i t_i^2 / (1 - l_i))
+
+is standard normal in large samples. With several outputs a sample is one term: its noise may be
+correlated between outputs. The p-values of all features are adjusted together (Bonferroni), so that
+a true network is refused with at most the stated probability, however many features are tested.
+
+*Pairs.* Many weak departures, none of which is significant, add up in `sum_ij r_i r_j (x_i.x_j)^k`,
+r being the projected residual. Its distribution under the hypothesis is that with random signs of
+the r_i, drawn a thousand times.
+
+The *detection limit* is the root mean square of a departure along a feature that would be refused
+with probability 95%, in the median over all features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm
+
+from provenet.common.blocks import row_blocks
+from provenet.common.typing import TINY, AnyArray, Array
+from provenet.fitting.linear import solver_scaled
+from provenet.fitting.losses import SQUARES, Loss
+from provenet.fitting.model import Linearisation, Parameters
+from provenet.networks.activations import Activation
+
+
+@dataclass(frozen=True)
+class Features:
+    """Functions of the inputs at the samples, in columns, and the departure that each shows."""
+
+    names: list[str]
+    values: Array
+
+    @classmethod
+    def joined(cls, parts: list[Features]) -> Features:
+        """Of several maps."""
+        names = [name for part in parts for name in part.names]
+        return cls(names, np.column_stack([part.values for part in parts]))
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The most significant of all features, or of all pairs of samples."""
+
+    feature: str
+    p_value: float
+    """Adjusted for everything that was tested."""
+    tested: int
+    detection_limit: float
+    """In units of the labels (of class labels: of the outputs before the link)."""
+
+
+def score_test(
+    parameters: Parameters,
+    activation: Activation,
+    X: Array,
+    y: Array,
+    features: Features,
+    rng: np.random.Generator,
+    *,
+    loss: Loss = SQUARES,
+    level: float = 0.01,
+) -> Scores:
+    """Test that the residuals of a fit to samples on standardised inputs are noise."""
+    model = _Model(parameters, activation, loss, X, y.reshape(len(y), -1))
+    H = features.values / np.maximum(np.sqrt(np.mean(features.values**2, axis=0)), TINY)
+    total, variance, size = _scores(model, H)
+    outside = size > 1e-8 * len(X)  # others lie in the range of J
+    z = np.where(outside, total / np.sqrt(np.maximum(variance, TINY)), 0.0)
+    tested = int(outside.sum())
+    worst = int(np.argmax(np.abs(z)))
+    p = min(2 * float(norm.sf(abs(z[worst]))) * tested, 1.0)
+    output, column = divmod(worst, H.shape[1])
+    name = features.names[column] + (f" (output {output})" if model.Y.shape[1] > 1 else "")
+    power = float(norm.isf(level / (4 * max(tested, 1))) + norm.isf(0.05))
+    limits = power * np.sqrt(variance[outside]) / size[outside]
+    pairs = _pairs(model, rng)
+    if pairs < p:
+        p, name = pairs, "many features together"
+    return Scores(name, min(2 * p, 1.0), tested + 1, float(np.median(limits)) if tested else np.inf)
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A network at its samples, block by block."""
+
+    parameters: Parameters
+    activation: Activation
+    loss: Loss
+    X: Array
+    Y: Array
+
+    def columns(self, work: float = 2e10) -> AnyArray:
+        """The parameters whose derivatives are projected off: all, or where that takes too long
+        those of the output layer only, which makes the test conservative."""
+        p = len(self.parameters.ravel())
+        affordable = len(self.X) * p**2 <= work and len(self.X) * self.Y.shape[1] > p
+        return np.arange(0 if affordable else self.parameters.nonlinear, p)
+
+    def blocks(self) -> Iterator[tuple[slice, Linearisation]]:
+        """Samples whose derivatives take some 30 MB."""
+        rows = int(np.clip(4e6 / len(self.parameters.ravel()), 64, 4096))
+        for block in row_blocks(len(self.X), rows):
+            yield block, Linearisation.of(self.parameters, self.activation, self.X[block])
+
+    def jacobians(self, at: Linearisation, which: AnyArray) -> Iterator[Array]:
+        """The derivatives of each output by some of the parameters."""
+        for J, own in at.jacobians():
+            whole = np.zeros((len(J), len(self.parameters.ravel())))
+            whole[:, own] = J
+            yield whole[:, which]
+
+    def weights(self, at: Linearisation) -> Array:
+        """W, (samples, outputs, outputs)."""
+        root = self.loss.root(at.values)
+        if root is None:
+            return np.broadcast_to(np.eye(self.Y.shape[1]), (len(at.values), *[self.Y.shape[1]] * 2))
+        return np.asarray(np.einsum("nkq,nkp->nqp", root, root))
+
+
+def _scores(model: _Model, H: Array) -> tuple[Array, Array, Array]:
+    """Of each output and feature the sum of t, its variance, and the square of what is tested."""
+    which, K, outputs = model.columns(), H.shape[1], model.Y.shape[1]
+    A, B = np.zeros((len(which), len(which))), np.zeros((len(which), outputs, K))
+    own = np.zeros((outputs, K))
+    for block, at in model.blocks():
+        W, J = model.weights(at), list(model.jacobians(at, which))
+        for q in range(outputs):
+            own[q] += W[:, q, q] @ H[block] ** 2
+            for p in range(outputs):
+                if q == p or model.loss is not SQUARES:
+                    WJ = W[:, q, p, None] * J[p]
+                    A += J[q].T @ WJ
+                    B[:, q] += WJ.T @ H[block]
+    solve = solver_scaled(A, 1e-12)
+    b = solve(B.reshape(len(A), -1))
+    size = own.ravel() - np.einsum("pk,pk->k", B.reshape(len(A), -1), b)
+    total, variance = np.zeros((2, outputs * K))
+    for block, at in model.blocks():
+        e = model.loss.excess(at.values, model.Y[block])
+        J, W = list(model.jacobians(at, which)), model.weights(at)
+        S = np.sum([J[q] * e[:, q, None] for q in range(outputs)], axis=0)
+        t = (e[:, :, None] * H[block][:, None, :]).reshape(len(S), -1) - S @ b
+        shares = [W[:, q, q] * np.einsum("np,np->n", J[q], solve(J[q].T).T) for q in range(outputs)]
+        leverage = np.clip(np.mean(shares, axis=0), 0, 1 - 1e-3)
+        total += t.sum(axis=0)
+        variance += (1 / (1 - leverage)) @ t**2
+    return total, variance, size
+
+
+def _pairs(model: _Model, rng: np.random.Generator, *, most: int = 2000, draws: int = 999) -> float:
+    """The p-value of residuals that are alike where inputs point the same way."""
+    X, Y = model.X[:most], model.Y[:most]
+    at = Linearisation.of(model.parameters, model.activation, X)
+    e = model.loss.excess(at.values, Y)
+    linear = np.column_stack([X, at.features])
+    e = e - linear @ np.linalg.lstsq(linear, e, rcond=1e-10)[0]
+    e = (e / np.maximum(np.sqrt(np.mean(e**2, axis=0)), TINY)).astype(np.float32)
+    alike = ((X @ X.T) / X.shape[1]).astype(np.float32)
+    np.fill_diagonal(alike, 0)
+    signs = np.ones((len(X), draws + 1), np.float32)
+    signs[:, 1:] = rng.choice(np.array([-1, 1], np.float32), (len(X), draws))
+    p = 1.0
+    for kernel in (alike**2, alike**3):
+        total = np.zeros(draws + 1)
+        for column in e.T:
+            signed = column[:, None] * signs
+            total += np.einsum("nd,nd->d", signed, kernel @ signed)
+        p = min(p, 2 * float(np.mean(total >= total[0])))
+    return min(p, 1.0)
