@@ -144,7 +144,7 @@ ATV21 = (
     Mutation(
         "ATV21 Algorithm 5: order 1 whatever order was asked for",
         "order_of",
-        "return context.order or smallest_order(",
+        "return context.options.order or smallest_order(",
         "return 1 or smallest_order(",
         (
             "methods/test_regression_method.py::"
@@ -1222,7 +1222,7 @@ HONESTY = (
     Mutation(
         "rounded labels: steps of labels far apart",
         "_in_steps",
-        "*_decimals(1e4 * blur, above[-1])",
+        ", *(10.0**exponent for exponent in range(highest, lowest, -1))",
         "",
         ("data/test_labels.py::test_steps_are_found_with_any_offset",),
     ),

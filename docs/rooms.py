@@ -52,7 +52,7 @@ def purpose(room: str) -> str:
 
 def table() -> str:
     """A row a room: what it is for, and what it imports."""
-    rows = ["| room | what it is for | imports |", "| --- | --- | --- |"]
+    rows = ["| package | what it is for | imports |", "| --- | --- | --- |"]
     order = rooms()
     for room in order:
         below = ", ".join(sorted(imports_of(room), key=order.index)) or "nothing"

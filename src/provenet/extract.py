@@ -1,4 +1,4 @@
-"""`extract`: a network out of a model that may be asked.
+"""`extract`: the network behind a model that can be queried.
 
 A few questions tell the kind of answers (`probing`). Exact ones are traced along lines (`kinks`)
 and measured again where there is room (`sharpen`); where one layer does not explain them, layer

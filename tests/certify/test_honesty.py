@@ -120,9 +120,11 @@ def test_a_linear_function_has_no_units():
     assert np.allclose(result.network.linear, np.arange(4.0))
 
 
-def test_a_budget_that_runs_out_is_not_a_success():
+def test_a_budget_that_runs_out_is_not_a_success(clock):
+    """Ten looks at the clock: the first width grows."""
+    clock.tick = A_LOOK
     truth = pn.random_network(12, 20, bias_scale=1.5, rng=10)
-    result = network_of(truth, n=1200, budget=0.05)
+    result = network_of(truth, n=1200, budget=10 * A_LOOK)
     assert not result.success
     assert result.message
 

@@ -329,7 +329,7 @@ def test_layers_that_cannot_be_are_refused_in_a_sentence() -> None:
         ({"layers": 1.5}, "layers must be"),
         ({"layers": "two"}, "layers must be"),
         ({"layers": 3, "units": (4, 2)}, "widths of 2 layers"),
-        ({"units": ()}, "not be empty"),
+        ({"units": ()}, "a width for every layer"),
         ({"units": (4, 0)}, "at least 1"),
     ):
         with pytest.raises(pn.InvalidInput, match=words) as refused:

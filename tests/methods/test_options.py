@@ -47,7 +47,7 @@ def imported_by(text: str) -> set[str]:
 
 
 def reads(text: str, option: Option) -> bool:
-    return re.search(rf"context\.{option.name}\b", text) is not None
+    return re.search(rf"context\.(options\.)?{option.name}\b", text) is not None
 
 
 @pytest.mark.parametrize("method", pn.METHODS.values(), ids=lambda method: method.name)

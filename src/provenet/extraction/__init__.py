@@ -1,1 +1,1 @@
-"""Networks out of black boxes that may be asked: who is asked, what to ask, what it means."""
+"""Networks behind black boxes: how they are queried, what to query, and what the answers show."""

@@ -59,6 +59,8 @@ def possible_widths(sizes: Array, units: int | None, smallest_gap: float = 5.0) 
     means nothing.
     """
     rank = numerical_rank(sizes)
+    if rank == 0:
+        return []
     if units is None:
         ratios = sizes[: rank - 1] / sizes[1:rank]
         if rank < len(sizes) or len(ratios) == 0 or ratios.max() < smallest_gap:

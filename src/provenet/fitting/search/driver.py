@@ -325,7 +325,8 @@ def _restart(context: Context, patience: int, known: Array | None = None) -> End
         for fit in growth(problem, start, widest, rng, patience):
             report_progress(context, fit)
             if fit.labels != problem.samples.labels:
-                fit = problem.refine(fit.parameters, 1, 1.0)
+                steps = (40, 1e-2) if is_near_zero(problem, fit) else (1, 1.0)
+                fit = problem.refine(fit.parameters, *steps, zero=1e-3)
             fits.append(fit)
             if is_near_zero(problem, fit):
                 fits.append(pruned_to_zero(problem, fit, rng))
