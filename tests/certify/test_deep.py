@@ -14,7 +14,7 @@ from provenet.certify.checks import Claim, Status
 from provenet.certify.conclude import conclude
 from provenet.certify.deep import DeepCandidate, DeepEvidence, gather_deep, switching_sides
 from provenet.certify.deep_checks import deep_checks
-from provenet.certify.noise_checks import NO_DEPENDENCE
+from provenet.certify.noise_checks import RESIDUAL_IS_NOISE
 from provenet.certify.result import Recovery
 from provenet.certify.shared_layer import shared_layer
 from provenet.common.typing import Array
@@ -256,7 +256,7 @@ def test_a_unit_too_few_under_noise() -> None:
         weights=[truth.weights[0][:2], truth.weights[1][:, :2], truth.weights[2]],
         biases=[truth.biases[0][:2], *truth.biases[1:]],
     )
-    assert failed(context, evidence_of(context, fewer)) == {NO_DEPENDENCE, GAIN}
+    assert failed(context, evidence_of(context, fewer)) == {RESIDUAL_IS_NOISE, GAIN}
 
 
 def test_labels_that_are_cut_off_with_their_noise() -> None:

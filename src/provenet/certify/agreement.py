@@ -17,7 +17,7 @@ import numpy as np
 from provenet.certify.checks import Check, Claim, Status
 from provenet.certify.class_labels import ClassDetails
 from provenet.certify.hopeless import certificates_of, is_hopeless, is_narrow
-from provenet.certify.noise_checks import NO_DEPENDENCE
+from provenet.certify.noise_checks import RESIDUAL_IS_NOISE
 from provenet.certify.residual_checks import few_stand_out
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import (
@@ -141,7 +141,7 @@ def _hardly_known(best: Recovery) -> bool:
 
 
 def _met(best: Recovery, results: Sequence[Recovery]) -> bool:
-    if any(check.name == NO_DEPENDENCE and not check.holds for check in best.checks):
+    if any(check.name == RESIDUAL_IS_NOISE and not check.holds for check in best.checks):
         return len(results) >= MOST_SEARCHES  # that they agree does not make it noise
     if any(agree(best, other) for other in results if other is not best):
         return True

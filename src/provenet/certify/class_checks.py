@@ -17,9 +17,8 @@ from provenet.certify.certificate import clearness, unresolved_units
 from provenet.certify.checks import Check, Status
 from provenet.certify.class_labels import ClassEvidence, class_matrix
 from provenet.certify.evidence import fewest_to_confirm
-from provenet.certify.noise_checks import NO_DEPENDENCE
+from provenet.certify.noise_checks import residual_is_noise
 from provenet.certify.polynomial_rival import polynomial_behind
-from provenet.certify.residual_form import NOT_CHANCE, correlation, hermite_terms, joint_dependence
 from provenet.certify.smoothers import Smoothed, best_smoother
 from provenet.certify.tolerances import (
     CLASS_GAIN,
@@ -51,9 +50,9 @@ def class_checks(context: Context, evidence: ClassEvidence) -> Iterator[Check]:
     yield _signs_are_determined(evidence)
     yield _every_unit_is_clear(evidence)
     yield _every_parameter_is_determined(evidence)
-    left = _left(context, evidence)
-    yield _no_dependence(context, left)
-    yield from _no_smoother(context, evidence, left)
+    own = evidence.own.parameters.network(evidence.network.activation)
+    yield residual_is_noise(context, own, "The labels are explained")
+    yield from _no_smoother(context, evidence, _left(context, evidence))
     yield from _no_polynomial(context, evidence)
     yield _further_units_gain_nothing(context, evidence)
 
@@ -196,23 +195,6 @@ def _left(context: Context, evidence: ClassEvidence) -> Array:
     values = evidence.network(context.standardisation.undo(drawn.X))
     left = class_matrix(drawn.y) - probabilities(values, evidence.network.link)
     return left[:, 1:] if left.shape[1] == 2 else left
-
-
-def _no_dependence(context: Context, left: Array) -> Check:
-    Z = context.drawn.X
-    terms = hermite_terms(Z)
-    sigmas = max(correlation(terms, column[: terms.shape[1]]) for column in left.T)
-    sigmas = max(sigmas, joint_dependence(Z, left))
-    return Check(
-        NO_DEPENDENCE,
-        sigmas <= NOT_CHANCE,
-        f"{sigmas:.2g} standard errors",
-        f"at most {NOT_CHANCE:g}",
-        f"What is left of the labels is predicted by the inputs ({sigmas:.0f} standard errors): "
-        "they come from more units, or not from such a network.",
-        Status.PARTIAL,
-        len(Z),
-    )
 
 
 def _no_smoother(context: Context, evidence: ClassEvidence, left: Array) -> Iterator[Check]:

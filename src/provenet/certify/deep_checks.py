@@ -19,16 +19,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from provenet.certify.checks import Check, Status
-from provenet.certify.cut_off import ends_like_noise
 from provenet.certify.deep import DeepEvidence
-from provenet.certify.noise_checks import NO_DEPENDENCE
+from provenet.certify.noise_checks import noise_checks
 from provenet.certify.residual_checks import unseen_are_predicted
-from provenet.certify.residual_form import (
-    NOT_CHANCE,
-    correlation,
-    hermite_terms,
-    joint_dependence,
-)
 from provenet.certify.smooth_checks import no_other_waves
 from provenet.certify.tolerances import (
     DEEP_LABELS_A_PARAMETER,
@@ -40,7 +33,7 @@ from provenet.certify.tolerances import (
     SPARE_ON_A_PIECE,
     SPARE_SAMPLES,
 )
-from provenet.common.typing import TINY, Array
+from provenet.common.typing import TINY
 from provenet.fitting.context import Context
 from provenet.fitting.search.moves import widened
 from provenet.networks.activations import Symmetry
@@ -213,32 +206,10 @@ def _noise(context: Context, evidence: DeepEvidence) -> Iterator[Check]:
             f"Noise of {noise:.3g} is left where {given:.3g} was given: there are more units, or "
             "the activation is another one.",
         )
-    drawn = context.drawn
-    predicted = evidence.network(context.standardisation.undo(drawn.X))
-    yield ends_like_noise(drawn.y, predicted, _found(evidence))
-    yield _no_dependence(context, drawn.y - predicted, _found(evidence))
+    own = evidence.own.parameters.deep_network(evidence.network.activation)
+    yield from noise_checks(context, own, _found(evidence))
     yield _every_unit_is_clear(evidence)
     yield _further_units_gain_nothing(context, evidence)
-
-
-def _no_dependence(context: Context, r: Array, found: str) -> Check:
-    """Do inputs predict anything of what is left?"""
-    Z = context.drawn.X
-    terms = hermite_terms(Z)
-    sigmas = max(
-        max(correlation(terms, left[: terms.shape[1]]), joint_dependence(Z, left))
-        for left in r.reshape(len(r), -1).T
-    )
-    return Check(
-        NO_DEPENDENCE,
-        sigmas <= NOT_CHANCE,
-        f"{sigmas:.2g} standard errors",
-        f"at most {NOT_CHANCE:g}",
-        f"{found}, but what is left is predicted by the inputs ({sigmas:.0f} standard "
-        "errors): the labels come from more units, or not from such a network.",
-        Status.PARTIAL,
-        len(Z),
-    )
 
 
 def _every_unit_is_clear(evidence: DeepEvidence) -> Check:

@@ -26,6 +26,7 @@ from provenet.certify.certificate import (
     weakest_unit,
 )
 from provenet.certify.tolerances import (
+    HEAVY_TAILS,
     ROUNDING_MARGIN,
     SAMPLES_A_PARAMETER,
     SPARE_ON_A_PIECE,
@@ -45,8 +46,7 @@ from provenet.fitting.covariance import (
 from provenet.fitting.final_fit import (
     Polished,
     covariance_of_all,
-    excess_on_unseen,
-    expected_on_unseen,
+    held_out_test,
     refit_on_all,
 )
 from provenet.fitting.least_squares import Ended
@@ -152,6 +152,7 @@ def gather(
     user = context.standardisation.network_to_user(own).normalised()
     sides = rarer_side(user, context.inputs)
     weakest, margin, without = weakest_unit(samples, own, max(settled.noise, unseen.rounding))
+    kurtosis = residual_kurtosis(samples, own)
     certificate = Certificate(
         residual=unseen.residual,
         relative_residual=unseen.residual / context.spread,
@@ -172,7 +173,7 @@ def gather(
         weakest_unit=weakest,
         weakest_margin=margin,
         closest_pair=closest_pair(user, context.inputs),
-        residual_kurtosis=residual_kurtosis(samples, own),
+        residual_kurtosis=kurtosis,
         rarer_side=sides,
         width_evidence=_width_evidence(candidate, without / context.spread),
         gaussian=context.gaussian,
@@ -181,6 +182,7 @@ def gather(
         warnings=(
             *(() if context.gaussian.ok else (context.gaussian.message,)),
             *settled.warnings,
+            *(() if unseen.exact or kurtosis <= HEAVY_TAILS else (_TAILS.format(kurtosis),)),
         ),
     )
     unresolved = unresolved_units(user, settled.errors, sides, fewest_to_confirm(user))
@@ -270,14 +272,15 @@ def look_at_unseen(context: Context, own: Network, rss: float) -> Unseen:
         and fitted <= _root_mean_square(allowed)
         and np.all(by_output <= allowed)
     )
+    tested = held_out_test(context, own, rss)
     return Unseen(
         _root_mean_square(by_output),
         _root_mean_square(roundings),
         samples if context.unseen else 0,
         fitted,
         exact,
-        expected_on_unseen(context, own, rss).limit,
-        None if exact else excess_on_unseen(context, own, rss),
+        tested.limit,
+        None if exact else tested.excess,
     )
 
 
@@ -375,6 +378,11 @@ def _refitted_inside(
         (_CUT_OFF.format(precision.words),) if precision.cut_off else (),
     )
 
+
+_TAILS = (
+    "The residuals have heavy tails (excess kurtosis {:.2g}). If some labels are simply wrong, "
+    'method="sparse-noise" or "arbitrary-noise" is more precise.'
+)
 
 _CUT_OFF = (
     "Labels are {}, to the nearest or cut off: they do not tell, so the output bias is known to "

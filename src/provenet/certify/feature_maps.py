@@ -21,7 +21,7 @@ from provenet.networks.network import Network
 
 
 def features_of(network: Network, X: Array, rng: np.random.Generator) -> Features:
-    """All maps of a network on standardised inputs: some 100 to 1000 features, of 100 MB at most."""
+    """All maps of a network on standardised inputs: 100 to 1000 features, 100 MB at most."""
     most = int(np.clip(2e6 / len(X), 20, 200))
     maps: list[Callable[[Network, Array, np.random.Generator, int], Features]]
     maps = [polynomials, waves, random_units, along_units, near_kinks, linear_regions, places]
@@ -66,7 +66,9 @@ def random_units(network: Network, X: Array, rng: np.random.Generator, most: int
 
 def along_units(network: Network, X: Array, rng: np.random.Generator, most: int) -> Features:
     """Bumps at seven quantiles of each unit's argument, and of the predictions; their tails."""
-    columns = {f"along unit {name}": z for name, z in _arguments(network, X, rng, max(1, most // 8))}
+    columns = {
+        f"along unit {name}": z for name, z in _arguments(network, X, rng, max(1, most // 8))
+    }
     values = network(X).reshape(len(X), -1)
     columns |= {f"along the predictions of output {q}": v for q, v in enumerate(values.T)}
     names, parts = list[str](), list[Array]()
@@ -98,7 +100,7 @@ def linear_regions(
     network: Network, X: Array, rng: np.random.Generator, most: int, fewest: int = 16
 ) -> Features:
     """The largest regions in which the network is linear."""
-    if not network.activation.kinked:
+    if not (network.activation.kinked and network.units):
         return Features([], np.empty((len(X), 0)))
     Z = np.column_stack([z for _, z in _arguments(network, X, rng, network.units)])
     _, region, count = np.unique(Z > 0, axis=0, return_inverse=True, return_counts=True)

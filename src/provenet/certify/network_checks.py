@@ -170,7 +170,6 @@ class _UnitQuestions(About):
         if not self.evidence.exact:
             yield left.at_rest()
         if not (self.evidence.exact or certificate.rounded):
-            yield left.no_tails()
             yield from noise_checks(self.context, self.evidence.own, self.found)
         if not self.evidence.exact:
             yield self.rivals.none_with_fewer_units(self.found)

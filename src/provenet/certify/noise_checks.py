@@ -1,173 +1,76 @@
-"""Is what a network leaves of the labels noise? Noise knows nothing of inputs, units and pieces.
-
-Least squares makes residuals small on the whole. Where labels are those of a network up to noise,
-their mean is zero everywhere else as well: on every linear piece, where predictions are highest and
-lowest, far out, and for every polynomial of the inputs. The size of noise may differ from place to
-place. And labels end as noise does (`cut_off`).
-"""
+"""Is the residual of a network noise? The checks of every network that samples do not determine
+exactly: the score test (`score`), and labels that end at a limit (`cut_off`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
-from scipy.special import ndtr, stdtr
 
 from provenet.certify.checks import Check, Status
 from provenet.certify.cut_off import ends_like_noise
-from provenet.certify.residual_form import (
-    NOT_CHANCE,
-    UNLIKELY,
-    Residuals,
-    at_the_face,
-    dependence,
-    joint_dependence,
-    like_the_next,
-)
-from provenet.certify.tolerances import FEWEST_IN_A_GROUP, LOUDEST, MOST_PIECES, SURE_OF_SPREAD
-from provenet.common.typing import AnyArray, Array
+from provenet.certify.feature_maps import features_of
+from provenet.certify.score import score_test
+from provenet.common.typing import TINY, Array
 from provenet.fitting.context import Context
+from provenet.fitting.losses import SQUARES
+from provenet.fitting.model import Parameters
 from provenet.networks.network import Network
 
-NO_DEPENDENCE = "what is left does not depend on the inputs"
+RESIDUAL_IS_NOISE = "the residual is noise"
 """The name of a check: where it fails there is more to be found."""
 
 
 def noise_checks(context: Context, own: Network, found: str) -> Iterator[Check]:
     """Of a network on standardised inputs; `found` begins the advice."""
-    drawn, fitted = context.drawn, context.problem.samples.size
+    drawn = context.drawn
     predicted = own(drawn.X)
+    yield _no_outliers(drawn.y - predicted, found)
     yield ends_like_noise(drawn.y, predicted, found)
-    left = (drawn.y - predicted).reshape(drawn.size, -1)
-    groups = _groups(own, drawn.X)
-    worst = min(
-        (_least_likely(groups, column) for column in left.T), key=lambda place: place.chance
-    )
-    yield Check(
-        "what is left has mean zero everywhere",
-        worst.chance >= UNLIKELY,
-        f"chance {worst.chance:.2g} {worst.where}",
-        f"at least {UNLIKELY:g}, in {len(groups.names)} places",
-        f"{found}, but {worst.where} they are {worst.mean:+.2g} off in the mean: labels there "
-        "come from something else, as when they are clipped, or a unit is missing.",
+    yield residual_is_noise(context, own, found)
+
+
+def _no_outliers(residual: Array, found: str, most: float = 100.0) -> Check:
+    """Of Gaussian noise the largest residual is some 5 times the median, of Student's t with three
+    degrees of freedom and 10,000 samples 40 times; where two units were taken for one, or labels
+    are wrong, all but a few samples are explained far better."""
+    columns = np.abs(residual.reshape(len(residual), -1))
+    ratio = float(np.max(columns.max(axis=0) / np.maximum(np.median(columns, axis=0), TINY)))
+    return Check(
+        "no outliers",
+        ratio <= most,
+        f"the largest residual is {ratio:.3g} times the median",
+        f"at most {most:g}",
+        f"{found}, but most are explained far better than a few: these may be outliers, or two "
+        "units close to each other that were taken for one. Look at the largest residuals.",
         Status.PARTIAL,
-        drawn.size,
+        len(residual),
     )
-    each = (_dependence(own, drawn.X, column, fitted) for column in left.T)
-    sigmas = max(*each, joint_dependence(drawn.X, left))
-    yield Check(
-        NO_DEPENDENCE,
-        sigmas <= NOT_CHANCE,
-        f"{sigmas:.2g} standard errors",
-        f"at most {NOT_CHANCE:g}",
-        f"{found}, but what is left is predicted by the inputs ({sigmas:.0f} standard errors): the "
-        "labels come from more units, or not from such a network.",
+
+
+def residual_is_noise(
+    context: Context, own: Network, found: str, level: float = 0.01, most: int = 10_000
+) -> Check:
+    """The score test, on at most so many samples; outputs are weighted by their noise."""
+    loss, drawn = context.problem.loss, context.drawn
+    X, y = drawn.X[:most], drawn.y[:most]
+    parameters, spread = Parameters.of(own), np.ones(())
+    if loss is SQUARES:
+        spread = np.maximum(np.std(y - own(X), axis=0), TINY)
+        parameters, y = replace(parameters, beta=parameters.beta / spread), y / spread
+    rng = np.random.default_rng(0)
+    features = features_of(own, X, rng)
+    tested = score_test(parameters, own.activation, X, y, features, rng, loss=loss)
+    limit = tested.detection_limit * float(np.sqrt(np.mean(spread**2)))
+    return Check(
+        RESIDUAL_IS_NOISE,
+        tested.p_value >= level,
+        f"adjusted p = {tested.p_value:.2g} of {tested.tested} features",
+        f"at least {level:g}; departures of {limit:.2g} would be found",
+        f"{found}, but {tested.feature} explains part of the residual (adjusted p = "
+        f"{tested.p_value:.1g}): the labels come from more units, or not from such a network. Take "
+        "more samples, or name another activation.",
         Status.PARTIAL,
-        drawn.size,
+        len(X),
     )
-    unit = _spiked(own, drawn.X, left)
-    yield Check(
-        "what is left is no larger at a kink",
-        unit is None,
-        "alike" if unit is None else f"larger at unit {unit}",
-        "alike",
-        f"{found}, but labels are explained worse next to the kink of unit {unit} than beside it: "
-        "it may stand for two units. Take more samples.",
-        Status.PARTIAL,
-        drawn.size,
-    )
-
-
-def _dependence(own: Network, Z: Array, left: Array, fitted: int) -> float:
-    """By how many standard errors residuals depend on polynomials, on neighbours, along a unit."""
-    everything = Residuals(Z, Z, left)
-    seen = Residuals(Z[:fitted], Z[:fitted], left[:fitted])
-    unseen = Residuals(Z[fitted:], Z[fitted:], left[fitted:])
-    orders = np.argsort(Z @ own.weights.T, axis=0).T
-    along = max((like_the_next(left[order]) for order in orders), default=0.0)
-    return max(along, dependence(unseen, seen, everything))
-
-
-def _spiked(own: Network, Z: Array, left: Array) -> int | None:
-    """The first unit at whose kink residuals are larger than beside it."""
-    if not own.activation.kinked:
-        return None
-    distance = np.abs(Z @ own.weights.T + own.biases) / np.linalg.norm(own.weights, axis=1)
-    size = np.linalg.norm(left / np.maximum(left.std(axis=0), np.finfo(float).tiny), axis=1)
-    spiked = (i for i, column in enumerate(distance.T) if at_the_face(column, size))
-    return next(spiked, None)
-
-
-# ---------------------------------------------------------------- places
-
-
-@dataclass(frozen=True)
-class _Groups:
-    """Places, each with the samples that lie there."""
-
-    names: list[str]
-    members: list[AnyArray]
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A place, what is left there in the mean, and the chance of that, all places counted."""
-
-    where: str
-    mean: float
-    chance: float
-
-
-def _groups(own: Network, Z: Array) -> _Groups:
-    """Linear pieces; tails of the predictions, of the units and of the inputs' lengths."""
-    names, members = [], []
-    values = own(Z).reshape(len(Z), -1)
-    lengths = np.einsum("nd,nd->n", Z, Z)
-    units = Z @ own.weights.T + own.biases
-    for q, column in enumerate(values.T):
-        of = f" of output {q}" if values.shape[1] > 1 else ""
-        order = np.argsort(column)
-        for size in _sizes(len(Z)):
-            names += [f"at the {size} lowest predictions{of}", f"at the {size} highest{of}"]
-            members += [order[:size], order[-size:]]
-    middle = "kink" if own.activation.kinked else "middle"
-    far = {f"beyond the {middle} of unit {i}": z for i, z in enumerate(units.T)}
-    for where, column in {"from the mean": lengths, **far}.items():
-        order = np.argsort(column)
-        for size in _sizes(len(Z)):
-            names.append(f"at the {size} inputs farthest {where}")
-            members.append(order[-size:])
-    patterns, piece, count = np.unique(units > 0, axis=0, return_inverse=True, return_counts=True)
-    for k in np.argsort(-count)[:MOST_PIECES]:
-        if count[k] >= FEWEST_IN_A_GROUP:
-            on = np.flatnonzero(patterns[k]).tolist()
-            names.append(f"where units {on} are on" if on else "where all units are off")
-            members.append(np.flatnonzero(piece.ravel() == k))
-    return _Groups(names, members)
-
-
-def _sizes(n: int) -> Iterator[int]:
-    """Sizes of tails: few samples, and up to a quarter of all."""
-    size = FEWEST_IN_A_GROUP
-    while size <= n // 4:
-        yield size
-        size *= 2
-
-
-def _least_likely(groups: _Groups, left: Array) -> _Place:
-    """The place whose mean chance explains least, as many as there are places.
-
-    By Student's test with the spread in the place, at least half of that of all, for residuals may
-    happen to be alike; and with a spread several times that of all, which no place should have.
-    """
-    overall = max(float(np.std(left)), np.finfo(float).tiny)
-    places = []
-    for name, rows in zip(groups.names, groups.members, strict=True):
-        part = left[rows]
-        size = abs(part.mean()) * np.sqrt(len(part))
-        spread = max(float(np.std(part, ddof=1)), SURE_OF_SPREAD * overall)
-        alone = stdtr(len(part) - 1, -size / spread)
-        chance = 2 * min(alone, ndtr(-size / (LOUDEST * overall))) * len(groups.names)
-        places.append(_Place(name, float(part.mean()), float(min(chance, 1.0))))
-    return min(places, key=lambda place: place.chance)

@@ -19,7 +19,6 @@ from provenet.certify.tolerances import (
     BLURRED,
     FAR_MORE,
     HEAVY_TAILS,
-    KURTOSIS_SIGMAS,
     MORE_THAN_GIVEN,
     MOVES,
     ROUNDING_MARGIN,
@@ -204,22 +203,6 @@ class ResidualQuestions(About):
             f"{self.found}, but the last fit ended before it came to rest ({ended.value}), so "
             "errors may be larger than stated: give more time with budget=, or take labels of more "
             "digits.",
-            Status.PARTIAL,
-        )
-
-    def no_tails(self) -> Check:
-        """Noise is Gaussian or nearly so; few samples that stand out may be a missed unit."""
-        kurtosis = self.certificate.residual_kurtosis
-        chance = KURTOSIS_SIGMAS * np.sqrt(24 / self.certificate.samples_fitted)
-        limit = float(max(chance, HEAVY_TAILS))
-        return Check(
-            "no few samples stand out",
-            kurtosis <= limit,
-            f"excess kurtosis {kurtosis:.3g}",
-            f"at most {limit:.3g}",
-            f"{self.found}, but most are explained far better than a few (excess kurtosis "
-            f"{kurtosis:.0f}): these may be outliers, or two units close to each other that were "
-            "taken for one. Look at the largest residuals.",
             Status.PARTIAL,
         )
 

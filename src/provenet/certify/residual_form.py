@@ -19,15 +19,12 @@ from scipy.stats import mannwhitneyu
 from provenet.certify.statements import Predicts
 from provenet.certify.tolerances import (
     FEWEST_WITHIN,
-    MOST_PAIRED,
     MOST_POLYNOMIALS,
     MOST_TESTED,
     NEAREST_SAMPLES,
     NEIGHBOURS_AMONG,
-    PAIRED_AT_ONCE,
 )
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import TINY, Array
+from provenet.common.typing import Array
 from provenet.fitting.context import Context
 from provenet.networks.hermite import hermite_rows
 from provenet.networks.layered import unit_values
@@ -138,33 +135,6 @@ def hermite_terms(Z: Array) -> Array:
     fits = (k for k in range(_HIGHEST_DEGREE, 1, -1) if comb(k + d, d) <= MOST_POLYNOMIALS)
     degree = next(fits, 1)
     return hermite_rows(Z[: _MOST_ENTRIES // comb(degree + d, d)], degree)
-
-
-def joint_dependence(Z: Array, left: Array) -> float:
-    """By how many standard errors residuals of inputs that point the same way are alike.
-
-    `sum_ij r_i r_j (z_i.z_j)^k` over pairs, for k = 2 and 3: what all polynomials of that degree
-    explain together, where each alone explains too little to show, as of many weak units in many
-    features. Residuals of noise have random signs, and then its variance is that of its terms. What
-    is linear in the inputs is for others to see: it is taken off first. Of several outputs, a
-    column each, the most that one of them shows.
-    """
-    rows = slice(0, MOST_PAIRED)
-    straight = np.column_stack([Z[rows], np.ones(len(Z[rows]))])
-    left = left.reshape(len(left), -1)[rows]
-    bent = left - straight @ np.linalg.lstsq(straight, left, rcond=None)[0]
-    r = (bent / np.maximum(np.sqrt(np.mean(bent**2, axis=0)), TINY)).astype(np.float32)
-    z = (Z[rows] / np.sqrt(Z.shape[1])).astype(np.float32)
-    total, squares = np.zeros((2, 2, r.shape[1]))
-    for block in row_blocks(len(z), PAIRED_AT_ONCE):
-        alike = np.triu(z[block] @ z[block.start :].T, 1)  # each pair once
-        mine, others = r[block], r[block.start :]
-        power = alike.copy()
-        for k in range(2):
-            power *= alike
-            total[k] += 2 * np.einsum("iq,iq->q", mine, power @ others)
-            squares[k] += 2 * np.einsum("iq,iq->q", mine**2, power**2 @ others**2)
-    return float(np.max(total / np.sqrt(2 * np.maximum(squares, TINY))))
 
 
 def correlation(H: Array, left: Array) -> float:

@@ -19,7 +19,7 @@ from provenet.certify.evidence import Evidence, too_few_to_tell
 from provenet.certify.tolerances import BLURRED, ROUNDED_WORSE, SMALL_RESIDUAL
 from provenet.common.words import counted
 from provenet.fitting.context import Context
-from provenet.fitting.final_fit import Polished, excess_on_unseen
+from provenet.fitting.final_fit import Polished, held_out_test
 from provenet.fitting.search.alternatives import Comparison, Kind, compare, improve, refitted
 
 
@@ -35,7 +35,7 @@ def searched_on(
         return polished, None
     if polished.network.units == 0:
         return polished, None
-    if excess_on_unseen(context, polished.network, polished.rss) is not None:
+    if held_out_test(context, polished.network, polished.rss).excess is not None:
         return polished, None
     if not too_few_to_tell(context, polished.network):
         return improve(context, polished)

@@ -17,9 +17,10 @@ is standard normal in large samples. With several outputs a sample is one term: 
 correlated between outputs. The p-values of all features are adjusted together (Bonferroni), so that
 a true network is refused with at most the stated probability, however many features are tested.
 
-*Pairs.* Many weak departures, none of which is significant, add up in `sum_ij r_i r_j (x_i.x_j)^k`,
-r being the projected residual. Its distribution under the hypothesis is that with random signs of
-the r_i, drawn a thousand times.
+*Pairs.* Many weak departures, none of which is significant, add up in `sum_ij r_i r_j k(x_i, x_j)`:
+k is a sum of the second and third Hermite polynomials of `x_i.x_j / sqrt(features)`, r the residual
+with the output layer projected off. Under the hypothesis its distribution is that with random signs
+of the r_i, which are drawn.
 
 The *detection limit* is the root mean square of a departure along a feature that would be refused
 with probability 95%, in the median over all features.
@@ -131,7 +132,9 @@ class _Model:
         """W, (samples, outputs, outputs)."""
         root = self.loss.root(at.values)
         if root is None:
-            return np.broadcast_to(np.eye(self.Y.shape[1]), (len(at.values), *[self.Y.shape[1]] * 2))
+            return np.broadcast_to(
+                np.eye(self.Y.shape[1]), (len(at.values), *[self.Y.shape[1]] * 2)
+            )
         return np.asarray(np.einsum("nkq,nkp->nqp", root, root))
 
 
@@ -146,7 +149,7 @@ def _scores(model: _Model, H: Array) -> tuple[Array, Array, Array]:
             own[q] += W[:, q, q] @ H[block] ** 2
             for p in range(outputs):
                 if q == p or model.loss is not SQUARES:
-                    WJ = W[:, q, p, None] * J[p]
+                    WJ = J[p] if model.loss is SQUARES else W[:, q, p, None] * J[p]
                     A += J[q].T @ WJ
                     B[:, q] += WJ.T @ H[block]
     solve = solver_scaled(A, 1e-12)
@@ -165,7 +168,7 @@ def _scores(model: _Model, H: Array) -> tuple[Array, Array, Array]:
     return total, variance, size
 
 
-def _pairs(model: _Model, rng: np.random.Generator, *, most: int = 2000, draws: int = 999) -> float:
+def _pairs(model: _Model, rng: np.random.Generator, *, most: int = 3000, draws: int = 299) -> float:
     """The p-value of residuals that are alike where inputs point the same way."""
     X, Y = model.X[:most], model.Y[:most]
     at = Linearisation.of(model.parameters, model.activation, X)
@@ -173,15 +176,14 @@ def _pairs(model: _Model, rng: np.random.Generator, *, most: int = 2000, draws: 
     linear = np.column_stack([X, at.features])
     e = e - linear @ np.linalg.lstsq(linear, e, rcond=1e-10)[0]
     e = (e / np.maximum(np.sqrt(np.mean(e**2, axis=0)), TINY)).astype(np.float32)
-    alike = ((X @ X.T) / X.shape[1]).astype(np.float32)
-    np.fill_diagonal(alike, 0)
+    alike = ((X @ X.T) / np.sqrt(X.shape[1])).astype(np.float32)
+    kernel = (alike**2 - 1) / np.sqrt(2) + (alike**3 - 3 * alike) / np.sqrt(6)
+    kernel = kernel.astype(np.float32)
+    np.fill_diagonal(kernel, 0)
     signs = np.ones((len(X), draws + 1), np.float32)
     signs[:, 1:] = rng.choice(np.array([-1, 1], np.float32), (len(X), draws))
-    p = 1.0
-    for kernel in (alike**2, alike**3):
-        total = np.zeros(draws + 1)
-        for column in e.T:
-            signed = column[:, None] * signs
-            total += np.einsum("nd,nd->d", signed, kernel @ signed)
-        p = min(p, 2 * float(np.mean(total >= total[0])))
-    return min(p, 1.0)
+    total = np.zeros(draws + 1)
+    for column in e.T:
+        signed = column[:, None] * signs
+        total += np.einsum("nd,nd->d", signed, kernel @ signed)
+    return float(np.mean(total >= total[0]))

@@ -67,13 +67,9 @@ MORE_THAN_GIVEN = 1.25
 """Convention: times the noise that was given: what is left beyond that is no noise."""
 HEAVY_TAILS = 4.0
 """Convention: excess kurtosis of noise; that of Laplace noise is 3."""
-KURTOSIS_SIGMAS = 6.0
-"""Convention: standard errors, sqrt(24 / n) each, that kurtosis may be off by chance."""
 BLURRED = 1.1
 """Derived: in rounding errors, standard deviation of what is left with noise of an eighth of a
 step: less does not tell a unit that is missing from noise."""
-FEWEST_IN_A_GROUP = 8
-"""Convention: samples of a place whose mean residual is looked at."""
 LABELS_BEYOND = 12.0
 """Derived: labels that noise would put beyond the outermost one; more by chance once in 160,000
 times (exp(-12)). Of 400 problems with noise of ten kinds 398 had fewer than 8 and two, with a
@@ -83,12 +79,6 @@ OFF_AT_THE_END = 0.25
 """Convention: of the noise, what the fit may be off by at the outermost labels."""
 FEWEST_AT_THE_END = 30
 """Convention: samples of the outermost predictions whose residuals are looked at."""
-MOST_PIECES = 100
-"""Convention: linear pieces, those of most samples, that are looked at."""
-SURE_OF_SPREAD = 0.5
-"""Convention: of the spread of all residuals, what those of a place have at least."""
-LOUDEST = 3.0
-"""Convention: times the spread of all residuals, what noise has at most in any place."""
 MOVES = 0.25
 """Derived: by how many noise variances a parameter least squares may lower the sum of squares of an
 answer that was not refined: a quarter means that parameters are off by half a standard error."""
@@ -183,9 +173,6 @@ units, of which the best of ten thousand is above 4.9 by chance once in a hundre
 
 # ---------------------------------------------------------------- what a layer leaves
 
-MOST_PAIRED, PAIRED_AT_ONCE = 10_000, 250
-"""Convention: residuals that are compared in pairs, a fifth of a second; rows at a time:
-ten megabytes of pairs stay in a cache."""
 MOST_POLYNOMIALS = 1000
 """Convention: polynomials of the inputs that residuals are compared with: a higher degree is left
 out; `residual_form.NOT_CHANCE` counts on so many."""

@@ -22,7 +22,7 @@ from itertools import takewhile
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 from scipy.stats import f as f_distribution
 
 from provenet.common.typing import EPS, TINY, AnyArray, Array
@@ -32,7 +32,7 @@ from provenet.fitting.covariance import Covariance, covariance, covariance_bound
 from provenet.fitting.least_squares import Ended, Fit, refine
 from provenet.fitting.linear import fit_linear_part
 from provenet.fitting.model import Parameters
-from provenet.fitting.residuals import residual_on, rounding_level, scale_outputs
+from provenet.fitting.residuals import rounding_level, scale_outputs
 from provenet.networks.activations import Activation, Symmetry, leaky_relu
 from provenet.networks.canonical import apply_symmetry, match_units
 from provenet.networks.network import Network
@@ -110,7 +110,7 @@ def settled_from(context: Context, free: Fit) -> Polished:
     if network.linear is None or network.units == 0:
         return Polished.of(free, network)
     unsettled = _with_signs(network, _likeliest_signs(network).signs)
-    if not problem.is_zero(free) and excess_on_unseen(context, unsettled, free.rss) is not None:
+    if not problem.is_zero(free) and held_out_test(context, unsettled, free.rss).excess is not None:
         return Polished.of(free, unsettled)  # a bad minimum: no need to go on
     settled, ambiguities = settle_signs(context, free, network)
     if _linear_term_needed(context, free, settled):
@@ -247,34 +247,42 @@ def _linear_term_needed(context: Context, free: Fit, settled: Fit, level: float 
     return bool(f_distribution.sf(F, extra, spare) < level)
 
 
-# ---------------------------------------------------------------- samples that no fit saw
+# ---------------------------------------------------------------- samples held out
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What noise would leave of samples that were not fitted."""
+class HeldOut:
+    """The residual on held-out samples, beside what noise of the fitted samples' size leaves."""
 
     residual: float
-    """Root mean square: that of fitted samples, enlarged by what their fit has hidden of it."""
+    """Root mean square."""
+    expected: float
+    """That of the fitted samples, enlarged by what the fit has hidden of the noise."""
     limit: float
-    """What chance hardly ever exceeds (F-test)."""
+    """The residual that noise exceeds with a small probability."""
+
+    @property
+    def excess(self) -> float | None:
+        """How many times larger than expected, if it is significantly larger."""
+        return self.residual / max(self.expected, TINY) if self.residual > self.limit else None
 
 
-def expected_on_unseen(
-    context: Context, network: Network, rss: float, level: float = 1e-4
-) -> Expected:
-    """From the residual sum of squares of the samples that were fitted."""
-    spare = max(context.problem.samples.labels - network.free_parameters, 1)
-    size = np.sqrt(rss / spare * (1 + network.free_parameters / spare))
-    factor = f_distribution.isf(level, context.held_out.labels, spare)
-    return Expected(float(size), float(size * np.sqrt(factor)))
+def held_out_test(context: Context, network: Network, rss: float, level: float = 1e-3) -> HeldOut:
+    """Compare mean squares by their own variances: no law of the noise is assumed.
 
-
-def excess_on_unseen(context: Context, network: Network, rss: float) -> float | None:
-    """How much larger the residual is on held-out samples than noise explains, or None."""
-    expected = expected_on_unseen(context, network, rss)
-    found = residual_on(context.held_out, context.standardisation.network_to_user(network))
-    return found / max(expected.residual, TINY) if found > expected.limit else None
+    `rss` is the residual sum of squares of the fitted samples.
+    """
+    samples, held_out = context.problem.samples, context.held_out
+    spare = max(samples.labels - network.free_parameters, 1)
+    expected = rss / spare * (1 + network.free_parameters / spare)
+    user = context.standardisation.network_to_user(network)
+    parts = (network(samples.X) - samples.y, user(held_out.X) - held_out.y)
+    fitted, found = (np.mean(r.reshape(len(r), -1) ** 2, axis=1) for r in parts)
+    # A few held-out samples say little of the variance of their squares.
+    own = max(float(np.var(fitted)) * (samples.labels / spare) ** 2, float(np.var(found)))
+    error = np.sqrt(own / len(fitted) + own / len(found))
+    limit = np.sqrt(expected + float(norm.isf(level)) * error)
+    return HeldOut(float(np.sqrt(np.mean(found))), float(np.sqrt(expected)), float(limit))
 
 
 # ---------------------------------------------------------------- all samples
