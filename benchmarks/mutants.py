@@ -1195,7 +1195,6 @@ OURS = (
 )
 
 _INTERVALS = "fitting/test_rounded_labels.py::test_moments_are_those_of_the_networks_inside"
-_PLACES = "certify/test_noise_checks.py::test_clipped_labels_are_not_noise"
 
 HONESTY = (
     Mutation(
@@ -1227,11 +1226,18 @@ HONESTY = (
         ("data/test_labels.py::test_steps_are_found_with_any_offset",),
     ),
     Mutation(
-        "noise: means of places are not looked at",
-        "_least_likely",
-        "size = abs(part.mean()) * np.sqrt(len(part))",
-        "size = abs(part.mean())",
-        (_PLACES,),
+        "noise: scores are not projected off the range of the Jacobian",
+        "_scores",
+        ".reshape(len(S), -1) - S @ b",
+        ".reshape(len(S), -1)",
+        ("certify/test_score.py::test_scores_are_those_of_a_dense_projection",),
+    ),
+    Mutation(
+        "noise: p-values are not adjusted for the number of features",
+        "score_test",
+        "p = min(2 * float(norm.sf(abs(z[worst]))) * tested, 1.0)",
+        "p = min(2 * float(norm.sf(abs(z[worst]))), 1.0)",
+        ("certify/test_score.py::test_noise_is_hardly_ever_refused[Gaussian]",),
     ),
     Mutation(
         "noise: correlations with the sample before are counted once",

@@ -52,6 +52,7 @@ from provenet.fitting.final_fit import (
 from provenet.fitting.least_squares import Ended
 from provenet.fitting.residuals import (
     RobustErrors,
+    outlier_ratio,
     residual_on,
     robust_errors,
     rounding_level,
@@ -310,7 +311,9 @@ def _root_mean_square(x: Array) -> float:
 def _settle(context: Context, candidate: Candidate, polished: Polished, unseen: Unseen) -> _Settled:
     """With noise the fit on all samples, if what is left may be noise; else the fit as it is."""
     rounded = explained_by_rounding(context, max(unseen.residual, unseen.fitted))
-    noisy = not unseen.exact and (rounded or unseen.excess is None)
+    samples = context.problem.samples
+    outliers = outlier_ratio(samples.y - polished.network(samples.X)) > 100
+    noisy = not unseen.exact and (rounded or (unseen.excess is None and not outliers))
     if noisy and context.refine and polished.network.units:
         fit = fit_rounded_labels(context, polished.network) if rounded else None
         if fit is not None:

@@ -16,6 +16,7 @@ from provenet.common.typing import TINY, Array
 from provenet.fitting.context import Context
 from provenet.fitting.losses import SQUARES
 from provenet.fitting.model import Parameters
+from provenet.fitting.residuals import outlier_ratio
 from provenet.networks.network import Network
 
 RESIDUAL_IS_NOISE = "the residual is noise"
@@ -32,11 +33,7 @@ def noise_checks(context: Context, own: Network, found: str) -> Iterator[Check]:
 
 
 def _no_outliers(residual: Array, found: str, most: float = 100.0) -> Check:
-    """Of Gaussian noise the largest residual is some 5 times the median, of Student's t with three
-    degrees of freedom and 10,000 samples 40 times; where two units were taken for one, or labels
-    are wrong, all but a few samples are explained far better."""
-    columns = np.abs(residual.reshape(len(residual), -1))
-    ratio = float(np.max(columns.max(axis=0) / np.maximum(np.median(columns, axis=0), TINY)))
+    ratio = outlier_ratio(residual)
     return Check(
         "no outliers",
         ratio <= most,

@@ -268,9 +268,10 @@ class HeldOut:
 
 
 def held_out_test(context: Context, network: Network, rss: float, level: float = 1e-3) -> HeldOut:
-    """Compare mean squares by their own variances: no law of the noise is assumed.
+    """Compare mean squares, by their own variances as well as by an F-test.
 
-    `rss` is the residual sum of squares of the fitted samples.
+    The F-test holds for few samples of Gaussian noise, the other for many of any law: the larger
+    limit counts. `rss` is the residual sum of squares of the fitted samples.
     """
     samples, held_out = context.problem.samples, context.held_out
     spare = max(samples.labels - network.free_parameters, 1)
@@ -278,10 +279,12 @@ def held_out_test(context: Context, network: Network, rss: float, level: float =
     user = context.standardisation.network_to_user(network)
     parts = (network(samples.X) - samples.y, user(held_out.X) - held_out.y)
     fitted, found = (np.mean(r.reshape(len(r), -1) ** 2, axis=1) for r in parts)
-    # A few held-out samples say little of the variance of their squares.
-    own = max(float(np.var(fitted)) * (samples.labels / spare) ** 2, float(np.var(found)))
+    # The variance of squares is known badly; but noise is much alike in both.
+    own = float(np.var(fitted)) * (samples.labels / spare) ** 2
+    own = float(np.clip(np.var(found), own, 10 * own))
     error = np.sqrt(own / len(fitted) + own / len(found))
-    limit = np.sqrt(expected + float(norm.isf(level)) * error)
+    factor = float(f_distribution.isf(level, held_out.labels, spare))
+    limit = np.sqrt(max(expected + float(norm.isf(level)) * error, expected * factor))
     return HeldOut(float(np.sqrt(np.mean(found))), float(np.sqrt(expected)), float(limit))
 
 
