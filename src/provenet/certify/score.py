@@ -168,7 +168,7 @@ def _scores(model: _Model, H: Array) -> tuple[Array, Array, Array]:
     return total, variance, size
 
 
-def _pairs(model: _Model, rng: np.random.Generator, *, most: int = 3000, draws: int = 299) -> float:
+def _pairs(model: _Model, rng: np.random.Generator, *, most: int = 2500, draws: int = 299) -> float:
     """The p-value of residuals that are alike where inputs point the same way."""
     X, Y = model.X[:most], model.Y[:most]
     at = Linearisation.of(model.parameters, model.activation, X)
@@ -176,12 +176,13 @@ def _pairs(model: _Model, rng: np.random.Generator, *, most: int = 3000, draws: 
     linear = np.column_stack([X, at.features])
     e = e - linear @ np.linalg.lstsq(linear, e, rcond=1e-10)[0]
     e = (e / np.maximum(np.sqrt(np.mean(e**2, axis=0)), TINY)).astype(np.float32)
-    alike = ((X @ X.T) / np.sqrt(X.shape[1])).astype(np.float32)
-    kernel = (alike**2 - 1) / np.sqrt(2) + (alike**3 - 3 * alike) / np.sqrt(6)
-    kernel = kernel.astype(np.float32)
+    x = (X / X.shape[1] ** 0.25).astype(np.float32)
+    alike = x @ x.T
+    squares = alike * alike
+    kernel = (squares - 1) * np.float32(2**-0.5) + (squares - 3) * alike * np.float32(6**-0.5)
     np.fill_diagonal(kernel, 0)
     signs = np.ones((len(X), draws + 1), np.float32)
-    signs[:, 1:] = rng.choice(np.array([-1, 1], np.float32), (len(X), draws))
+    signs[:, 1:] = 2 * rng.integers(2, size=(len(X), draws), dtype=np.int8) - 1
     total = np.zeros(draws + 1)
     for column in e.T:
         signed = column[:, None] * signs
