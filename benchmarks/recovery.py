@@ -15,7 +15,7 @@ from tempfile import NamedTemporaryFile
 import numpy as np
 
 from common import INPUTS, Line, Problem, random_problem
-from provenet.common.blocks import row_blocks
+from provenet.common.typing import row_blocks
 from trials import AsGoodAsLeastSquares, Row, main, suite_lines
 
 ROWS_AT_ONCE = 10_000

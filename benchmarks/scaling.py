@@ -33,8 +33,7 @@ from numpy.lib.format import open_memmap
 
 import provenet as pn
 from common import Record, machine, markdown_head, markdown_row, measured
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import Array
+from provenet.common.typing import Array, row_blocks
 from provenet.common.words import duration
 from provenet.data.checkpoint import Checkpoint
 from provenet.data.files import open_samples, save_samples

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput, NoAnswer
+from provenet.common.typing import row_blocks
 from provenet.common.words import check_deviation, check_path, check_seconds, check_units, is_whole
 from provenet.data.labels import possible_links
 from provenet.data.sources import ArraySource, Source, as_numbers, check_samples

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import expit
 
 import provenet as pn
+from provenet.certify.class_checks import polynomial_behind
 from provenet.certify.class_labels import class_matrix, informative_labels
-from provenet.certify.polynomial_rival import polynomial_behind
 from provenet.certify.tolerances import TOLD_APART
 from provenet.data.sources import ArraySource
 from provenet.data.standardisation import Standardisation

@@ -8,8 +8,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import provenet as pn
-from provenet.certify.feature_maps import features_of
-from provenet.certify.score import Features, Scores, score_test
+from provenet.certify.score import Features, Scores, features_of, score_test
 from provenet.common.typing import Array
 from provenet.data.sources import ArraySource
 from provenet.fitting.least_squares import refine

@@ -19,8 +19,7 @@ from threadpoolctl import threadpool_info
 
 import provenet as pn
 from helpers import FakeClock, run_script
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import Array
+from provenet.common.typing import Array, row_blocks
 from provenet.data import passes
 from provenet.data.checkpoint import (
     Checkpoint,

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import provenet as pn
+from provenet.common.progress import Stages
 from provenet.common.typing import Array
 from provenet.extraction.box import Box
 from provenet.extraction.gradients import measured_pieces
-from provenet.extraction.kinks import trace_units
+from provenet.extraction.kinks import start_tracing
 from provenet.extraction.segments import Segment
 from provenet.extraction.sharpen import sharpened
 from provenet.extraction.tolerances import BOUND, EPS
@@ -38,7 +39,8 @@ def test_units_have_the_hyperplanes_of_the_network(seed: int) -> None:
     net, rng = network(seed), np.random.default_rng(seed)
     box = Box.of(None, None, net.features)
     checks = box.sample(30, rng)
-    traced = trace_units(lambda X: net(X)[:, None], checks, box, rng)
+    tracing = start_tracing(lambda X: net(X)[:, None], checks, box, rng)
+    traced = tracing.run(lambda m: 10**9, Stages())
     own, found = (hyperplanes(n.W, n.b) for n in (as_units(net), traced.units))
     np.testing.assert_allclose(
         found, own, atol=1e-10
@@ -52,9 +54,8 @@ def test_errors_are_not_underestimated() -> None:
         net, rng = network(seed, 20, 10), np.random.default_rng(seed)
         box = Box.of(None, None, net.features)
         checks = box.sample(5, rng)
-        traced = trace_units(
-            lambda X, net=net: net(X)[:, None], checks, box, rng, spare=lambda m: 0, lines=1
-        )
+        tracing = start_tracing(lambda X, net=net: net(X)[:, None], checks, box, rng)
+        traced = tracing.run(lambda m: 0, Stages(), lines=1)
         if len(traced.units) != net.units or not traced.complete:
             continue
         own, found = (hyperplanes(n.W, n.b) for n in (as_units(net), traced.units))
@@ -71,7 +72,7 @@ def test_errors_are_those_of_the_rounding_that_is_met(times: float) -> None:
         y = net(X)[:, None]
         return y * (1 + times * EPS * noise.standard_normal(y.shape))
 
-    traced = trace_units(f, box.sample(5, rng), box, rng, spare=lambda m: 0, lines=1)
+    traced = start_tracing(f, box.sample(5, rng), box, rng).run(lambda m: 0, Stages(), lines=1)
     own, found = (hyperplanes(n.W, n.b) for n in (as_units(net), traced.units))
     true = np.abs(found - own).max()
     assert len(own) == len(found)

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import hermite_tensor, symmetric_tensor
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import Array
+from provenet.common.typing import Array, row_blocks
 from provenet.landscape.fourth_order import (
     BatchFourth,
     DenseFourth,

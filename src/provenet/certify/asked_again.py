@@ -5,6 +5,7 @@ It was judged as samples are; now the first questions are asked again, and point
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +14,6 @@ from provenet.certify.answered import AGREES, Answered, where_off
 from provenet.certify.asked import SEARCHED, TO_AGREE, came_to_its_end
 from provenet.certify.asked_layers import named
 from provenet.certify.checks import Check, Status
-from provenet.certify.one_kink import left_by_one_kink
 from provenet.certify.result import Recovery
 from provenet.certify.tolerances import (
     FURTHER_OUT,
@@ -253,3 +253,28 @@ def _points_beyond_are_predicted(network: Network, sampled: Answered, beyond: An
         "a network at most inputs only.",
         samples=len(agree),
     )
+
+
+def left_by_one_kink(places: Array, values: Array) -> float:
+    """The largest error of the best function with one kink, or with none.
+
+    Two straight lines that meet between two neighbouring places, or at one of them.
+    """
+    order = np.argsort(places)
+    t, y = places[order] - places.mean(), values[order]
+    return min((float(np.abs(left).max()) for left in _left(t, y)), default=0.0)
+
+
+def _left(t: Array, y: Array) -> Iterator[Array]:
+    for place in t:
+        yield _residual(np.column_stack([np.ones_like(t), t, np.maximum(t - place, 0.0)]), y)
+    for k in range(2, len(t) - 2 + 1):
+        sides = slice(None, k), slice(k, None)
+        lines = [np.polyfit(t[side], y[side], 1) for side in sides]
+        slope, height = lines[1] - lines[0]
+        if slope != 0 and t[k - 1] <= -height / slope <= t[k]:
+            yield y - np.where(np.arange(len(t)) < k, *(np.polyval(line, t) for line in lines))
+
+
+def _residual(columns: Array, y: Array) -> Array:
+    return np.asarray(y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0])

@@ -9,7 +9,9 @@ is open. Where anything fails, what is left is a predictor, and is called partia
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+from math import comb
 
 import numpy as np
 
@@ -18,24 +20,23 @@ from provenet.certify.checks import Check, Status
 from provenet.certify.class_labels import ClassEvidence, class_matrix
 from provenet.certify.evidence import fewest_to_confirm
 from provenet.certify.noise_checks import residual_is_noise
-from provenet.certify.polynomial_rival import polynomial_behind
-from provenet.certify.smoothers import Smoothed, best_smoother
 from provenet.certify.tolerances import (
     CLASS_GAIN,
     CLASS_SIGMAS,
     ERROR_SIGMAS,
-    FEWEST_SMOOTHED,
     FLIPS_A_PARAMETER,
     FURTHER_TRIES,
-    MOST_DIRECTIONS,
-    SMOOTHER_SIGMAS,
+    MOST_OF_DEGREE_TWO,
+    POLYNOMIAL_RIDGE,
+    RIVAL_STEPS,
     TOLD_APART,
 )
-from provenet.common.typing import Array
+from provenet.common.typing import TINY, Array
 from provenet.fitting.context import Context
 from provenet.fitting.model import Parameters
 from provenet.fitting.search.moves import promising_units
 from provenet.fitting.search.problem import Problem
+from provenet.networks.hermite import hermite_rows
 from provenet.networks.network import probabilities
 
 
@@ -52,7 +53,6 @@ def class_checks(context: Context, evidence: ClassEvidence) -> Iterator[Check]:
     yield _every_parameter_is_determined(evidence)
     own = evidence.own.parameters.network(evidence.network.activation)
     yield residual_is_noise(context, own, "The labels are explained")
-    yield from _no_smoother(context, evidence, _left(context, evidence))
     yield from _no_polynomial(context, evidence)
     yield _further_units_gain_nothing(context, evidence)
 
@@ -189,37 +189,6 @@ def _every_parameter_is_determined(evidence: ClassEvidence) -> Check:
 # ---------------------------------------------------------------- what is left
 
 
-def _left(context: Context, evidence: ClassEvidence) -> Array:
-    """Labels less their probabilities, a column a class; one is enough for two."""
-    drawn = context.drawn
-    values = evidence.network(context.standardisation.undo(drawn.X))
-    left = class_matrix(drawn.y) - probabilities(values, evidence.network.link)
-    return left[:, 1:] if left.shape[1] == 2 else left
-
-
-def _no_smoother(context: Context, evidence: ClassEvidence, left: Array) -> Iterator[Check]:
-    """Whether plain smoothers predict what is left beyond chance."""
-    Z = context.drawn.X
-    if len(Z) < FEWEST_SMOOTHED:
-        return
-    W = evidence.network.weights @ np.linalg.inv(context.standardisation.whiten)
-    size = np.linalg.norm(W, axis=1, keepdims=True)
-    directions = (W / size)[:MOST_DIRECTIONS]
-    found: list[Smoothed] = [best_smoother(Z, directions, column) for column in left.T]
-    best = max(found, key=lambda smoothed: smoothed.sigmas)
-    yield Check(
-        "nothing of what is left is predicted by plain smoothers",
-        best.sigmas <= SMOOTHER_SIGMAS,
-        f"{best.sigmas:.2g} standard errors",
-        f"at most {SMOOTHER_SIGMAS:g}",
-        f"What is left of the labels is no chance: {best.name}, given that of other samples, "
-        f"predicts it ({best.sigmas:.2g} standard errors, {best.samples} samples). They are not "
-        "those of such a network, or units were not resolved: take more samples.",
-        Status.PARTIAL,
-        samples=best.samples,
-    )
-
-
 def _no_polynomial(context: Context, evidence: ClassEvidence) -> Iterator[Check]:
     """Is a polynomial of degree two ruled out? Not asked where it has too many terms to fit."""
     network, drawn = evidence.network, context.drawn
@@ -265,3 +234,36 @@ def _further_units_gain_nothing(context: Context, evidence: ClassEvidence) -> Ch
 
 def _refined(problem: Problem, wider: Parameters) -> float:
     return problem.refine(wider, 30, 1e-9).rss
+
+
+# ---------------------------------------------------------------- log-odds of degree two
+
+
+def polynomial_behind(Z: Array, labels: Array, p: Array, parameters: int) -> float:
+    """By how much the criterion of degree two is higher than that of the network.
+
+    `labels` has a one in the column of the class, `p` the network's probabilities. Infinite where
+    there are too many terms to be worth their price, or a single class.
+    """
+    terms, seen = comb(Z.shape[1] + 2, 2), labels.any(axis=0)
+    if terms > MOST_OF_DEGREE_TWO or seen.sum() < 2:
+        return float("inf")
+    price = np.log(len(Z)) * (terms * (labels.shape[1] - 1) - parameters)
+    rival = _of_degree_two(Z, np.argmax(labels, axis=1))
+    return float(_deviance(rival, labels[:, seen]) - _deviance(p, labels) + price)
+
+
+def _of_degree_two(Z: Array, classes: Array) -> Array:
+    """The most likely probabilities whose log-odds are polynomials of degree two."""
+    from sklearn.exceptions import ConvergenceWarning  # slow to import
+    from sklearn.linear_model import LogisticRegression
+
+    rows = hermite_rows(Z, 2).T
+    fit = LogisticRegression(C=1 / POLYNOMIAL_RIDGE, max_iter=RIVAL_STEPS)
+    with warnings.catch_warnings():  # log-odds that still grow tell all labels apart
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return np.asarray(fit.fit(rows, classes).predict_proba(rows))
+
+
+def _deviance(p: Array, labels: Array) -> float:
+    return float(-2 * np.log(np.maximum(np.sum(p * labels, axis=1), TINY)).sum())

@@ -6,6 +6,7 @@ Every answer of every method ends here, and is judged by the same questions.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def conclude(
     """What a candidate of a method is worth."""
     if isinstance(candidate, ClassCandidate):
         with context.stage("certify"):
-            return _classes(context.with_loss(candidate.loss), candidate, method)
+            return _classes(context.with_problem(loss=candidate.loss), candidate, method)
     if isinstance(candidate, DeepCandidate):
         with context.stage("certify"):
             return _deep(context, candidate, method)
@@ -48,7 +49,8 @@ def conclude(
     found, repaired = candidate.found, candidate.repaired
     context = context if found is None else context.with_activation(found.activation)
     fitted = context if repaired is None else repaired.context
-    fitted = fitted.fitting_all() if candidate.fitted_all else fitted
+    if candidate.fitted_all:
+        fitted = replace(fitted.with_problem(samples=fitted.drawn), unseen=0)
     polished = _polished(fitted, candidate)
     with context.stage("certify"):
         polished, last = searched_on(fitted, candidate, polished)

@@ -1,5 +1,4 @@
-"""Is the residual of a network noise? The checks of every network that samples do not determine
-exactly: the score test (`score`), and labels that end at a limit (`cut_off`)."""
+"""Is the residual of a network noise? Outliers, labels that end at a limit, the score test."""
 
 from __future__ import annotations
 
@@ -10,8 +9,7 @@ import numpy as np
 
 from provenet.certify.checks import Check, Status
 from provenet.certify.cut_off import ends_like_noise
-from provenet.certify.feature_maps import features_of
-from provenet.certify.score import score_test
+from provenet.certify.score import features_of, score_test
 from provenet.common.typing import TINY, Array
 from provenet.fitting.context import Context
 from provenet.fitting.losses import SQUARES

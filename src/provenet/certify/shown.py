@@ -12,8 +12,7 @@ import numpy as np
 
 from provenet.certify.answered import AGREES
 from provenet.certify.tolerances import SHOWN_AT_ONCE, WEIGHT_SHOWS
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import AnyArray, Array, row_blocks
 from provenet.networks.network import Network
 from provenet.networks.piecewise import inputs_of_units, slopes
 

@@ -236,7 +236,7 @@ FURTHER_OUT = 3.0
 each time that it is as far: errors of the weights of several units add up."""
 HALVES_SHOW, HALVES_HIDE = 8.0, 5.0
 """Derived: what the best single kink leaves of two halves of a unit is its slope times their
-distance, over the first (`certify.one_kink`). Convention: the second is for parts that are no
+distance, over the first (`certify.asked_again`). Convention: the second is for parts that are no
 halves, and for places where the two happen to be nearer."""
 WEIGHT_SHOWS, SHOWN_AT_ONCE = 1e-6, 2**21
 """Convention: an error of a weight beside its row that must show at some point asked (half of the

@@ -1,8 +1,8 @@
-"""Type names and limits of floating point numbers, used across the package."""
+"""Type names, limits of floating point numbers and blocks of rows, used across the package."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,3 +18,8 @@ EPS = float(np.finfo(float).eps)
 """The spacing of floating point numbers at 1. Rounding is given as a multiple of it."""
 TINY = 1e-300
 """In place of zero where something is divided by it: the quotient stays finite."""
+
+
+def row_blocks(n: int, rows: int = 8192) -> Iterator[slice]:
+    """Slices that cover `range(n)` in blocks of at most `rows`."""
+    return (slice(start, min(start + rows, n)) for start in range(0, n, rows))

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import ClusterLost, InvalidInput
 from provenet.common.files import package
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import AnyArray, Array, row_blocks
 from provenet.data.passes import Sum, Term, one_blas_thread, reuse_freed_memory, rows_per_block
 from provenet.data.sources import ArraySource, Draw, Job, Result, Source, draw_rows
 

@@ -18,9 +18,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput, NoAnswer
-from provenet.common.typing import AnyArray, Array, Seed
+from provenet.common.typing import AnyArray, Array, Seed, row_blocks
 from provenet.common.words import WORDS_ARE_CLASSES, counted
 from provenet.data.labels import LabelPrecision, before_link, check_probabilities
 from provenet.data.passes import Sum, Term, add_up, rows_per_block, sum_over, workers

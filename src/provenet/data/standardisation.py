@@ -9,8 +9,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import Array
+from provenet.common.typing import Array, row_blocks
 from provenet.data.passes import Sums
 from provenet.networks.network import DeepNetwork, Network
 

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from provenet.certify.shown import WeightsShown, showing
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import AnyArray, Array, row_blocks
 from provenet.extraction.aiming import Aim, aimed, alone, best_starts
 from provenet.extraction.beside import points_beside_kinks
 from provenet.extraction.box import Box

@@ -102,26 +102,6 @@ class Traced:
         return self.complete and self.deviation <= AGREES
 
 
-def trace_units(
-    ask: Ask,
-    checks: Array,
-    box: Box,
-    rng: np.random.Generator,
-    *,
-    spare: Callable[[int], int] = lambda units: 10**9,
-    lines: int = LINES,
-    stages: Stages | None = None,
-    deadline: Deadline = NEVER,
-) -> Traced:
-    """Units of a function; `spare` says how many questions may sharpen so many units.
-
-    Where questions or time are spent on the way, `Traced.spent` says so beside what was found until
-    then.
-    """
-    tracing = start_tracing(ask, checks, box, rng)
-    return tracing.run(spare, stages or Stages(), deadline, lines)
-
-
 def start_tracing(
     ask: Ask, guides: Array, box: Box, rng: np.random.Generator, *, may_be_deep: bool = False
 ) -> Tracing:

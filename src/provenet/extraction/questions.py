@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import Array
+from provenet.common.typing import Array, row_blocks
 from provenet.extraction.tolerances import NUMBERS_AT_ONCE
 
 Ask = Callable[[Array], Array]

@@ -13,10 +13,9 @@ from provenet.certify.asked_layers import conclude_layers
 from provenet.certify.layers_found import LayersFound
 from provenet.certify.result import Recovery
 from provenet.certify.traced import TracedCandidate
-from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import Spent
 from provenet.common.progress import Stages
-from provenet.common.typing import Array
+from provenet.common.typing import Array, row_blocks
 from provenet.extraction.box import Box
 from provenet.extraction.candidate import confirmed_layers, unconfirmed_layers
 from provenet.extraction.layer_evidence import evidence_for_layers

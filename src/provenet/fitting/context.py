@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import NoAnswer
 from provenet.common.progress import Stages
-from provenet.common.typing import AnyArray, Array, Progress
+from provenet.common.typing import AnyArray, Array, Progress, row_blocks
 from provenet.data.labels import LabelPrecision, label_precision
 from provenet.data.passes import working_time
 from provenet.data.sources import ArraySource, Source
 from provenet.data.standardisation import Standardisation
-from provenet.fitting.losses import Loss
 from provenet.fitting.search.problem import Problem, fitted_form
 from provenet.moments.hermite import GaussianCheck, check_gaussian
 from provenet.networks.activations import RELU, Activation
@@ -169,10 +167,6 @@ class Context:
         known = self.with_options(activation=activation, open_activation=False)
         return known.with_problem(activation=fitted)
 
-    def with_loss(self, loss: Loss) -> Context:
-        """With another loss of the labels."""
-        return self.with_problem(loss=loss)
-
     def with_seconds(self, seconds: float = 3.0) -> Context:
         """With so much time at least, for the certificate, unless even that would be too late."""
         later = max(self.problem.deadline, working_time() + seconds)
@@ -181,10 +175,6 @@ class Context:
     def with_held_out(self) -> Context:
         """With all samples that were drawn to fit, and some time."""
         return self.with_seconds().with_problem(samples=self.drawn)
-
-    def fitting_all(self) -> Context:
-        """With all samples that were drawn to fit, and none held out."""
-        return replace(self.with_problem(samples=self.drawn), unseen=0)
 
     def within(self, seconds: float) -> Context:
         """With so much time from now on."""

@@ -44,8 +44,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.linalg import lapack
 
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import EPS, TINY, Array
+from provenet.common.typing import EPS, TINY, Array, row_blocks
 from provenet.data.passes import Sums, sum_over, working_time
 from provenet.data.sources import ArraySource, Source
 from provenet.fitting.linear import RIDGE, Solver, solve_scaled, solver_scaled

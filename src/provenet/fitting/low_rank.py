@@ -31,8 +31,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import EPS, TINY, AnyArray, Array
+from provenet.common.typing import EPS, TINY, AnyArray, Array, row_blocks
 from provenet.fitting.least_squares import Ended
 
 SPACE_ROUNDING = 1e-11

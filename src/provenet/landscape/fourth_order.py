@@ -13,8 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import Array
+from provenet.common.typing import Array, row_blocks
 from provenet.landscape.tolerances import ROWS_OF_A_BATCH
 
 

@@ -26,9 +26,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput
-from provenet.common.typing import Array
+from provenet.common.typing import Array, row_blocks
 from provenet.landscape.kernels import Kernel, Shape, even_kernel, kernel
 from provenet.landscape.objective import Objective, remember_last
 from provenet.landscape.statistics import Statistics, coefficients

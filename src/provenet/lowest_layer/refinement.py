@@ -26,9 +26,8 @@ import numpy as np
 from provenet.certify.checks import Check, Status
 from provenet.certify.layer import LayerCandidate
 from provenet.certify.statements import Fires, FiresAlone
-from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import NoAnswer
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import AnyArray, Array, row_blocks
 from provenet.common.words import counted
 from provenet.data.sources import MappedSource, Source, StandardisedSource
 from provenet.fitting.context import Context

@@ -23,5 +23,5 @@ def likelihood(context: Context) -> Iterator[ClassCandidate]:
             "The labels are no classes: give 0 and 1, or a column a class with a one in that of "
             "each sample's own; for probabilities, link= with another method."
         )
-    for end in restarts(context.with_loss(loss)):
+    for end in restarts(context.with_problem(loss=loss)):
         yield ClassCandidate(end.fit.parameters, end.evidence, loss)

@@ -293,5 +293,3 @@ value may be that of a singular matrix (one in 370 by chance)."""
 SINGULAR_ROUNDING = 1e-12
 """Convention: of the largest singular value: a smallest one below it is zero but for some thousands
 of roundings."""
-
-# ---------------------------------------------------------------- an activation that is open

@@ -36,8 +36,7 @@ from math import factorial
 import numpy as np
 from scipy.special import binom
 
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import TINY, AnyArray, Array
+from provenet.common.typing import TINY, AnyArray, Array, row_blocks
 from provenet.data.passes import Sum, Sums, Term, rows_per_block, workers
 from provenet.data.sources import Source
 from provenet.data.standardisation import Standardisation

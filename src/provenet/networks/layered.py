@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput
-from provenet.common.typing import Array
+from provenet.common.typing import Array, row_blocks
 from provenet.common.words import counted
 from provenet.networks.activations import Activation
 from provenet.networks.network import Network

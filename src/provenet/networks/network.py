@@ -27,9 +27,8 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from scipy.special import expit, softmax
 
-from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import InvalidInput
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import AnyArray, Array, row_blocks
 from provenet.common.words import check_whole
 from provenet.networks.activations import Activation, get_activation
 from provenet.networks.canonical import normal_form, unit_order

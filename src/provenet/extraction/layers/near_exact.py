@@ -27,8 +27,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import TINY, AnyArray, Array
+from provenet.common.typing import TINY, AnyArray, Array, row_blocks
 from provenet.fitting.covariance import DeepErrors
 from provenet.fitting.model import Linearisation, Parameters
 from provenet.networks.network import DeepNetwork

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import AnyArray, Array, row_blocks
 from provenet.extraction.aiming import Aim, aimed, best_starts
 from provenet.extraction.box import Box
 from provenet.extraction.layers.known import Frame, KnownLayers

@@ -8,8 +8,7 @@
   regression: the values of its old units on those of its new ones go into the layer that it feeds;
 - *flip*: where a reversed unit differs from the unit by something linear, a deep network that took
   one for the other carries the difference in further units, of which none can be dropped alone. So
-  layers are freed of units that are linear on the samples, all at once (`without_linear_units`),
-  and a unit is dropped together with the reversal of another.
+  layers are freed of units that are linear on the samples, all at once (`without_linear_units`).
 """
 
 from __future__ import annotations
@@ -256,8 +255,6 @@ def drops(
         tried[k] += 1
         if tried[k] <= candidates[close and problem.layers > 1]:
             yield without(problem, parameters, k, np.array([i]))
-    if flips:
-        yield from _flipped_drops(problem, parameters)
 
 
 def _limits(problem: Problem, fit: Fit, close: bool) -> list[float]:
@@ -291,24 +288,6 @@ def _without_spare(
 
 
 # ---------------------------------------------------------------- flips
-
-
-def _flipped_drops(
-    problem: Problem, parameters: Parameters, *, candidates: int = 6
-) -> Iterator[Parameters]:
-    """Without one unit and with another of its layer reversed: the ways that leave least."""
-    few, ways = problem.head(2000), list[tuple[float, int, Parameters]]()
-    for k, theta in enumerate(parameters.layers):
-        for i in range(len(theta) if len(theta) > 1 else 0):
-            for j in range(len(theta)):
-                if problem.out_of_time:
-                    return
-                if i != j:
-                    signs = np.where(np.arange(len(theta)) == j, -1.0, 1.0)
-                    other = np.delete(theta * signs[:, None], i, axis=0)
-                    way = with_layer(parameters, k, other, problem.activation, few.samples.X)
-                    ways.append((_loss(few, way), len(ways), way))
-    yield from (way for *_, way in sorted(ways)[:candidates])
 
 
 def _without_linear_units(problem: Problem, fit: Fit) -> Iterator[Parameters]:

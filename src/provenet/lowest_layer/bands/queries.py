@@ -34,9 +34,8 @@ from math import ceil, sqrt
 import numpy as np
 from scipy import special
 
-from provenet.common.blocks import row_blocks
 from provenet.common.exceptions import NoAnswer
-from provenet.common.typing import AnyArray, Array, Seed
+from provenet.common.typing import AnyArray, Array, Seed, row_blocks
 from provenet.data.sources import Source
 from provenet.lowest_layer.bands.tolerances import (
     COMMON_LABEL,

@@ -14,8 +14,7 @@ from math import comb
 
 import numpy as np
 
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import AnyArray, Array, row_blocks
 from provenet.lowest_layer.faces.thin_bands import BANDS, Labels, Peak
 from provenet.lowest_layer.faces.tolerances import (
     CONTROL_DEGREE,

@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import AnyArray, Array
+from provenet.common.typing import AnyArray, Array, row_blocks
 from provenet.data.passes import sum_over
 from provenet.data.sources import Source
 from provenet.lowest_layer.unions.faces import Flags

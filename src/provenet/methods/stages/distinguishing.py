@@ -26,8 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from provenet.common.blocks import row_blocks
-from provenet.common.typing import Array
+from provenet.common.typing import Array, row_blocks
 from provenet.methods.stages.lifted_labels import pair_scale
 from provenet.methods.tolerances import SINGULAR_ERRORS, SINGULAR_ROUNDING
 from provenet.moments.symmetric import monomials
