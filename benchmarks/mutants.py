@@ -274,8 +274,8 @@ BJW19 = (
     Mutation(
         "BJW19 Theorem 1: what is fitted to all samples counts as confirmed",
         "conclude",
-        "fitted.fitting_all() if candidate.fitted_all else fitted",
-        "fitted",
+        "if candidate.fitted_all:",
+        "if False:",
         (_INPUTS + "test_all_samples_that_were_given_are_fitted",),
     ),
     Mutation(
