@@ -44,7 +44,7 @@ def scores_of(net: Network, X: Array, y: Array, loss: Loss = SQUARES, seed: int 
     rng = np.random.default_rng(seed)
     own = fit.parameters.network(net.activation)
     return score_test(
-        fit.parameters, net.activation, X, y, features_of(own, X, rng), rng, loss=loss
+        fit.parameters, net.activation, X, y, features_of(own, X, rng), rng, 0.01, loss=loss
     )
 
 
@@ -63,7 +63,7 @@ def test_scores_are_those_of_a_dense_projection() -> None:
     g, r = h - projection @ h, at.values[:, 0] - y
     t = g * r
     z = t.sum() / np.sqrt(np.sum(t**2 / (1 - np.diag(projection))))
-    found = score_test(fit.parameters, net.activation, X, y, Features(["h"], h[:, None]), rng)
+    found = score_test(fit.parameters, net.activation, X, y, Features(["h"], h[:, None]), rng, 0.01)
     assert found.feature == "h" and found.tested == 2  # the feature, and pairs
     assert np.isclose(found.p_value, min(4 * norm.sf(abs(z)), 1.0), rtol=1e-6)
 
@@ -74,7 +74,7 @@ def test_what_lies_in_the_model_is_not_tested() -> None:
     y = net(X) + 0.1 * np.random.default_rng(2).standard_normal(200)
     h = net.values(X, 0)
     rng = np.random.default_rng(0)
-    found = score_test(Parameters.of(net), net.activation, X, y, Features(["a"] * 3, h), rng)
+    found = score_test(Parameters.of(net), net.activation, X, y, Features(["a"] * 3, h), rng, 0.01)
     assert found.tested == 1  # pairs
 
 

@@ -25,6 +25,7 @@ from provenet.certify.certificate import (
     unresolved_units,
     weakest_unit,
 )
+from provenet.certify.noise_checks import no_outliers
 from provenet.certify.tolerances import (
     HEAVY_TAILS,
     ROUNDING_MARGIN,
@@ -52,7 +53,6 @@ from provenet.fitting.final_fit import (
 from provenet.fitting.least_squares import Ended
 from provenet.fitting.residuals import (
     RobustErrors,
-    outlier_ratio,
     residual_on,
     robust_errors,
     rounding_level,
@@ -312,8 +312,8 @@ def _settle(context: Context, candidate: Candidate, polished: Polished, unseen: 
     """With noise the fit on all samples, if what is left may be noise; else the fit as it is."""
     rounded = explained_by_rounding(context, max(unseen.residual, unseen.fitted))
     samples = context.problem.samples
-    outliers = outlier_ratio(samples.y - polished.network(samples.X)) > 100
-    noisy = not unseen.exact and (rounded or (unseen.excess is None and not outliers))
+    alike = no_outliers(samples.y - polished.network(samples.X), "").holds
+    noisy = not unseen.exact and (rounded or (unseen.excess is None and alike))
     if noisy and context.refine and polished.network.units:
         fit = fit_rounded_labels(context, polished.network) if rounded else None
         if fit is not None:

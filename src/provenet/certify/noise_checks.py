@@ -25,12 +25,13 @@ def noise_checks(context: Context, own: Network, found: str) -> Iterator[Check]:
     """Of a network on standardised inputs; `found` begins the advice."""
     drawn = context.drawn
     predicted = own(drawn.X)
-    yield _no_outliers(drawn.y - predicted, found)
+    yield no_outliers(drawn.y - predicted, found)
     yield ends_like_noise(drawn.y, predicted, found)
     yield residual_is_noise(context, own, found)
 
 
-def _no_outliers(residual: Array, found: str, most: float = 100.0) -> Check:
+def no_outliers(residual: Array, found: str, most: float = 100.0) -> Check:
+    """Are all samples explained about as well as the median?"""
     ratio = outlier_ratio(residual)
     return Check(
         "no outliers",
@@ -47,16 +48,21 @@ def _no_outliers(residual: Array, found: str, most: float = 100.0) -> Check:
 def residual_is_noise(
     context: Context, own: Network, found: str, level: float = 0.01, most: int = 10_000
 ) -> Check:
-    """The score test, on at most so many samples; outputs are weighted by their noise."""
+    """The score test; outputs are weighted by their noise.
+
+    On at most so many samples, and on fewer where derivatives or features would take seconds.
+    """
     loss, drawn = context.problem.loss, context.drawn
-    X, y = drawn.X[:most], drawn.y[:most]
     parameters, spread = Parameters.of(own), np.ones(())
+    derivatives = len(parameters.ravel()) * (own.outputs or 1)
+    most = int(min(most, 5e8 / derivatives, 4e6 / own.features))
+    X, y = drawn.X[:most], drawn.y[:most]
     if loss is SQUARES:
         spread = np.maximum(np.std(y - own(X), axis=0), TINY)
         parameters, y = replace(parameters, beta=parameters.beta / spread), y / spread
     rng = np.random.default_rng(0)
     features = features_of(own, X, rng)
-    tested = score_test(parameters, own.activation, X, y, features, rng, loss=loss)
+    tested = score_test(parameters, own.activation, X, y, features, rng, level, loss=loss)
     limit = tested.detection_limit * float(np.sqrt(np.mean(spread**2)))
     return Check(
         RESIDUAL_IS_NOISE,

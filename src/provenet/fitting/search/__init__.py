@@ -3,7 +3,3 @@
 `problem` says what is searched, `moves` how a network changes, `driver` in what order moves are
 tried, and `alternatives` whether a network a unit or two away explains noisy samples better.
 """
-
-from provenet.fitting.search.problem import Problem
-
-__all__ = ["Problem"]
