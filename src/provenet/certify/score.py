@@ -115,7 +115,7 @@ class _Model:
     Y: Array
 
     def columns(self, work: float = 2e10) -> AnyArray:
-        """The parameters to project off: all, or to save time fewer; the test is conservative then."""
+        """The parameters to project off: all, or fewer to save time: conservative then."""
         p, n = len(self.parameters.ravel()), self.Y.size
         for first in (0, self.parameters.nonlinear):
             if n * (p - first) ** 2 <= work and n > p - first:
